@@ -1,0 +1,51 @@
+# make run and make test set everything up by themselves; after the first time they need no network.
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
+
+.PHONY: run test test-slow lint accuracy bench clean
+
+run: $(VENV)/.run
+	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
+	  --epsilon 1 --nulls skip --demo --plot build/flights.png
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -m slow
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+accuracy: $(VENV)/.run
+	$(BIN)/python -m benchmarks.accuracy
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.ingest
+
+clean:
+	rm -rf $(VENV) build
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "panprivacy needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The import compiles the numeric kernels once and caches them.
+$(VENV)/.run: $(BIN)/python pyproject.toml
+	$(INSTALL) --editable .
+	$(BIN)/python -c "import panprivacy"
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	$(INSTALL) --editable ".[test]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.run
+	$(INSTALL) --editable ".[bench]"
+	@touch $@

@@ -1,0 +1,26 @@
+"""Statistics over a stream of sensitive events, from memory that can be seized.
+
+>>> import panprivacy as pp
+>>> visitors = pp.DistinctCount(epsilon=1.0, expected=(1_000, 1_000_000))
+>>> visitors.update(["ada", "grace", "ada"])
+>>> answer = visitors.release()
+"""
+
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.guarantee import Budget, Guarantee, Ledger
+from panprivacy.statistics import Density, DistinctCount, Release
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Budget",
+    "BudgetError",
+    "Density",
+    "DistinctCount",
+    "Guarantee",
+    "InputError",
+    "Ledger",
+    "PanPrivacyError",
+    "PlanError",
+    "Release",
+]

@@ -1,0 +1,79 @@
+"""One check a function; the keyword that is passed becomes the message."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from panprivacy.errors import PlanError
+
+
+def _single(named: dict[str, object]) -> tuple[str, object]:
+    ((name, value),) = named.items()
+    return name, value
+
+
+def positive_fraction(**named: object) -> Fraction:
+    """Read a positive finite number exactly; a float means the decimal it prints as.
+
+    >>> positive_fraction(epsilon=0.1)
+    Fraction(1, 10)
+    """
+    name, value = _single(named)
+    message = f"{name} must be a positive finite number"
+    if isinstance(value, bool) or not isinstance(value, (str, Decimal, numbers.Real)):
+        raise PlanError(message)
+    try:
+        exact = value if isinstance(value, numbers.Rational) else Decimal(str(value))
+        fraction = Fraction(exact)
+    except (InvalidOperation, ValueError, OverflowError):
+        raise PlanError(message) from None
+    if fraction <= 0:
+        raise PlanError(message)
+    return fraction
+
+
+def positive_integer(**named: object) -> int:
+    """Read a whole number of at least 1."""
+    return at_least(1, **named)
+
+
+def at_least(minimum: int, /, **named: object) -> int:
+    """Read a whole number of at least `minimum`."""
+    name, value = _single(named)
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not isinstance(value, numbers.Integral) or not whole or int(value) < minimum:
+        message = f"{name} must be a whole number of at least {minimum}"
+        raise PlanError(message)
+    return int(value)
+
+
+def proportion(**named: object) -> float:
+    """Read a number strictly between 0 and 1."""
+    name, value = _single(named)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
+        message = f"{name} must lie strictly between 0 and 1"
+        raise PlanError(message)
+    return float(value)
+
+
+def expected_range(expected: object) -> tuple[int, int]:
+    """Read the expected number of users: one whole number, or a pair (lowest, highest)."""
+    pair = expected if isinstance(expected, (tuple, list)) else (expected, expected)
+    if len(pair) != 2:
+        message = "expected must be one number of users or a pair (lowest, highest)"
+        raise PlanError(message)
+    low, high = (positive_integer(expected=_whole(end)) for end in pair)
+    if low > high:
+        message = f"expected must run from low to high, not from {low:,} to {high:,}"
+        raise PlanError(message)
+    return low, high
+
+
+def _whole(value: object) -> object:
+    """Accept 1e6 where a whole number is meant."""
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        return int(value)
+    return value

@@ -1,0 +1,239 @@
+"""Which cell a user maps to.
+
+An addressing is a public design and a random key. Given the key it is a fixed function of the
+id, so two rows of one user always meet the same cell; the key is part of the state.
+
+| addressing | cell of a user | used when |
+|---|---|---|
+| `Direct` | the id itself | the universe fits in memory |
+| `Sampled` | the image under a keyed permutation, if below `cells` | it does not |
+| `Hashed` | a keyed hash | ids are open-ended |
+| `Levelled` | a keyed hash within a level, levels halving in popularity | so is their number |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+from numba import njit, types, uint64
+from numpy.typing import NDArray
+
+from panprivacy.errors import InputError
+from panprivacy.hashing import (
+    KEY_BYTES,
+    fold,
+    hash_byte_strings,
+    hash_integers,
+    key_words,
+    multiply_high,
+    trailing_zeros,
+)
+from panprivacy.ids import ByteIds, CodedIds, Ids, IntegerIds
+
+Slots = NDArray[np.int64]
+"""The cell of each row; -1 where the user has none."""
+
+MAX_LEVELS = 48
+MAX_UNIVERSE = 1 << 62
+FEISTEL_ROUNDS = 8
+FEISTEL_BITS = 8
+"""The narrowest network: halves of fewer than four bits do not mix well."""
+
+
+class Addressing(ABC):
+    """A map from users to cells 0 .. cells-1.
+
+    Args:
+        cells: the number of cells.
+        key: `key_bytes` random bytes.
+    """
+
+    key_bytes: ClassVar[int] = KEY_BYTES
+
+    def __init__(self, cells: int, key: bytes) -> None:
+        self.cells = cells
+        self._key = key_words(key) if key else (np.uint64(0), np.uint64(0))
+
+    @abstractmethod
+    def check(self, batch: Sequence[Ids]) -> None:
+        """Raise `InputError` if an id of the batch has no place."""
+
+    def slots(self, batch: Sequence[Ids]) -> Iterator[Slots]:
+        """The cells of a checked batch, in order, one cache-sized piece at a time."""
+        for ids in batch:
+            yield from self._slots(ids)
+
+    def _slots(self, ids: Ids) -> Iterator[Slots]:
+        if isinstance(ids, CodedIds):
+            table = np.concatenate([*self._slots(ids.values), np.empty(0, np.int64)])
+            yield from (table[piece.values] for piece in IntegerIds(ids.codes).pieces())
+        else:
+            yield from (self._piece(piece) for piece in ids.pieces())
+
+    @abstractmethod
+    def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
+        """The cells of one piece."""
+
+
+class _Universe(Addressing):
+    """Addressing of a declared universe: the ids are 0 .. universe-1."""
+
+    def __init__(self, universe: int, cells: int, key: bytes) -> None:
+        super().__init__(cells, key)
+        self._universe = universe
+
+    def check(self, batch: Sequence[Ids]) -> None:
+        """Raise `InputError` naming the first row whose id is not in the universe."""
+        rows = 0
+        for ids in batch:
+            if not isinstance(ids, IntegerIds):
+                message = (
+                    f"a declared universe takes whole-number ids from 0 to {self._universe - 1:,}; "
+                    "number the users, or count them with DistinctCount"
+                )
+                raise InputError(message)
+            self._check_range(ids.values, rows)
+            rows += len(ids)
+
+    def _check_range(self, values: NDArray[np.int64], rows_before: int) -> None:
+        if not len(values) or (values.min() >= 0 and values.max() < self._universe):
+            return
+        row = rows_before + int(np.argmax((values < 0) | (values >= self._universe))) + 1
+        message = f"the user id lies outside the declared universe 0 to {self._universe - 1:,}"
+        raise InputError(message, row=row)
+
+
+class Direct(_Universe):
+    """One cell for every user of the universe: the slot is the id."""
+
+    key_bytes = 0
+
+    def __init__(self, universe: int, key: bytes = b"") -> None:
+        super().__init__(universe, universe, key)
+
+    def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
+        return _integer_values(ids)
+
+
+class Sampled(_Universe):
+    """One cell for each of `cells` users, a uniform sample that is stored nowhere.
+
+    A Feistel network permutes 0 .. universe-1 (walking on while an image falls outside), and the
+    users whose image is below `cells` are the sample.
+    """
+
+    def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
+        values = _integer_values(ids)
+        slots = np.empty(len(values), np.int64)
+        _permute(values, uint64(self._universe), uint64(self.cells), *self._key, slots)
+        return slots
+
+
+class Levelled(Addressing):
+    """Levels that halve in popularity: a user is in exactly one, by the zeros of the hash.
+
+    Level `l` of `levels` takes a user with probability `2**-(l+1)`, the last one the rest. Slots
+    run level by level, `cells_per_level` each.
+
+    Args:
+        levels: the number of levels, 1 to 48.
+        cells_per_level: cells of each level.
+        key: 16 random bytes.
+    """
+
+    def __init__(self, levels: int, cells_per_level: int, key: bytes) -> None:
+        super().__init__(levels * cells_per_level, key)
+        self._last_level = uint64(1 << (levels - 1))
+        self._cells_per_level = uint64(cells_per_level)
+
+    def check(self, batch: Sequence[Ids]) -> None:
+        """Every id has a place."""
+
+    def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
+        hashes = np.empty(len(ids), np.uint64)
+        if isinstance(ids, ByteIds):
+            hash_byte_strings(ids.offsets, ids.data, *self._key, hashes)
+        else:
+            hash_integers(ids.values, *self._key, hashes)
+        slots = hashes.view(np.int64)
+        _level_slots(hashes, self._last_level, self._cells_per_level, slots)
+        return slots
+
+
+class Hashed(Levelled):
+    """A keyed hash to `cells` cells, several users a cell: one level."""
+
+    def __init__(self, cells: int, key: bytes) -> None:
+        super().__init__(1, cells, key)
+
+
+def _integer_values(ids: IntegerIds | ByteIds) -> NDArray[np.int64]:
+    """The values of ids that `check` has let through."""
+    if not isinstance(ids, IntegerIds):
+        message = "these ids were not checked against the universe"
+        raise TypeError(message)
+    return ids.values
+
+
+@njit(
+    types.void(types.uint64[::1], types.uint64, types.uint64, types.int64[::1]),
+    cache=True,
+)
+def _level_slots(
+    hashes: NDArray[np.uint64], last_level: np.uint64, per_level: np.uint64, slots: Slots
+) -> None:
+    """Low bits choose the level, high bits the cell; `slots` may share memory with `hashes`."""
+    for row in range(hashes.size):
+        word = hashes[row]
+        level = trailing_zeros(word | last_level)
+        slots[row] = np.int64(level * per_level + multiply_high(word, per_level))
+
+
+@njit(inline="always")
+def _round(half: np.uint64, number: np.uint64, key_0: np.uint64, key_1: np.uint64) -> np.uint64:
+    """The Feistel round function: a hash of one half under a key of the round."""
+    whitened = half ^ key_0 ^ (number * uint64(0x9E3779B97F4A7C15))
+    return fold(whitened, key_1 ^ (number * uint64(0xD1B54A32D192ED03)) | uint64(1))
+
+
+@njit(inline="always")
+def _feistel(value, right_bits, left_mask, right_mask, key_0, key_1):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """One keyed permutation of `left_bits + right_bits` bits, halves of any two widths."""
+    left, right = value >> right_bits, value & right_mask
+    for number in range(0, FEISTEL_ROUNDS, 2):
+        left ^= _round(right, uint64(number), key_0, key_1) & left_mask
+        right ^= _round(left, uint64(number + 1), key_0, key_1) & right_mask
+    return left << right_bits | right
+
+
+@njit(
+    types.void(
+        types.Array(types.int64, 1, "C", readonly=True), *[types.uint64] * 4, types.int64[::1]
+    ),
+    cache=True,
+)
+def _permute(
+    values: NDArray[np.int64],
+    universe: np.uint64,
+    cells: np.uint64,
+    key_0: np.uint64,
+    key_1: np.uint64,
+    slots: Slots,
+) -> None:
+    """The image of each value under the keyed permutation of the universe, -1 from `cells` on."""
+    bits = uint64(FEISTEL_BITS)
+    while universe > uint64(1) << bits:
+        bits += uint64(1)
+    right_bits = bits >> uint64(1)
+    right_mask = (uint64(1) << right_bits) - uint64(1)
+    left_mask = (uint64(1) << (bits - right_bits)) - uint64(1)
+    for row in range(values.size):
+        image = uint64(values[row])
+        while True:
+            image = _feistel(image, right_bits, left_mask, right_mask, key_0, key_1)
+            if image < universe:
+                break
+        slots[row] = np.int64(image) if image < cells else np.int64(-1)

@@ -1,0 +1,5 @@
+"""What a cell holds, and the noise that makes each cell differentially private."""
+
+from panprivacy.cells.bits import BitCells, Cells
+
+__all__ = ["BitCells", "Cells"]

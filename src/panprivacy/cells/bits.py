@@ -1,0 +1,257 @@
+"""Presence bits: the cells of `Density` and `DistinctCount`.
+
+A bit is born `Bernoulli((1-t)/2)` and redrawn `Bernoulli((1+t)/2)` whenever its user appears,
+`t = tanh(epsilon_state/2)`. Any other pair of laws at the same epsilon is a post-processing of it.
+
+An announced intrusion flips each bit with probability `(1-s)/2`. Bits of users that appeared
+before then have mean `s` times what it was (in units of ±1), so later redraws use that mean too.
+
+Reference: V. Digalakis, G. Karystinos, M. Garofalakis, "Improved pan-private stream density
+estimation", Algorithm 2 (OptBern) with c = 1/2; docs/guarantees/bits.md proves the claims.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numba import njit, types, uint8, uint64
+from numpy.typing import NDArray
+
+from panprivacy.addressing import Slots
+from panprivacy.coins import Coins
+from panprivacy.guarantee import exp_bounds, randomised_response
+from panprivacy.hashing import trailing_zeros
+from panprivacy.noise import wipe
+
+Table = NDArray[np.uint8]
+Deltas = NDArray[np.int64]
+
+_KEEP_GRID = 1 << 20
+
+
+class Cells(Protocol):
+    """What a statistic needs of its cells; the table itself belongs to the statistic's state."""
+
+    def born(self, coins: Coins) -> Table:
+        """A table in which nobody has appeared."""
+
+    def update(
+        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
+    ) -> None:
+        """Take in one batch; on an exception the table is as it was."""
+
+    def rerandomise(self, table: Table, coins: Coins) -> None:
+        """Add fresh noise after an announced intrusion."""
+
+    def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
+        """The sum of the cells of each of `groups` equal runs of cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class BitCells:
+    """A packed table of presence bits, cell `c` in bit `c % 8` of byte `c // 8`.
+
+    Guarantee: the law of all bits seen at one unannounced and up to `intrusions` announced looks
+    changes by at most `e**((intrusions + 1) * epsilon_state)` between streams that differ in
+    all or some updates of one user. [tests/exact/test_bits.py]
+
+    Args:
+        cells: the number of bits.
+        epsilon_state: loss of one look, in nats.
+        intrusions: how many announced intrusions are planned for.
+    """
+
+    cells: int
+    epsilon_state: Fraction
+    intrusions: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+        return -(-self.cells // 8)
+
+    def contrast(self, epoch: int) -> Fraction:
+        """Mean, in units of ±1, of a bit whose user appeared, after `epoch` intrusions."""
+        gain = 2 * keep_probability(self.epsilon_state, self.intrusions) - 1 if epoch else 1
+        return (2 * randomised_response(self.epsilon_state) - 1) * gain**epoch
+
+    def presence(self, epoch: int) -> Fraction:
+        """The probability that a bit is 1 when its user appears after `epoch` intrusions."""
+        return (1 + self.contrast(epoch)) / 2
+
+    def born(self, coins: Coins) -> Table:
+        """A table in which nobody has appeared."""
+        return self._draw(1 - self.presence(0), coins)
+
+    def rerandomise(self, table: Table, coins: Coins) -> None:
+        """Flip each bit with probability `(1-s)/2`."""
+        flips = self._draw(1 - keep_probability(self.epsilon_state, self.intrusions), coins)
+        table ^= flips
+        wipe(flips)
+
+    def _draw(self, probability: Fraction, coins: Coins) -> Table:
+        """One coin for each cell, packed."""
+        bits = coins.bernoulli(probability, self.cells)
+        packed = np.packbits(bits, bitorder="little")
+        wipe(bits)
+        return packed
+
+    def update(
+        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
+    ) -> None:
+        """Redraw each touched bit once: only the last redraw of a batch can be seen.
+
+        Args:
+            table: the bits, changed in place.
+            slots: the cell of each row, in pieces; -1 for none.
+            deltas: one for each row, positive where the user appears and negative where the user
+                is deleted, which takes the bit back to the law it was born with; None if all
+                appear.
+            epoch: the number of announced intrusions so far.
+            coins: source of randomness; one coin a touched cell.
+        """
+        touched = np.zeros(-(-self.cells // 64), np.uint64)
+        deleted = np.zeros_like(touched)
+        _mark(slots, deltas, touched, deleted)
+        fresh = coins.bernoulli(self.presence(epoch), int(np.bitwise_count(touched).sum()))
+        _redraw(table, touched, deleted, fresh)
+        wipe(touched, deleted, fresh)
+
+    def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
+        """The number of ones in each of `groups` equal runs of cells."""
+        bits = np.unpackbits(table, count=self.cells, bitorder="little")
+        sums: NDArray[np.int64] = bits.reshape(groups, -1).sum(axis=1, dtype=np.int64)
+        wipe(bits)
+        return sums
+
+
+@functools.lru_cache(maxsize=256)
+def keep_probability(epsilon_state: Fraction, intrusions: int) -> Fraction:
+    """The largest `(1+s)/2` for which all looks together cost `(intrusions + 1) * epsilon_state`.
+
+    For one intrusion `s` is `tanh(epsilon_state)`; for more that gain costs too much, and `s`
+    follows from the exact worst case over all histories.
+    """
+    affordable, _ = exp_bounds((intrusions + 1) * epsilon_state)
+    present = randomised_response(epsilon_state)
+    low, high = 0, _KEEP_GRID
+    while high - low > 1:
+        middle = (low + high) // 2
+        keep = (1 + Fraction(middle, _KEEP_GRID)) / 2
+        if worst_ratio(present, keep, intrusions) <= affordable:
+            low = middle
+        else:
+            high = middle
+    return (1 + Fraction(low, _KEEP_GRID)) / 2
+
+
+def worst_ratio(present: Fraction, keep: Fraction, intrusions: int) -> Fraction:
+    """The exact worst probability ratio of the bits seen at `intrusions + 1` looks.
+
+    One stream is the other with updates of the cell's user removed, so in each epoch the larger
+    stream touches the cell where the smaller does not, or both do the same. The bit seen at a
+    look determines the law of the next one.
+
+    Args:
+        present: `(1+t)/2`.
+        keep: `(1+s)/2`, the probability that a bit survives an announced intrusion.
+        intrusions: the number of announced intrusions.
+    """
+    gain, mean = 2 * keep - 1, 2 * present - 1
+    larger = smaller = {0: Fraction(1), 1: Fraction(1)}  # worst ratio of later looks, by bit
+    for epoch in range(intrusions, 0, -1):
+        touched = (1 + mean * gain**epoch) / 2
+        rows = {seen: _look(touched, keep if seen else 1 - keep) for seen in (0, 1)}
+        larger = {seen: _worst(rows[seen], larger) for seen in rows}
+        smaller = {seen: _worst([1 / ratio for ratio in rows[seen]], smaller) for seen in rows}
+    born = _look(present, 1 - present)
+    return max(_worst(born, larger), _worst([1 / ratio for ratio in born], smaller))
+
+
+def _look(touched: Fraction, untouched: Fraction) -> list[Fraction]:
+    """Probability ratio, touched to untouched, of seeing a 0 and of seeing a 1."""
+    return [(1 - touched) / (1 - untouched), touched / untouched]
+
+
+def _worst(ratios: list[Fraction], later: dict[int, Fraction]) -> Fraction:
+    """The worst product of this look and later ones; equal histories give a ratio of 1."""
+    return max(max(ratios[bit], Fraction(1)) * later[bit] for bit in (0, 1))
+
+
+def _mark(
+    slots: Iterable[Slots],
+    deltas: Deltas | None,
+    touched: NDArray[np.uint64],
+    deleted: NDArray[np.uint64],
+) -> None:
+    """Note which cells the batch touches, and which of them it deletes last."""
+    row = 0
+    for piece in slots:
+        if deltas is None:
+            _mark_present(piece, touched)
+        else:
+            _mark_signed(piece, deltas[row : row + len(piece)], touched, deleted)
+        row += len(piece)
+
+
+_SLOTS = types.Array(types.int64, 1, "C", readonly=True)
+_BITMAP = types.uint64[::1]
+
+
+@njit(types.void(_SLOTS, _BITMAP), cache=True)
+def _mark_present(slots: Slots, touched: NDArray[np.uint64]) -> None:
+    for row in range(slots.size):
+        slot = slots[row]
+        if slot >= 0:
+            touched[slot >> 6] |= uint64(1) << uint64(slot & 63)
+
+
+@njit(types.void(_SLOTS, _SLOTS, _BITMAP, _BITMAP), cache=True)
+def _mark_signed(
+    slots: Slots, deltas: Deltas, touched: NDArray[np.uint64], deleted: NDArray[np.uint64]
+) -> None:
+    for row in range(slots.size):
+        slot = slots[row]
+        if slot >= 0:
+            bit = uint64(1) << uint64(slot & 63)
+            touched[slot >> 6] |= bit
+            if deltas[row] < 0:
+                deleted[slot >> 6] |= bit
+            else:
+                deleted[slot >> 6] &= ~bit
+
+
+@njit(inline="always")
+def _write_word(table, start, mask, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Replace the masked bits of up to eight bytes of the table."""
+    for byte in range(min(8, table.size - start)):
+        cells = uint8(mask >> uint64(8 * byte))
+        fresh = uint8(values >> uint64(8 * byte))
+        table[start + byte] = (table[start + byte] & ~cells) | (fresh & cells)
+
+
+@njit(
+    types.void(types.uint8[::1], _BITMAP, _BITMAP, types.Array(types.uint8, 1, "C", readonly=True)),
+    cache=True,
+)
+def _redraw(
+    table: Table, touched: NDArray[np.uint64], deleted: NDArray[np.uint64], fresh: Table
+) -> None:
+    """Write the next fresh coin into each touched cell, inverted where the user was deleted.
+
+    The inverse of a `(1+t)/2` coin is a `(1-t)/2` coin.
+    """
+    coin = 0
+    for word in range(touched.size):
+        rest, values = touched[word], uint64(0)
+        while rest:
+            values |= uint64(fresh[coin]) << trailing_zeros(rest)
+            rest &= rest - uint64(1)
+            coin += 1
+        if touched[word]:
+            _write_word(table, 8 * word, touched[word], values ^ deleted[word])

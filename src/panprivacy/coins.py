@@ -1,0 +1,120 @@
+"""The only door to randomness.
+
+Whatever a statistic draws, it draws from the `Coins` it was given: noise, samples and addressing
+keys. Another implementation of the protocol can therefore walk every outcome of the shipping
+code (`panprivacy.audit`) or make a run repeatable (`panprivacy.testing`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from numpy.typing import NDArray
+
+from panprivacy import noise
+from panprivacy.noise import Draw
+
+
+@runtime_checkable
+class Coins(Protocol):
+    """A source of independent samples with exact laws; `size` samples a call."""
+
+    def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
+        """Bits that are 1 with `probability`."""
+
+    def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
+        """Indices; `i` has probability `weights[i] / sum(weights)`."""
+
+    def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
+        """Integers with `P(k)` proportional to `exp(-|k|/scale)`."""
+
+    def discrete_gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
+        """Integers with `P(k)` proportional to `exp(-k**2/(2*variance))`."""
+
+    def key(self, nbytes: int) -> bytes:
+        """Uniform random bytes."""
+
+
+class ByteCoins(ABC):
+    """Exact coins made from uniform bytes; a subclass says where the bytes come from."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _stream(self) -> AbstractContextManager[Draw]:
+        """Open a byte source for one call; nothing of it outlives the context."""
+
+    def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
+        """Bits that are 1 with `probability`."""
+        with self._stream() as draw:
+            return noise.bernoulli(draw, probability, size)
+
+    def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
+        """Indices; `i` has probability `weights[i] / sum(weights)`."""
+        with self._stream() as draw:
+            return noise.categorical(draw, weights, size)
+
+    def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
+        """Integers with `P(k)` proportional to `exp(-|k|/scale)`."""
+        with self._stream() as draw:
+            return noise.discrete_laplace(draw, scale, size)
+
+    def discrete_gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
+        """Integers with `P(k)` proportional to `exp(-k**2/(2*variance))`."""
+        with self._stream() as draw:
+            return noise.discrete_gaussian(draw, variance, size)
+
+    def key(self, nbytes: int) -> bytes:
+        """Uniform random bytes."""
+        with self._stream() as draw:
+            return draw(nbytes).tobytes()
+
+
+class SystemCoins(ByteCoins):
+    """The coins of production: nothing is kept between two calls.
+
+    Each call reads a fresh 32-byte key from the operating system, expands it with AES-256-CTR,
+    and wipes it. No seed, generator or spare sample stays in memory, from which an intruder
+    could replay past noise or foresee future noise. Without entropy the call raises.
+    """
+
+    __slots__ = ()
+
+    @contextmanager
+    def _stream(self) -> Iterator[Draw]:
+        key = _fresh_key()
+        try:
+            yield aes_stream(key)
+        finally:
+            key[:] = bytes(len(key))
+
+
+def _fresh_key() -> bytearray:
+    """Read a key into memory that can be wiped, which `bytes` cannot."""
+    key = bytearray(32)
+    with Path("/dev/urandom").open("rb", buffering=0) as device:
+        if device.readinto(key) != len(key):
+            message = "the operating system gave too few random bytes"
+            raise OSError(message)
+    return key
+
+
+def aes_stream(key: bytearray) -> Draw:
+    """The AES-256-CTR key stream of `key`, in pieces of any length."""
+    encryptor = Cipher(AES(key), CTR(bytes(16))).encryptor()
+
+    def draw(nbytes: int) -> NDArray[np.uint8]:
+        stream = np.zeros(nbytes, np.uint8)
+        encryptor.update_into(stream.data, stream.data)
+        return stream
+
+    return draw

@@ -1,0 +1,41 @@
+"""Everything the package raises on purpose.
+
+    PanPrivacyError
+    ├── InputError     an id, a delta or a file cannot be used
+    ├── PlanError      the parameters cannot be met together
+    └── BudgetError    more privacy would be spent than was planned
+
+No message holds an id: it names the row and the reason.
+"""
+
+from __future__ import annotations
+
+
+class PanPrivacyError(Exception):
+    """The base of every error the package raises on purpose."""
+
+
+class InputError(PanPrivacyError, ValueError):
+    """Input that cannot be used; nothing was counted and no state changed.
+
+    Args:
+        reason: what is wrong and what to do, without the offending value.
+        row: position of the offending row, counting from 1, when one row is to blame.
+    """
+
+    def __init__(self, reason: str, *, row: int | None = None) -> None:
+        super().__init__(reason if row is None else f"row {row:,} (counting from 1): {reason}")
+        self.reason = reason
+        self.row = row
+
+    def after(self, rows: int) -> InputError:
+        """The same error seen from a stream in which `rows` rows came before this batch."""
+        return self if self.row is None else InputError(self.reason, row=self.row + rows)
+
+
+class PlanError(PanPrivacyError, ValueError):
+    """Parameters that are out of range or cannot be met together; the message says what would."""
+
+
+class BudgetError(PanPrivacyError):
+    """A release or statistic that the budget does not cover; nothing was spent."""

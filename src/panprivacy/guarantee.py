@@ -1,0 +1,193 @@
+"""What is promised, in exact numbers: epsilon, what adjacency means, and who spends what.
+
+Everything here is a `Fraction`. Irrational numbers enter only through `exp_bounds`, which says
+on which side of the truth each of its two answers lies.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context
+from fractions import Fraction
+
+from panprivacy._validate import positive_fraction
+from panprivacy.errors import BudgetError
+
+_DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999)
+_ULP = Fraction(1, 10**50)
+_LARGEST_EXPONENT = 10_000
+RANDOMISATION_BITS = 64
+
+
+def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
+    """Rational numbers below and above `e**exponent`, within a relative 1e-50 of it.
+
+    `decimal` rounds exp correctly at 60 digits; the division before it adds an error of
+    `|exponent| * 1e-59`, so that 1e-50 covers both for every exponent up to 10,000.
+    """
+    if abs(exponent) > _LARGEST_EXPONENT:
+        message = f"the exponent must lie within ±{_LARGEST_EXPONENT:,}"
+        raise ValueError(message)
+    numerator, denominator = (_DIGITS.create_decimal(part) for part in exponent.as_integer_ratio())
+    near = Fraction(_DIGITS.exp(_DIGITS.divide(numerator, denominator)))
+    return near * (1 - _ULP), near * (1 + _ULP)
+
+
+@functools.lru_cache(maxsize=1024)
+def randomised_response(epsilon: Fraction) -> Fraction:
+    """The largest probability `p` on a grid of 2**-64 with `p/(1-p) <= e**epsilon`.
+
+    It is `(1+t)/2` with `t = tanh(epsilon/2)`, rounded so that the loss never exceeds epsilon.
+    """
+    exponent = min(epsilon, Fraction(_LARGEST_EXPONENT))
+    below, _ = exp_bounds(exponent)
+    grid = 1 << RANDOMISATION_BITS
+    complement = -(-grid // (1 + below))  # ceiling of grid * 1/(1 + e^epsilon)
+    return 1 - Fraction(complement, grid)
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """A pure differential privacy guarantee that survives one unannounced intrusion.
+
+    Guarantee: for streams that differ by adding or removing all or some updates of one user, the
+    joint law of (state at any one time, all releases) changes by a factor of at most `e**epsilon`.
+
+    Args:
+        epsilon: the add/remove loss, in nats.
+    """
+
+    epsilon: Fraction
+
+    @property
+    def replace(self) -> Fraction:
+        """The loss when one user's updates are moved to another user: an add and a remove."""
+        return 2 * self.epsilon
+
+    def __str__(self) -> str:
+        return (
+            f"epsilon {float(self.epsilon):g} for adding or removing one user, "
+            f"{float(self.replace):g} for replacing one by another; "
+            "it covers every release and one unannounced look at the whole state"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How a statistic's epsilon is split; overrides the planned split.
+
+    Args:
+        state: epsilon of the state, for each look (one unannounced, and each announced one).
+        release: epsilon of each release.
+    """
+
+    state: Fraction
+    release: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", positive_fraction(state=self.state))
+        object.__setattr__(self, "release", positive_fraction(release=self.release))
+
+    def total(self, *, releases: int, intrusions: int) -> Fraction:
+        """What the state, `releases` releases and `intrusions` announced intrusions cost."""
+        return (intrusions + 1) * self.state + releases * self.release
+
+
+class Account:
+    """One statistic's part of a `Ledger`: a limit, and what has been spent of it."""
+
+    __slots__ = ("_limit", "_spent")
+
+    def __init__(self, limit: Fraction) -> None:
+        self._limit = limit
+        self._spent = Fraction(0)
+
+    @property
+    def limit(self) -> Fraction:
+        """What was set aside for the statistic."""
+        return self._limit
+
+    @property
+    def spent(self) -> Fraction:
+        """What the statistic has spent."""
+        return self._spent
+
+    def spend(self, epsilon: Fraction) -> None:
+        """Spend before anything leaves; all or nothing.
+
+        Raises:
+            BudgetError: the limit would be exceeded. Nothing was spent.
+        """
+        if self._spent + epsilon > self._limit:
+            left = float(self._limit - self._spent)
+            message = (
+                f"this needs epsilon {float(epsilon):g} and {left:g} is left; "
+                "plan for more with releases= or intrusions= when the statistic is made"
+            )
+            raise BudgetError(message)
+        self._spent += epsilon
+
+
+class Ledger:
+    """The privacy budget of everything that is kept about the same users.
+
+    Losses add over all statistics of one stream, so they share one ledger:
+
+    >>> import panprivacy as pp
+    >>> ledger = pp.Ledger(1)
+    >>> visitors = pp.Density(universe=100, epsilon=0.5, ledger=ledger)
+    >>> float(ledger.total), float(ledger.available)
+    (1.0, 0.5)
+
+    Args:
+        epsilon: the total loss that is allowed, in nats.
+    """
+
+    __slots__ = ("_accounts", "_total")
+
+    def __init__(self, epsilon: object) -> None:
+        self._total = positive_fraction(epsilon=epsilon)
+        self._accounts: list[Account] = []
+
+    @property
+    def total(self) -> Fraction:
+        """The whole budget."""
+        return self._total
+
+    @property
+    def spent(self) -> Fraction:
+        """What states and releases have cost so far."""
+        return sum((account.spent for account in self._accounts), Fraction(0))
+
+    @property
+    def remaining(self) -> Fraction:
+        """What has not been spent; part of it may be set aside for planned releases."""
+        return self._total - self.spent
+
+    @property
+    def available(self) -> Fraction:
+        """What is neither spent nor set aside: the most that one more statistic may take."""
+        return self._total - sum((account.limit for account in self._accounts), Fraction(0))
+
+    def open(self, epsilon: Fraction) -> Account:
+        """Set `epsilon` aside for one more statistic.
+
+        Raises:
+            BudgetError: less than that is available. Nothing was set aside.
+        """
+        if epsilon > self.available:
+            message = (
+                f"the ledger has epsilon {float(self.available):g} available "
+                f"and this statistic asks for {float(epsilon):g}"
+            )
+            raise BudgetError(message)
+        account = Account(epsilon)
+        self._accounts.append(account)
+        return account
+
+    def __repr__(self) -> str:
+        return (
+            f"Ledger(total={float(self._total):g}, spent={float(self.spent):g}, "
+            f"remaining={float(self.remaining):g})"
+        )

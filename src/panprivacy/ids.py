@@ -1,0 +1,198 @@
+"""Columns of user ids, as NumPy, Arrow, pandas or Polars hold them, without a Python object each.
+
+A user is a whole number, a byte string or a text; a text is its UTF-8 bytes. Whole numbers of any
+width that are equal are the same user. Everything else (floats, dates, nulls) is refused by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from panprivacy.errors import InputError
+
+PIECE_ROWS = 1 << 15
+"""Rows that are addressed at a time: their slots stay in the processor's cache."""
+
+_WANTED = "user ids must be whole numbers, byte strings or texts"
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerIds:
+    """Whole numbers: `values` is int64[n], contiguous, possibly read-only."""
+
+    values: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def pieces(self) -> Iterator[IntegerIds]:
+        """The same ids, `PIECE_ROWS` at a time."""
+        for start in range(0, len(self), PIECE_ROWS):
+            yield IntegerIds(self.values[start : start + PIECE_ROWS])
+
+
+@dataclass(frozen=True, slots=True)
+class ByteIds:
+    """Byte strings in Arrow's layout: id `i` is `data[offsets[i]:offsets[i+1]]`."""
+
+    offsets: NDArray[Any]
+    data: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def pieces(self) -> Iterator[ByteIds]:
+        """The same ids, `PIECE_ROWS` at a time."""
+        for start in range(0, len(self), PIECE_ROWS):
+            yield ByteIds(self.offsets[start : start + PIECE_ROWS + 1], self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class CodedIds:
+    """Dictionary-encoded byte strings: id `i` is `values[codes[i]]`."""
+
+    values: ByteIds
+    codes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+Ids = IntegerIds | ByteIds | CodedIds
+
+
+def read_ids(users: object) -> list[Ids]:
+    """Read one batch of user ids.
+
+    Args:
+        users: a one-dimensional NumPy array, Arrow array or chunked array, pandas or Polars
+            series, or sequence of ids.
+
+    Returns:
+        The ids in order, one element for each Arrow chunk.
+
+    Raises:
+        InputError: a null, a wrong type or a wrong shape; the message shows no id.
+    """
+    if isinstance(users, np.ndarray) and users.dtype.kind in "iu":
+        return [_from_numpy(users)]
+    chunks: list[Ids] = []
+    rows = 0
+    for chunk in _arrow_chunks(users):
+        try:
+            chunks.append(_from_arrow(chunk))
+        except InputError as error:
+            raise error.after(rows) from None
+        rows += len(chunk)
+    return chunks
+
+
+def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
+    """Read one whole number for each of `rows` ids.
+
+    Raises:
+        InputError: another number of deltas, or deltas that are not whole numbers.
+    """
+    chunks = [_integers(chunk, "deltas must be whole numbers") for chunk in _delta_arrays(deltas)]
+    values = np.concatenate(chunks) if len(chunks) != 1 else chunks[0]
+    if len(values) != rows:
+        message = f"there must be one delta for each id: {rows:,} ids, {len(values):,} deltas"
+        raise InputError(message)
+    return values
+
+
+def _delta_arrays(deltas: object) -> Sequence[NDArray[Any]]:
+    if isinstance(deltas, np.ndarray):
+        return [deltas]
+    chunks = _arrow_chunks(deltas)
+    for chunk in chunks:
+        _refuse_nulls(chunk, "a delta is null")
+    return [chunk.to_numpy(zero_copy_only=False) for chunk in chunks] or [np.empty(0, np.int64)]
+
+
+def _integers(values: NDArray[Any], message: str) -> NDArray[np.int64]:
+    if values.ndim != 1 or (values.dtype.kind not in "iu" and len(values)):
+        raise InputError(message)
+    if values.dtype == np.uint64:
+        return np.ascontiguousarray(values).view(np.int64)
+    return np.ascontiguousarray(values, np.int64)
+
+
+def _from_numpy(users: NDArray[Any]) -> IntegerIds:
+    return IntegerIds(_integers(users, "user ids must be a one-dimensional array"))
+
+
+def _arrow_chunks(users: object) -> list[pa.Array]:
+    """The Arrow arrays that hold `users`."""
+    if isinstance(users, pa.Array):
+        return [users]
+    if isinstance(users, (str, bytes, bytearray, dict)):
+        message = f"{_WANTED}, in a one-dimensional array or sequence"
+        raise InputError(message)
+    try:
+        if isinstance(users, pa.ChunkedArray) or hasattr(users, "__arrow_c_stream__"):
+            return list(pa.chunked_array(users).chunks)
+        converted = pa.array(users, from_pandas=False)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        message = f"{_WANTED}, all of one type, in a one-dimensional array or sequence"
+        raise InputError(message) from None
+    return list(converted.chunks) if isinstance(converted, pa.ChunkedArray) else [converted]
+
+
+def _from_arrow(chunk: pa.Array) -> Ids:
+    if isinstance(chunk, pa.ExtensionArray):
+        chunk = chunk.storage
+    _refuse_nulls(chunk, "the user id is null; drop such rows or give them an id")
+    if pa.types.is_dictionary(chunk.type):
+        return _from_dictionary(chunk)
+    if pa.types.is_integer(chunk.type):
+        return _from_numpy(chunk.to_numpy())
+    if pa.types.is_null(chunk.type) and not len(chunk):
+        return IntegerIds(np.empty(0, np.int64))
+    return _byte_ids(chunk)
+
+
+def _refuse_nulls(chunk: pa.Array, reason: str) -> None:
+    if chunk.null_count:
+        row = int(np.argmax(chunk.is_null().to_numpy(zero_copy_only=False))) + 1
+        raise InputError(reason, row=row)
+
+
+def _from_dictionary(chunk: pa.DictionaryArray) -> Ids:
+    codes = chunk.indices.to_numpy().astype(np.int64)
+    if pa.types.is_integer(chunk.dictionary.type) or chunk.dictionary.null_count:
+        return _from_arrow(chunk.dictionary.take(pa.array(codes)))
+    return CodedIds(_byte_ids(chunk.dictionary), codes)
+
+
+def _byte_ids(chunk: pa.Array) -> ByteIds:
+    kind = chunk.type
+    if pa.types.is_fixed_size_binary(kind):
+        offsets = (chunk.offset + np.arange(len(chunk) + 1, dtype=np.int64)) * kind.byte_width
+        return ByteIds(offsets, _bytes(chunk.buffers()[1]))
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        chunk = chunk.cast(
+            pa.large_binary() if pa.types.is_binary_view(kind) else pa.large_string()
+        )
+    elif not (_is_narrow(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)):
+        message = f"{_WANTED}, not {kind}"
+        raise InputError(message)
+    _, offset_buffer, data = chunk.buffers()
+    width = np.int32 if _is_narrow(chunk.type) else np.int64
+    offsets = _bytes(offset_buffer).view(width) if offset_buffer else np.zeros(1, width)
+    return ByteIds(offsets[chunk.offset : chunk.offset + len(chunk) + 1], _bytes(data))
+
+
+def _is_narrow(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _bytes(buffer: pa.Buffer | None) -> NDArray[np.uint8]:
+    """The bytes of an Arrow buffer, in place."""
+    return np.frombuffer(buffer, np.uint8) if buffer else np.empty(0, np.uint8)

@@ -1,0 +1,225 @@
+"""Exact samplers: uniform random bytes in, integers with exactly the stated law out.
+
+Every sampler is a pure function of a byte source, so production, tests and replay share it. No
+float decides a sample: probabilities are ratios of integers, compared with uniform integers.
+Arrays are int64 while every intermediate value fits, and arrays of Python integers otherwise.
+
+Reference: C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+NeurIPS 2020 (CKS20), Algorithms 1 to 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numba import njit, types, uint64
+from numpy.typing import NDArray
+
+Draw = Callable[[int], NDArray[np.uint8]]
+"""A byte source: `draw(n)` returns `n` independent uniform bytes."""
+
+Integers = NDArray[Any]
+"""int64, or Python integers in an object array."""
+
+_INT64_BITS = 62
+
+
+def wipe(*arrays: NDArray[Any]) -> None:
+    """Zero arrays before they are freed: freed memory is part of what an intruder reads."""
+    for array in arrays:
+        array.fill(0)
+
+
+def bernoulli(draw: Draw, probability: Fraction, size: int) -> NDArray[np.uint8]:
+    """Bits that are 1 with exactly `probability`.
+
+    A uniform real is compared with `probability` byte by byte; only ties need another byte, so a
+    coin costs 1.004 bytes.
+    """
+    if not 0 <= probability <= 1:
+        message = "a probability lies between 0 and 1"
+        raise ValueError(message)
+    leading, rest = divmod(probability * 256, 1)
+    if leading == 256:
+        return np.ones(size, np.uint8)
+    bits = draw(size)
+    ties = _find_ties(bits, np.uint8(leading)) if rest else np.empty(0, np.int64)
+    _compare(bits, np.uint8(leading))
+    if ties.size:
+        decided = bernoulli(draw, rest, ties.size)
+        bits[ties] = decided
+        wipe(decided, ties)
+    return bits
+
+
+@njit(types.void(types.uint8[::1], types.uint8), cache=True)
+def _compare(values: NDArray[np.uint8], threshold: np.uint8) -> None:
+    """Replace each byte by whether it is below `threshold`."""
+    for at in range(values.size):
+        values[at] = np.uint8(1) if values[at] < threshold else np.uint8(0)
+
+
+@njit(inline="always")
+def _list_ties(values, threshold, start, stop, ties, tied):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    for at in range(start, stop):
+        if values[at] == threshold:
+            ties[tied] = at
+            tied += 1
+    return tied
+
+
+@njit(types.int64[::1](types.uint8[::1], types.uint8), cache=True)
+def _find_ties(values: NDArray[np.uint8], threshold: np.uint8) -> NDArray[np.int64]:
+    """The positions of the bytes that equal `threshold`, found eight bytes at a time.
+
+    `(x - 0x01..01) & ~x & 0x80..80` is 0 unless some byte of `x` is 0.
+    """
+    ties = np.empty(values.size, np.int64)
+    tied = 0
+    words = values[: values.size & ~7].view(np.uint64)
+    pattern = uint64(threshold) * uint64(0x0101010101010101)
+    for word in range(words.size):
+        x = words[word] ^ pattern
+        if (x - uint64(0x0101010101010101)) & ~x & uint64(0x8080808080808080):
+            tied = _list_ties(values, threshold, 8 * word, 8 * word + 8, ties, tied)
+    return ties[: _list_ties(values, threshold, 8 * words.size, values.size, ties, tied)]
+
+
+def uniform_below(draw: Draw, bound: int, size: int) -> Integers:
+    """Integers uniform on 0 .. bound-1, by rejection from the next power of two."""
+    bits = (bound - 1).bit_length()
+    values = _uniform_bits(draw, bits, size)
+    rejected = np.flatnonzero(values >= bound)
+    while rejected.size:
+        values[rejected] = _uniform_bits(draw, bits, rejected.size)
+        rejected = rejected[values[rejected] >= bound]
+    return values
+
+
+def _uniform_bits(draw: Draw, bits: int, size: int) -> Integers:
+    if bits <= _INT64_BITS:
+        width = next(width for width in (1, 2, 4, 8) if bits <= 8 * width)
+        words = draw(size * width).view(f"<u{width}")
+        return (words & words.dtype.type((1 << bits) - 1)).astype(np.int64)
+    nbytes = -(-bits // 8)
+    data, mask = draw(size * nbytes).tobytes(), (1 << bits) - 1
+    words = np.empty(size, object)
+    words[:] = [
+        int.from_bytes(data[at : at + nbytes], "little") & mask
+        for at in range(0, size * nbytes, nbytes)
+    ]
+    return words
+
+
+def categorical(draw: Draw, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
+    """Indices; `i` has probability `weights[i] / sum(weights)`."""
+    exact = [int(weight) for weight in weights]
+    total = sum(exact)
+    if not exact or min(exact) < 0 or total == 0:
+        message = "weights are whole numbers of at least 0, not all 0"
+        raise ValueError(message)
+    fits = total.bit_length() <= _INT64_BITS
+    ends = np.cumsum(np.array(exact, np.int64 if fits else object))
+    chosen = np.searchsorted(ends, uniform_below(draw, total, size), side="right")
+    return chosen.astype(np.uint32)
+
+
+def discrete_laplace(draw: Draw, scale: Fraction, size: int) -> NDArray[np.int64]:
+    """Integers with `P(k)` proportional to `exp(-|k|/scale)` (CKS20, Algorithm 2)."""
+    if scale <= 0:
+        message = "scale must be positive"
+        raise ValueError(message)
+    samples = np.zeros(size, np.int64)
+    pending = np.arange(size)
+    while pending.size:
+        magnitude, accepted = _geometric(draw, scale, pending.size)
+        negative = bernoulli(draw, Fraction(1, 2), pending.size).astype(bool)
+        accepted &= ~(negative & (magnitude == 0))
+        signed = np.where(negative, -magnitude, magnitude)
+        samples[pending[accepted]] = signed[accepted].astype(np.int64)
+        pending = pending[~accepted]
+    return samples
+
+
+def _geometric(draw: Draw, scale: Fraction, size: int) -> tuple[Integers, NDArray[np.bool_]]:
+    """Propose magnitudes with `P(y)` proportional to `exp(-y/scale)`, and which to accept."""
+    numerator, denominator = scale.as_integer_ratio()
+    offset = uniform_below(draw, numerator, size)
+    accepted = bernoulli_exp(draw, offset, numerator)
+    quotient = _geometric_unit(draw, size)
+    if numerator.bit_length() > _INT64_BITS - 20:
+        quotient = quotient.astype(object)
+    return (offset + numerator * quotient) // denominator, accepted
+
+
+def _geometric_unit(draw: Draw, size: int) -> Integers:
+    """The number of heads before the first tail, heads having probability `exp(-1)`."""
+    heads = np.zeros(size, np.int64)
+    tossing = np.arange(size)
+    while tossing.size:
+        tossing = tossing[_bernoulli_exp_unit(draw, np.ones(tossing.size, np.int64), 1)]
+        heads[tossing] += 1
+    return heads
+
+
+def bernoulli_exp(draw: Draw, numerators: Integers, denominator: int) -> NDArray[np.bool_]:
+    """Coins that are true with probability `exp(-numerator/denominator)`, one per numerator."""
+    whole, part = numerators // denominator, numerators % denominator
+    heads = _bernoulli_exp_unit(draw, part, denominator)
+    tossed = 0
+    alive = np.flatnonzero(heads & (whole > tossed))
+    while alive.size:
+        success = _bernoulli_exp_unit(draw, np.ones(alive.size, np.int64), 1)
+        heads[alive[~success]] = False
+        tossed += 1
+        alive = alive[success]
+        alive = alive[whole[alive] > tossed]
+    return heads
+
+
+def _bernoulli_exp_unit(draw: Draw, numerators: Integers, denominator: int) -> NDArray[np.bool_]:
+    """The same for exponents of at most 1 (CKS20, Algorithm 1).
+
+    Coins of probability `gamma/k`, k = 1, 2, ..., are tossed until one fails; the answer is
+    whether the failing k is odd. A `gamma/k` coin is a `gamma` coin and a `1/k` coin.
+    """
+    heads = np.zeros(len(numerators), bool)
+    tossing = np.arange(len(numerators))
+    k = 0
+    while tossing.size:
+        k += 1
+        below = uniform_below(draw, denominator, tossing.size) < numerators[tossing]
+        success = below.astype(bool) & (uniform_below(draw, k, tossing.size) == 0)
+        heads[tossing[~success]] = k % 2 == 1
+        tossing = tossing[success]
+    return heads
+
+
+def discrete_gaussian(draw: Draw, variance: Fraction, size: int) -> NDArray[np.int64]:
+    """Integers with `P(k)` proportional to `exp(-k**2/(2*variance))` (CKS20, Algorithm 3)."""
+    if variance <= 0:
+        message = "variance must be positive"
+        raise ValueError(message)
+    scale = math.isqrt(math.floor(variance)) + 1
+    samples = np.zeros(size, np.int64)
+    pending = np.arange(size)
+    while pending.size:
+        proposed = discrete_laplace(draw, Fraction(scale), pending.size)
+        accepted = _gaussian_accepts(draw, proposed, variance, scale)
+        samples[pending[accepted]] = proposed[accepted]
+        pending = pending[~accepted]
+    return samples
+
+
+def _gaussian_accepts(
+    draw: Draw, proposed: NDArray[np.int64], variance: Fraction, scale: int
+) -> NDArray[np.bool_]:
+    """Coins of probability `exp(-(|y| - variance/scale)**2 / (2*variance))`."""
+    numerator, denominator = variance.as_integer_ratio()
+    exact = np.abs(proposed).astype(object)
+    distance = exact * (denominator * scale) - numerator
+    return bernoulli_exp(draw, distance * distance, 2 * numerator * denominator * scale**2)

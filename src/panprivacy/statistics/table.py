@@ -1,0 +1,254 @@
+"""What every table statistic does: take in batches, release, survive an intrusion.
+
+A statistic is three things: a public plan, a state (all that survives between two updates), and
+the functions here that join them. A subclass says which cell a user maps to, which deltas make
+sense, and what the noised counts mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import struct
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, NoReturn, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import at_least, positive_fraction, positive_integer, proportion
+from panprivacy.addressing import Addressing
+from panprivacy.cells import BitCells
+from panprivacy.cells.bits import Deltas, Table
+from panprivacy.coins import Coins, SystemCoins
+from panprivacy.errors import BudgetError, InputError
+from panprivacy.guarantee import Budget, Guarantee, Ledger
+from panprivacy.ids import read_deltas, read_ids
+from panprivacy.noise import wipe
+from panprivacy.planning import Request, Split
+
+_HEADER = struct.Struct("<8sIII")
+_MAGIC = b"panpriv1"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A noised answer; it is public.
+
+    Args:
+        value: the estimate.
+        low: lower end of the confidence interval.
+        high: upper end; infinite where the counts do not bound it.
+        confidence: probability that the interval covers the truth, over all noise, sampling and
+            hashing.
+        epsilon: what this release cost, in nats.
+        counts: the noised counts; `value`, `low` and `high` are functions of them and of public
+            parameters.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    epsilon: float
+    counts: tuple[int, ...]
+
+
+class Plan(Protocol):
+    """The public parameters of a statistic."""
+
+    @property
+    def request(self) -> Request:
+        """Epsilon and what it covers."""
+
+    @property
+    def split(self) -> Split:
+        """How epsilon is spent."""
+
+    @property
+    def bits(self) -> BitCells:
+        """The table's cells."""
+
+
+@dataclass(slots=True)
+class State:
+    """All that survives between two updates; all that an intruder finds beside the plan.
+
+    Args:
+        key: addressing key.
+        table: the cells.
+        releases: number of releases made, which is public.
+        intrusions: number of intrusions announced, which is public.
+    """
+
+    key: bytes
+    table: Table
+    releases: int = 0
+    intrusions: int = 0
+
+
+P = TypeVar("P", bound=Plan)
+
+
+def request(
+    epsilon: object, releases: object, intrusions: object, budget: Budget | None
+) -> Request:
+    """Check the arguments that every constructor takes."""
+    return Request(
+        positive_fraction(epsilon=epsilon),
+        positive_integer(releases=releases),
+        at_least(0, intrusions=intrusions),
+        budget,
+    )
+
+
+class Statistic(ABC, Generic[P]):
+    """The base of all table statistics; see the subclasses."""
+
+    __slots__ = ("_account", "_addressing", "_coins", "_ledger", "_plan", "_state")
+
+    def __init__(self, plan: P, coins: Coins | None, ledger: Ledger | None) -> None:
+        asked = plan.request
+        self._plan = plan
+        self._coins = SystemCoins() if coins is None else coins
+        self._ledger = Ledger(asked.epsilon) if ledger is None else ledger
+        self._account = self._ledger.open(asked.epsilon)
+        self._account.spend(asked.looks * plan.split.budget.state)
+        nbytes = self._addressing_class().key_bytes
+        key = self._coins.key(nbytes) if nbytes else b""
+        self._state = State(key, plan.bits.born(self._coins))
+        self._addressing = self._address(key)
+
+    @abstractmethod
+    def _addressing_class(self) -> type[Addressing]:
+        """How users are mapped to cells."""
+
+    @abstractmethod
+    def _address(self, key: bytes) -> Addressing:
+        """The addressing under this key."""
+
+    @abstractmethod
+    def _check_deltas(self, deltas: Deltas) -> None:
+        """Raise `InputError` for a delta that this statistic cannot count."""
+
+    @abstractmethod
+    def _decode(self, counts: NDArray[np.int64], confidence: float) -> tuple[float, float, float]:
+        """The estimate and its interval, from noised counts."""
+
+    def _groups(self) -> int:
+        """How many counts a release publishes; a user moves one of them, by at most one."""
+        return 1
+
+    @property
+    def plan(self) -> P:
+        """The public parameters: sizes, the split of epsilon, the predicted error."""
+        return self._plan
+
+    @property
+    def ledger(self) -> Ledger:
+        """The budget this statistic draws on; shared if it was given one."""
+        return self._ledger
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to each user of the stream."""
+        return Guarantee(self._plan.request.epsilon)
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of `state()`, which no stream changes."""
+        return len(self._header()) + len(self._state.key) + self._state.table.size
+
+    def update(self, users: object, deltas: object = None) -> None:
+        """Take in one batch of events; an error changes nothing.
+
+        Args:
+            users: user ids, one for each event: a NumPy array, Arrow array, pandas or Polars
+                series, or sequence of whole numbers, byte strings or texts.
+            deltas: one whole number for each event; None for 1 each.
+
+        Raises:
+            InputError: a null, a wrong type, a delta that cannot be counted, or an id outside a
+                declared universe. The message names the row, never the id.
+        """
+        batch = read_ids(users)
+        self._addressing.check(batch)
+        checked = None if deltas is None else read_deltas(deltas, sum(map(len, batch)))
+        if checked is not None:
+            self._check_deltas(checked)
+        state, slots = self._state, self._addressing.slots(batch)
+        self._plan.bits.update(state.table, slots, checked, state.intrusions, self._coins)
+
+    def release(self, *, confidence: float = 0.95) -> Release:
+        """Publish the answer; the budget is spent first.
+
+        Args:
+            confidence: probability, 0 to 1, that the interval covers the truth.
+
+        Returns:
+            The answer with its interval, a function of the noised counts and the plan alone.
+
+        Raises:
+            BudgetError: all planned releases have been made. Nothing was spent.
+        """
+        level = proportion(confidence=confidence)
+        epsilon = self._plan.split.budget.release
+        self._account.spend(epsilon)
+        sums = self._plan.bits.group_sums(self._state.table, self._groups())
+        noise = self._coins.discrete_laplace(1 / epsilon, len(sums))
+        counts = sums + noise
+        wipe(sums)
+        self._state.releases += 1
+        value, low, high = self._decode(counts, level)
+        return Release(value, low, high, level, float(epsilon), tuple(counts.tolist()))
+
+    def announce_intrusion(self) -> None:
+        """Re-randomise the state after somebody has seen it, so that it may be seen once more.
+
+        Raises:
+            BudgetError: no further announced intrusion was planned. Nothing was changed.
+        """
+        if self._state.intrusions >= self._plan.request.intrusions:
+            message = (
+                f"{self._plan.request.intrusions} announced intrusions were planned for; "
+                "plan for more with intrusions= when the statistic is made"
+            )
+            raise BudgetError(message)
+        self._plan.bits.rerandomise(self._state.table, self._coins)
+        self._state.intrusions += 1
+
+    def state(self) -> bytes:
+        """Exactly what an intruder would get; reading it changes nothing.
+
+        Whoever reads it has intruded: only one unannounced look is covered. Announce this one
+        before the state may be seen again.
+        """
+        return self._header() + self._state.key + self._state.table.tobytes()
+
+    def _header(self) -> bytes:
+        """The public part of the state; its length depends on the plan alone."""
+        plan = {
+            "statistic": type(self).__name__,
+            **dataclasses.asdict(self._plan),  # type: ignore[call-overload]
+            "ledger": self._ledger.total,
+        }
+        text = json.dumps(plan, default=str, sort_keys=True).encode()
+        counters = self._state.releases, self._state.intrusions
+        return _HEADER.pack(_MAGIC, len(text), *counters) + text
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} epsilon={float(self._plan.request.epsilon):g}>"
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        message = (
+            f"a {type(self).__name__} cannot be pickled or copied: a plain copy of the state is a "
+            "second intrusion; only a sealed checkpoint, which this machine cannot open, is safe"
+        )
+        raise TypeError(message)
+
+
+def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:
+    """Raise `InputError` naming the first row where `wrong` holds."""
+    if wrong.any():
+        raise InputError(reason, row=int(np.argmax(wrong)) + 1)

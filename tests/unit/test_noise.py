@@ -1,0 +1,125 @@
+"""The samplers have exactly the stated laws."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from panprivacy import noise
+from panprivacy.coins import Coins, SystemCoins, aes_stream
+from panprivacy.testing import SeededCoins
+
+
+def scripted(*data):
+    """A byte source that plays back `data`."""
+    rest = list(data)
+
+    def draw(nbytes):
+        played, rest[:nbytes] = rest[:nbytes], []
+        return np.array(played, np.uint8)
+
+    return draw
+
+
+def one_byte_law(sample):
+    """The exact law of a sampler that reads one byte, by trying all 256."""
+    outcomes = [sample(scripted(byte)) for byte in range(256)]
+    return {value: Fraction(outcomes.count(value), 256) for value in set(outcomes)}
+
+
+@pytest.mark.parametrize("numerator", [0, 1, 77, 255, 256])
+def test_a_coin_with_a_whole_number_of_256ths_reads_one_byte(numerator):
+    law = one_byte_law(lambda draw: int(noise.bernoulli(draw, Fraction(numerator, 256), 1)[0]))
+    assert law.get(1, 0) == Fraction(numerator, 256)
+
+
+def test_a_tie_is_decided_by_the_next_byte():
+    probability = Fraction(7, 256) + Fraction(3, 256**2)
+    heads = sum(
+        int(noise.bernoulli(scripted(first, second), probability, 1)[0])
+        for first in range(256)
+        for second in range(256)
+    )
+    assert Fraction(heads, 256**2) == probability
+
+
+@given(st.integers(0, 255), st.lists(st.integers(0, 255), min_size=0, max_size=70).map(np.uint8))
+def test_ties_are_found_wherever_they_stand(threshold, values):
+    found = noise._find_ties(values, np.uint8(threshold))
+    assert found.tolist() == np.flatnonzero(values == threshold).tolist()
+
+
+def test_a_uniform_integer_rejects_what_is_too_large():
+    assert noise.uniform_below(scripted(7, 6, 5, 2), 5, 1).tolist() == [2]
+    law = {byte & 7 for byte in range(256) if byte & 7 < 5}
+    assert law == set(range(5))
+
+
+@given(st.integers(1, 2**80))
+@settings(max_examples=60)
+def test_uniform_integers_of_any_size_stay_in_range(bound):
+    values = noise.uniform_below(aes_stream(bytearray(32)), bound, 50)
+    assert all(0 <= value < bound for value in values.tolist())
+
+
+@pytest.mark.parametrize("coins", [SystemCoins(), SeededCoins(1)])
+def test_coins_follow_the_protocol(coins):
+    assert isinstance(coins, Coins)
+    assert coins.bernoulli(Fraction(1, 3), 5).dtype == np.uint8
+    assert coins.categorical([1, 2], 5).dtype == np.uint32
+    assert coins.discrete_laplace(Fraction(3), 5).dtype == np.int64
+    assert coins.discrete_gaussian(Fraction(3), 5).dtype == np.int64
+    assert len(coins.key(16)) == 16
+    for sample in (
+        coins.bernoulli(Fraction(1, 3), 0),
+        coins.categorical([1], 0),
+        coins.discrete_laplace(Fraction(3), 0),
+        coins.discrete_gaussian(Fraction(3), 0),
+    ):
+        assert sample.size == 0
+
+
+def test_certain_coins_are_certain():
+    coins = SystemCoins()
+    assert coins.bernoulli(Fraction(0), 100).sum() == 0
+    assert coins.bernoulli(Fraction(1), 100).sum() == 100
+    assert set(coins.categorical([0, 5, 0], 100).tolist()) == {1}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda coins: coins.bernoulli(Fraction(3, 2), 1),
+        lambda coins: coins.discrete_laplace(Fraction(0), 1),
+        lambda coins: coins.discrete_gaussian(Fraction(-1), 1),
+        lambda coins: coins.categorical([0, 0], 1),
+        lambda coins: coins.categorical([], 1),
+        lambda coins: coins.categorical([2, -1], 1),
+    ],
+)
+def test_a_law_that_is_none_is_refused(call):
+    with pytest.raises(ValueError):
+        call(SystemCoins())
+
+
+def test_system_coins_keep_nothing():
+    coins = SystemCoins()
+    assert not hasattr(coins, "__dict__")
+    assert coins.key(32) != coins.key(32)
+
+
+def test_seeded_coins_repeat():
+    first, second = SeededCoins(3), SeededCoins(3)
+    for _ in range(3):
+        assert first.key(8) == second.key(8)
+    assert SeededCoins(4).key(8) != SeededCoins(3).key(8)
+
+
+def test_the_key_stream_continues_across_pieces():
+    whole, pieces = aes_stream(bytearray(32)), aes_stream(bytearray(32))
+    together = np.concatenate([pieces(3), pieces(0), pieces(40), pieces(1)])
+    assert whole(44).tolist() == together.tolist()

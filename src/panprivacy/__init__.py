@@ -8,6 +8,7 @@
 
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
+from panprivacy.planning import plan
 from panprivacy.statistics import Density, DistinctCount, Release
 
 __version__ = "0.1.0"
@@ -23,4 +24,5 @@ __all__ = [
     "PanPrivacyError",
     "PlanError",
     "Release",
+    "plan",
 ]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 import numpy as np
 from numba import njit, types, uint64
@@ -23,7 +22,6 @@ from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
 from panprivacy.hashing import (
-    KEY_BYTES,
     fold,
     hash_byte_strings,
     hash_integers,
@@ -48,10 +46,8 @@ class Addressing(ABC):
 
     Args:
         cells: the number of cells.
-        key: `key_bytes` random bytes.
+        key: 16 random bytes, or none.
     """
-
-    key_bytes: ClassVar[int] = KEY_BYTES
 
     def __init__(self, cells: int, key: bytes) -> None:
         self.cells = cells
@@ -108,8 +104,6 @@ class _Universe(Addressing):
 
 class Direct(_Universe):
     """One cell for every user of the universe: the slot is the id."""
-
-    key_bytes = 0
 
     def __init__(self, universe: int, key: bytes = b"") -> None:
         super().__init__(universe, universe, key)

@@ -10,6 +10,7 @@ were announced), `m` the number of cells, `n` the number of users, `q` a level's
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,11 +23,17 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 _GRID = 64
-_ZOOMS = 7
+_ZOOMS = 4
 
 
 class Model(Protocol):
-    """How the estimate of one quantity is distributed around its true value."""
+    """What released counts say about one quantity, and how its estimate strays from the truth."""
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The estimate, from the noised number of ones of each group of cells."""
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """The confidence interval around an estimate."""
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """The standard deviation of the estimate, for each true value."""
@@ -51,9 +58,10 @@ class DensityModel:
     contrast: float
     noise_variance: float
 
-    def estimate(self, ones: float) -> float:
+    def estimate(self, ones: ArrayLike) -> float:
         """The unbiased estimate, cut to 0 .. 1."""
-        share = (ones / self.cells - (1 - self.contrast) / 2) / self.contrast
+        mean = float(np.sum(ones)) / self.cells
+        share = (mean - (1 - self.contrast) / 2) / self.contrast
         return min(max(share, 0.0), 1.0)
 
     def deviation(self, truth: ArrayLike) -> Floats:
@@ -95,11 +103,12 @@ class LevelModel:
     contrast: float
     noise_variance: float
 
-    def estimate(self, ones: Floats) -> float:
+    def estimate(self, ones: ArrayLike) -> float:
         """The maximum likelihood estimate; the counts of each level are nearly normal."""
+        counts = np.asarray(ones, float)
         grid = np.concatenate(([0.0], np.geomspace(0.5, self.limit, 4 * _GRID)))
         for _ in range(_ZOOMS):
-            best = int(np.argmax(self._log_likelihood(ones, grid)))
+            best = int(np.argmax(self._log_likelihood(counts, grid)))
             low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
             grid = np.linspace(low, high, _GRID + 1)
         return float((grid[0] + grid[-1]) / 2) if grid[0] > 0 else float(grid[0])
@@ -212,6 +221,7 @@ def discrete_laplace_variance(scale: float) -> float:
     return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-3 else 0.0
 
 
+@functools.lru_cache(maxsize=4096)
 def noise_quantile(confidence: float, output_share: float) -> float:
     """How many standard deviations a two-sided interval must reach.
 

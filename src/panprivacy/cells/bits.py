@@ -77,8 +77,7 @@ class BitCells:
 
     def contrast(self, epoch: int) -> Fraction:
         """Mean, in units of ±1, of a bit whose user appeared, after `epoch` intrusions."""
-        gain = 2 * keep_probability(self.epsilon_state, self.intrusions) - 1 if epoch else 1
-        return (2 * randomised_response(self.epsilon_state) - 1) * gain**epoch
+        return _contrast(self.epsilon_state, self.intrusions, epoch)
 
     def presence(self, epoch: int) -> Fraction:
         """The probability that a bit is 1 when its user appears after `epoch` intrusions."""
@@ -128,6 +127,12 @@ class BitCells:
         sums: NDArray[np.int64] = bits.reshape(groups, -1).sum(axis=1, dtype=np.int64)
         wipe(bits)
         return sums
+
+
+@functools.lru_cache(maxsize=1024)
+def _contrast(epsilon_state: Fraction, intrusions: int, epoch: int) -> Fraction:
+    gain = 2 * keep_probability(epsilon_state, intrusions) - 1 if epoch else 1
+    return (2 * randomised_response(epsilon_state) - 1) * gain**epoch
 
 
 @functools.lru_cache(maxsize=256)

@@ -12,10 +12,9 @@ permutation, which stores bits instead of ids.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from panprivacy._validate import positive_integer
-from panprivacy.addressing import MAX_UNIVERSE, Addressing, Direct, Sampled
+from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cells.bits import Deltas
 from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
@@ -80,20 +79,7 @@ class Density(Statistic[DensityPlan]):
         asked = request(epsilon, releases, intrusions, budget)
         super().__init__(plan_density(size, wanted, asked), coins, ledger)
 
-    def _addressing_class(self) -> type[Addressing]:
-        return Direct if self._plan.cells == self._plan.universe else Sampled
-
-    def _address(self, key: bytes) -> Addressing:
-        if self._addressing_class() is Direct:
-            return Direct(self._plan.universe)
-        return Sampled(self._plan.universe, self._plan.cells, key)
-
     def _check_deltas(self, deltas: Deltas) -> None:
         refuse_deltas(
             np.abs(deltas) != 1, "delta must be 1 (the user enters) or -1 (the user leaves)"
         )
-
-    def _decode(self, counts: NDArray[np.int64], confidence: float) -> tuple[float, float, float]:
-        model = self._plan.model(self._state.intrusions)
-        share = model.estimate(float(counts[0]))
-        return share, *model.interval(share, confidence)

@@ -11,11 +11,7 @@ by the hash, not by the history of the sample, which is not pan-private for any 
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from panprivacy._validate import expected_range, positive_integer
-from panprivacy.addressing import Addressing, Levelled
 from panprivacy.cells.bits import Deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import Budget, Ledger
@@ -76,19 +72,5 @@ class DistinctCount(Statistic[DistinctPlan]):
         asked = request(epsilon, releases, intrusions, budget)
         super().__init__(plan_distinct(expected_range(expected), size, asked), coins, ledger)
 
-    def _addressing_class(self) -> type[Addressing]:
-        return Levelled
-
-    def _address(self, key: bytes) -> Addressing:
-        return Levelled(self._plan.levels, self._plan.cells_per_level, key)
-
-    def _groups(self) -> int:
-        return self._plan.levels
-
     def _check_deltas(self, deltas: Deltas) -> None:
         refuse_deltas(deltas < 1, "delta must be at least 1: presence bits cannot take users out")
-
-    def _decode(self, counts: NDArray[np.int64], confidence: float) -> tuple[float, float, float]:
-        model = self._plan.model(self._state.intrusions)
-        users = model.estimate(counts.astype(float))
-        return users, *model.interval(users, confidence)

@@ -8,10 +8,13 @@ sense, and what the noised counts mean.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import struct
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Generic, NoReturn, Protocol, TypeVar
 
 import numpy as np
@@ -22,6 +25,7 @@ from panprivacy.addressing import Addressing
 from panprivacy.cells import BitCells
 from panprivacy.cells.bits import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
+from panprivacy.decoders import Model
 from panprivacy.errors import BudgetError, InputError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
 from panprivacy.ids import read_deltas, read_ids
@@ -55,7 +59,7 @@ class Release:
     counts: tuple[int, ...]
 
 
-class Plan(Protocol):
+class Plan(Hashable, Protocol):
     """The public parameters of a statistic."""
 
     @property
@@ -69,6 +73,20 @@ class Plan(Protocol):
     @property
     def bits(self) -> BitCells:
         """The table's cells."""
+
+    @property
+    def groups(self) -> int:
+        """How many counts a release publishes; a user moves one of them, by at most one."""
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of addressing key."""
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+
+    def model(self, epoch: int) -> Model:
+        """What counts that are released after `epoch` announced intrusions say."""
 
 
 @dataclass(slots=True)
@@ -115,30 +133,13 @@ class Statistic(ABC, Generic[P]):
         self._ledger = Ledger(asked.epsilon) if ledger is None else ledger
         self._account = self._ledger.open(asked.epsilon)
         self._account.spend(asked.looks * plan.split.budget.state)
-        nbytes = self._addressing_class().key_bytes
-        key = self._coins.key(nbytes) if nbytes else b""
+        key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
         self._state = State(key, plan.bits.born(self._coins))
-        self._addressing = self._address(key)
-
-    @abstractmethod
-    def _addressing_class(self) -> type[Addressing]:
-        """How users are mapped to cells."""
-
-    @abstractmethod
-    def _address(self, key: bytes) -> Addressing:
-        """The addressing under this key."""
+        self._addressing = plan.address(key)
 
     @abstractmethod
     def _check_deltas(self, deltas: Deltas) -> None:
         """Raise `InputError` for a delta that this statistic cannot count."""
-
-    @abstractmethod
-    def _decode(self, counts: NDArray[np.int64], confidence: float) -> tuple[float, float, float]:
-        """The estimate and its interval, from noised counts."""
-
-    def _groups(self) -> int:
-        """How many counts a release publishes; a user moves one of them, by at most one."""
-        return 1
 
     @property
     def plan(self) -> P:
@@ -195,12 +196,14 @@ class Statistic(ABC, Generic[P]):
         level = proportion(confidence=confidence)
         epsilon = self._plan.split.budget.release
         self._account.spend(epsilon)
-        sums = self._plan.bits.group_sums(self._state.table, self._groups())
+        sums = self._plan.bits.group_sums(self._state.table, self._plan.groups)
         noise = self._coins.discrete_laplace(1 / epsilon, len(sums))
         counts = sums + noise
         wipe(sums)
         self._state.releases += 1
-        value, low, high = self._decode(counts, level)
+        model = self._plan.model(self._state.intrusions)
+        value = model.estimate(counts)
+        low, high = model.interval(value, level)
         return Release(value, low, high, level, float(epsilon), tuple(counts.tolist()))
 
     def announce_intrusion(self) -> None:
@@ -228,12 +231,7 @@ class Statistic(ABC, Generic[P]):
 
     def _header(self) -> bytes:
         """The public part of the state; its length depends on the plan alone."""
-        plan = {
-            "statistic": type(self).__name__,
-            **dataclasses.asdict(self._plan),  # type: ignore[call-overload]
-            "ledger": self._ledger.total,
-        }
-        text = json.dumps(plan, default=str, sort_keys=True).encode()
+        text = _public_text(type(self).__name__, self._plan, self._ledger.total)
         counters = self._state.releases, self._state.intrusions
         return _HEADER.pack(_MAGIC, len(text), *counters) + text
 
@@ -246,6 +244,14 @@ class Statistic(ABC, Generic[P]):
             "second intrusion; only a sealed checkpoint, which this machine cannot open, is safe"
         )
         raise TypeError(message)
+
+
+@functools.lru_cache(maxsize=64)
+def _public_text(statistic: str, plan: Plan, ledger: Fraction) -> bytes:
+    """The public parameters as JSON."""
+    fields = dataclasses.asdict(plan)  # type: ignore[call-overload]
+    public = {"statistic": statistic, "ledger": ledger, **fields}
+    return json.dumps(public, default=str, sort_keys=True).encode()
 
 
 def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:

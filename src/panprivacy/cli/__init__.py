@@ -1,0 +1,53 @@
+"""The command line: one module a command.
+
+Whatever is wrong with arguments or input ends in one line on standard error and exit code 2, with
+nothing on standard output.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from panprivacy.cli.plan import plan
+from panprivacy.cli.run import run
+from panprivacy.errors import PanPrivacyError
+
+UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
+"""What Typer raises for a wrong argument; it exports only one of its kinds."""
+
+app = typer.Typer(
+    name="panprivacy",
+    help="Statistics over a stream of sensitive events, from memory that can be seized.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(run)
+app.command()(plan)
+
+
+@app.callback()
+def _commands() -> None:
+    """Keep `run` a command of its own, however many commands there are."""
+
+
+def main() -> None:
+    """Run the command line and exit: 0 when it worked, 2 for bad arguments or input."""
+    try:
+        code = app(standalone_mode=False)
+    except UsageError as error:
+        _fail(error.format_message().removeprefix("Value error, "))
+    except PanPrivacyError as error:
+        _fail(str(error))
+    except (typer.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(141)
+    sys.exit(code or 0)
+
+
+def _fail(message: str) -> None:
+    sys.stderr.write(f"panprivacy: {' '.join(message.split())}\n")
+    sys.exit(2)

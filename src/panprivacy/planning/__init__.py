@@ -1,0 +1,22 @@
+"""Sizes and budgets, chosen before anything is collected.
+
+A plan is a function of public numbers only: epsilon, the expected number of users or the
+universe, memory, how many releases and announced intrusions there will be. It predicts the error
+with the same model that later decodes the counts, and equal requests share one cached plan.
+"""
+
+from panprivacy.planning.density import DensityPlan, plan_density
+from panprivacy.planning.distinct import DistinctPlan, plan_distinct
+from panprivacy.planning.request import Request, Split
+from panprivacy.planning.search import check_useful, plan
+
+__all__ = [
+    "DensityPlan",
+    "DistinctPlan",
+    "Request",
+    "Split",
+    "check_useful",
+    "plan",
+    "plan_density",
+    "plan_distinct",
+]

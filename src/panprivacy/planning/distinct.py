@@ -1,0 +1,123 @@
+"""The sizes of a `DistinctCount`: how many levels, and how many cells in each."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.addressing import MAX_LEVELS, Addressing, Levelled
+from panprivacy.cells import BitCells
+from panprivacy.decoders import LevelModel, noise_quantile
+from panprivacy.hashing import KEY_BYTES
+from panprivacy.planning.request import Request, Split, best_split
+
+_POINTS_PER_DECADE = 6
+_WORST_ERROR = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctPlan:
+    """The parameters of a `DistinctCount`.
+
+    Args:
+        expected: lowest and highest number of users the plan is good for.
+        levels: number of levels.
+        cells_per_level: cells of each.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    expected: tuple[int, int]
+    levels: int
+    cells_per_level: int
+    request: Request
+    split: Split
+
+    @property
+    def cells(self) -> int:
+        """Cells of all levels."""
+        return self.levels * self.cells_per_level
+
+    @property
+    def bits(self) -> BitCells:
+        """The table's cells."""
+        return BitCells(self.cells, self.split.budget.state, self.request.intrusions)
+
+    @property
+    def groups(self) -> int:
+        """A release publishes one count a level; a user moves one of them."""
+        return self.levels
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of addressing key."""
+        return KEY_BYTES
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+        return Levelled(self.levels, self.cells_per_level, key)
+
+    def model(self, epoch: int) -> LevelModel:
+        """What counts that are released after `epoch` announced intrusions say."""
+        contrast = float(self.bits.contrast(epoch))
+        return LevelModel(self.levels, self.cells_per_level, contrast, self.split.noise_variance)
+
+    def error(self, users: float) -> float:
+        """The predicted standard deviation of the answer, relative to the number of users."""
+        return float(self.relative_errors(np.array([float(users)]))[0])
+
+    def relative_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same for many numbers of users at once, cut off at 1e9."""
+        deviation = self.model(self.request.intrusions).deviation(users)
+        errors = np.minimum(deviation / users, _WORST_ERROR)
+        return np.nan_to_num(errors, nan=_WORST_ERROR)
+
+    def margin(self, confidence: float) -> float:
+        """How far, relative to the truth, an answer strays at most with this probability.
+
+        It holds at the worst number of users of the expected range.
+        """
+        users = _grid(*self.expected)
+        errors = self.relative_errors(users)
+        worst = int(np.argmax(errors))
+        share = self.model(self.request.intrusions).output_share(users[worst])
+        return noise_quantile(confidence, share) * float(errors[worst])
+
+    def best_error(self) -> float:
+        """The smallest predicted relative error over the expected range."""
+        return float(self.relative_errors(_grid(*self.expected)).min())
+
+
+@functools.lru_cache(maxsize=256)
+def plan_distinct(expected: tuple[int, int], memory: int, request: Request) -> DistinctPlan:
+    """Plan a `DistinctCount` within `memory` bytes of table.
+
+    For each number of users there is a best design; a design's regret is by what factor its error
+    exceeds that best one. The plan has the smallest regret at the worst point of the range.
+    """
+    designs = _designs(expected, memory, request)
+    users = _grid(*expected)
+    errors = np.array([design.relative_errors(users) for design in designs])
+    regret = (errors / errors.min(axis=0)).max(axis=1)
+    return designs[int(np.argmin(regret))]
+
+
+def _designs(expected: tuple[int, int], memory: int, request: Request) -> list[DistinctPlan]:
+    """Designs of every number of levels, in the memory given and in half octaves less."""
+    most = min(MAX_LEVELS, expected[1].bit_length() + 1, 8 * memory)
+    shrink = 2.0 ** (-np.arange(28) / 2)
+    designs = []
+    for levels in range(1, most + 1):
+        sizes = np.unique((8 * memory * shrink / levels).astype(np.int64))
+        for size in sizes[sizes >= 1]:
+            split = best_split(request, int(size))
+            designs.append(DistinctPlan(expected, levels, int(size), request, split))
+    return designs
+
+
+def _grid(low: int, high: int) -> NDArray[np.float64]:
+    points = int(np.ceil(_POINTS_PER_DECADE * np.log10(high / low))) + 1
+    return np.geomspace(low, high, points)

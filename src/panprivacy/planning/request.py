@@ -1,0 +1,98 @@
+"""How an epsilon is split between the state and the releases."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from panprivacy.cells import BitCells
+from panprivacy.decoders import discrete_laplace_variance
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Budget
+
+_SPLIT_GRID = 1024
+_SPLITS = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What every plan is asked for: the total epsilon and what it must cover.
+
+    Args:
+        epsilon: total loss of state and releases, in nats.
+        releases: how many releases it covers.
+        intrusions: how many announced intrusions it covers.
+        budget: the split between state and releases; None for the best one.
+    """
+
+    epsilon: Fraction
+    releases: int = 1
+    intrusions: int = 0
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if self.budget is None:
+            return
+        total = self.budget.total(releases=self.releases, intrusions=self.intrusions)
+        if total > self.epsilon:
+            message = (
+                f"this budget costs epsilon {float(total):g} in all, above {float(self.epsilon):g}"
+            )
+            raise PlanError(message)
+
+    @property
+    def looks(self) -> int:
+        """How often the state may be seen: at each announced intrusion and once unannounced."""
+        return self.intrusions + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A way to spend a request's epsilon on bits, and what it gives.
+
+    Args:
+        budget: epsilon of each look at the state and of each release.
+        contrast: mean of a present bit in units of ±1, after all planned intrusions.
+        noise_variance: variance of the output noise on a count of bits.
+    """
+
+    budget: Budget
+    contrast: float
+    noise_variance: float
+
+    def error(self, cells: int) -> float:
+        """Standard deviation of a count of `cells` fair bits, in units of one user."""
+        return float(np.sqrt(cells / 4 + self.noise_variance)) / self.contrast
+
+
+@functools.lru_cache(maxsize=256)
+def _splits(request: Request) -> tuple[Split, ...]:
+    """The splits to choose from: releases take k/1024 of epsilon, k on a geometric grid."""
+    if request.budget is not None:
+        return (_split(request.budget, request),)
+    shares = np.unique(np.geomspace(1, 0.9 * _SPLIT_GRID, _SPLITS).round().astype(int))
+    budgets = [_shared(request, Fraction(int(share), _SPLIT_GRID)) for share in shares]
+    return tuple(_split(budget, request) for budget in budgets)
+
+
+def _shared(request: Request, share: Fraction) -> Budget:
+    return Budget(
+        state=request.epsilon * (1 - share) / request.looks,
+        release=request.epsilon * share / request.releases,
+    )
+
+
+def _split(budget: Budget, request: Request) -> Split:
+    contrast = float(BitCells(1, budget.state, request.intrusions).contrast(request.intrusions))
+    if contrast <= 0:
+        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
+        raise PlanError(message)
+    return Split(budget, contrast, discrete_laplace_variance(1 / float(budget.release)))
+
+
+def best_split(request: Request, cells: int) -> Split:
+    """The split with the smallest error for a count of `cells` bits."""
+    return min(_splits(request), key=lambda split: split.error(cells))

@@ -1,0 +1,126 @@
+"""Pictures: the answers with their intervals, and what an intruder finds.
+
+A picture of the state would be an intrusion. So the state that is drawn is a second, throw-away
+one: the same plan, fed with made-up ids, as many as the released answer says. Its law is that of
+a function of the release, so drawing it costs no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from panprivacy.coins import SystemCoins
+from panprivacy.hashing import KEY_BYTES
+from panprivacy.ids import read_ids
+from panprivacy.planning import DensityPlan, DistinctPlan
+from panprivacy.statistics import Release
+
+_SIDE = 64
+_MOST_MADE_UP = 10_000_000
+_INK = "#1b3a57"
+_TRUTH = "#c8553d"
+
+
+def plot_answers(
+    path: Path,
+    plans: Mapping[str, DensityPlan | DistinctPlan],
+    releases: Mapping[str, Release],
+    truths: Mapping[str, float] | None,
+) -> None:
+    """Draw each statistic: its answer, an ordinary sketch, and a state such as the one kept.
+
+    Args:
+        path: PNG file to write.
+        plans: of each statistic, by name.
+        releases: the answer of each.
+        truths: the exact answers, where they are public.
+    """
+    figure = Figure(figsize=(11, 3.9 * len(plans)), layout="constrained", dpi=120)
+    axes = figure.subplots(len(plans), 3, squeeze=False)
+    for row, (name, plan) in zip(axes, plans.items(), strict=True):
+        release = releases[name]
+        _draw_answer(row[0], name, release, (truths or {}).get(name))
+        ordinary, private = throw_away_cells(plan, release.value)
+        odds = math.exp(plan.split.budget.state)
+        _draw_cells(row[1], ordinary, "an ordinary program, seized:\na cell tells who came")
+        _draw_cells(
+            row[2], private, f"this program, seized:\na cell changes odds {odds:.2g} times at most"
+        )
+    figure.savefig(path)
+
+
+def throw_away_cells(
+    plan: DensityPlan | DistinctPlan, value: float
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Cells of an ordinary bitmap and of a fresh state, both fed with the same made-up ids.
+
+    Args:
+        plan: of the statistic; its own state is not read.
+        value: the released answer, which says how many ids to make up.
+
+    Returns:
+        The same cells of both, 0 or 1, as squares: on the left cells of users that came, on the
+        right cells of nobody that came, from the level that is nearest to half full.
+    """
+    coins = SystemCoins()
+    slots = list(plan.address(coins.key(KEY_BYTES)).slots(read_ids(_made_up(plan, value))))
+    private = plan.bits.born(coins)
+    plan.bits.update(private, slots, None, 0, coins)
+    ordinary = np.zeros(plan.cells, np.uint8)
+    for piece in slots:
+        ordinary[piece[piece >= 0]] = 1
+    bits = np.unpackbits(private, count=plan.cells, bitorder="little")
+    levels = ordinary.reshape(plan.groups, -1)
+    level = int(np.argmin(np.abs(levels.mean(axis=1) - 0.5)))
+    order = _came_and_not(levels[level])
+    return levels[level][order], bits.reshape(plan.groups, -1)[level][order]
+
+
+def _came_and_not(cells: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Positions of as many full as empty cells, side by side."""
+    full, empty = np.flatnonzero(cells), np.flatnonzero(cells == 0)
+    half = min(len(full), len(empty), _SIDE * _SIDE // 2)
+    width = max(math.isqrt(half // 2), 1)
+    shown = half // width * width
+    return np.hstack([full[:shown].reshape(-1, width), empty[:shown].reshape(-1, width)])
+
+
+def _made_up(plan: DensityPlan | DistinctPlan, value: float) -> NDArray[np.int64]:
+    """As many different ids as the answer says, spread over the universe if there is one."""
+    if isinstance(plan, DistinctPlan):
+        return np.arange(min(round(value), _MOST_MADE_UP))
+    users = min(round(value * plan.universe), _MOST_MADE_UP)
+    return np.linspace(0, plan.universe - 1, users).astype(np.int64)
+
+
+def _draw_answer(axis: Axes, name: str, release: Release, truth: float | None) -> None:
+    below, above = release.value - release.low, release.high - release.value
+    reach = [[below], [above if math.isfinite(above) else below]]
+    label = f"answer, {100 * release.confidence:g} % interval"
+    axis.errorbar([release.value], [0], xerr=reach, fmt="o", color=_INK, capsize=5, label=label)
+    if truth is not None:
+        axis.axvline(truth, color=_TRUTH, linestyle="--", label="truth")
+    axis.set(title=name, yticks=[], ylim=(-1, 1))
+    axis.xaxis.set_major_locator(MaxNLocator(4))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
+    axis.margins(x=0.35)
+    axis.legend(loc="upper center", frameon=False)
+    axis.spines[["left", "right", "top"]].set_visible(False)
+
+
+def _draw_cells(axis: Axes, cells: NDArray[np.uint8], title: str) -> None:
+    if cells.size:
+        axis.imshow(cells, cmap="Greys", vmin=0, vmax=1.15, interpolation="nearest", aspect="auto")
+        axis.axvline(cells.shape[1] / 2 - 0.5, color=_TRUTH)
+        axis.set_xticks([cells.shape[1] / 4, cells.shape[1] * 3 / 4], ["came", "did not come"])
+    axis.set(title=title, yticks=[])
+    axis.tick_params(length=0)
+    axis.title.set_fontsize(10)

@@ -1,0 +1,129 @@
+"""Parquet and Arrow IPC: the named columns only, a bounded number of rows at a time.
+
+Files are read, not mapped. An Arrow batch that comes from outside is validated in full: a kernel
+that follows wrong offsets reads foreign memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+
+from panprivacy.errors import InputError
+from panprivacy.sources.columns import Column, check_columns
+from panprivacy.sources.reader import BATCH_ROWS, Input
+
+_BUFFER_BYTES = 1 << 20
+_ARROW_FILE = b"ARROW1"
+
+
+def read_parquet(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """Parse a Parquet file, page by page.
+
+    Args:
+        file: the input; must be a regular file.
+        columns: what to hand out, in the types of the file; dictionaries are decoded.
+
+    Yields:
+        Record batches.
+
+    Raises:
+        InputError: it is a pipe, or not a sound Parquet file with such columns.
+    """
+    if file.size is None:
+        message = (
+            "Parquet cannot be read from a pipe, as its index comes last: "
+            "save it to a file, or send Arrow IPC (format arrow)"
+        )
+        raise InputError(message)
+    with _damage_refused("Parquet"):
+        parquet = pa.parquet.ParquetFile(
+            pa.PythonFile(file.raw, mode="r"), pre_buffer=False, buffer_size=_BUFFER_BYTES
+        )
+        check_columns(columns, parquet.schema_arrow.names)
+        names = [column.name for column in columns]
+        rows = 0
+        for batch in parquet.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
+            rows += batch.num_rows
+            file.position = file.size * rows // parquet.metadata.num_rows
+            yield _decoded(batch.select(names))
+
+
+def read_arrow(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """Parse Arrow IPC: a stream, or a file, which begins with a magic of its own.
+
+    Args:
+        file: the input; a pipe must send a stream.
+        columns: what to hand out, in the types of the input; dictionaries are decoded.
+
+    Yields:
+        Record batches; one of the input is held in memory at a time.
+
+    Raises:
+        InputError: it is not sound Arrow IPC with such columns.
+    """
+    names = [column.name for column in columns]
+    with _damage_refused("Arrow IPC"):
+        start = file.read(len(_ARROW_FILE))
+        file.push_back(start)
+        read = _file_batches if start == _ARROW_FILE else _stream_batches
+        for batch in read(file, columns):
+            yield from _sound_parts(batch.select(names))
+            del batch
+
+
+def _stream_batches(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    reader = pa.ipc.open_stream(pa.PythonFile(file, mode="r"))
+    check_columns(columns, reader.schema.names)
+    yield from reader
+
+
+def _file_batches(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """Random access: buffers of other columns are not read."""
+    if file.size is None:
+        message = "this is an Arrow file; through a pipe send the Arrow stream format"
+        raise InputError(message)
+    names = pa.ipc.open_file(pa.PythonFile(file.raw, mode="r")).schema.names
+    check_columns(columns, names)
+    options = pa.ipc.IpcReadOptions(
+        included_fields=[names.index(column.name) for column in columns], use_threads=False
+    )
+    reader = pa.ipc.open_file(pa.PythonFile(file.raw, mode="r"), options=options)
+    for index in range(reader.num_record_batches):
+        yield reader.get_batch(index)
+        file.position = file.size * (index + 1) // reader.num_record_batches
+
+
+def _sound_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch from outside, validated, in parts of bounded length."""
+    batch.validate(full=True)
+    decoded = _decoded(batch)
+    for start in range(0, decoded.num_rows, BATCH_ROWS):
+        yield decoded.slice(start, BATCH_ROWS)
+
+
+def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with plain columns in place of dictionaries."""
+    plain = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
+
+
+@contextmanager
+def _damage_refused(name: str) -> Iterator[None]:
+    """Say that the input is damaged in place of whatever pyarrow says."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, ValueError, EOFError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        message = f"this cannot be read as {name}: it is truncated, damaged or something else"
+        raise InputError(message) from None

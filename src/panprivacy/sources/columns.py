@@ -1,0 +1,61 @@
+"""Which columns a caller wants, and what to say when a file does not have them.
+
+Column names may appear in a message; values never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from panprivacy.errors import InputError
+
+_SHOWN_NAMES = 20
+_SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that the caller wants.
+
+    Args:
+        name: as the file spells it.
+        integers: text must hold whole numbers here, and is read as int64. Parquet and Arrow files
+            say their own types, and are not converted.
+    """
+
+    name: str
+    integers: bool = False
+
+
+def check_columns(wanted: Sequence[Column], names: Sequence[str]) -> None:
+    """Find each wanted column exactly once among the file's columns.
+
+    Raises:
+        InputError: one is missing, or the file has several of that name.
+    """
+    for column in wanted:
+        shown = show(column.name)
+        if column.name not in names:
+            message = f"there is no column {shown}; the columns are {show_all(names)}"
+            raise InputError(message)
+        if names.count(column.name) > 1:
+            message = f"there are several columns {shown}: rename all but one"
+            raise InputError(message)
+
+
+def not_integers(name: str) -> InputError:
+    """A column that holds something else than int64."""
+    return InputError(f"column {show(name)} must hold whole numbers of at most 64 bits", row=1)
+
+
+def show(name: str) -> str:
+    """A column name on one line, cut when it is very long."""
+    return repr(name if len(name) <= _SHOWN_CHARACTERS else name[:_SHOWN_CHARACTERS] + "…")
+
+
+def show_all(names: Iterable[str]) -> str:
+    """Column names on one line, the first few of very many."""
+    listed = list(names)
+    rest = len(listed) - _SHOWN_NAMES
+    return ", ".join(map(show, listed[:_SHOWN_NAMES])) + (f" and {rest:,} more" if rest > 0 else "")

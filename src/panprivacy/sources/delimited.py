@@ -1,0 +1,196 @@
+"""CSV: where its records end, and its columns as bytes or whole numbers.
+
+Ids stay bytes, as they stand between the delimiters; nothing guesses their type, so that 007 and 7
+are two users in every block. An empty field is null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+from numba import njit
+
+from panprivacy.errors import InputError
+from panprivacy.sources.columns import Column, check_columns, not_integers
+from panprivacy.sources.reader import Input
+from panprivacy.sources.text import Lines, parsed, whole_records
+
+_OUTSIDE, _INSIDE, _CLOSED = range(3)
+_QUOTE, _LF, _CR = b'"\n\r'
+_WRONG_WIDTH = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
+_NOT_INT64 = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to int64")
+
+
+def read_delimited(
+    file: Input, columns: Sequence[Column], *, delimiter: str
+) -> Iterator[pa.RecordBatch]:
+    """Parse CSV with a header line.
+
+    Args:
+        file: the input.
+        columns: what to hand out: int64 where integers are wanted, otherwise binary.
+        delimiter: one character.
+
+    Raises:
+        InputError: it is not such a CSV.
+    """
+    blocks = whole_records(file, QuotedLines(delimiter))
+    names, data = _split_header(blocks, delimiter)
+    check_columns(columns, names)
+    parse = partial(_parse, names=names, columns=columns, delimiter=delimiter)
+    yield from parsed(data, parse)
+
+
+class QuotedLines(Lines):
+    """A record ends at a newline that is not inside a quoted field.
+
+    A quote opens a field only where a field begins: the inch mark in `19" rack` is an ordinary
+    character to pyarrow, so that counting quotes modulo two would cut in the wrong places.
+    """
+
+    def __init__(self, delimiter: str) -> None:
+        self._delimiter = ord(delimiter)
+        self._state = _OUTSIDE
+        self._previous = _LF
+
+    @property
+    def open_quote(self) -> bool:
+        """Whether the blocks so far end inside a quoted field."""
+        return self._state == _INSIDE
+
+    def last_end(self, block: bytes) -> int:
+        """How much of the block lies before the end of its last complete record."""
+        if self._state != _INSIDE and b'"' not in block:
+            end = block.rfind(b"\n") + 1
+        else:
+            view = np.frombuffer(block, np.uint8)
+            end, self._state = _scan(view, self._state, self._previous, self._delimiter)
+        self._previous = block[-1]
+        return end
+
+
+def _scan_quotes(
+    block: npt.NDArray[np.uint8], state: int, previous: int, delimiter: int
+) -> tuple[int, int]:
+    """Follow the quotes through a block.
+
+    Args:
+        block: uint8, at least one.
+        state: where the byte before the block stands.
+        previous: the byte before the block.
+        delimiter: the byte between fields.
+
+    Returns:
+        The index after the last newline that ends a record, 0 if none does; the state at the end.
+    """
+    end = 0
+    for i in range(block.size):
+        if block[i] == _QUOTE:
+            before = block[i - 1] if i else previous
+            if state == _INSIDE:
+                state = _CLOSED
+            elif before in (delimiter, _LF, _CR) or (state == _CLOSED and before == _QUOTE):
+                state = _INSIDE
+            else:
+                state = _OUTSIDE
+        elif block[i] == _LF and state != _INSIDE:
+            end = i + 1
+    return end, state
+
+
+_scan = njit(cache=True, nogil=True)(_scan_quotes)
+
+
+def _split_header(blocks: Iterator[bytes], delimiter: str) -> tuple[list[str], Iterator[bytes]]:
+    """The column names, and the blocks without them."""
+    records = b""
+    while not records:
+        records = _header_block(blocks).lstrip(b"\r\n")
+    end = _first_end(records, delimiter)
+    return _names(records[:end], delimiter), _resumed(records[end:], blocks)
+
+
+def _resumed(first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    pass
+    yield from blocks
+
+
+def _header_block(blocks: Iterator[bytes]) -> bytes:
+    """The next block; an error names the header line, which is no data row."""
+    try:
+        return next(blocks)
+    except StopIteration:
+        message = "there is no header line: the input is empty"
+        raise InputError(message) from None
+    except InputError as error:
+        reason = error.reason if error.row is None else f"the header line: {error.reason}"
+        raise InputError(reason) from None
+
+
+def _first_end(records: bytes, delimiter: str) -> int:
+    cutter = QuotedLines(delimiter)
+    start = end = 0
+    while start == end or not cutter.last_end(records[start:end]):
+        start, end = end, records.find(b"\n", end) + 1
+    return end
+
+
+def _names(header: bytes, delimiter: str) -> list[str]:
+    """Parse the header line as pyarrow would."""
+    if header.startswith((b"{", b"[")):
+        message = "this looks like NDJSON, not CSV; name the format ndjson"
+        raise InputError(message)
+    try:
+        table = pa.csv.read_csv(
+            pa.BufferReader(header), parse_options=pa.csv.ParseOptions(delimiter=delimiter)
+        )
+        names = list(table.column_names)
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        message = "the header line cannot be read; it must be UTF-8"
+        raise InputError(message) from None
+    if table.num_rows:
+        message = "lines must end in a newline (LF or CRLF), not in a lone carriage return"
+        raise InputError(message)
+    return names
+
+
+def _parse(
+    block: bytes, *, names: list[str], columns: Sequence[Column], delimiter: str
+) -> pa.Table:
+    """One block of whole records, as a table of the wanted columns."""
+    kinds = {column.name: pa.int64() if column.integers else pa.binary() for column in columns}
+    try:
+        return pa.csv.read_csv(
+            pa.BufferReader(block),
+            read_options=pa.csv.ReadOptions(
+                use_threads=False, block_size=len(block) + 1, column_names=names
+            ),
+            parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                include_columns=list(kinds),
+                column_types=kinds,
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise _explain(str(error), names) from None
+
+
+def _explain(message: str, names: Sequence[str]) -> InputError:
+    """What pyarrow found wrong, without the line that it quotes."""
+    if found := _WRONG_WIDTH.match(message):
+        row, expected, got = map(int, found.groups())
+        return InputError(f"the header has {expected:,} fields, and this row {got:,}", row=row)
+    if found := _NOT_INT64.match(message):
+        column, row = map(int, found.groups())
+        return not_integers(names[column]).after(row - 1)
+    return InputError("this cannot be parsed as CSV")

@@ -1,0 +1,174 @@
+"""NDJSON: one object a line; ids are strings or whole numbers, the same throughout.
+
+A string is handed out as its UTF-8 bytes and never as what it looks like: left alone, pyarrow reads
+dates into strings, and in one block but not in the next.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.json
+
+from panprivacy.errors import InputError
+from panprivacy.sources.columns import Column, not_integers, show, show_all
+from panprivacy.sources.reader import Input
+from panprivacy.sources.text import Lines, parsed, whole_records
+
+Types = dict[str, pa.DataType]
+
+_ID_TYPES = (pa.int64(), pa.binary())
+_NOT_INT64 = "Failed to convert JSON to int64"
+_WRONG_TYPE = re.compile(
+    r"JSON parse error: Column\(/.*\) changed from \w+ to (\w+) in row", re.DOTALL
+)
+_WORDS = {
+    "number": "a number",
+    "string": "a string",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def read_ndjson(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """Parse NDJSON.
+
+    Args:
+        file: the input.
+        columns: what to hand out: int64 where integers are wanted, otherwise int64 or binary,
+            whichever the first value is. A missing field is null.
+
+    Returns:
+        Record batches.
+
+    Raises:
+        InputError: it is not NDJSON with such columns.
+    """
+    return parsed(whole_records(file, Lines()), _Parser(columns))
+
+
+class _Parser:
+    """Parses block after block, and holds each column to the type of its first value.
+
+    A column that has had no value yet is of Arrow's null type.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._integers = {column.name for column in columns if column.integers}
+        self._types = {c.name: pa.int64() if c.integers else pa.null() for c in columns}
+        self._checked = False
+
+    def __call__(self, block: bytes) -> pa.Table:
+        """One block of whole lines, as a table of the wanted columns."""
+        for name, kind in self._types.items():
+            if kind == pa.null():
+                self._types[name] = _type_of_first_value(block, name)
+        try:
+            table = _read(block, self._types)
+        except pa.ArrowInvalid:
+            raise self._explain(block) from None
+        self._check_fields(block, table)
+        return table
+
+    def _check_fields(self, block: bytes, table: pa.Table) -> None:
+        """Refuse a column of which the first block has not even a null."""
+        if self._checked or not table.num_rows:
+            return
+        self._checked = True
+        for name in self._types:
+            if table[name].null_count == table.num_rows and not _has_field(block, name):
+                message = f"there is no field {show(name)} in the first rows{_fields(block)}"
+                raise InputError(message)
+
+    def _explain(self, block: bytes) -> InputError:
+        """What is wrong with the first line that cannot be parsed, without what it holds."""
+        rows, line = _first_bad_line(block, self._types)
+        for name, kind in self._types.items():
+            complaint = _complaint(line, {name: kind})
+            if "was specified twice" in complaint:
+                return InputError(f"the field {show(name)} occurs twice", row=rows + 1)
+            if (found := _WRONG_TYPE.match(complaint)) or complaint.startswith(_NOT_INT64):
+                word = _WORDS[found[1]] if found else "a fraction, or a number beyond 64 bits"
+                return self._wrong_type(name, word).after(rows)
+        return InputError("this is not one JSON object on one line", row=rows + 1)
+
+    def _wrong_type(self, name: str, word: str) -> InputError:
+        if name in self._integers:
+            return not_integers(name)
+        reason = (
+            f"column {show(name)} holds {word} here; "
+            "ids must all be strings, or all be whole numbers of at most 64 bits"
+        )
+        return InputError(reason, row=1)
+
+
+def _read(block: bytes, types: Types) -> pa.Table:
+    return pa.json.read_json(
+        pa.BufferReader(block),
+        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+        parse_options=pa.json.ParseOptions(
+            explicit_schema=pa.schema(list(types.items())), unexpected_field_behavior="ignore"
+        ),
+    )
+
+
+def _complaint(block: bytes, types: Types) -> str:
+    """What pyarrow says against a block; it may quote values; empty if all is well."""
+    try:
+        _read(block, types)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    return ""
+
+
+def _type_of_first_value(block: bytes, name: str) -> pa.DataType:
+    """The id type that a column's values have, or the null type if it has no value.
+
+    When neither type fits the whole block, the one that fits longer is that of the first value.
+    """
+    for kind in _ID_TYPES:
+        try:
+            column = _read(block, {name: kind})[name]
+        except pa.ArrowInvalid:
+            continue
+        return pa.null() if column.null_count == len(column) else kind
+    return max(_ID_TYPES, key=lambda kind: _first_bad_line(block, {name: kind})[0])
+
+
+def _first_bad_line(block: bytes, types: Types) -> tuple[int, bytes]:
+    """Halve a block that does not parse until one line is left; the rows before it, and it."""
+    rows = 0
+    while half := _middle(block):
+        try:
+            rows += _read(block[:half], types).num_rows
+        except pa.ArrowInvalid:
+            block = block[:half]
+        else:
+            block = block[half:]
+    return rows, block
+
+
+def _middle(block: bytes) -> int:
+    """The end of a line near the middle; 0 if there is only one line."""
+    middle = len(block) // 2
+    end = block.rfind(b"\n", 0, middle) + 1 or block.find(b"\n", middle) + 1
+    return end if end < len(block) else 0
+
+
+def _has_field(block: bytes, name: str) -> bool:
+    """Whether a field of that name stands anywhere, at any depth; its value may be null."""
+    spellings = (json.dumps(name, ensure_ascii=ascii_only) for ascii_only in (True, False))
+    return any(re.search(re.escape(s.encode()) + rb"\s*:", block) for s in spellings)
+
+
+def _fields(block: bytes) -> str:
+    """The field names of the first object, for a message; its values are dropped at once."""
+    try:
+        names = list(json.loads(block.lstrip().split(b"\n", 1)[0]))
+    except (ValueError, RecursionError):
+        return ""
+    return f"; the first row has {show_all(names)}"

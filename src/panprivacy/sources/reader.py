@@ -1,0 +1,276 @@
+"""A thread that reads ahead, so that parsing and counting overlap and a silent pipe still ticks.
+
+The thread parses into a queue of two batches; the consumer takes them, or is told that its
+deadline has passed. Memory holds a few batches, however long the input is.
+
+What goes wrong in the thread is raised anew in the consumer, as a reason and a row. The thread's
+own exception is dropped: its traceback keeps frames alive that hold raw input, and the texts of
+pyarrow quote it. For the same reason every loop lets go of its item before it waits for the next: a
+program that is seized while its pipe is silent must not hold the last block.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import queue
+import select
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from threading import Event, Thread
+from types import TracebackType
+from typing import BinaryIO, Self
+
+import pyarrow as pa
+
+from panprivacy.errors import InputError
+
+BATCH_ROWS = 1 << 18
+_READ_BYTES = 1 << 20
+_QUEUED_BATCHES = 2
+
+
+class Stopped(Exception):  # noqa: N818 - nobody wants more input, which is no error
+    """Ends the reading thread from within a read."""
+
+
+class Input:
+    """The bytes of a file or pipe, in order; another thread can stop a read that waits.
+
+    The descriptor is read directly: Python's own standard input holds a lock while it waits, and
+    an interpreter that exits meanwhile aborts.
+
+    Args:
+        raw: an unbuffered binary stream.
+        descriptor: what to wait on; None for a stream in memory, which never waits.
+
+    Attributes:
+        raw: the stream, for a reader that seeks.
+        size: in bytes, of a regular file; None means that it cannot be sought in.
+        position: bytes read so far; a reader that seeks sets its own estimate.
+        closed: pyarrow asks for it.
+    """
+
+    def __init__(self, raw: BinaryIO, descriptor: int | None) -> None:
+        self.raw = raw
+        self.size = None if descriptor is None else _regular_size(descriptor)
+        self.position = 0
+        self.closed = False
+        self.stopped = Event()
+        self._ahead = b""
+        self._woken, self._wake = os.pipe()
+        self._ready = select.poll()
+        self._ready.register(self._woken, select.POLLIN)
+        if descriptor is not None:
+            _widen_pipe(descriptor)
+            self._ready.register(descriptor, select.POLLIN)
+        self._longest_wait = 0 if descriptor is None else None
+
+    @classmethod
+    def open(cls, path: str) -> Input:
+        """Open a path, or standard input for "-".
+
+        Raises:
+            InputError: nothing can be read there.
+        """
+        try:
+            return cls(*(_standard_input() if path == "-" else _file(path)))
+        except (OSError, ValueError, AttributeError) as error:
+            reason = getattr(error, "strerror", None) or "it is closed, or no file"
+            message = f"cannot read {path}: {reason}"
+            raise InputError(message) from None
+
+    def push_back(self, ahead: bytes) -> None:
+        """Have bytes read again, before what follows; once, at the start."""
+        self._ahead = ahead
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end."""
+        parts = []
+        while size > 0 and (part := self.read_some(min(size, _READ_BYTES))):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def read_some(self, most: int) -> bytes:
+        """What has arrived, at most `most` bytes; empty only at the end.
+
+        Raises:
+            Stopped: `stop` was called.
+        """
+        if self._ahead:
+            part, self._ahead = self._ahead[:most], self._ahead[most:]
+            return part
+        self._ready.poll(self._longest_wait)
+        if self.stopped.is_set():
+            raise Stopped
+        part = self.raw.read(most) or b""
+        self.position += len(part)
+        return part
+
+    def stop(self) -> None:
+        """End a read that waits, and every later one; safe from another thread."""
+        self.stopped.set()
+        os.write(self._wake, b"\0")
+
+    def close(self) -> None:
+        """Let go of the descriptors."""
+        if not self.closed:
+            self.closed = True
+            self.raw.close()
+            os.close(self._woken)
+            os.close(self._wake)
+
+
+class Source:
+    """Arrow record batches of the wanted columns, as the input arrives; a context manager.
+
+    Args:
+        file: the input; closed on leaving.
+        batches: parses it; is run in a thread of its own.
+    """
+
+    def __init__(self, file: Input, batches: Iterator[pa.RecordBatch]) -> None:
+        self._file = file
+        self._batches = batches
+        self._queue: queue.Queue[pa.RecordBatch | Exception | None] = queue.Queue(_QUEUED_BATCHES)
+        self._thread = Thread(target=self._read_ahead, name="panprivacy-source", daemon=True)
+        self._ended = False
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the file; None when unknown, as for a pipe."""
+        return self._file.size
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far; for Parquet and Arrow files the same share of `size` as of rows."""
+        return self._file.position
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Hand out the wanted columns, in the order they were asked for, once.
+
+        Nulls are kept. A column has one type throughout, except that an NDJSON column is of
+        Arrow's null type until its first value arrives.
+
+        Yields:
+            Record batches of at most 262,144 rows.
+
+        Raises:
+            InputError: the input cannot be used. Rows before the bad one may have been handed out.
+        """
+        return filter(lambda batch: batch is not None, self.batches_or_ticks(lambda: None))
+
+    def batches_or_ticks(
+        self, deadline: Callable[[], float | None]
+    ) -> Iterator[pa.RecordBatch | None]:
+        """Hand out what `batches` does, and None once each time a deadline has passed.
+
+        Args:
+            deadline: the next deadline on the clock of `time.monotonic`, in seconds; asked anew
+                before every wait; None for no deadline.
+
+        Yields:
+            A record batch; or None when the deadline has passed, whether or not input waits.
+
+        Raises:
+            InputError: as for `batches`.
+        """
+        if not self._ended and self._thread.ident is None:
+            self._thread.start()
+        told = None
+        while not self._ended:
+            due = deadline()
+            try:
+                batch = self._take(None if due == told else due)
+            except queue.Empty:
+                told = due
+                yield None
+                continue
+            if batch is not None:
+                yield batch
+            del batch
+
+    def _take(self, due: float | None) -> pa.RecordBatch | None:
+        """The next batch, None at the end; raises `queue.Empty` at the deadline."""
+        left = None if due is None else due - time.monotonic()
+        if left is not None and left <= 0:
+            raise queue.Empty
+        item = self._queue.get(timeout=left)
+        self._ended = item is None or isinstance(item, Exception)
+        if isinstance(item, Exception):
+            raise item
+        return item
+
+    def _read_ahead(self) -> None:
+        """The thread: queue every batch, then None or what went wrong."""
+        outcome = None
+        try:
+            for batch in self._batches:
+                self._queue.put(batch)
+                del batch
+                if self._file.stopped.is_set():
+                    return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the consumer must hear of it
+            outcome = _anew(error)
+        self._queue.put(outcome)
+
+    def close(self) -> None:
+        """Stop reading and close the input; may be called again."""
+        if self._file.closed:
+            return
+        self._ended = True
+        self._file.stop()
+        while self._thread.is_alive():
+            with suppress(queue.Empty):  # make room for what it is about to queue
+                self._queue.get_nowait()
+            self._thread.join(timeout=0.01)
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _anew(error: Exception) -> Exception:
+    """The same error without its frames; of one that nobody foresaw, only its type."""
+    if isinstance(error, InputError):
+        return InputError(error.reason, row=error.row)
+    if isinstance(error, OSError) and error.errno:
+        return InputError(f"reading failed: {os.strerror(error.errno)}")
+    return RuntimeError(f"reading failed with {type(error).__name__}; please report it")
+
+
+def _widen_pipe(descriptor: int) -> None:
+    """Let a pipe fill while a block is parsed: larger blocks parse several times faster."""
+    with suppress(OSError):  # no pipe, or the system allows less
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _READ_BYTES)
+
+
+def _regular_size(descriptor: int) -> int | None:
+    status = os.fstat(descriptor)
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _file(path: str) -> tuple[BinaryIO, int]:
+    raw = io.FileIO(path)
+    return raw, raw.fileno()
+
+
+def _standard_input() -> tuple[BinaryIO, int | None]:
+    try:
+        descriptor = os.dup(sys.stdin.fileno())
+    except io.UnsupportedOperation:
+        return io.BytesIO(sys.stdin.buffer.read()), None
+    return io.FileIO(descriptor), descriptor

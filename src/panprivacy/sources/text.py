@@ -1,0 +1,112 @@
+"""Text, cut into blocks of whole records, each parsed as soon as it is there.
+
+Files and pipes go the same way: raw blocks arrive, what follows the last complete record waits for
+the next block, and what precedes it is parsed by pyarrow at once. Nothing here looks at a record
+in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from panprivacy.errors import InputError
+from panprivacy.sources.reader import BATCH_ROWS, Input
+
+BLOCK_BYTES = 4 << 20
+RECORD_BYTES = 64 << 20
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LONGEST_SIGNATURE = 6
+_SIGNATURES = {
+    b"\x1f\x8b": "this is gzip; decompress it on the way: gzip -dc FILE | panprivacy run - ...",
+    b"PAR1": "this is Parquet, not text; name the format parquet",
+    b"ARROW1": "this is Arrow IPC, not text; name the format arrow",
+}
+
+
+class Lines:
+    """Finds where records end: here, at every newline. Sees each block once, in order."""
+
+    def last_end(self, block: bytes) -> int:
+        """How much of the block lies before the end of its last complete record."""
+        return block.rfind(b"\n") + 1
+
+    @property
+    def open_quote(self) -> bool:
+        """Whether the blocks so far end inside a quoted field."""
+        return False
+
+
+def whole_records(file: Input, cutter: Lines) -> Iterator[bytes]:
+    """Cut a stream where records end; what has arrived completely is handed out at once.
+
+    Yields:
+        Some whole records, of which the last ends in a newline.
+
+    Raises:
+        InputError: the stream is no text, a record is too long, or a quote stays open at the end.
+            Row 1 is the first record that has not been handed out.
+    """
+    pending: list[bytes] = []
+    length = 0
+    for block in _blocks(file):
+        end = cutter.last_end(block)
+        if end:
+            yield b"".join((*pending, block[:end]))
+            pending, length = [], 0
+        pending.append(block[end:])
+        length += len(block) - end
+        del block
+        if length > RECORD_BYTES:
+            raise _too_long(cutter)
+    if cutter.open_quote:
+        message = 'a quoted field is still open at the end of the input: a closing " is missing'
+        raise InputError(message, row=1)
+    if length:
+        yield b"".join((*pending, b"\n"))
+
+
+def parsed(blocks: Iterator[bytes], parse: Callable[[bytes], pa.Table]) -> Iterator[pa.RecordBatch]:
+    """Parse block after block.
+
+    Args:
+        blocks: whole records; row 1 of their errors is the first record not handed out.
+        parse: reads one block; row 1 of its errors is the block's first.
+
+    Raises:
+        InputError: as they raise it, with the row counted over the whole stream.
+    """
+    rows = 0
+    try:
+        for block in blocks:
+            table = parse(block)
+            rows += table.num_rows
+            yield from table.to_batches(max_chunksize=BATCH_ROWS)
+            del block, table
+    except InputError as error:
+        raise error.after(rows) from None
+
+
+def _blocks(file: Input) -> Iterator[bytes]:
+    """Raw blocks as they arrive, without the byte order mark."""
+    _check_start(file)
+    return iter(lambda: file.read_some(BLOCK_BYTES), b"")
+
+
+def _check_start(file: Input) -> None:
+    """Refuse what is not text; a first line may be shorter than a signature."""
+    start = block = file.read_some(BLOCK_BYTES)
+    while block and len(start) < _LONGEST_SIGNATURE and b"\n" not in start:
+        block = file.read_some(BLOCK_BYTES)
+        start += block
+    for signature, reason in _SIGNATURES.items():
+        if start.startswith(signature):
+            raise InputError(reason)
+    file.push_back(start.removeprefix(_BYTE_ORDER_MARK))
+
+
+def _too_long(cutter: Lines) -> InputError:
+    hint = ': a closing " may be missing' if cutter.open_quote else ""
+    return InputError(f"this record is longer than {RECORD_BYTES >> 20} MiB{hint}", row=1)

@@ -119,7 +119,7 @@ def _split_header(blocks: Iterator[bytes], delimiter: str) -> tuple[list[str], I
 def _resumed(first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
     if first:
         yield first
-    pass
+    del first
     yield from blocks
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from panprivacy.errors import InputError
 from panprivacy.sources.reader import BATCH_ROWS, Input
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 2 << 20
 RECORD_BYTES = 64 << 20
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

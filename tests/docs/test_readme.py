@@ -1,0 +1,82 @@
+"""The README runs: its transcript is what the program prints, its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run_command
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+NUMBER = re.compile(r"[\d,.]*\d")
+
+
+def transcript(command):
+    """The lines that the README shows after `$ command`."""
+    blocks = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    block = next(
+        block for block in blocks if block.startswith(f"$ {command}\n") and "statistic" in block
+    )
+    return block.splitlines()[1:]
+
+
+def recipe(target):
+    """The command line of a Makefile target, as a list of arguments."""
+    lines = re.search(
+        rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    return shlex.split(lines[1].replace("\\\n", " ").replace("$(BIN)/", ""))
+
+
+def shape(line):
+    """A line with its numbers and its spacing taken out."""
+    return " ".join(NUMBER.sub("#", line).split())
+
+
+@pytest.fixture(scope="module")
+def make_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    arguments = [word.replace("build/", f"{folder}/") for word in recipe("run")[1:]]
+    result = run_command(*arguments, cwd=ROOT)
+    assert result.code == 0, result.stderr
+    return result.stdout.splitlines(), folder
+
+
+def test_the_transcript_is_what_make_run_prints(make_run):
+    printed, _ = make_run
+    assert [shape(line) for line in printed] == [shape(line) for line in transcript("make run")]
+
+
+def test_what_does_not_depend_on_coins_is_the_same_to_the_digit(make_run):
+    printed, _ = make_run
+    shown = transcript("make run")
+    assert printed[2:4] == shown[2:4]
+    assert printed[1].split()[-1] == shown[1].split()[-1] == "251,561"
+
+
+def test_the_answers_are_near_the_truth(make_run):
+    for lines in (make_run[0], transcript("make run")):
+        answer, low, _, high, truth = (
+            word if word == "to" else float(word.replace(",", "")) for word in lines[1].split()[1:]
+        )
+        assert low < answer < high
+        assert abs(answer - truth) < 0.07 * truth  # five standard deviations
+
+
+def test_make_run_draws_a_picture(make_run):
+    _, folder = make_run
+    assert (folder / "flights.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))], ids=str)
+def test_links_and_named_files_exist(page):
+    text = page.read_text()
+    targets = re.findall(r"\]\(([^)#:]+)\)", text)
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    named = re.findall(r"`((?:tests|docs|benchmarks|examples)/[\w/.]+)`", text)
+    missing += [name for name in named if not (ROOT / name).exists()]
+    assert missing == []

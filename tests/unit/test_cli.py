@@ -1,0 +1,231 @@
+"""The command line: answers on standard output, or one line on standard error."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.commands import run_command
+
+SECRET = "patient-4711"
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """A file of 3,000 users, each four times, as texts and as numbers."""
+    numbers = np.tile(np.arange(3_000), 4)
+    table = pa.table({"name": [f"user {n}" for n in numbers], "number": numbers})
+    path = tmp_path / "visits.parquet"
+    pq.write_table(table, path)
+    return path
+
+
+def refused(*arguments):
+    """Run a command that must fail, and return its one line."""
+    result = run_command(*arguments)
+    assert result.code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("panprivacy: ")
+    assert result.stderr.count("\n") == 1
+    assert SECRET not in result.stderr
+    return result.stderr
+
+
+def answers(*arguments):
+    result = run_command(*arguments, "--json")
+    assert result.code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_distinct_and_density_share_epsilon(visits):
+    (document,) = answers(
+        "run", visits, "--user", "number", "--epsilon", "8", "--stat", "distinct",
+        "--stat", "density", "--universe", "6000", "--expected", "1000:10000",
+    )  # fmt: skip
+    assert document["epsilon"] == 8
+    assert set(document) == {"statistics", "epsilon", "state_bytes"}
+    distinct, density = (document["statistics"][name] for name in ("distinct", "density"))
+    assert set(distinct) == {"value", "low", "high", "confidence", "epsilon"}
+    assert distinct["value"] == pytest.approx(3_000, rel=0.1)
+    assert density["value"] == pytest.approx(0.5, abs=0.05)
+    assert distinct["low"] < distinct["value"] < distinct["high"]
+
+
+@pytest.mark.parametrize("confidence", ["0.5", "0.99"])
+def test_confidence_is_passed_on(visits, confidence):
+    (document,) = answers(
+        "run", visits, "--user", "name", "--epsilon", "1", "--stat", "distinct",
+        "--confidence", confidence,
+    )  # fmt: skip
+    assert document["statistics"]["distinct"]["confidence"] == float(confidence)
+
+
+def test_the_state_size_does_not_depend_on_the_stream(visits, tmp_path):
+    pq.write_table(pa.table({"name": ["one"]}), tmp_path / "one.parquet")
+    sizes = {
+        answers("run", path, "--user", "name", "--epsilon", "1", "--stat", "distinct")[0][
+            "state_bytes"
+        ]
+        for path in (visits, tmp_path / "one.parquet")
+    }
+    assert len(sizes) == 1
+
+
+def test_no_count_of_rows_and_no_seconds_unless_in_a_demonstration(visits):
+    arguments = ("run", visits, "--user", "name", "--epsilon", "1", "--stat", "distinct")
+    assert "12,000" not in run_command(*arguments).stdout
+    assert "rows" not in run_command(*arguments).stdout
+    shown = run_command(*arguments, "--demo").stdout
+    assert "12,000 rows" in shown
+    assert "3,000" in shown
+
+
+def test_null_ids_name_their_row_or_are_skipped(tmp_path):
+    path = tmp_path / "visits.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["id"], ["a"], [SECRET], [""], ["b"]])
+    arguments = ("run", path, "--user", "id", "--epsilon", "1", "--stat", "distinct")
+    assert "row 3 " in refused(*arguments)
+    assert run_command(*arguments, "--nulls", "skip").code == 0
+
+
+def test_an_id_outside_the_universe_names_its_row(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("id\n5\n4711\n")
+    line = refused(
+        "run", path, "--user", "id", "--epsilon", "9", "--stat", "density", "--universe", "100"
+    )
+    assert "row 2 " in line
+    assert "4711" not in line
+
+
+def test_a_file_that_turns_bad_midway_leaves_nothing_on_standard_output(tmp_path):
+    path = tmp_path / "visits.ndjson"
+    path.write_text(f'{{"id": "a"}}\n{{"id": "{SECRET}"\n')
+    assert "row 2 " in refused("run", path, "--user", "id", "--epsilon", "1", "--stat", "distinct")
+
+
+def test_a_truncated_parquet_file_is_refused(visits):
+    visits.write_bytes(visits.read_bytes()[:-100])
+    refused("run", visits, "--user", "name", "--epsilon", "1", "--stat", "distinct")
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf", "abc", ""])
+def test_epsilon_is_a_positive_finite_number(visits, epsilon):
+    line = refused("run", visits, "--user", "name", "--stat", "distinct", f"--epsilon={epsilon}")
+    assert line == "panprivacy: epsilon must be a positive finite number\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--user", "name", "--stat", "distinct", "--memory", "1"], "would do"),
+        (["--user", "name", "--stat", "distinct", "--expected", "2:1"], "low to high"),
+        (["--user", "name", "--stat", "distinct", "--expected", "few"], "LOW:HIGH"),
+        (["--user", "name", "--stat", "distinct", "--every", "1"], "--releases"),
+        (["--user", "name", "--stat", "distinct", "--releases", "2", "--every", "0"], "positive"),
+        (["--user", "name", "--stat", "distinct", "--releases", "0"], "at least 1"),
+        (["--user", "name", "--stat", "distinct", "--confidence", "1"], "between 0 and 1"),
+        (["--user", "name", "--stat", "distinct", "--plot", "a.pdf"], ".png"),
+        (["--user", "name", "--stat", "distinct", "--stat", "distinct"], "once"),
+        (["--user", "name", "--stat", "density"], "--universe"),
+        (["--user", "name", "--stat", "density", "--universe", "9000"], "whole"),
+        (["--user", "name"], "--stat"),
+        (["--user", "other", "--stat", "distinct"], "'name', 'number'"),
+        (["--user", "name", "--stat", "median"], "'distinct', 'density'"),
+        (["--stat", "distinct"], "--user"),
+        (["--user", "name", "--stat", "distinct", "--colour"], "--colour"),
+    ],
+)
+def test_wrong_arguments_say_what_is_wrong(visits, arguments, says):
+    assert says in refused("run", visits, "--epsilon", "1", *arguments)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    path = tmp_path / "none.csv"
+    assert "none.csv" in refused("run", path, "--user", "a", "--epsilon", "1", "--stat", "distinct")
+
+
+def test_standard_input_needs_a_format():
+    assert "format" in refused("run", "-", "--user", "a", "--epsilon", "1", "--stat", "distinct")
+
+
+def test_a_pipe_is_counted_as_it_arrives_and_released_on_the_clock():
+    command = [
+        sys.executable, "-m", "panprivacy", "run", "-", "--format", "csv", "--user", "id",
+        "--stat", "distinct", "--epsilon", "40", "--expected", "100:1000", "--releases", "3",
+        "--every", "1", "--json",
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        watchdog = threading.Timer(60, run.kill)
+        watchdog.start()
+        run.stdin.write("id\n" + "".join(f"user {n}\n" for n in range(300)))
+        run.stdin.flush()
+        first = json.loads(run.stdout.readline())
+        run.stdin.write("".join(f"user {n}\n" for n in range(900)))
+        run.stdin.close()
+        rest = [json.loads(line) for line in run.stdout]
+        watchdog.cancel()
+    assert first["statistics"]["distinct"]["value"] == pytest.approx(300, rel=0.4)
+    assert rest[-1]["statistics"]["distinct"]["value"] == pytest.approx(900, rel=0.4)
+    assert run.returncode == 0
+
+
+def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
+    path = tmp_path / "folder" / "picture.png"
+    result = run_command(
+        "run", visits, "--user", "number", "--epsilon", "4", "--stat", "distinct", "--stat",
+        "density", "--universe", "6000", "--plot", path,
+    )  # fmt: skip
+    assert result.code == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plan_shows_errors_that_fall_with_epsilon():
+    lines = run_command(
+        "plan", "distinct", "--expected", "300", "--epsilon", "1"
+    ).stdout.splitlines()
+    column = [float(line.split("±")[-1].split()[0].replace(",", "")) for line in lines[2:]]
+    assert column == sorted(column, reverse=True)
+    assert len(column) == 5
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["distinct", "--expected", "1000:100000", "--error", "0.2"],
+        ["density", "--universe", "100000", "--error", "0.02"],
+    ],
+)
+def test_a_plan_finds_the_memory_for_an_error(arguments):
+    result = run_command("plan", *arguments, "--epsilon", "2")
+    assert result.code == 0
+    assert "bytes of table reach" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["distinct", "--epsilon", "1"], "--expected"),
+        (["density", "--epsilon", "1"], "--universe"),
+        (["distinct", "--expected", "300", "--epsilon", "0.1", "--error", "0.01"], "would"),
+        (["distinct", "--expected", "300", "--epsilon", "zero"], "positive finite"),
+    ],
+)
+def test_a_plan_that_cannot_be_met_says_what_would(arguments, says):
+    assert says in refused("plan", *arguments)
+
+
+def test_commands_describe_themselves():
+    for command in ([], ["run"], ["plan"]):
+        result = run_command(*command, "--help")
+        assert result.code == 0
+        assert "Usage" in result.stdout

@@ -229,3 +229,22 @@ def test_commands_describe_themselves():
         result = run_command(*command, "--help")
         assert result.code == 0
         assert "Usage" in result.stdout
+
+
+def test_the_rows_of_a_pipe_are_not_counted_on():
+    """A running count of rows would be state: a row is named within its block."""
+    command = [
+        sys.executable, "-m", "panprivacy", "run", "-", "--format", "csv", "--user", "id",
+        "--stat", "distinct", "--epsilon", "1", "--releases", "2", "--every", "0.1", "--json",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as run:
+        run.stdin.write("id,x\n" + "a,1\n" * 100)
+        run.stdin.flush()
+        run.stdout.readline()
+        run.stdin.write("a,1\n,2\n")
+        _, message = run.communicate(timeout=60)
+    assert run.returncode == 2
+    assert "row 2 (counting from 1)" in message
+    assert "in each block" in message

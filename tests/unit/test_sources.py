@@ -194,7 +194,11 @@ class TestCsv:
         ("data", "row", "reason"),
         [
             ("", None, "there is no header line: the input is empty"),
-            ("x,delta\n8412345\n", None, "there is no column 'user'; the columns are 'x', 'delta'"),
+            (
+                "x,delta\n8412345\n",
+                None,
+                "there is no column 'user'; the first line of the input must name the columns",
+            ),
             ("user,user,delta\n", None, "there are several columns 'user': rename all but one"),
             ("user,delta\n\n8412345\n", 1, "the header has 2 fields, and this row 1"),
             ("user,delta\na,1\n8412345,1,2\n", 2, "the header has 2 fields, and this row 3"),
@@ -216,11 +220,10 @@ class TestCsv:
         error = refusal(from_file, tmp_path, "üser\n8412345\n".encode("latin1"), USER)
         assert str(error) == "the header line cannot be read; it must be UTF-8"
 
-    def test_many_and_long_names_are_cut(self, tmp_path):
-        names = [f"a{'b' * 99}", *(f"c{i}" for i in range(30))]
-        error = refusal(from_file, tmp_path, ",".join(names).encode(), USER)
-        assert "b…', 'c0'" in str(error)
-        assert str(error).endswith("'c18' and 11 more")
+    def test_a_first_line_that_names_no_columns_is_not_shown(self, tmp_path):
+        error = refusal(from_file, tmp_path, b"8412345,ann\n8412346,bob\n", USER)
+        assert "8412345" not in str(error)
+        assert "ann" not in str(error)
 
 
 class TestNdjson:
@@ -557,7 +560,7 @@ class TestReadingAhead:
                 assert next(stream).to_pydict() == {"user": [b"ann"]}
                 write(row[2:])
                 assert next(stream).to_pydict() == {"user": [b"ann"]}
-            assert source.position == len(head) + 6 * len(row)
+            assert source.position == 0  # a count of bytes would be state
 
     def test_arrow_stream_is_handed_out_before_the_pipe_closes(self, slow):
         path, write = slow

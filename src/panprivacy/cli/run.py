@@ -103,8 +103,8 @@ def run(
     column = Column(user, integers=Statistics.density in statistics)
     demonstration = Demonstration(universe) if demo else None
     show = print_json if json else print_text
+    answers = None
     with open_source(file, columns=[column], format=format and str(format)) as source:
-        answers = None
         for _ in _moments(source, statistics, schedule, nulls, demonstration):
             answers = Answers(
                 {str(name): one.release(confidence=level) for name, one in statistics.items()},
@@ -194,17 +194,29 @@ def _moments(
             return None
         return start + due * schedule.every
 
-    rows = 0
-    with _progress(source) as advance:
+    rows = 0  # of a file; a running count of a pipe's rows would be state
+    with _progress(source) as advance, _rows_of(source):
         for batch in source.batches_or_ticks(deadline):
             if batch is None:
                 due += 1
                 yield
                 continue
             _count(batch, statistics, nulls, demonstration, rows)
-            rows += batch.num_rows
+            rows += batch.num_rows if source.size is not None else 0
             advance()
     yield
+
+
+@contextmanager
+def _rows_of(source: Source) -> Iterator[None]:
+    """Say from where the row in an error is counted."""
+    try:
+        yield
+    except InputError as error:
+        if source.size is None and error.row is not None:
+            reason = f"{error.reason} (the rows of a pipe are counted in each block that arrives)"
+            raise InputError(reason, row=error.row) from None
+        raise
 
 
 def _count(

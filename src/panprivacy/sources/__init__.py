@@ -56,12 +56,8 @@ def open_source(path: str, *, columns: Sequence[Column], format: str | None = No
         InputError: there is no such file, its format is not known, or a column is named twice.
     """
     _check_wanted(columns)
+    read = _READERS[_format(path, format)]
     file = Input.open(path)
-    try:
-        read = _READERS[_format(path, format)]
-    except InputError:
-        file.close()
-        raise
     return Source(file, read(file, columns))
 
 

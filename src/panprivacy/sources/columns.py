@@ -28,8 +28,15 @@ class Column:
     integers: bool = False
 
 
-def check_columns(wanted: Sequence[Column], names: Sequence[str]) -> None:
+def check_columns(
+    wanted: Sequence[Column], names: Sequence[str], *, known: str | None = None
+) -> None:
     """Find each wanted column exactly once among the file's columns.
+
+    Args:
+        wanted: by the caller.
+        names: of the file's columns.
+        known: what to say of them; by default they are listed.
 
     Raises:
         InputError: one is missing, or the file has several of that name.
@@ -37,7 +44,8 @@ def check_columns(wanted: Sequence[Column], names: Sequence[str]) -> None:
     for column in wanted:
         shown = show(column.name)
         if column.name not in names:
-            message = f"there is no column {shown}; the columns are {show_all(names)}"
+            listed = f"the columns are {show_all(names)}" if known is None else known
+            message = f"there is no column {shown}; {listed}"
             raise InputError(message)
         if names.count(column.name) > 1:
             message = f"there are several columns {shown}: rename all but one"

@@ -48,7 +48,7 @@ def read_ndjson(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBat
     Raises:
         InputError: it is not NDJSON with such columns.
     """
-    return parsed(whole_records(file, Lines()), _Parser(columns))
+    return parsed(file, whole_records(file, Lines()), _Parser(columns))
 
 
 class _Parser:

@@ -51,7 +51,8 @@ class Input:
     Attributes:
         raw: the stream, for a reader that seeks.
         size: in bytes, of a regular file; None means that it cannot be sought in.
-        position: bytes read so far; a reader that seeks sets its own estimate.
+        position: bytes of a file read so far; a reader that seeks sets its own estimate. Of a pipe
+            nothing is counted: the count would be state that an intruder could read.
         closed: pyarrow asks for it.
     """
 
@@ -109,7 +110,8 @@ class Input:
         if self.stopped.is_set():
             raise Stopped
         part = self.raw.read(most) or b""
-        self.position += len(part)
+        if self.size is not None:
+            self.position += len(part)
         return part
 
     def stop(self) -> None:

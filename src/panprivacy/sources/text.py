@@ -68,21 +68,25 @@ def whole_records(file: Input, cutter: Lines) -> Iterator[bytes]:
         yield b"".join((*pending, b"\n"))
 
 
-def parsed(blocks: Iterator[bytes], parse: Callable[[bytes], pa.Table]) -> Iterator[pa.RecordBatch]:
+def parsed(
+    file: Input, blocks: Iterator[bytes], parse: Callable[[bytes], pa.Table]
+) -> Iterator[pa.RecordBatch]:
     """Parse block after block.
 
     Args:
+        file: where the blocks come from. The rows of a pipe are not counted from block to block: a
+            running count of rows is state that an intruder could read.
         blocks: whole records; row 1 of their errors is the first record not handed out.
         parse: reads one block; row 1 of its errors is the block's first.
 
     Raises:
-        InputError: as they raise it, with the row counted over the whole stream.
+        InputError: as they raise it, with the row counted over the whole file.
     """
     rows = 0
     try:
         for block in blocks:
             table = parse(block)
-            rows += table.num_rows
+            rows += table.num_rows if file.size is not None else 0
             yield from table.to_batches(max_chunksize=BATCH_ROWS)
             del block, table
     except InputError as error:

@@ -104,7 +104,10 @@ def _uniform_bits(draw: Draw, bits: int, size: int) -> Integers:
     if bits <= _INT64_BITS:
         width = next(width for width in (1, 2, 4, 8) if bits <= 8 * width)
         words = draw(size * width).view(f"<u{width}")
-        return (words & words.dtype.type((1 << bits) - 1)).astype(np.int64)
+        words &= words.dtype.type((1 << bits) - 1)
+        values = words.astype(np.int64)
+        wipe(words)
+        return values
     nbytes = -(-bits // 8)
     data, mask = draw(size * nbytes).tobytes(), (1 << bits) - 1
     words = np.empty(size, object)
@@ -139,8 +142,10 @@ def discrete_laplace(draw: Draw, scale: Fraction, size: int) -> NDArray[np.int64
         magnitude, accepted = _geometric(draw, scale, pending.size)
         negative = bernoulli(draw, Fraction(1, 2), pending.size).astype(bool)
         accepted &= ~(negative & (magnitude == 0))
-        signed = np.where(negative, -magnitude, magnitude)
-        samples[pending[accepted]] = signed[accepted].astype(np.int64)
+        np.negative(magnitude, out=magnitude, where=negative)
+        chosen = magnitude[accepted]
+        samples[pending[accepted]] = chosen
+        wipe(magnitude, negative, chosen)
         pending = pending[~accepted]
     return samples
 
@@ -150,10 +155,14 @@ def _geometric(draw: Draw, scale: Fraction, size: int) -> tuple[Integers, NDArra
     numerator, denominator = scale.as_integer_ratio()
     offset = uniform_below(draw, numerator, size)
     accepted = bernoulli_exp(draw, offset, numerator)
-    quotient = _geometric_unit(draw, size)
+    magnitude = _geometric_unit(draw, size)
     if numerator.bit_length() > _INT64_BITS - 20:
-        quotient = quotient.astype(object)
-    return (offset + numerator * quotient) // denominator, accepted
+        magnitude = magnitude.astype(object)
+    magnitude *= numerator
+    magnitude += offset
+    magnitude //= denominator
+    wipe(offset)
+    return magnitude, accepted
 
 
 def _geometric_unit(draw: Draw, size: int) -> Integers:

@@ -122,7 +122,10 @@ def request(
 
 
 class Statistic(ABC, Generic[P]):
-    """The base of all table statistics; see the subclasses."""
+    """The base of all table statistics; see the subclasses.
+
+    An object belongs to one thread at a time; several threads need a lock around it.
+    """
 
     __slots__ = ("_account", "_addressing", "_coins", "_ledger", "_plan", "_state")
 
@@ -199,7 +202,7 @@ class Statistic(ABC, Generic[P]):
         sums = self._plan.bits.group_sums(self._state.table, self._plan.groups)
         noise = self._coins.discrete_laplace(1 / epsilon, len(sums))
         counts = sums + noise
-        wipe(sums)
+        wipe(sums, noise)  # either, with the public counts, is an old state
         self._state.releases += 1
         model = self._plan.model(self._state.intrusions)
         value = model.estimate(counts)

@@ -69,6 +69,21 @@ def test_density_keeps_its_claim_after_announced_intrusions(intrusions):
     assert loss.within(1)
 
 
+@pytest.mark.parametrize(
+    "history",
+    [
+        ([[(0, 1)], ANNOUNCE, [(0, -1)]], [[], ANNOUNCE, []]),
+        ([[(0, 1)], ANNOUNCE, [(0, 1), (0, -1)]], [[(0, 1)], ANNOUNCE, [(0, 1)]]),
+        ([[(0, 1)], ANNOUNCE, [(0, -1)], ANNOUNCE, [(0, 1)]], [[], ANNOUNCE, [], ANNOUNCE, []]),
+    ],
+)
+def test_announced_intrusions_keep_the_claim_when_users_leave(history):
+    stream, neighbour = history
+    make = density(universe=1, intrusions=stream.count(ANNOUNCE))
+    loss = exact_loss(make, stream, neighbour)
+    assert loss.within(1)
+
+
 def test_announced_intrusions_and_a_release_together_keep_the_claim():
     stream = [[0], ANNOUNCE, [0], RELEASE]
     loss = exact_loss(density(universe=1, intrusions=1), stream, [[], ANNOUNCE, [], RELEASE])

@@ -64,20 +64,28 @@ class BitCells:
         cells: the number of bits.
         epsilon_state: loss of one look, in nats.
         intrusions: how many announced intrusions are planned for.
+        deletions: whether users may be deleted, which an announced intrusion has to allow for.
     """
 
     cells: int
     epsilon_state: Fraction
     intrusions: int = 0
+    deletions: bool = False
 
     @property
     def nbytes(self) -> int:
         """Bytes of the table."""
         return -(-self.cells // 8)
 
+    def gain(self) -> Fraction:
+        """By what factor an announced intrusion shrinks the mean of each bit, in units of ±1."""
+        if not self.intrusions:
+            return Fraction(1)
+        return 2 * keep_probability(self.epsilon_state, self.intrusions, self.deletions) - 1
+
     def contrast(self, epoch: int) -> Fraction:
         """Mean, in units of ±1, of a bit whose user appeared, after `epoch` intrusions."""
-        return _contrast(self.epsilon_state, self.intrusions, epoch)
+        return _contrast(self, epoch)
 
     def presence(self, epoch: int) -> Fraction:
         """The probability that a bit is 1 when its user appears after `epoch` intrusions."""
@@ -89,7 +97,7 @@ class BitCells:
 
     def rerandomise(self, table: Table, coins: Coins) -> None:
         """Flip each bit with probability `(1-s)/2`."""
-        flips = self._draw(1 - keep_probability(self.epsilon_state, self.intrusions), coins)
+        flips = self._draw((1 - self.gain()) / 2, coins)
         table ^= flips
         wipe(flips)
 
@@ -130,17 +138,16 @@ class BitCells:
 
 
 @functools.lru_cache(maxsize=1024)
-def _contrast(epsilon_state: Fraction, intrusions: int, epoch: int) -> Fraction:
-    gain = 2 * keep_probability(epsilon_state, intrusions) - 1 if epoch else 1
-    return (2 * randomised_response(epsilon_state) - 1) * gain**epoch
+def _contrast(cells: BitCells, epoch: int) -> Fraction:
+    return (2 * randomised_response(cells.epsilon_state) - 1) * cells.gain() ** epoch
 
 
-@functools.lru_cache(maxsize=256)
-def keep_probability(epsilon_state: Fraction, intrusions: int) -> Fraction:
+@functools.lru_cache(maxsize=1024)
+def keep_probability(epsilon_state: Fraction, intrusions: int, deletions: bool) -> Fraction:  # noqa: FBT001
     """The largest `(1+s)/2` for which all looks together cost `(intrusions + 1) * epsilon_state`.
 
-    For one intrusion `s` is `tanh(epsilon_state)`; for more that gain costs too much, and `s`
-    follows from the exact worst case over all histories.
+    For one intrusion and no deletions `s` is `tanh(epsilon_state)`; otherwise that gain costs too
+    much, and `s` follows from the exact worst case over all histories.
     """
     affordable, _ = exp_bounds((intrusions + 1) * epsilon_state)
     present = randomised_response(epsilon_state)
@@ -148,44 +155,70 @@ def keep_probability(epsilon_state: Fraction, intrusions: int) -> Fraction:
     while high - low > 1:
         middle = (low + high) // 2
         keep = (1 + Fraction(middle, _KEEP_GRID)) / 2
-        if worst_ratio(present, keep, intrusions) <= affordable:
+        if worst_ratio(present, keep, intrusions, deletions=deletions) <= affordable:
             low = middle
         else:
             high = middle
     return (1 + Fraction(low, _KEEP_GRID)) / 2
 
 
-def worst_ratio(present: Fraction, keep: Fraction, intrusions: int) -> Fraction:
+def worst_ratio(
+    present: Fraction, keep: Fraction, intrusions: int, *, deletions: bool = False
+) -> Fraction:
     """The exact worst probability ratio of the bits seen at `intrusions + 1` looks.
 
-    One stream is the other with updates of the cell's user removed, so in each epoch the larger
-    stream touches the cell where the smaller does not, or both do the same. The bit seen at a
-    look determines the law of the next one.
+    One stream is the other with updates of the cell's user removed. So in each epoch both leave
+    the cell in the same law, or the larger stream touches it and the smaller does not, or (with
+    deletions) both touch it and one of them deletes last. The bit seen at a look determines the
+    law of the next one.
 
     Args:
         present: `(1+t)/2`.
         keep: `(1+s)/2`, the probability that a bit survives an announced intrusion.
         intrusions: the number of announced intrusions.
+        deletions: whether users may be deleted.
     """
     gain, mean = 2 * keep - 1, 2 * present - 1
-    larger = smaller = {0: Fraction(1), 1: Fraction(1)}  # worst ratio of later looks, by bit
+    worst = {direction: {0: Fraction(1), 1: Fraction(1)} for direction in (1, -1)}
     for epoch in range(intrusions, 0, -1):
         touched = (1 + mean * gain**epoch) / 2
-        rows = {seen: _look(touched, keep if seen else 1 - keep) for seen in (0, 1)}
-        larger = {seen: _worst(rows[seen], larger) for seen in rows}
-        smaller = {seen: _worst([1 / ratio for ratio in rows[seen]], smaller) for seen in rows}
-    born = _look(present, 1 - present)
-    return max(_worst(born, larger), _worst([1 / ratio for ratio in born], smaller))
+        for direction, later in worst.items():
+            worst[direction] = {
+                seen: _worst(touched, untouched, later, direction, deletions)
+                for seen, untouched in ((0, 1 - keep), (1, keep))
+            }
+    return max(
+        _worst(present, 1 - present, later, direction, deletions)
+        for direction, later in worst.items()
+    )
 
 
-def _look(touched: Fraction, untouched: Fraction) -> list[Fraction]:
-    """Probability ratio, touched to untouched, of seeing a 0 and of seeing a 1."""
-    return [(1 - touched) / (1 - untouched), touched / untouched]
+def _worst(
+    touched: Fraction,
+    untouched: Fraction,
+    later: dict[int, Fraction],
+    direction: int,
+    deletions: bool,  # noqa: FBT001
+) -> Fraction:
+    """The worst product of one look's ratio and that of all later looks.
 
-
-def _worst(ratios: list[Fraction], later: dict[int, Fraction]) -> Fraction:
-    """The worst product of this look and later ones; equal histories give a ratio of 1."""
-    return max(max(ratios[bit], Fraction(1)) * later[bit] for bit in (0, 1))
+    Args:
+        touched: the probability of seeing a 1 when the user appeared last.
+        untouched: the same when nothing happened.
+        later: the worst ratio of later looks, by the bit seen at this one.
+        direction: 1 for the larger stream over the smaller, -1 for the inverse.
+        deletions: whether users may be deleted.
+    """
+    pairs = [(touched, untouched)]
+    if deletions:
+        gone = 1 - touched
+        pairs += [(gone, untouched), (touched, gone), (gone, touched)]
+    ratios = [
+        (bit, ((larger if bit else 1 - larger) / (smaller if bit else 1 - smaller)) ** direction)
+        for larger, smaller in pairs
+        for bit in (0, 1)
+    ]
+    return max(max(ratio, Fraction(1)) * later[bit] for bit, ratio in ratios)
 
 
 def _mark(

@@ -35,7 +35,8 @@ class DensityPlan:
     @property
     def bits(self) -> BitCells:
         """The table's cells."""
-        return BitCells(self.cells, self.split.budget.state, self.request.intrusions)
+        budget, intrusions = self.split.budget, self.request.intrusions
+        return BitCells(self.cells, budget.state, intrusions, deletions=True)
 
     @property
     def groups(self) -> int:
@@ -76,4 +77,4 @@ def plan_density(universe: int, cells: int | None, request: Request) -> DensityP
     if cells > universe:
         message = f"cells ({cells:,}) exceed the universe ({universe:,}); leave cells out"
         raise PlanError(message)
-    return DensityPlan(universe, cells, request, best_split(request, cells))
+    return DensityPlan(universe, cells, request, best_split(request, cells, deletions=True))

@@ -69,13 +69,13 @@ class Split:
 
 
 @functools.lru_cache(maxsize=256)
-def _splits(request: Request) -> tuple[Split, ...]:
+def _splits(request: Request, deletions: bool) -> tuple[Split, ...]:  # noqa: FBT001
     """The splits to choose from: releases take k/1024 of epsilon, k on a geometric grid."""
     if request.budget is not None:
-        return (_split(request.budget, request),)
+        return (_split(request.budget, request, deletions),)
     shares = np.unique(np.geomspace(1, 0.9 * _SPLIT_GRID, _SPLITS).round().astype(int))
     budgets = [_shared(request, Fraction(int(share), _SPLIT_GRID)) for share in shares]
-    return tuple(_split(budget, request) for budget in budgets)
+    return tuple(_split(budget, request, deletions) for budget in budgets)
 
 
 def _shared(request: Request, share: Fraction) -> Budget:
@@ -85,14 +85,15 @@ def _shared(request: Request, share: Fraction) -> Budget:
     )
 
 
-def _split(budget: Budget, request: Request) -> Split:
-    contrast = float(BitCells(1, budget.state, request.intrusions).contrast(request.intrusions))
+def _split(budget: Budget, request: Request, deletions: bool) -> Split:  # noqa: FBT001
+    bit = BitCells(1, budget.state, request.intrusions, deletions)
+    contrast = float(bit.contrast(request.intrusions))
     if contrast <= 0:
         message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
         raise PlanError(message)
     return Split(budget, contrast, discrete_laplace_variance(1 / float(budget.release)))
 
 
-def best_split(request: Request, cells: int) -> Split:
+def best_split(request: Request, cells: int, *, deletions: bool = False) -> Split:
     """The split with the smallest error for a count of `cells` bits."""
-    return min(_splits(request), key=lambda split: split.error(cells))
+    return min(_splits(request, deletions), key=lambda split: split.error(cells))

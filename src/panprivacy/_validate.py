@@ -26,8 +26,10 @@ def positive_fraction(**named: object) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, (str, Decimal, numbers.Real)):
         raise PlanError(message)
     try:
-        exact = value if isinstance(value, numbers.Rational) else Decimal(str(value))
-        fraction = Fraction(exact)
+        if isinstance(value, numbers.Rational):
+            fraction = Fraction(int(value.numerator), int(value.denominator))
+        else:
+            fraction = Fraction(Decimal(str(value)))
     except (InvalidOperation, ValueError, OverflowError):
         raise PlanError(message) from None
     if fraction <= 0:

@@ -74,7 +74,8 @@ class DensityModel:
     def output_share(self, truth: float) -> float:
         """The part of the variance that output noise causes."""
         output = self.noise_variance / (self.contrast * self.cells) ** 2
-        return output / float(self.deviation(truth)) ** 2
+        total = float(self.deviation(truth)) ** 2
+        return output / total if total else 0.0
 
     def _noise_variance(self) -> float:
         bits = self.cells * (1 - self.contrast**2) / 4
@@ -218,7 +219,8 @@ def _first(
 
 def discrete_laplace_variance(scale: float) -> float:
     """The variance of integer noise with `P(k)` proportional to `exp(-|k|/scale)`."""
-    return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-3 else 0.0
+    ratio = math.exp(-1 / scale)
+    return 2 * ratio / math.expm1(-1 / scale) ** 2 if scale < 1e8 else 2 * scale**2
 
 
 @functools.lru_cache(maxsize=4096)
@@ -228,7 +230,7 @@ def noise_quantile(confidence: float, output_share: float) -> float:
     The error is a normal part (bits, sampling, hashing) plus a Laplace part with `output_share`
     of the variance, whose tails are heavier.
     """
-    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    normal = -NormalDist().inv_cdf((1 - confidence) / 2)
     if output_share < 0.01:
         return normal
     low, high = 0.0, 8 * normal + 8

@@ -44,7 +44,7 @@ def randomised_response(epsilon: Fraction) -> Fraction:
     below, _ = exp_bounds(exponent)
     grid = 1 << RANDOMISATION_BITS
     complement = -(-grid // (1 + below))  # ceiling of grid * 1/(1 + e^epsilon)
-    return 1 - Fraction(complement, grid)
+    return max(1 - Fraction(complement, grid), Fraction(1, 2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ width that are equal are the same user. Everything else (floats, dates, nulls) i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ PIECE_ROWS = 1 << 15
 """Rows that are addressed at a time: their slots stay in the processor's cache."""
 
 _WANTED = "user ids must be whole numbers, byte strings or texts"
+_WANTED_DELTAS = "deltas must be whole numbers"
+_ONE_COLUMN = ", all of one type, in a one-dimensional array or sequence"
+_MOST_DELTA = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def read_ids(users: object) -> list[Ids]:
         return [_from_numpy(users)]
     chunks: list[Ids] = []
     rows = 0
-    for chunk in _arrow_chunks(users):
+    for chunk in _arrow_chunks(users, _WANTED):
         try:
             chunks.append(_from_arrow(chunk))
         except InputError as error:
@@ -97,51 +100,48 @@ def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
     """Read one whole number for each of `rows` ids.
 
     Raises:
-        InputError: another number of deltas, or deltas that are not whole numbers.
+        InputError: another number of deltas, a null, or deltas that are not whole numbers.
     """
-    chunks = [_integers(chunk, "deltas must be whole numbers") for chunk in _delta_arrays(deltas)]
-    values = np.concatenate(chunks) if len(chunks) != 1 else chunks[0]
-    if len(values) != rows:
+    values = deltas if isinstance(deltas, np.ndarray) else _delta_array(deltas)
+    if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
+        raise InputError(_WANTED_DELTAS + _ONE_COLUMN)
+    if values.dtype == np.uint64 and len(values) and values.max() > _MOST_DELTA:
+        message = "a delta must be below 2**63"
+        raise InputError(message, row=int(np.argmax(values > _MOST_DELTA)) + 1)
+    if values.shape != (rows,):
         message = f"there must be one delta for each id: {rows:,} ids, {len(values):,} deltas"
         raise InputError(message)
-    return values
-
-
-def _delta_arrays(deltas: object) -> Sequence[NDArray[Any]]:
-    if isinstance(deltas, np.ndarray):
-        return [deltas]
-    chunks = _arrow_chunks(deltas)
-    for chunk in chunks:
-        _refuse_nulls(chunk, "a delta is null")
-    return [chunk.to_numpy(zero_copy_only=False) for chunk in chunks] or [np.empty(0, np.int64)]
-
-
-def _integers(values: NDArray[Any], message: str) -> NDArray[np.int64]:
-    if values.ndim != 1 or (values.dtype.kind not in "iu" and len(values)):
-        raise InputError(message)
-    if values.dtype == np.uint64:
-        return np.ascontiguousarray(values).view(np.int64)
     return np.ascontiguousarray(values, np.int64)
 
 
+def _delta_array(deltas: object) -> NDArray[Any]:
+    chunks = _arrow_chunks(deltas, _WANTED_DELTAS)
+    column = pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], pa.int64())
+    _refuse_nulls(column, "the delta is null")
+    return np.asarray(column.to_numpy())
+
+
 def _from_numpy(users: NDArray[Any]) -> IntegerIds:
-    return IntegerIds(_integers(users, "user ids must be a one-dimensional array"))
+    if users.ndim != 1:
+        raise InputError(_WANTED + _ONE_COLUMN)
+    values = np.ascontiguousarray(users)
+    return IntegerIds(
+        values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+    )
 
 
-def _arrow_chunks(users: object) -> list[pa.Array]:
-    """The Arrow arrays that hold `users`."""
-    if isinstance(users, pa.Array):
-        return [users]
-    if isinstance(users, (str, bytes, bytearray, dict)):
-        message = f"{_WANTED}, in a one-dimensional array or sequence"
-        raise InputError(message)
+def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:
+    """The Arrow arrays that hold a column."""
+    if isinstance(column, pa.Array):
+        return [column]
+    if isinstance(column, (str, bytes, bytearray, dict)):
+        raise InputError(wanted + _ONE_COLUMN)
     try:
-        if isinstance(users, pa.ChunkedArray) or hasattr(users, "__arrow_c_stream__"):
-            return list(pa.chunked_array(users).chunks)
-        converted = pa.array(users, from_pandas=False)
+        if isinstance(column, pa.ChunkedArray) or hasattr(column, "__arrow_c_stream__"):
+            return list(pa.chunked_array(column).chunks)
+        converted = pa.array(column, from_pandas=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        message = f"{_WANTED}, all of one type, in a one-dimensional array or sequence"
-        raise InputError(message) from None
+        raise InputError(wanted + _ONE_COLUMN) from None
     return list(converted.chunks) if isinstance(converted, pa.ChunkedArray) else [converted]
 
 
@@ -158,9 +158,9 @@ def _from_arrow(chunk: pa.Array) -> Ids:
     return _byte_ids(chunk)
 
 
-def _refuse_nulls(chunk: pa.Array, reason: str) -> None:
+def _refuse_nulls(chunk: pa.Array | pa.ChunkedArray, reason: str) -> None:
     if chunk.null_count:
-        row = int(np.argmax(chunk.is_null().to_numpy(zero_copy_only=False))) + 1
+        row = int(np.argmax(np.asarray(chunk.is_null()))) + 1
         raise InputError(reason, row=row)
 
 
@@ -181,7 +181,8 @@ def _byte_ids(chunk: pa.Array) -> ByteIds:
             pa.large_binary() if pa.types.is_binary_view(kind) else pa.large_string()
         )
     elif not (_is_narrow(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)):
-        message = f"{_WANTED}, not {kind}"
+        # The fields of a nested type may be named after users.
+        message = f"{_WANTED}, not {'records' if pa.types.is_nested(kind) else kind}"
         raise InputError(message)
     _, offset_buffer, data = chunk.buffers()
     width = np.int32 if _is_narrow(chunk.type) else np.int64

@@ -114,7 +114,7 @@ def test_the_state_of_a_bit_spends_all_that_its_budget_allows():
 
 
 def test_a_release_after_the_intrusion_costs_what_the_proof_says():
-    """Two histories of one user attain `epsilon_state + ln((1-t)/2 + (1+t)/2 e^epsilon_release)`."""
+    """Two histories attain `epsilon_state + ln((1-t)/2 + (1+t)/2 e^epsilon_release)`."""
     budget = pp.Budget(state=Fraction(3, 5), release=Fraction(2, 5))
     make = density(universe=1, budget=budget)
     loss = exact_loss(make, [[0], [], RELEASE], [[], [0], RELEASE])

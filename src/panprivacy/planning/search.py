@@ -107,10 +107,12 @@ def plan(
         return candidate.margin(level) <= target
 
     if epsilon is None:
+        total = None
         found = _smallest_epsilon(make, size or DEFAULT_MEMORY, reaches)
     else:
-        found = _smallest_memory(make, positive_fraction(epsilon=epsilon), size, reaches)
-    return found or _refuse(make, epsilon, size, reaches)
+        total = positive_fraction(epsilon=epsilon)
+        found = _smallest_memory(make, total, size, reaches)
+    return found or _refuse(make, total, size, reaches)
 
 
 Maker = Callable[[Fraction, int], AnyPlan]
@@ -137,10 +139,10 @@ def _maker(
 def _smallest_memory(
     make: Maker, epsilon: Fraction, most: int | None, reaches: Reaches
 ) -> AnyPlan | None:
-    """The first power of two bytes, up to `most`, that reaches the target."""
+    """The first power of two bytes, or else `most`, that reaches the target."""
     limit = _MOST_BYTES if most is None else most
-    for power in range(limit.bit_length()):
-        candidate = make(epsilon, 1 << power)
+    for memory in (*(1 << power for power in range((limit - 1).bit_length())), limit):
+        candidate = make(epsilon, memory)
         if reaches(candidate):
             return candidate
     return None
@@ -163,14 +165,22 @@ def _three_digits(number: float) -> Fraction:
     return Fraction(f"{number:.3g}")
 
 
-def _refuse(make: Maker, epsilon: object, size: int | None, reaches: Reaches) -> AnyPlan:
+def _refuse(make: Maker, epsilon: Fraction | None, size: int | None, reaches: Reaches) -> AnyPlan:
     """Raise, saying what would reach the target."""
     memory = size or (DEFAULT_MEMORY if epsilon is None else _MOST_BYTES)
-    better = _smallest_epsilon(make, _MOST_BYTES, reaches)
-    what = "this error" if epsilon is None else f"this error at epsilon {epsilon}"
-    hint = f"epsilon {float(better.request.epsilon):g} would" if better else "more users would"
-    message = f"no plan of up to {memory:,} bytes reaches {what}; {hint}"
+    at_epsilon = "" if epsilon is None else f" at epsilon {float(epsilon):g}"
+    ways = _ways(make, _EPSILONS[1] if epsilon is None else epsilon, memory, reaches)
+    message = f"no plan of up to {memory:,} bytes reaches this error{at_epsilon}; {ways}"
     raise PlanError(message)
+
+
+def _ways(make: Maker, epsilon: Fraction, memory: int, reaches: Reaches) -> str:
+    """What would reach a target: more memory, a larger epsilon, or more users."""
+    larger = _smallest_memory(make, epsilon, None, reaches)
+    looser = _smallest_epsilon(make, memory, reaches)
+    ways = [f"a memory of {larger.bits.nbytes:,} bytes"] if larger else []
+    ways += [f"epsilon {float(looser.request.epsilon):g}"] if looser else []
+    return f"{' or '.join(ways)} would do" if ways else "more users would do"
 
 
 def check_useful(planned: AnyPlan) -> None:
@@ -190,25 +200,16 @@ def check_useful(planned: AnyPlan) -> None:
             return
         what = f"a standard deviation of {planned.best_error():.2g} times the count"
         make = _maker("distinct", planned.expected, None, *_covers(planned))
-    ways = _ways(make, planned)
-    message = f"this plan gives {what}: the answer would be noise; {ways}"
-    raise PlanError(message)
-
-
-def _covers(planned: AnyPlan) -> tuple[int, int]:
-    return planned.request.releases, planned.request.intrusions
-
-
-def _ways(make: Maker, planned: AnyPlan) -> str:
-    """What would make the plan useful: more memory, a larger epsilon, or more users."""
 
     def useful(candidate: AnyPlan) -> bool:
         if isinstance(candidate, DensityPlan):
             return candidate.error(0.5) < _USEFUL / 2
         return candidate.best_error() < _USEFUL
 
-    larger = _smallest_memory(make, planned.request.epsilon, None, useful)
-    looser = _smallest_epsilon(make, max(planned.bits.nbytes, 1), useful)
-    ways = [f"a memory of {larger.bits.nbytes:,} bytes"] if larger else []
-    ways += [f"epsilon {float(looser.request.epsilon):g}"] if looser else []
-    return f"{' or '.join(ways)} would do" if ways else "plan for more users"
+    ways = _ways(make, planned.request.epsilon, planned.bits.nbytes, useful)
+    message = f"this plan gives {what}: the answer would be noise; {ways}"
+    raise PlanError(message)
+
+
+def _covers(planned: AnyPlan) -> tuple[int, int]:
+    return planned.request.releases, planned.request.intrusions

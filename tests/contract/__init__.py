@@ -1,0 +1,1 @@
+"""What every statistic promises. To add a statistic, add one row to `cases.CASES`."""

@@ -1,0 +1,110 @@
+"""The one list of statistics that the contract is checked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle, islice
+
+import panprivacy as pp
+from panprivacy.statistics import Release, Statistic
+
+
+def spread_ids(count: int) -> list[int]:
+    """So many different ids, that also fit in 32 bits and in every universe below."""
+    return [20_011 + 37 * index for index in range(count)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to set up a statistic, and what it may be fed.
+
+    Args:
+        name: shown by pytest.
+        build: makes the statistic; takes `coins=` and overrides of every argument.
+        tiny: overrides that leave few enough coins to walk every outcome; users 0, 1 and 2 exist.
+        takes_bytes: whether ids may be byte strings and texts.
+        ids: makes so many different whole-number ids.
+        deltas: what the stream of the case is made of.
+        refused_deltas: some that cannot be counted.
+        universe: ids from here on are refused; None if every id has a place.
+    """
+
+    name: str
+    build: Callable[..., Statistic]
+    tiny: Mapping[str, object]
+    takes_bytes: bool
+    refused_deltas: Sequence[int]
+    ids: Callable[[int], list[int]] = spread_ids
+    deltas: Sequence[int] = (1,)
+    universe: int | None = None
+
+    def make(self, coins=None, **overrides) -> Statistic:
+        """The statistic."""
+        return self.build(coins=coins, **overrides)
+
+    def make_tiny(self, coins=None, **overrides) -> Statistic:
+        """The same statistic, with few cells."""
+        return self.build(coins=coins, **{**self.tiny, **overrides})
+
+    def rows(self, count: int) -> tuple[list[int], list[int]]:
+        """A batch of so many events: ids, about a third of them twice, and deltas."""
+        ids = self.ids(max(2 * count // 3, 1))
+        return list(islice(cycle(ids), count)), list(islice(cycle(self.deltas), count))
+
+
+LIFE = {"releases": 2, "intrusions": 1}
+"""What a statistic has to cover to be led through a life."""
+
+
+def lead_through_life(statistic: Statistic, case: Case, count: int = 50) -> list[Release]:
+    """Batches of `count` rows, two releases and an announced intrusion."""
+    statistic.update(*case.rows(count))
+    first = statistic.release()
+    statistic.announce_intrusion()
+    statistic.update(*case.rows(count))
+    return [first, statistic.release()]
+
+
+CASES = [
+    Case(
+        name="density",
+        build=partial(pp.Density, universe=50_021, epsilon=1),
+        tiny={"universe": 3},
+        takes_bytes=False,
+        refused_deltas=(0, 2, -2),
+        universe=50_021,
+    ),
+    Case(
+        name="density of a sample",
+        build=partial(pp.Density, universe=60_013, cells=10_007, epsilon=1),
+        tiny={"universe": 4, "cells": 2},
+        takes_bytes=False,
+        refused_deltas=(0, 2, -2),
+        universe=60_013,
+    ),
+    Case(
+        name="density with deletions",
+        build=partial(pp.Density, universe=50_021, epsilon=1),
+        tiny={"universe": 3},
+        takes_bytes=False,
+        deltas=(1, -1, -1, 1, 1),
+        refused_deltas=(0, 2, -2),
+        universe=50_021,
+    ),
+    Case(
+        name="distinct count, one level",
+        build=partial(pp.DistinctCount, expected=3_000, memory=4_096, epsilon=1),
+        tiny={"expected": 1, "memory": 1},
+        takes_bytes=True,
+        refused_deltas=(0, -1),
+    ),
+    Case(
+        name="distinct count, many levels",
+        build=partial(pp.DistinctCount, expected=(1_000, 1_000_000), memory=4_096, epsilon=1),
+        tiny={"expected": (1, 1_000), "memory": 1},
+        takes_bytes=True,
+        refused_deltas=(0, -1),
+    ),
+]

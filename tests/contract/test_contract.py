@@ -1,0 +1,314 @@
+"""Coins, budget and state: what every statistic spends, shows and refuses."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pathlib
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import panprivacy as pp
+from panprivacy.coins import Coins
+from panprivacy.ids import read_ids
+from panprivacy.testing import SeededCoins
+
+from .cases import LIFE, lead_through_life
+from .doubles import BreakableCoins, SpyCoins
+
+
+def table_of(statistic):
+    return statistic._state.table.copy()
+
+
+# Coins
+
+
+def test_birth_draws_one_coin_a_cell_and_the_key_of_the_plan(case):
+    spy = SpyCoins()
+    plan = case.make(coins=spy).plan
+    key = [("key", plan.key_bytes)] if plan.key_bytes else []
+    assert spy.calls == [*key, ("bernoulli", plan.cells)]
+
+
+def test_a_batch_draws_one_coin_a_touched_cell(case):
+    spy = SpyCoins()
+    statistic = case.make(coins=spy)
+    users, deltas = case.rows(1_200)
+    slots = np.concatenate(list(statistic._addressing.slots(read_ids(users))))
+    spy.calls.clear()
+    statistic.update(users, deltas)
+    touched = len(set(slots[slots >= 0].tolist()))
+    assert spy.calls == [("bernoulli", touched)]
+    assert 0 < touched < len(users)
+
+
+@pytest.mark.parametrize(
+    "nobody",
+    [[], (), np.array([], np.int64), pa.array([]), pa.chunked_array([[], []]), pl.Series([])],
+    ids=lambda nobody: type(nobody).__name__,
+)
+def test_an_empty_batch_changes_nothing_and_draws_no_coin(case, nobody):
+    spy = SpyCoins()
+    statistic = case.make(coins=spy)
+    statistic.update(*case.rows(50))
+    before = statistic.state()
+    spy.calls.clear()
+    statistic.update(nobody)
+    statistic.update(nobody, [])
+    assert statistic.state() == before
+    assert sum(size for _, size in spy.calls) == 0
+
+
+def test_a_release_draws_one_noise_a_published_count(case):
+    spy = SpyCoins()
+    statistic = case.make(coins=spy)
+    spy.calls.clear()
+    counts = statistic.release().counts
+    assert spy.calls == [("discrete_laplace", len(counts))]
+    assert len(counts) == statistic.plan.groups
+
+
+def test_an_announced_intrusion_draws_one_coin_a_cell(case):
+    spy = SpyCoins()
+    statistic = case.make(coins=spy, **LIFE)
+    spy.calls.clear()
+    statistic.announce_intrusion()
+    assert spy.calls == [("bernoulli", statistic.plan.cells)]
+
+
+def test_equal_coins_give_equal_states_and_answers(case):
+    def life(seed):
+        statistic = case.make(coins=SeededCoins(seed), **LIFE)
+        return lead_through_life(statistic, case), statistic.state()
+
+    assert life(5) == life(5)
+    assert life(5) != life(6)
+
+
+def refuse(*_arguments, **_keywords):
+    message = "randomness that does not come from coins"
+    raise RuntimeError(message)
+
+
+def test_all_randomness_comes_from_the_coins(case, monkeypatch):
+    monkeypatch.setattr(os, "urandom", refuse)
+    monkeypatch.setattr(pathlib.Path, "open", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("secrets.token_bytes", refuse)
+    monkeypatch.setattr("random._inst.random", refuse)
+    monkeypatch.setattr(np.random, "default_rng", refuse)
+    statistic = case.make(coins=SeededCoins(1), **LIFE)
+    lead_through_life(statistic, case)
+    with pytest.raises(RuntimeError, match="does not come from coins"):
+        case.make()
+
+
+def test_the_coins_of_the_doubles_follow_the_protocol():
+    assert isinstance(SpyCoins(), Coins)
+    assert isinstance(BreakableCoins(1), Coins)
+
+
+# Budget
+
+
+def test_the_ledger_adds_up_to_epsilon_exactly(case):
+    statistic = case.make(epsilon="0.7", releases=3)
+    ledger, budget = statistic.ledger, statistic.plan.split.budget
+    assert ledger.spent == budget.state
+    for made in (1, 2, 3):
+        answer = statistic.release()
+        assert ledger.spent == budget.state + made * budget.release
+        assert answer.epsilon == float(budget.release)
+    assert ledger.spent == ledger.total == statistic.guarantee.epsilon == Fraction(7, 10)
+    assert ledger.remaining == ledger.available == 0
+
+
+def test_announced_intrusions_are_paid_for_at_birth(case):
+    statistic = case.make(**LIFE)
+    budget = statistic.plan.split.budget
+    spent = statistic.ledger.spent
+    statistic.announce_intrusion()
+    assert statistic.ledger.spent == spent == 2 * budget.state
+    assert budget.total(**LIFE) == statistic.ledger.total
+
+
+def test_a_release_too_many_raises_and_changes_nothing(case):
+    spy = SpyCoins()
+    statistic = case.make(coins=spy, releases=2)
+    statistic.update(*case.rows(50))
+    statistic.release()
+    statistic.release()
+    spent, state, calls = statistic.ledger.spent, statistic.state(), list(spy.calls)
+    with pytest.raises(pp.BudgetError, match="releases="):
+        statistic.release()
+    assert (statistic.ledger.spent, statistic.state(), spy.calls) == (spent, state, calls)
+
+
+@pytest.mark.parametrize("covered", [{}, LIFE], ids=["none planned", "one planned"])
+def test_an_announced_intrusion_too_many_raises_and_changes_nothing(case, covered):
+    spy = SpyCoins()
+    statistic = case.make(coins=spy, **covered)
+    for _ in range(covered.get("intrusions", 0)):
+        statistic.announce_intrusion()
+    spent, state, calls = statistic.ledger.spent, statistic.state(), list(spy.calls)
+    with pytest.raises(pp.BudgetError, match="intrusions="):
+        statistic.announce_intrusion()
+    assert (statistic.ledger.spent, statistic.state(), spy.calls) == (spent, state, calls)
+
+
+def test_statistics_of_one_stream_share_a_ledger(case):
+    ledger = pp.Ledger(1)
+    first = case.make(epsilon="0.6", ledger=ledger)
+    second = case.make(epsilon="0.4", ledger=ledger)
+    assert first.ledger is second.ledger is ledger
+    first.release()
+    second.release()
+    assert ledger.spent == 1
+
+
+def test_a_statistic_that_the_ledger_cannot_pay_is_not_born(case):
+    spy, ledger = SpyCoins(), pp.Ledger(1)
+    case.make(epsilon="0.6", ledger=ledger)
+    spent = ledger.spent
+    with pytest.raises(pp.BudgetError, match=r"0\.4 available"):
+        case.make(epsilon="0.5", ledger=ledger, coins=spy)
+    assert (ledger.spent, ledger.available, spy.calls) == (spent, Fraction(2, 5), [])
+
+
+def test_a_release_of_one_statistic_cannot_spend_what_is_set_aside_for_another(case):
+    ledger = pp.Ledger(1)
+    first = case.make(epsilon="0.5", ledger=ledger)
+    case.make(epsilon="0.5", ledger=ledger)
+    first.release()
+    assert ledger.remaining > 0
+    with pytest.raises(pp.BudgetError):
+        first.release()
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.5, float("nan"), True, "0.95", None])
+def test_a_confidence_that_is_none_is_refused_before_anything_is_spent(case, confidence):
+    statistic = case.make()
+    spent = statistic.ledger.spent
+    with pytest.raises(pp.PlanError, match="confidence"):
+        statistic.release(confidence=confidence)
+    assert statistic.ledger.spent == spent
+    statistic.release()
+
+
+def test_a_release_says_what_it_is(case):
+    statistic = case.make()
+    statistic.update(*case.rows(50))
+    answer = statistic.release(confidence=0.9)
+    assert answer.low <= answer.value <= answer.high
+    assert answer.confidence == 0.9
+    assert all(type(count) is int for count in answer.counts)
+    model = statistic.plan.model(0)
+    assert answer.value == model.estimate(answer.counts)
+    assert (answer.low, answer.high) == model.interval(answer.value, 0.9)
+
+
+# State
+
+
+def test_the_state_has_one_size_whatever_the_stream(case):
+    statistic = case.make(**LIFE)
+    size = len(statistic.state())
+    for count in (1, 1_000):
+        statistic.update(*case.rows(count))
+        statistic.release()
+        assert len(statistic.state()) == size == statistic.state_bytes
+
+
+def test_reading_the_state_changes_nothing(case):
+    def life(*, looks):
+        spy = SpyCoins()
+        statistic = case.make(coins=spy)
+        statistic.update(*case.rows(50))
+        states = {statistic.state() for _ in range(looks)}
+        assert len(states) <= 1
+        return statistic.release(), statistic.state(), spy.calls
+
+    assert life(looks=0) == life(looks=3)
+
+
+def test_the_state_is_all_there_is(case):
+    """The header tells the plan and the counters; key and table follow."""
+    statistic = case.make(coins=SeededCoins(1), **LIFE)
+    seen = {statistic.state()}
+    for event in (
+        lambda: statistic.update(*case.rows(200)),
+        statistic.release,
+        statistic.announce_intrusion,
+    ):
+        event()
+        seen.add(statistic.state())
+    assert len(seen) == 4
+    key, table = statistic._state.key, statistic._state.table.tobytes()
+    assert statistic.state().endswith(key + table)
+    assert type(statistic).__name__.encode() in statistic.state()
+
+
+def test_the_states_of_two_statistics_differ(case):
+    assert case.make().state() != case.make().state()
+
+
+def test_repr_shows_nothing_of_the_stream(case):
+    quiet, busy = case.make(), case.make()
+    busy.update(*case.rows(500))
+    assert repr(busy) == repr(quiet) == f"<{type(quiet).__name__} epsilon=1>"
+
+
+@pytest.mark.parametrize("take_a_copy", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_plain_copy_is_refused_with_the_way_out(case, take_a_copy):
+    with pytest.raises(TypeError, match="sealed checkpoint"):
+        take_a_copy(case.make())
+
+
+# Failure
+
+
+@pytest.mark.parametrize("reads_left", [0, 1])
+def test_an_update_that_fails_changes_nothing(case, reads_left):
+    coins = BreakableCoins(3)
+    statistic = case.make(coins=coins)
+    before = statistic.state()
+    coins.reads_left = reads_left
+    with pytest.raises(OSError, match="entropy"):
+        statistic.update(*case.rows(1_200))
+    assert statistic.state() == before
+    coins.reads_left = float("inf")
+    statistic.update(*case.rows(1_200))
+    assert statistic.state() != before
+
+
+def test_an_announcement_that_fails_can_be_made_again(case):
+    coins = BreakableCoins(3)
+    statistic = case.make(coins=coins, **LIFE)
+    before = statistic.state()
+    coins.reads_left = 1
+    with pytest.raises(OSError, match="entropy"):
+        statistic.announce_intrusion()
+    assert statistic.state() == before
+    coins.reads_left = float("inf")
+    statistic.announce_intrusion()
+
+
+@pytest.mark.parametrize("reads_left", [0, 2])
+def test_a_release_that_fails_is_spent(case, reads_left):
+    coins = BreakableCoins(3)
+    statistic = case.make(coins=coins)
+    before = statistic.state()
+    coins.reads_left = reads_left
+    with pytest.raises(OSError, match="entropy"):
+        statistic.release()
+    assert statistic.state() == before
+    assert statistic.ledger.remaining == 0
+    coins.reads_left = float("inf")
+    with pytest.raises(pp.BudgetError):
+        statistic.release()

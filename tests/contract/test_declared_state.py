@@ -1,0 +1,200 @@
+"""Nothing survives between two updates but the plan, the state and the budget."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.coins import SystemCoins
+from panprivacy.statistics.table import State
+from panprivacy.testing import SeededCoins
+
+from .cases import LIFE, lead_through_life
+from .reachable import (
+    DECLARED,
+    attributes,
+    differences,
+    hidden,
+    holds,
+    leaves,
+    package_globals,
+    undeclared,
+)
+
+
+def lives(make, case):
+    """The lives of a statistic over batches of any number of rows, with the same coins."""
+
+    def live(count):
+        statistic = make(coins=SeededCoins(1), **LIFE)
+        lead_through_life(statistic, case, count)
+        return statistic
+
+    return live
+
+
+def test_nothing_undeclared_is_reachable(case):
+    assert hidden(lives(case.make, case)) == set()
+
+
+def test_in_production_the_coins_hold_nothing(case):
+    statistic = case.make()
+    assert type(statistic._coins) is SystemCoins
+    assert attributes(statistic._coins) == {}
+    assert attributes(SeededCoins(1)) != {}
+
+
+def test_the_attributes_are_the_declared_ones(case):
+    statistic = case.make()
+    assert attributes(statistic).keys() == DECLARED
+    assert type(statistic._state) is State
+    assert attributes(statistic._state).keys() == {"key", "table", "releases", "intrusions"}
+
+
+def test_the_table_is_as_long_as_the_plan_says_and_owns_its_memory(case):
+    statistic = lives(case.make, case)(100)
+    table = statistic._state.table
+    assert table.nbytes == statistic.plan.bits.nbytes == -(-statistic.plan.cells // 8)
+    assert table.base is None
+
+
+def test_bits_beyond_the_last_cell_stay_0(case):
+    statistic = lives(case.make, case)(100)
+    bits = np.unpackbits(statistic._state.table, bitorder="little")
+    assert bits[statistic.plan.cells :].sum() == 0
+
+
+def test_the_addressing_is_a_function_of_plan_and_key(case):
+    statistic = lives(case.make, case)(100)
+    again = statistic.plan.address(statistic._state.key)
+    assert type(again) is type(statistic._addressing)
+    assert differences(again, statistic._addressing) == set()
+
+
+def test_plan_key_and_addressing_never_change(case):
+    newborn = case.make(coins=SeededCoins(1), **LIFE)
+    grown = lives(case.make, case)(9)
+    changed = {path.split(".")[-1] for path in differences(newborn, grown)}
+    assert changed <= {"table", "releases", "intrusions", "_spent", "_calls"}
+
+
+def test_no_id_is_reachable(case):
+    statistic = lives(case.make, case)(200)
+    kept = [*leaves(statistic).values(), statistic.state(), repr(statistic), str(statistic.ledger)]
+    canaries = set(case.rows(200)[0])
+    assert not [value for value in kept for canary in canaries if holds(value, canary)]
+
+
+def test_no_text_is_reachable(bytes_case):
+    statistic = bytes_case.make()
+    statistic.update([f"canary-{user}" for user in bytes_case.ids(100)])
+    kept = [value for value in leaves(statistic).values() if isinstance(value, np.ndarray)]
+    assert not [value for value in kept if b"canary" in value.tobytes()]
+    assert b"canary" not in statistic.state()
+
+
+def test_updates_leave_nothing_in_the_modules(case):
+    lives(case.make, case)(50)
+    before = package_globals()
+    case.make(**LIFE).update(*case.rows(60))
+    assert package_globals() == before
+
+
+class CountsRows(pp.Density):
+    __slots__ = ("_rows",)
+
+    def update(self, users, deltas=None):
+        super().update(users, deltas)
+        self._rows = len(users)
+
+
+class KeepsTheBatch(pp.Density):
+    def update(self, users, deltas=None):
+        super().update(users, deltas)
+        self.batch = np.array(users)
+
+
+class KeepsAGenerator(pp.Density):
+    __slots__ = ("_generator",)
+
+    def update(self, users, deltas=None):
+        super().update(users, deltas)
+        self._generator = np.random.default_rng(1)
+
+
+class KeepsAFunction(pp.Density):
+    __slots__ = ("_decoder",)
+
+    def update(self, users, deltas=None):
+        super().update(users, deltas)
+        self._decoder = lambda: users
+
+
+class CountsRowsAsReleases(pp.Density):
+    def update(self, users, deltas=None):
+        super().update(users, deltas)
+        self._state.releases += len(users)
+
+
+class CachesSlots(pp.Density):
+    __slots__ = ()
+
+    def update(self, users, deltas=None):
+        super().update(users, deltas)
+        self._addressing.seen = set(users)
+
+
+class GrowsBehindTheTable(pp.Density):
+    __slots__ = ()
+
+    def update(self, users, deltas=None):
+        super().update(users, deltas)
+        table = self._state.table
+        self._state.table = np.append(table, np.array(users, np.int64).view(np.uint8))[: len(table)]
+
+
+@pytest.mark.parametrize(
+    ("violation", "where"),
+    [
+        (CountsRows, "_rows"),
+        (KeepsTheBatch, "batch"),
+        (KeepsAGenerator, "_generator"),
+        (KeepsAFunction, "_decoder"),
+        (CountsRowsAsReleases, "_state.releases"),
+        (CachesSlots, "_addressing.seen["),
+        (GrowsBehindTheTable, "_state.table.base"),
+    ],
+)
+def test_the_search_finds_planted_violations(violation, where):
+    def live(count):
+        statistic = violation(universe=2_000, epsilon=1, coins=SeededCoins(1))
+        statistic.update(list(range(count)))
+        return statistic
+
+    assert any(path.startswith(where) for path in hidden(live))
+
+
+def test_the_search_finds_planted_ids():
+    statistic = CachesSlots(universe=2_000, epsilon=1)
+    statistic.update([1_234])
+    assert [path for path, value in leaves(statistic).items() if holds(value, 1_234)] == [
+        "_addressing.seen[0]"
+    ]
+    assert holds(b"seen: 1234", 1_234)
+    assert holds(np.array([5, 1_234]), 1_234)
+    assert not holds(np.array([5, 1_235]), 1_234)
+
+
+def test_the_search_finds_what_is_left_in_a_module(monkeypatch):
+    kept = []
+    monkeypatch.setattr("panprivacy.addressing.kept", kept, raising=False)
+    before = package_globals()
+    kept.append(1_234)
+    assert package_globals() != before
+
+
+def test_the_search_reports_what_it_does_not_know():
+    statistic = pp.Density(universe=10, epsilon=1)
+    statistic._state.key = iter(())
+    assert undeclared(statistic) == {"_state.key"}

@@ -1,0 +1,288 @@
+"""Exact numbers: bounds of e^x, randomised response, budgets, and what is accepted as a number."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panprivacy as pp
+from panprivacy._validate import (
+    at_least,
+    expected_range,
+    positive_fraction,
+    positive_integer,
+    proportion,
+)
+from panprivacy.guarantee import RANDOMISATION_BITS, exp_bounds, randomised_response
+
+GRID = Fraction(1, 2**RANDOMISATION_BITS)
+EXPONENTS = st.fractions(-200, 200, max_denominator=10**9)
+MODERATE = st.fractions(Fraction(1, 10**6), Fraction(5, 2), max_denominator=10**9)
+
+
+def precise(function, argument):
+    """A Decimal function of a Fraction, at 100 digits."""
+    with localcontext(prec=100):
+        return Fraction(function(Decimal(argument.numerator) / Decimal(argument.denominator)))
+
+
+# exp_bounds
+
+
+@settings(deadline=None)
+@given(EXPONENTS)
+def test_the_bounds_bracket_the_exponential_tightly(exponent):
+    below, above = exp_bounds(exponent)
+    truth = precise(Decimal.exp, exponent)
+    assert below < truth < above
+    assert above - below < truth / 10**49
+
+
+@pytest.mark.parametrize("exponent", [10_000, -10_000, Fraction(-1, 10**60), Fraction(1, 3**400)])
+def test_the_bounds_hold_at_the_ends(exponent):
+    below, above = exp_bounds(Fraction(exponent))
+    assert below < precise(Decimal.exp, Fraction(exponent)) < above
+
+
+def test_the_bounds_of_one_are_around_one():
+    below, above = exp_bounds(Fraction(0))
+    assert below < 1 < above
+
+
+@pytest.mark.parametrize("exponent", [10_001, -10_001])
+def test_an_exponent_that_is_too_large_is_refused(exponent):
+    with pytest.raises(ValueError, match="10,000"):
+        exp_bounds(Fraction(exponent))
+
+
+# randomised_response
+
+
+def loss(present):
+    """The loss of a bit that is 1 with probability `present` or `1 - present`."""
+    return abs(precise(Decimal.ln, present / (1 - present)))
+
+
+@settings(deadline=None)
+@given(st.fractions(Fraction(1, 10**30), 100, max_denominator=10**40))
+def test_randomised_response_costs_at_most_epsilon(epsilon):
+    assert loss(randomised_response(epsilon)) <= epsilon
+
+
+@settings(deadline=None)
+@given(MODERATE)
+def test_randomised_response_wastes_nothing(epsilon):
+    assert epsilon - loss(randomised_response(epsilon)) < Fraction(1, 2**60)
+
+
+@settings(deadline=None)
+@given(st.fractions(Fraction(1, 10**6), 40, max_denominator=10**9))
+def test_randomised_response_is_the_largest_on_the_grid(epsilon):
+    present = randomised_response(epsilon)
+    assert (present / GRID).denominator == 1
+    assert loss(present + GRID) > epsilon
+
+
+@pytest.mark.parametrize("epsilon", [50, 10_000, 10_001, 10**9])
+def test_a_huge_epsilon_leaves_the_smallest_doubt_there_is(epsilon):
+    assert randomised_response(Fraction(epsilon)) == 1 - GRID
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2**63), Fraction(1, 10**30), Fraction(1, 10**100)])
+def test_a_tiny_epsilon_leaves_a_fair_coin(epsilon):
+    assert randomised_response(epsilon) == Fraction(1, 2)
+
+
+# Guarantee and Budget
+
+
+def test_moving_updates_to_another_user_costs_twice_as_much():
+    guarantee = pp.Guarantee(Fraction(3, 4))
+    assert guarantee.replace == Fraction(3, 2)
+    assert "epsilon 0.75 " in str(guarantee)
+    assert "1.5 for replacing" in str(guarantee)
+
+
+def test_a_budget_adds_up_looks_and_releases():
+    budget = pp.Budget("0.2", 0.1)
+    assert (budget.state, budget.release) == (Fraction(1, 5), Fraction(1, 10))
+    assert budget.total(releases=3, intrusions=2) == Fraction(9, 10)
+
+
+@pytest.mark.parametrize(("state", "release", "name"), [(0, 1, "state"), (1, -1, "release")])
+def test_a_budget_names_the_part_that_is_wrong(state, release, name):
+    with pytest.raises(pp.PlanError, match=f"^{name} must be a positive"):
+        pp.Budget(state, release)
+
+
+# Ledger
+
+
+SPENDING = st.lists(st.builds(Fraction, st.integers(1, 50), st.just(100)), max_size=20)
+
+
+@given(SPENDING)
+def test_an_account_never_spends_more_than_its_limit(amounts):
+    account, spent = pp.Ledger(1).open(Fraction(1)), Fraction(0)
+    for amount in amounts:
+        if spent + amount <= 1:
+            account.spend(amount)
+            spent += amount
+        else:
+            with pytest.raises(pp.BudgetError):
+                account.spend(amount)
+        assert account.spent == spent <= account.limit
+
+
+@given(SPENDING)
+def test_accounts_never_get_more_than_the_ledger_has(limits):
+    ledger, open_limits = pp.Ledger(1), Fraction(0)
+    for limit in limits:
+        if open_limits + limit <= 1:
+            ledger.open(limit).spend(limit / 2)
+            open_limits += limit
+        else:
+            with pytest.raises(pp.BudgetError):
+                ledger.open(limit)
+        assert ledger.available == 1 - open_limits
+        assert ledger.spent == open_limits / 2 == 1 - ledger.remaining
+
+
+def test_a_ledger_tells_what_is_left():
+    ledger = pp.Ledger("0.3")
+    ledger.open(Fraction(1, 5)).spend(Fraction(1, 10))
+    assert repr(ledger) == "Ledger(total=0.3, spent=0.1, remaining=0.2)"
+    assert ledger.available == Fraction(1, 10)
+
+
+def test_a_refusal_says_how_much_is_left_and_what_to_do():
+    ledger = pp.Ledger(1)
+    account = ledger.open(Fraction(3, 4))
+    account.spend(Fraction(1, 2))
+    with pytest.raises(pp.BudgetError, match=r"epsilon 0\.5 and 0\.25 is left; .*releases="):
+        account.spend(Fraction(1, 2))
+    with pytest.raises(pp.BudgetError, match=r"epsilon 0\.25 available .* asks for 0\.5"):
+        ledger.open(Fraction(1, 2))
+
+
+def test_a_tenth_spent_ten_times_is_one():
+    account = pp.Ledger(1).open(Fraction(1))
+    for _ in range(10):
+        account.spend(positive_fraction(epsilon=0.1))
+    assert account.spent == 1
+
+
+# Numbers that are accepted, and refused
+
+
+@pytest.mark.parametrize(
+    ("value", "exact"),
+    [
+        (1, Fraction(1)),
+        (0.1, Fraction(1, 10)),
+        (1e-9, Fraction(1, 10**9)),
+        ("0.1", Fraction(1, 10)),
+        ("1e-3", Fraction(1, 1_000)),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        (np.float64(0.1), Fraction(1, 10)),
+        (np.float32(0.1), Fraction(1, 10)),
+        (10**40, Fraction(10**40)),
+    ],
+    ids=repr,
+)
+def test_a_number_means_what_it_prints_as(value, exact):
+    assert positive_fraction(epsilon=value) == exact
+
+
+def test_an_integer_of_numpy_becomes_one_of_python():
+    assert type(positive_fraction(epsilon=np.int64(3)).numerator) is int
+
+
+REFUSED = [
+    *(0, -1, 0.0, -0.5, Fraction(-1, 2), Decimal(0), "0", "-1"),
+    *(float("nan"), float("inf"), Decimal("nan"), Decimal("sNaN"), Decimal("inf"), "nan", "inf"),
+    *(np.float64("nan"), np.float64("inf"), np.float32("-inf")),
+    *(True, False, np.bool_(True)),
+    *("abc", "", "1/3", "0,1", b"1", None, [1], 1j, object),
+]
+
+
+@pytest.mark.parametrize("value", REFUSED, ids=repr)
+def test_what_is_not_a_positive_finite_number_is_refused_by_name(value):
+    with pytest.raises(pp.PlanError, match=r"^epsilon must be a positive finite number$"):
+        positive_fraction(epsilon=value)
+    with pytest.raises(pp.PlanError, match=r"^epsilon must be"):
+        pp.Ledger(value)
+
+
+@pytest.mark.parametrize("value", [1, 2, 10**30, np.int8(3), np.uint64(2**63)], ids=repr)
+def test_a_whole_number_is_read_as_an_int(value):
+    assert positive_integer(cells=value) == int(value)
+    assert type(positive_integer(cells=value)) is int
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, 1.0, "1", True, None, np.float64(2), Fraction(3)], ids=repr
+)
+def test_what_is_not_a_whole_number_is_refused_by_name(value):
+    with pytest.raises(pp.PlanError, match=r"^cells must be a whole number of at least 1$"):
+        positive_integer(cells=value)
+
+
+def test_a_minimum_is_included():
+    assert at_least(0, intrusions=0) == 0
+    with pytest.raises(pp.PlanError, match=r"^intrusions must be a whole number of at least 0$"):
+        at_least(0, intrusions=-1)
+
+
+@pytest.mark.parametrize("value", [0.5, 1e-300, Fraction(1, 3), np.float32(0.25)], ids=repr)
+def test_a_proportion_is_read_as_a_float(value):
+    assert proportion(confidence=value) == float(value)
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.1, 1.1, float("nan"), True, "0.5", None], ids=repr)
+def test_what_is_not_a_proportion_is_refused_by_name(value):
+    with pytest.raises(pp.PlanError, match=r"^confidence must lie strictly between 0 and 1$"):
+        proportion(confidence=value)
+
+
+@pytest.mark.parametrize(
+    ("expected", "pair"),
+    [
+        (5, (5, 5)),
+        (1e6, (10**6, 10**6)),
+        ((1, 2), (1, 2)),
+        ([1, 1e3], (1, 1_000)),
+        ((7, 7), (7, 7)),
+    ],
+    ids=repr,
+)
+def test_an_expected_number_is_a_range(expected, pair):
+    assert expected_range(expected) == pair
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ((5, 1), "from low to high, not from 5 to 1"),
+        ((1, 2, 3), "a pair"),
+        ((), "a pair"),
+        (0, "whole number"),
+        ((0, 5), "whole number"),
+        (1.5, "whole number"),
+        (float("inf"), "whole number"),
+        ("12", "whole number"),
+        (None, "whole number"),
+        (True, "whole number"),
+    ],
+    ids=repr,
+)
+def test_what_is_not_an_expected_range_is_refused_by_name(expected, message):
+    with pytest.raises(pp.PlanError, match=f"^expected must .*{message}"):
+        expected_range(expected)

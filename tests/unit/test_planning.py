@@ -1,0 +1,344 @@
+"""Plans meet their targets, spend exactly epsilon, and are the best within reach."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.addressing import MAX_UNIVERSE, Direct, Levelled, Sampled
+from panprivacy.decoders import discrete_laplace_variance, noise_quantile
+from panprivacy.guarantee import randomised_response
+from panprivacy.planning import (
+    DistinctPlan,
+    Request,
+    Split,
+    check_useful,
+    plan_density,
+    plan_distinct,
+)
+from panprivacy.planning.density import MAX_DIRECT_CELLS
+from panprivacy.planning.request import best_split
+
+ONE = Request(Fraction(1))
+KIB = 1_024
+
+
+# Targets
+
+
+@pytest.mark.parametrize(
+    ("users", "error"), [(10_000, 0.055), (279_379, 0.009), (1_000_000, 0.01), (10_000_000, 0.01)]
+)
+def test_64_kib_and_epsilon_1_are_good_for_ten_thousand_to_ten_million_users(users, error):
+    assert plan_distinct((10_000, 10_000_000), 64 * KIB, ONE).error(users) <= error
+
+
+def test_a_plan_takes_no_more_memory_than_it_needs():
+    """3,000 users are counted better in 8 KiB than in all of 64, where more noise is summed."""
+    plan = plan_distinct((3_000, 3_000), 64 * KIB, ONE)
+    larger = [
+        DistinctPlan((3_000, 3_000), levels, 8 * 64 * KIB // levels, ONE, split)
+        for levels in (1, 2, 4, 8)
+        for split in [best_split(ONE, 8 * 64 * KIB // levels)]
+    ]
+    assert plan.bits.nbytes <= 8 * KIB
+    assert plan.error(3_000) < min(full.error(3_000) for full in larger)
+
+
+@pytest.mark.parametrize("memory", [1, 10, 1_000, 64 * KIB])
+@pytest.mark.parametrize("expected", [(1, 1), (100, 100), (1, 10**9), (10**6, 10**7)])
+def test_a_plan_stays_within_its_memory(memory, expected):
+    assert 1 <= plan_distinct(expected, memory, ONE).bits.nbytes <= memory
+
+
+@pytest.mark.parametrize("expected", [(1_000, 100_000), (10_000, 10_000_000), (1_000, 10**9)])
+def test_a_plan_for_a_range_is_nowhere_far_worse_than_a_plan_for_that_number(expected):
+    plan = plan_distinct(expected, 64 * KIB, ONE)
+    for users in np.geomspace(*expected, 7).round().astype(int).tolist():
+        assert plan.error(users) <= 3.5 * plan_distinct((users, users), 64 * KIB, ONE).error(users)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
+@pytest.mark.parametrize("users", [1_000, 100_000, 10_000_000])
+def test_more_epsilon_and_more_memory_are_never_worse(epsilon, users):
+    error = plan_distinct((users, users), KIB, Request(epsilon)).error(users)
+    assert plan_distinct((users, users), KIB, Request(2 * epsilon)).error(users) < error
+    assert plan_distinct((users, users), 2 * KIB, Request(epsilon)).error(users) <= error
+
+
+def test_releases_and_announced_intrusions_cost_accuracy():
+    errors = [
+        plan_density(10_000, None, Request(Fraction(1), releases, intrusions)).error(0.5)
+        for releases, intrusions in [(1, 0), (9, 0), (9, 1)]
+    ]
+    assert errors[0] < errors[1] < errors[2]
+
+
+# Splits
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction("0.7"), Fraction(10)])
+@pytest.mark.parametrize(("releases", "intrusions"), [(1, 0), (7, 0), (1_000_000, 0), (3, 1)])
+def test_a_split_spends_exactly_epsilon(epsilon, releases, intrusions):
+    request = Request(epsilon, releases, intrusions)
+    budget = best_split(request, 10_000).budget
+    assert budget.total(releases=releases, intrusions=intrusions) == epsilon
+
+
+def split_by_hand(share, epsilon=1.0):
+    """A split whose releases take `share` of epsilon, for one release and no intrusion."""
+    budget = pp.Budget(epsilon * (1 - share), epsilon * share)
+    contrast = float(2 * randomised_response(budget.state) - 1)
+    return Split(budget, contrast, discrete_laplace_variance(1 / float(budget.release)))
+
+
+@pytest.mark.parametrize("cells", [1, 100, 10_000, 1_000_000])
+def test_the_best_split_is_as_good_as_any(cells):
+    best = min(split_by_hand(share).error(cells) for share in np.linspace(0.001, 0.999, 999))
+    assert best_split(ONE, cells).error(cells) <= 1.01 * best
+
+
+def test_a_large_table_spends_nearly_all_of_epsilon_on_its_state():
+    best, half = best_split(ONE, 100_000), split_by_hand(0.5)
+    assert best.budget.release < Fraction(1, 10)
+    assert 2.7 < (half.error(100_000) / best.error(100_000)) ** 2 < 4.5
+
+
+def test_a_budget_overrides_the_split():
+    budget = pp.Budget("0.3", "0.2")
+    for statistic in (
+        pp.Density(universe=100, epsilon=1, budget=budget),
+        pp.DistinctCount(epsilon=1, expected=100, budget=budget),
+    ):
+        assert statistic.plan.split.budget == budget
+        assert statistic.plan.bits.epsilon_state == Fraction(3, 10)
+        assert statistic.ledger.spent == Fraction(3, 10)
+        assert statistic.release().epsilon == 0.2
+
+
+def test_a_budget_may_take_all_of_epsilon_and_not_more():
+    budget = pp.Budget("0.2", "0.1")
+    Request(Fraction(7, 10), releases=3, intrusions=1, budget=budget)
+    for arguments in ({"releases": 4, "intrusions": 1}, {"releases": 3, "intrusions": 2}):
+        with pytest.raises(pp.PlanError, match=r"costs epsilon 0\.[89] in all, above 0\.7"):
+            Request(Fraction(7, 10), budget=budget, **arguments)
+    with pytest.raises(pp.PlanError, match="costs epsilon"):
+        pp.Density(universe=10, epsilon=0.29, budget=budget)
+
+
+# Density plans
+
+
+def test_a_universe_that_fits_has_a_cell_for_every_user():
+    plan = plan_density(1_000, None, ONE)
+    assert (plan.cells, plan.key_bytes) == (1_000, 0)
+    assert isinstance(plan.address(b""), Direct)
+
+
+def test_a_universe_that_does_not_fit_is_sampled():
+    plan = plan_density(MAX_UNIVERSE, None, ONE)
+    assert (plan.cells, plan.key_bytes) == (MAX_DIRECT_CELLS, 16)
+    assert isinstance(plan.address(bytes(16)), Sampled)
+    assert plan.bits.nbytes == 16 * KIB**2
+
+
+def test_cells_may_be_chosen():
+    assert plan_density(1_000, 10, ONE).cells == 10
+    with pytest.raises(pp.PlanError, match=r"cells \(1,001\) exceed the universe \(1,000\)"):
+        plan_density(1_000, 1_001, ONE)
+
+
+def test_a_universe_beyond_all_ids_is_refused():
+    with pytest.raises(pp.PlanError, match="universe must be at most"):
+        pp.Density(universe=MAX_UNIVERSE + 1, epsilon=1, cells=1)
+
+
+# Small, equal and hopeless requests
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pp.Density(universe=1, epsilon=1),
+        lambda: pp.Density(universe=5, cells=1, epsilon=1),
+        lambda: pp.DistinctCount(expected=1, memory=1, epsilon=1),
+        lambda: pp.DistinctCount(expected=(1, 10**12), memory=1, epsilon=1),
+    ],
+)
+def test_the_smallest_tables_work(make):
+    statistic = make()
+    statistic.update([0])
+    answer = statistic.release()
+    assert 0 <= answer.low <= answer.value <= answer.high
+    assert statistic.plan.bits.nbytes == 1
+
+
+def test_equal_requests_share_one_plan():
+    wanted = {"expected": (1_000, 10**6), "memory": 4_096}
+    first, second = (pp.DistinctCount(epsilon="0.5", **wanted) for _ in range(2))
+    assert first.plan is second.plan
+    assert pp.Density(universe=99, epsilon=2).plan is pp.Density(universe=99, epsilon=2.0).plan
+
+
+def test_a_distinct_plan_addresses_its_levels():
+    plan = plan_distinct((1_000, 10**6), 4_096, ONE)
+    address = plan.address(bytes(plan.key_bytes))
+    assert isinstance(address, Levelled)
+    assert address.cells == plan.cells == plan.levels * plan.cells_per_level
+    assert plan.groups == plan.levels > 1
+
+
+@pytest.mark.parametrize("epsilon", ["1e-20", "1e-100"])
+def test_an_epsilon_that_leaves_no_signal_is_refused(epsilon):
+    with pytest.raises(pp.PlanError, match="too small to leave any signal"):
+        pp.Density(universe=10, epsilon=epsilon)
+    with pytest.raises(pp.PlanError, match="too small to leave any signal"):
+        pp.DistinctCount(expected=10, epsilon=epsilon)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"epsilon": -1}, "epsilon"),
+        ({"universe": 0}, "universe"),
+        ({"universe": 1.5}, "universe"),
+        ({"cells": 0}, "cells"),
+        ({"releases": 0}, "releases"),
+        ({"intrusions": -1}, "intrusions"),
+    ],
+    ids=str,
+)
+def test_an_argument_that_is_out_of_range_is_refused_by_name(arguments, name):
+    with pytest.raises(pp.PlanError, match=rf"^{name} must be"):
+        pp.Density(**{"universe": 10, "epsilon": 1, **arguments})
+
+
+def test_memory_and_expected_are_refused_by_name():
+    with pytest.raises(pp.PlanError, match=r"^memory must be"):
+        pp.DistinctCount(epsilon=1, memory=0)
+    with pytest.raises(pp.PlanError, match=r"^expected must"):
+        pp.DistinctCount(epsilon=1, expected=(5, 1))
+
+
+@pytest.mark.parametrize("epsilon", [50, 300, 800])
+def test_a_huge_epsilon_gives_the_exact_answer(epsilon):
+    members = pp.Density(universe=8, epsilon=epsilon)
+    members.update([1, 3])
+    assert members.release().value == pytest.approx(1 / 4, abs=1e-6)
+
+
+def test_an_epsilon_beyond_all_reason_gives_the_exact_answer():
+    assert pp.Density(universe=8, epsilon=10**6).release().value == 0
+
+
+# Plans by target
+
+
+def test_epsilon_alone_gives_the_plan_of_the_constructor():
+    wanted = {"expected": (1_000, 10**6), "epsilon": 1}
+    assert pp.plan("distinct", **wanted) is pp.DistinctCount(**wanted).plan
+    assert pp.plan("density", universe=999, epsilon=1) == pp.Density(universe=999, epsilon=1).plan
+
+
+def test_a_margin_is_a_quantile_of_the_worst_error():
+    for confidence in (0.8, 0.99):
+        density = plan_density(1_000, None, ONE)
+        quantile = noise_quantile(confidence, density.model(0).output_share(0.5))
+        assert density.margin(confidence) == quantile * density.error(0.5)
+        distinct = plan_distinct((1_000, 1_000), 4_096, ONE)
+        quantile = noise_quantile(confidence, distinct.model(0).output_share(1_000.0))
+        assert distinct.margin(confidence) == pytest.approx(quantile * distinct.error(1_000))
+
+
+TARGETS = pytest.mark.parametrize(
+    ("statistic", "arguments"),
+    [("distinct", {"expected": (10_000, 30_000)}), ("density", {"universe": 100_000})],
+)
+
+
+@TARGETS
+def test_epsilon_and_an_error_give_the_smallest_memory_that_reaches_it(statistic, arguments):
+    plan = pp.plan(statistic, **arguments, epsilon=1, error=0.1)
+    assert plan.margin(0.95) <= 0.1
+    half = pp.plan(statistic, **arguments, epsilon=1, memory=max(plan.bits.nbytes // 2, 1))
+    assert half.margin(0.95) > 0.1
+
+
+@TARGETS
+def test_an_error_gives_the_smallest_epsilon_that_reaches_it(statistic, arguments):
+    plan = pp.plan(statistic, **arguments, error=0.1, confidence=0.99)
+    less = plan.request.epsilon * Fraction(99, 100)
+    assert plan.margin(0.99) <= 0.1
+    assert plan.bits.nbytes <= 64 * KIB
+    assert pp.plan(statistic, **arguments, epsilon=less).margin(0.99) > 0.1
+
+
+WAY_OUT = r"bytes reaches this error at epsilon 1; .*would do"
+
+
+@pytest.mark.parametrize(
+    ("universe", "memory", "ways"),
+    [(1_000, 128, {"epsilon"}), (100_000, 64, {"epsilon", "memory"}), (100_000, 16, {"memory"})],
+)
+def test_an_error_out_of_reach_is_refused_with_ways_that_reach_it(universe, memory, ways):
+    wanted = {"universe": universe, "error": 0.05}
+    with pytest.raises(pp.PlanError, match=WAY_OUT) as caught:
+        pp.plan("density", epsilon=1, memory=memory, **wanted)
+    _, hint = str(caught.value).split(";")
+    larger_epsilon = re.findall(r"epsilon ([\d.]+)", hint)
+    larger_memory = [int(size.replace(",", "")) for size in re.findall(r"of ([\d,]+) bytes", hint)]
+    for epsilon in larger_epsilon:
+        pp.plan("density", epsilon=epsilon, memory=memory, **wanted)
+    for size in larger_memory:
+        pp.plan("density", epsilon=1, memory=size, **wanted)
+    assert ways == {name for name in ("epsilon", "memory") if name in hint}
+
+
+def test_a_memory_that_is_no_power_of_two_is_used_up():
+    plan = pp.plan("density", universe=1_000, epsilon=2, error=0.05, memory=125)
+    assert plan.margin(0.95) <= 0.05
+
+
+def test_an_error_beyond_all_means_asks_for_more_users():
+    with pytest.raises(pp.PlanError, match="more users would"):
+        pp.plan("density", universe=1, error=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"statistic": "distinct", "expected": 10}, "needs epsilon, or the error"),
+        ({"statistic": "median", "epsilon": 1}, "distinct.* and .*density"),
+        ({"statistic": "distinct", "epsilon": 1}, "expected must"),
+        ({"statistic": "density", "epsilon": 1}, "universe must"),
+        ({"statistic": "density", "universe": 9, "epsilon": 1, "confidence": 1}, "confidence must"),
+        ({"statistic": "density", "universe": 9, "epsilon": 1, "memory": 0}, "memory must"),
+        ({"statistic": "density", "universe": 9, "epsilon": 1, "error": 0}, "error must"),
+    ],
+    ids=str,
+)
+def test_a_target_that_makes_no_sense_is_refused(arguments, message):
+    with pytest.raises(pp.PlanError, match=message):
+        pp.plan(**arguments)
+
+
+def test_a_useful_plan_passes():
+    check_useful(pp.plan("distinct", expected=(10, 10_000), epsilon=1))
+    check_useful(pp.plan("density", universe=1_000, epsilon=1))
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda: pp.plan("distinct", expected=5, epsilon="0.01"),
+        lambda: pp.plan("density", universe=3, epsilon="0.1"),
+    ],
+    ids=["distinct", "density"],
+)
+def test_a_plan_whose_answer_would_be_noise_is_refused_with_a_way_out(plan):
+    with pytest.raises(pp.PlanError, match=r"would be noise; .*epsilon [\d.]+ would do"):
+        check_useful(plan())

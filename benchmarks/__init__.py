@@ -1,0 +1,1 @@
+"""What the package promises of accuracy and speed, measured."""

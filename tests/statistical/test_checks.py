@@ -1,0 +1,76 @@
+"""The checks themselves: their tails are right, and they neither cry wolf nor sleep."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from .checks import (
+    OFF,
+    accepted,
+    centred,
+    chi_square_tail,
+    fits,
+    happens,
+    rejected,
+    spreads,
+)
+
+SETS = 2_000
+DRAWS = np.random.default_rng(1)  # a fixed seed: these tests are about the checks
+
+
+@pytest.mark.parametrize("x", [0.1, 3.0, 25.0, 80.0])
+def test_tails_of_few_degrees_have_closed_forms(x):
+    one = math.erfc(math.sqrt(x / 2))
+    assert chi_square_tail(x, 1) == pytest.approx(one)
+    assert chi_square_tail(x, 2) == pytest.approx(math.exp(-x / 2))
+    assert chi_square_tail(x, 3) == pytest.approx(one + math.sqrt(2 * x / math.pi / math.exp(x)))
+
+
+@pytest.mark.parametrize(("degrees", "quantile"), [(10, 46.863), (99, 180.792), (1000, 1227.152)])
+def test_tails_of_many_degrees_agree_with_wilson_and_hilferty(degrees, quantile):
+    part = 2 / (9 * degrees)
+    z = ((quantile / degrees) ** (1 / 3) - (1 - part)) / math.sqrt(part)
+    normal = math.erfc(z / math.sqrt(2)) / 2
+    assert chi_square_tail(quantile, degrees) == pytest.approx(1e-6, rel=1e-3)
+    assert chi_square_tail(quantile, degrees) == pytest.approx(normal, rel=0.5)
+
+
+def test_p_values_of_right_laws_are_uniform():
+    law = np.arange(1, 11) / 55
+    sets = {
+        "fits": [fits(DRAWS.multinomial(5_000, law), law) for _ in range(SETS)],
+        "centred": [centred(DRAWS.normal(size=500)) for _ in range(SETS)],
+        "spreads": [spreads(DRAWS.normal(size=500), 1.0) for _ in range(SETS)],
+    }
+    for name, values in sets.items():
+        small = int((np.array(values) < 0.1).sum())
+        assert accepted(happens(small, SETS, 0.1)), name
+
+
+def test_bounds_on_coins_hold():
+    heads = DRAWS.binomial(1_000, 0.3, size=SETS)
+    small = sum(happens(int(one), 1_000, 0.3) < 0.1 for one in heads)
+    assert accepted(happens(small, SETS, 0, 0.1))
+    assert happens(300, 1_000, 0.3) == 1
+    assert happens(350, 1_000, 0.3, 0.4) == 1
+    assert happens(1, 1_000, 0.0) == 0
+
+
+def test_laws_that_are_off_are_found():
+    law = np.arange(1, 11) / 55
+    wrong = law * np.where(np.arange(10) % 2, OFF, 1)
+    assert rejected(fits(DRAWS.multinomial(5_000, wrong / wrong.sum()), law))
+    assert rejected(happens(int(DRAWS.binomial(5_000, 0.3 * OFF)), 5_000, 0.3))
+    assert rejected(centred(DRAWS.normal(size=2_000) + (OFF - 1)))
+    assert rejected(spreads(DRAWS.normal(size=2_000), OFF))
+    assert rejected(spreads(DRAWS.normal(size=2_000), 1 / OFF))
+
+
+def test_cells_that_expect_little_are_pooled():
+    law = np.append(np.full(1_000, 1e-4), [0.5, 0.4])
+    assert accepted(fits(DRAWS.multinomial(10_000, law), law))
+    assert fits(np.array([0, 10]), np.array([0.5, 0.5])) == 1

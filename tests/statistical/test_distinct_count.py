@@ -1,0 +1,73 @@
+"""`DistinctCount` errs as predicted, and its intervals hold the truth as often as they say.
+
+False-alarm rate 1e-6 an assertion; predicted errors may be off by 5 % and coverage may be anything
+from 94 to 98 %, for the counts of a level are only nearly normal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+
+from .checks import OFF, accepted, centred, happens, rejected, repeat, spreads
+
+RUNS = 2_000
+SLACK = 1.05
+COVERAGE = 0.94, 0.98
+WIDE = {"epsilon": 1, "expected": (10_000, 10_000_000)}
+
+FAST = {
+    "1 KiB": ({"epsilon": 1, "expected": (1_000, 100_000), "memory": 1_024}, 5_000),
+    "64 bytes": ({"epsilon": 2, "expected": 300, "memory": 64}, 300),
+}
+SLOW = {
+    "64 KiB, few users": (WIDE, 10_000),
+    "64 KiB, many users": (WIDE, 200_000),
+    "small epsilon": ({**WIDE, "epsilon": 0.2}, 100_000),
+    "large epsilon": ({**WIDE, "epsilon": 5}, 100_000),
+    "five releases": ({**WIDE, "memory": 4_096, "releases": 5}, 50_000),
+    "an intrusion": ({**WIDE, "memory": 4_096, "epsilon": 4, "intrusions": 1}, 50_000),
+}
+
+
+SETTINGS = [
+    *(pytest.param(*setting, id=name) for name, setting in FAST.items()),
+    *(pytest.param(*setting, id=name, marks=pytest.mark.slow) for name, setting in SLOW.items()),
+]
+
+
+@pytest.mark.parametrize(("arguments", "users"), SETTINGS)
+def test_answers_are_as_good_as_they_say(arguments, users):
+    batches = np.array_split(np.arange(users), arguments.get("intrusions", 0) + 1)
+    runs = repeat(lambda: pp.DistinctCount(**arguments), batches, users, RUNS)
+    check_errors(runs)
+    check_mean(runs)
+    check_intervals(runs)
+
+
+def check_errors(runs):
+    """Their root-mean-square is the predicted one."""
+    assert accepted(spreads(runs.errors, runs.deviation, SLACK))
+    assert rejected(spreads(runs.errors, runs.deviation * OFF, SLACK))
+    assert rejected(spreads(runs.errors, runs.deviation / OFF, SLACK))
+
+
+def check_mean(runs):
+    """The bias of maximum likelihood may reach 8 % of the deviation, and does not exceed it."""
+
+    def p_value(errors):
+        allowed = np.clip(errors.mean(), -0.08 * runs.deviation, 0.08 * runs.deviation)
+        return centred(errors - allowed)
+
+    answers = runs.errors + runs.truth
+    assert accepted(p_value(answers - runs.truth))
+    assert rejected(p_value(answers * OFF - runs.truth))
+    assert rejected(p_value(answers / OFF - runs.truth))
+
+
+def check_intervals(runs):
+    """They hold the truth as often as they say; smaller ones do not."""
+    assert accepted(happens(runs.covered(), RUNS, *COVERAGE))
+    assert rejected(happens(runs.covered(shrunk=OFF), RUNS, *COVERAGE))

@@ -34,10 +34,10 @@ clean:
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "panprivacy needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 # The import compiles the numeric kernels once and caches them.
-$(VENV)/.run: $(BIN)/python pyproject.toml
+$(VENV)/.run: pyproject.toml | $(BIN)/python
 	$(INSTALL) --editable .
 	$(BIN)/python -c "import panprivacy"
 	@touch $@

@@ -8,7 +8,7 @@
 
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
-from panprivacy.planning import plan
+from panprivacy.planning import DensityPlan, DistinctPlan, plan
 from panprivacy.statistics import Density, DistinctCount, Release
 
 __version__ = "0.1.0"
@@ -17,7 +17,9 @@ __all__ = [
     "Budget",
     "BudgetError",
     "Density",
+    "DensityPlan",
     "DistinctCount",
+    "DistinctPlan",
     "Guarantee",
     "InputError",
     "Ledger",

@@ -9,6 +9,11 @@ from fractions import Fraction
 
 from panprivacy.errors import PlanError
 
+MOST_BYTES = 1 << 40
+"""The largest table that can be asked for."""
+
+_MOST_DIGITS = 400
+
 
 def _single(named: dict[str, object]) -> tuple[str, object]:
     ((name, value),) = named.items()
@@ -29,7 +34,7 @@ def positive_fraction(**named: object) -> Fraction:
         if isinstance(value, numbers.Rational):
             fraction = Fraction(int(value.numerator), int(value.denominator))
         else:
-            fraction = Fraction(Decimal(str(value)))
+            fraction = Fraction(_of_moderate_size(Decimal(str(value))))
     except (InvalidOperation, ValueError, OverflowError):
         raise PlanError(message) from None
     if fraction <= 0:
@@ -37,17 +42,27 @@ def positive_fraction(**named: object) -> Fraction:
     return fraction
 
 
-def positive_integer(**named: object) -> int:
-    """Read a whole number of at least 1."""
-    return at_least(1, **named)
+def _of_moderate_size(number: Decimal) -> Decimal:
+    """Refuse 1e400000000, whose exact fraction would fill the memory."""
+    if number.is_finite() and number and abs(number.adjusted()) > _MOST_DIGITS:
+        message = "out of range"
+        raise ValueError(message)
+    return number
 
 
-def at_least(minimum: int, /, **named: object) -> int:
-    """Read a whole number of at least `minimum`."""
+def positive_integer(most: int = 1 << 62, /, **named: object) -> int:
+    """Read a whole number from 1 to `most`."""
+    return whole_number(1, most, **named)
+
+
+def whole_number(least: int, most: int, /, **named: object) -> int:
+    """Read a whole number from `least` to `most`."""
     name, value = _single(named)
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not isinstance(value, numbers.Integral) or not whole or int(value) < minimum:
-        message = f"{name} must be a whole number of at least {minimum}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
+        message = f"{name} must be a whole number of at least {least}"
+        raise PlanError(message)
+    if int(value) > most:
+        message = f"{name} must be at most {most:,}"
         raise PlanError(message)
     return int(value)
 

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
+from panprivacy._kernels import kernel
 from panprivacy.errors import InputError
 from panprivacy.hashing import (
     fold,
@@ -172,9 +173,8 @@ def _integer_values(ids: IntegerIds | ByteIds) -> NDArray[np.int64]:
     return ids.values
 
 
-@njit(
+@kernel(
     types.void(types.uint64[::1], types.uint64, types.uint64, types.int64[::1]),
-    cache=True,
 )
 def _level_slots(
     hashes: NDArray[np.uint64], last_level: np.uint64, per_level: np.uint64, slots: Slots
@@ -203,11 +203,10 @@ def _feistel(value, right_bits, left_mask, right_mask, key_0, key_1):  # type: i
     return left << right_bits | right
 
 
-@njit(
+@kernel(
     types.void(
         types.Array(types.int64, 1, "C", readonly=True), *[types.uint64] * 4, types.int64[::1]
     ),
-    cache=True,
 )
 def _permute(
     values: NDArray[np.int64],

@@ -105,11 +105,11 @@ class LevelModel:
     noise_variance: float
 
     def estimate(self, ones: ArrayLike) -> float:
-        """The maximum likelihood estimate; the counts of each level are nearly normal."""
+        """The maximum quasi-likelihood estimate: where the weighted residuals balance."""
         counts = np.asarray(ones, float)
         grid = np.concatenate(([0.0], np.geomspace(0.5, self.limit, 4 * _GRID)))
         for _ in range(_ZOOMS):
-            best = int(np.argmax(self._log_likelihood(counts, grid)))
+            best = int(np.argmax(self._quasi_likelihood(counts, grid)))
             low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
             grid = np.linspace(low, high, _GRID + 1)
         return float((grid[0] + grid[-1]) / 2) if grid[0] > 0 else float(grid[0])
@@ -139,11 +139,16 @@ class LevelModel:
         """A confidence interval; its upper end is infinite once all levels are full."""
         return confidence_interval(self, estimate, confidence, limit=self.limit, beyond=math.inf)
 
-    def _log_likelihood(self, ones: Floats, users: Floats) -> Floats:
-        mean, variance, _ = self._moments(users)
-        squares = (ones - mean) ** 2 / variance + np.log(variance)
-        total: Floats = -squares.sum(axis=-1) / 2
-        return total
+    def _quasi_likelihood(self, ones: Floats, users: Floats) -> Floats:
+        """The integral of the quasi-score, which is unbiased whatever the counts' law.
+
+        A normal likelihood would also read the squares of the residuals, which sparse levels
+        do not have in normal proportion.
+        """
+        mean, variance, slope = self._moments(users)
+        score = ((ones - mean) * slope / variance).sum(axis=-1)
+        areas = (score[1:] + score[:-1]) / 2 * np.diff(users)
+        return np.concatenate(([0.0], np.cumsum(areas)))
 
     def _information(self, users: Floats) -> Floats:
         _, variance, slope = self._moments(users)

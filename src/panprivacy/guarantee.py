@@ -10,13 +10,14 @@ import functools
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context
 from fractions import Fraction
+from threading import Lock
 
 from panprivacy._validate import positive_fraction
 from panprivacy.errors import BudgetError
 
 _DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999)
 _ULP = Fraction(1, 10**50)
-_LARGEST_EXPONENT = 10_000
+LARGEST_EXPONENT = Fraction(10_000)
 RANDOMISATION_BITS = 64
 
 
@@ -26,8 +27,8 @@ def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
     `decimal` rounds exp correctly at 60 digits; the division before it adds an error of
     `|exponent| * 1e-59`, so that 1e-50 covers both for every exponent up to 10,000.
     """
-    if abs(exponent) > _LARGEST_EXPONENT:
-        message = f"the exponent must lie within ±{_LARGEST_EXPONENT:,}"
+    if abs(exponent) > LARGEST_EXPONENT:
+        message = f"the exponent must lie within ±{int(LARGEST_EXPONENT):,}"
         raise ValueError(message)
     numerator, denominator = (_DIGITS.create_decimal(part) for part in exponent.as_integer_ratio())
     near = Fraction(_DIGITS.exp(_DIGITS.divide(numerator, denominator)))
@@ -40,7 +41,7 @@ def randomised_response(epsilon: Fraction) -> Fraction:
 
     It is `(1+t)/2` with `t = tanh(epsilon/2)`, rounded so that the loss never exceeds epsilon.
     """
-    exponent = min(epsilon, Fraction(_LARGEST_EXPONENT))
+    exponent = min(epsilon, LARGEST_EXPONENT)
     below, _ = exp_bounds(exponent)
     grid = 1 << RANDOMISATION_BITS
     complement = -(-grid // (1 + below))  # ceiling of grid * 1/(1 + e^epsilon)
@@ -56,9 +57,11 @@ class Guarantee:
 
     Args:
         epsilon: the add/remove loss, in nats.
+        intrusions: how many announced intrusions it covers beside the unannounced one.
     """
 
     epsilon: Fraction
+    intrusions: int = 0
 
     @property
     def replace(self) -> Fraction:
@@ -66,10 +69,13 @@ class Guarantee:
         return 2 * self.epsilon
 
     def __str__(self) -> str:
+        seen = "one unannounced look at the whole state"
+        if self.intrusions:
+            seen = f"{self.intrusions} announced intrusions and {seen} after the last of them"
         return (
             f"epsilon {float(self.epsilon):g} for adding or removing one user, "
             f"{float(self.replace):g} for replacing one by another; "
-            "it covers every release and one unannounced look at the whole state"
+            f"it covers every release and {seen}"
         )
 
 
@@ -97,11 +103,12 @@ class Budget:
 class Account:
     """One statistic's part of a `Ledger`: a limit, and what has been spent of it."""
 
-    __slots__ = ("_limit", "_spent")
+    __slots__ = ("_limit", "_lock", "_spent")
 
     def __init__(self, limit: Fraction) -> None:
         self._limit = limit
         self._spent = Fraction(0)
+        self._lock = Lock()
 
     @property
     def limit(self) -> Fraction:
@@ -119,14 +126,16 @@ class Account:
         Raises:
             BudgetError: the limit would be exceeded. Nothing was spent.
         """
-        if self._spent + epsilon > self._limit:
-            left = float(self._limit - self._spent)
-            message = (
-                f"this needs epsilon {float(epsilon):g} and {left:g} is left; "
-                "plan for more with releases= or intrusions= when the statistic is made"
-            )
-            raise BudgetError(message)
-        self._spent += epsilon
+        cost = positive_fraction(epsilon=epsilon)
+        with self._lock:
+            if self._spent + cost > self._limit:
+                left = float(self._limit - self._spent)
+                message = (
+                    f"this needs epsilon {float(cost):g} and {left:g} is left; "
+                    "plan for more with releases= or intrusions= when the statistic is made"
+                )
+                raise BudgetError(message)
+            self._spent += cost
 
 
 class Ledger:
@@ -144,11 +153,12 @@ class Ledger:
         epsilon: the total loss that is allowed, in nats.
     """
 
-    __slots__ = ("_accounts", "_total")
+    __slots__ = ("_accounts", "_lock", "_total")
 
     def __init__(self, epsilon: object) -> None:
         self._total = positive_fraction(epsilon=epsilon)
         self._accounts: list[Account] = []
+        self._lock = Lock()
 
     @property
     def total(self) -> Fraction:
@@ -170,20 +180,25 @@ class Ledger:
         """What is neither spent nor set aside: the most that one more statistic may take."""
         return self._total - sum((account.limit for account in self._accounts), Fraction(0))
 
-    def open(self, epsilon: Fraction) -> Account:
-        """Set `epsilon` aside for one more statistic.
-
-        Raises:
-            BudgetError: less than that is available. Nothing was set aside.
-        """
+    def check(self, epsilon: Fraction) -> None:
+        """Raise `BudgetError` if less than `epsilon` is available."""
         if epsilon > self.available:
             message = (
                 f"the ledger has epsilon {float(self.available):g} available "
                 f"and this statistic asks for {float(epsilon):g}"
             )
             raise BudgetError(message)
-        account = Account(epsilon)
-        self._accounts.append(account)
+
+    def open(self, epsilon: Fraction) -> Account:
+        """Set `epsilon` aside for one more statistic.
+
+        Raises:
+            BudgetError: less than that is available. Nothing was set aside.
+        """
+        account = Account(positive_fraction(epsilon=epsilon))
+        with self._lock:
+            self.check(account.limit)
+            self._accounts.append(account)
         return account
 
     def __repr__(self) -> str:

@@ -17,6 +17,8 @@ from numba import njit, types, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from panprivacy._kernels import kernel
+
 KEY_BYTES = 16
 
 _SECRET_0 = np.uint64(0x2D358DCCAA6C78A5)
@@ -126,7 +128,7 @@ def _readonly(dtype: Any) -> types.Array:
 _KEY = (types.uint64, types.uint64)
 
 
-@njit(types.void(_readonly(types.int64), *_KEY, types.uint64[::1]), cache=True)
+@kernel(types.void(_readonly(types.int64), *_KEY, types.uint64[::1]))
 def hash_integers(
     values: NDArray[np.int64], key_0: np.uint64, key_1: np.uint64, hashes: NDArray[np.uint64]
 ) -> None:
@@ -135,12 +137,11 @@ def hash_integers(
         hashes[row] = hash_word(uint64(values[row]), key_0, key_1)
 
 
-@njit(
+@kernel(
     [
         types.void(_readonly(offset), _readonly(types.uint8), *_KEY, types.uint64[::1])
         for offset in (types.int32, types.int64)
-    ],
-    cache=True,
+    ]
 )
 def hash_byte_strings(
     offsets: NDArray[Any],

@@ -22,6 +22,8 @@ PIECE_ROWS = 1 << 15
 _WANTED = "user ids must be whole numbers, byte strings or texts"
 _WANTED_DELTAS = "deltas must be whole numbers"
 _ONE_COLUMN = ", all of one type, in a one-dimensional array or sequence"
+_NULL_USER = "the user id is null; drop such rows or give them an id"
+_NULL_DELTA = "the delta is null"
 _MOST_DELTA = np.iinfo(np.int64).max
 
 
@@ -83,6 +85,7 @@ def read_ids(users: object) -> list[Ids]:
     Raises:
         InputError: a null, a wrong type or a wrong shape; the message shows no id.
     """
+    _refuse_masked(users, _NULL_USER)
     if isinstance(users, np.ndarray) and users.dtype.kind in "iu":
         return [_from_numpy(users)]
     chunks: list[Ids] = []
@@ -102,6 +105,7 @@ def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
     Raises:
         InputError: another number of deltas, a null, or deltas that are not whole numbers.
     """
+    _refuse_masked(deltas, _NULL_DELTA)
     values = deltas if isinstance(deltas, np.ndarray) else _delta_array(deltas)
     if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
         raise InputError(_WANTED_DELTAS + _ONE_COLUMN)
@@ -117,7 +121,7 @@ def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
 def _delta_array(deltas: object) -> NDArray[Any]:
     chunks = _arrow_chunks(deltas, _WANTED_DELTAS)
     column = pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], pa.int64())
-    _refuse_nulls(column, "the delta is null")
+    _refuse_nulls(column, _NULL_DELTA)
     return np.asarray(column.to_numpy())
 
 
@@ -141,21 +145,29 @@ def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:
             return list(pa.chunked_array(column).chunks)
         converted = pa.array(column, from_pandas=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise InputError(wanted + _ONE_COLUMN) from None
+        converted = None
+    if converted is None:  # outside of the handler: Arrow's error quotes an id
+        raise InputError(wanted + _ONE_COLUMN)
     return list(converted.chunks) if isinstance(converted, pa.ChunkedArray) else [converted]
 
 
 def _from_arrow(chunk: pa.Array) -> Ids:
-    if isinstance(chunk, pa.ExtensionArray):
+    if isinstance(chunk.type, pa.UuidType):
         chunk = chunk.storage
-    _refuse_nulls(chunk, "the user id is null; drop such rows or give them an id")
+    _refuse_nulls(chunk, _NULL_USER)
+    if not len(chunk):
+        return IntegerIds(np.empty(0, np.int64))
     if pa.types.is_dictionary(chunk.type):
         return _from_dictionary(chunk)
     if pa.types.is_integer(chunk.type):
         return _from_numpy(chunk.to_numpy())
-    if pa.types.is_null(chunk.type) and not len(chunk):
-        return IntegerIds(np.empty(0, np.int64))
     return _byte_ids(chunk)
+
+
+def _refuse_masked(column: object, reason: str) -> None:
+    if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
+        row = int(np.argmax(np.ma.getmaskarray(column))) + 1
+        raise InputError(reason, row=row)
 
 
 def _refuse_nulls(chunk: pa.Array | pa.ChunkedArray, reason: str) -> None:

@@ -19,6 +19,8 @@ import numpy as np
 from numba import njit, types, uint64
 from numpy.typing import NDArray
 
+from panprivacy._kernels import kernel
+
 Draw = Callable[[int], NDArray[np.uint8]]
 """A byte source: `draw(n)` returns `n` independent uniform bytes."""
 
@@ -56,7 +58,7 @@ def bernoulli(draw: Draw, probability: Fraction, size: int) -> NDArray[np.uint8]
     return bits
 
 
-@njit(types.void(types.uint8[::1], types.uint8), cache=True)
+@kernel(types.void(types.uint8[::1], types.uint8))
 def _compare(values: NDArray[np.uint8], threshold: np.uint8) -> None:
     """Replace each byte by whether it is below `threshold`."""
     for at in range(values.size):
@@ -72,7 +74,7 @@ def _list_ties(values, threshold, start, stop, ties, tied):  # type: ignore[no-u
     return tied
 
 
-@njit(types.int64[::1](types.uint8[::1], types.uint8), cache=True)
+@kernel(types.int64[::1](types.uint8[::1], types.uint8))
 def _find_ties(values: NDArray[np.uint8], threshold: np.uint8) -> NDArray[np.int64]:
     """The positions of the bytes that equal `threshold`, found eight bytes at a time.
 
@@ -157,7 +159,8 @@ def _geometric(draw: Draw, scale: Fraction, size: int) -> tuple[Integers, NDArra
     accepted = bernoulli_exp(draw, offset, numerator)
     magnitude = _geometric_unit(draw, size)
     if numerator.bit_length() > _INT64_BITS - 20:
-        magnitude = magnitude.astype(object)
+        magnitude, small = magnitude.astype(object), magnitude
+        wipe(small)
     magnitude *= numerator
     magnitude += offset
     magnitude //= denominator

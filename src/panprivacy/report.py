@@ -49,11 +49,12 @@ def plot_answers(
         release = releases[name]
         _draw_answer(row[0], name, release, (truths or {}).get(name))
         ordinary, private = throw_away_cells(plan, release.value)
-        odds = math.exp(plan.split.budget.state)
+        odds = math.exp(min(float(plan.split.budget.state), 99))
         _draw_cells(row[1], ordinary, "an ordinary program, seized:\na cell tells who came")
         _draw_cells(
             row[2], private, f"this program, seized:\na cell changes odds {odds:.2g} times at most"
         )
+    figure.supxlabel("Both states are throw-away ones, filled with made-up users.", fontsize=9)
     figure.savefig(path)
 
 
@@ -108,11 +109,12 @@ def _draw_answer(axis: Axes, name: str, release: Release, truth: float | None) -
     axis.errorbar([release.value], [0], xerr=reach, fmt="o", color=_INK, capsize=5, label=label)
     if truth is not None:
         axis.axvline(truth, color=_TRUTH, linestyle="--", label="truth")
-    axis.set(title=name, yticks=[], ylim=(-1, 1))
+    axis.set_title(name)
+    axis.set(yticks=[], ylim=(-1, 1))
     axis.xaxis.set_major_locator(MaxNLocator(4))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
     axis.margins(x=0.35)
-    axis.legend(loc="upper center", frameon=False)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
     axis.spines[["left", "right", "top"]].set_visible(False)
 
 
@@ -121,6 +123,8 @@ def _draw_cells(axis: Axes, cells: NDArray[np.uint8], title: str) -> None:
         axis.imshow(cells, cmap="Greys", vmin=0, vmax=1.15, interpolation="nearest", aspect="auto")
         axis.axvline(cells.shape[1] / 2 - 0.5, color=_TRUTH)
         axis.set_xticks([cells.shape[1] / 4, cells.shape[1] * 3 / 4], ["came", "did not come"])
+    else:
+        axis.text(0.5, 0.5, "no users to draw", ha="center", va="center")
+        axis.set_xticks([])
     axis.set(title=title, yticks=[])
     axis.tick_params(length=0)
-    axis.title.set_fontsize(10)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from threading import Lock
 from types import MemberDescriptorType, NoneType
 
 import numpy as np
@@ -17,6 +18,7 @@ from panprivacy.statistics import Statistic
 
 VALUES = {bool, int, float, str, bytes, Fraction, NoneType, np.uint64, np.ndarray}
 SEQUENCES = {list, tuple, set, frozenset}
+LOCK = type(Lock())
 
 DECLARED = {"_account", "_addressing", "_coins", "_ledger", "_plan", "_state"}
 """The attributes of a statistic."""
@@ -66,6 +68,8 @@ def _children(thing: object) -> list[tuple[str, object]] | None:
         return [*_numbered(thing), *((f"[{key!r}]", value) for key, value in thing.items())]
     if kind in SEQUENCES:
         return _numbered(thing)
+    if kind is LOCK:
+        return [(".locked", thing.locked())]
     if kind.__module__.startswith("panprivacy."):
         return [(f".{name}", child) for name, child in attributes(thing).items()]
     return None

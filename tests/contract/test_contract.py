@@ -150,6 +150,14 @@ def test_a_release_too_many_raises_and_changes_nothing(case):
     assert (statistic.ledger.spent, statistic.state(), spy.calls) == (spent, state, calls)
 
 
+def test_a_release_too_many_raises_even_if_the_budget_leaves_something(case):
+    statistic = case.make(budget=pp.Budget("0.2", "0.2"))
+    statistic.release()
+    with pytest.raises(pp.BudgetError, match="releases="):
+        statistic.release()
+    assert statistic.ledger.spent == Fraction(2, 5)
+
+
 @pytest.mark.parametrize("covered", [{}, LIFE], ids=["none planned", "one planned"])
 def test_an_announced_intrusion_too_many_raises_and_changes_nothing(case, covered):
     spy = SpyCoins()

@@ -43,35 +43,40 @@ def after(case, batches, coins, **overrides):
     return statistic
 
 
-def laws(case, *batches, **overrides):
+def law(case, birth, *batches, **overrides):
+    """The exact law of the state after some batches, given the birth of the table."""
+    return exact_law(lambda coins: after(case, batches, coins, **overrides).state(), given=birth)
+
+
+def laws(case, *batches):
     """The exact laws of the state after some batches, one for each birth."""
-    return [
-        exact_law(lambda coins: after(case, batches, coins, **overrides).state(), given=birth)
-        for birth in births(case, **overrides)
-    ]
+    return [law(case, birth, *batches) for birth in births(case)]
 
 
 def test_batches_split_anywhere_give_the_same_law(case):
     whole, *others = (laws(case, *batches) for batches in splits([COME, OTHER, COME]))
     assert len(others) == 3
-    assert all(law == whole for law in others)
-    assert [sum(law.values()) for law in whole] == [1, 1]
+    assert all(other == whole for other in others)
+    assert [sum(given_birth.values()) for given_birth in whole] == [1, 1]
 
 
 def test_batches_split_anywhere_give_the_same_law_when_users_leave(deletions_case):
     whole, *others = (laws(deletions_case, *batches) for batches in splits([COME, OTHER, GO]))
-    assert all(law == whole for law in others)
+    assert all(other == whole for other in others)
     assert whole != laws(deletions_case, [COME, OTHER])
 
 
 def test_batches_split_after_an_announced_intrusion_give_the_same_law(case):
-    whole = laws(case, ANNOUNCE, [COME, COME], **LIFE)
-    assert whole == laws(case, ANNOUNCE, [COME], [COME], **LIFE)
-    assert whole != laws(case, ANNOUNCE, [], **LIFE)
+    birth, _ = births(case, **LIFE)
+    whole = law(case, birth, ANNOUNCE, [COME, COME], **LIFE)
+    assert whole == law(case, birth, ANNOUNCE, [COME], [COME], **LIFE)
+    assert whole != law(case, birth, ANNOUNCE, [], **LIFE)
 
 
 def test_who_came_before_an_announced_intrusion_is_as_present_as_who_comes_after_it(case):
-    assert laws(case, [COME], ANNOUNCE, **LIFE) == laws(case, ANNOUNCE, [COME], **LIFE)
+    birth, _ = births(case, **LIFE)
+    before, after_it = ([COME], ANNOUNCE), (ANNOUNCE, [COME])
+    assert law(case, birth, *before, **LIFE) == law(case, birth, *after_it, **LIFE)
 
 
 def test_an_empty_batch_does_not_change_the_law(case):
@@ -114,8 +119,8 @@ def means_of_bits(case, batch, birth):
     def table(coins):
         return tuple(np.unpackbits(after(case, [batch], coins)._state.table, bitorder="little"))
 
-    law = exact_law(table, given=birth)
+    outcomes = exact_law(table, given=birth).items()
     return [
-        sum(probability * int(bits[cell]) for bits, probability in law.items())
+        sum(probability * int(bits[cell]) for bits, probability in outcomes)
         for cell in range(len(birth))
     ]

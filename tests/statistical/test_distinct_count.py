@@ -20,7 +20,7 @@ WIDE = {"epsilon": 1, "expected": (10_000, 10_000_000)}
 
 FAST = {
     "1 KiB": ({"epsilon": 1, "expected": (1_000, 100_000), "memory": 1_024}, 5_000),
-    "64 bytes": ({"epsilon": 2, "expected": 300, "memory": 64}, 300),
+    "256 bytes": ({"epsilon": 1, "expected": 1_000, "memory": 256}, 1_000),
 }
 SLOW = {
     "64 KiB, few users": (WIDE, 10_000),

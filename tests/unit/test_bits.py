@@ -126,7 +126,7 @@ def test_rerandomising_flips_the_bits_that_the_coins_name(cells):
     bits, coins = random_bits(4, cells), GivenCoins(random_bits(5, cells))
     table = pack(bits)
     BitCells(cells, Fraction(1), intrusions=1).rerandomise(table, coins)
-    assert coins.asked == [(1 - keep_probability(Fraction(1), 1, False), cells)]
+    assert coins.asked == [(1 - keep_probability(Fraction(1), 1, deletions=False), cells)]
     assert unpack(table, cells).tolist() == (bits ^ coins.bits).tolist()
 
 
@@ -153,7 +153,7 @@ def test_presence_before_any_intrusion_is_randomised_response():
 @pytest.mark.parametrize("deletions", [False, True])
 def test_every_announced_intrusion_multiplies_the_contrast_by_the_gain(deletions):
     bits = BitCells(1, Fraction(1), 3, deletions)
-    assert bits.gain() == 2 * keep_probability(Fraction(1), 3, deletions) - 1
+    assert bits.gain() == 2 * keep_probability(Fraction(1), 3, deletions=deletions) - 1
     for epoch in range(3):
         assert bits.contrast(epoch + 1) == bits.gain() * bits.contrast(epoch)
         assert 2 * bits.presence(epoch) - 1 == bits.contrast(epoch)
@@ -231,17 +231,19 @@ STREAMS = pytest.mark.parametrize(
 @STREAMS
 @pytest.mark.parametrize("keep", [Fraction(3, 5), Fraction(99, 100)])
 @pytest.mark.parametrize("intrusions", [0, 1, 2, 3])
-def test_the_worst_ratio_is_that_of_brute_force(deletions, events, keep, intrusions):
+def test_the_worst_ratio_is_that_of_brute_force_rounded_up(deletions, events, keep, intrusions):
     present = Fraction(3, 4)
     expected = brute_force_ratio(events, intrusions + 1, present, keep)
-    assert worst_ratio(present, keep, intrusions, deletions=deletions) == expected
+    ratio = worst_ratio(present, keep, intrusions, deletions=deletions)
+    assert expected <= ratio < expected * (1 + Fraction(1, 2**100))
 
 
 @STREAMS
 @pytest.mark.parametrize("intrusions", [1, 2])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_gain_is_the_largest_that_the_budget_affords(deletions, events, intrusions, epsilon):
-    present, keep = randomised_response(epsilon), keep_probability(epsilon, intrusions, deletions)
+    present = randomised_response(epsilon)
+    keep = keep_probability(epsilon, intrusions, deletions=deletions)
     affordable, _ = exp_bounds((intrusions + 1) * epsilon)
     more = keep + Fraction(1, 2**20)
     assert brute_force_ratio(events, intrusions + 1, present, keep) <= affordable

@@ -109,6 +109,7 @@ def test_the_deviation_of_a_density_is_exact(universe, cells, contrast):
         assert model.output_share(share) == pytest.approx(output)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**6), st.floats(0.01, 1), st.floats(0, 1))
 def test_a_density_is_read_from_the_expected_number_of_ones(cells, contrast, share):
     ones = cells * (share * (1 + contrast) + (1 - share) * (1 - contrast)) / 2
@@ -116,11 +117,13 @@ def test_a_density_is_read_from_the_expected_number_of_ones(cells, contrast, sha
     assert model.estimate([ones]) == pytest.approx(share, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(st.floats(-1e12, 1e12))
 def test_a_density_lies_between_0_and_1(ones):
     assert 0 <= DensityModel(1_000, 100, 0.5, 1.0).estimate([ones]) <= 1
 
 
+@settings(deadline=None)
 @given(st.integers(-50, 150))
 def test_a_density_grows_with_the_number_of_ones(ones):
     model = DensityModel(1_000, 100, 0.5, 1.0)
@@ -209,20 +212,21 @@ def simulated_counts(model, users, runs, name):
     return present.sum(axis=2) + noise
 
 
-SIMULATED = [(LevelModel(1, 512, 0.6, 50.0), 300), (LevelModel(4, 256, 0.5, 50.0), 1_000)]
+SIMULATED = [(LevelModel(1, 512, 0.95, 2.0), 300), (LevelModel(4, 256, 0.5, 50.0), 1_000)]
+"""In the first, bits and noise matter no more than which users share a cell."""
 
 
 @pytest.mark.parametrize(("model", "users"), SIMULATED)
 def test_estimates_stray_as_predicted(model, users):
-    """False alarm 1e-6: 1,500 runs know a deviation to within 9 % (4.9 times 1.8 %).
+    """False alarm 1e-6: 1,000 runs know a deviation to within 11 % (4.9 times 2.2 %).
 
     Power: what strays by 30 % more or less lies beyond that.
     """
-    counts = simulated_counts(model, users, runs=1_500, name=1)
+    counts = simulated_counts(model, users, runs=1_000, name=1)
     errors = np.array([model.estimate(ones) for ones in counts]) - users
     predicted = float(model.deviation(users))
-    assert np.std(errors) == pytest.approx(predicted, rel=0.09)
-    assert np.std(1.3 * errors) != pytest.approx(predicted, rel=0.09)
+    assert np.std(errors) == pytest.approx(predicted, rel=0.11)
+    assert np.std(1.3 * errors) != pytest.approx(predicted, rel=0.11)
     assert abs(np.mean(errors)) < 0.25 * predicted
 
 

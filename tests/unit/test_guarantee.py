@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy._validate import (
-    at_least,
-    expected_range,
-    positive_fraction,
-    positive_integer,
-    proportion,
-)
+from panprivacy._validate import expected_range, positive_fraction, positive_integer, proportion
 from panprivacy.guarantee import RANDOMISATION_BITS, exp_bounds, randomised_response
 
 GRID = Fraction(1, 2**RANDOMISATION_BITS)
@@ -126,6 +120,7 @@ def test_a_budget_names_the_part_that_is_wrong(state, release, name):
 SPENDING = st.lists(st.builds(Fraction, st.integers(1, 50), st.just(100)), max_size=20)
 
 
+@settings(deadline=None)
 @given(SPENDING)
 def test_an_account_never_spends_more_than_its_limit(amounts):
     account, spent = pp.Ledger(1).open(Fraction(1)), Fraction(0)
@@ -139,6 +134,7 @@ def test_an_account_never_spends_more_than_its_limit(amounts):
         assert account.spent == spent <= account.limit
 
 
+@settings(deadline=None)
 @given(SPENDING)
 def test_accounts_never_get_more_than_the_ledger_has(limits):
     ledger, open_limits = pp.Ledger(1), Fraction(0)
@@ -209,7 +205,7 @@ REFUSED = [
     *(float("nan"), float("inf"), Decimal("nan"), Decimal("sNaN"), Decimal("inf"), "nan", "inf"),
     *(np.float64("nan"), np.float64("inf"), np.float32("-inf")),
     *(True, False, np.bool_(True)),
-    *("abc", "", "1/3", "0,1", b"1", None, [1], 1j, object),
+    *("abc", "", "1/3", "0,1", "1e400000000", b"1", None, [1], 1j, object),
 ]
 
 
@@ -221,7 +217,7 @@ def test_what_is_not_a_positive_finite_number_is_refused_by_name(value):
         pp.Ledger(value)
 
 
-@pytest.mark.parametrize("value", [1, 2, 10**30, np.int8(3), np.uint64(2**63)], ids=repr)
+@pytest.mark.parametrize("value", [1, 2, 10**18, np.int8(3), np.uint64(2**62)], ids=repr)
 def test_a_whole_number_is_read_as_an_int(value):
     assert positive_integer(cells=value) == int(value)
     assert type(positive_integer(cells=value)) is int
@@ -236,9 +232,9 @@ def test_what_is_not_a_whole_number_is_refused_by_name(value):
 
 
 def test_a_minimum_is_included():
-    assert at_least(0, intrusions=0) == 0
+    pp.Density(universe=1, epsilon=1, intrusions=0)
     with pytest.raises(pp.PlanError, match=r"^intrusions must be a whole number of at least 0$"):
-        at_least(0, intrusions=-1)
+        pp.Density(universe=1, epsilon=1, intrusions=-1)
 
 
 @pytest.mark.parametrize("value", [0.5, 1e-300, Fraction(1, 3), np.float32(0.25)], ids=repr)

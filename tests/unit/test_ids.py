@@ -218,7 +218,7 @@ def test_another_number_of_deltas_is_refused():
 
 
 @pytest.mark.parametrize(
-    "deltas", [[1.0], ["1"], [True], np.ones(1), np.ones((1, 1), int)], ids=repr
+    "deltas", [[1.0], ["1"], [True], np.ones(1), np.ones((1, 1), int), np.array(1)], ids=repr
 )
 def test_deltas_that_are_not_whole_numbers_are_refused(deltas):
     with pytest.raises(InputError, match="deltas must be whole numbers"):

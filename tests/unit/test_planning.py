@@ -231,6 +231,14 @@ def test_a_huge_epsilon_gives_the_exact_answer(epsilon):
     assert members.release().value == pytest.approx(1 / 4, abs=1e-6)
 
 
+@pytest.mark.xfail(reason="approximate_contrast divides by 1 - tanh, which is 0 from 75 on")
+def test_a_huge_epsilon_can_be_shared_with_an_announced_intrusion():
+    members = pp.Density(universe=8, epsilon=300, intrusions=1)
+    members.update([1, 3])
+    members.announce_intrusion()
+    assert members.release().value == pytest.approx(1 / 4, abs=1e-3)
+
+
 def test_an_epsilon_beyond_all_reason_gives_the_exact_answer():
     assert pp.Density(universe=8, epsilon=10**6).release().value == 0
 
@@ -255,26 +263,26 @@ def test_a_margin_is_a_quantile_of_the_worst_error():
 
 
 TARGETS = pytest.mark.parametrize(
-    ("statistic", "arguments"),
-    [("distinct", {"expected": (10_000, 30_000)}), ("density", {"universe": 100_000})],
+    ("statistic", "arguments", "error"),
+    [("distinct", {"expected": 1_000}, 0.5), ("density", {"universe": 10_000}, 0.1)],
 )
 
 
 @TARGETS
-def test_epsilon_and_an_error_give_the_smallest_memory_that_reaches_it(statistic, arguments):
-    plan = pp.plan(statistic, **arguments, epsilon=1, error=0.1)
-    assert plan.margin(0.95) <= 0.1
-    half = pp.plan(statistic, **arguments, epsilon=1, memory=max(plan.bits.nbytes // 2, 1))
-    assert half.margin(0.95) > 0.1
+def test_epsilon_and_an_error_give_the_smallest_memory_that_reaches_it(statistic, arguments, error):
+    plan = pp.plan(statistic, **arguments, epsilon=1, error=error)
+    assert plan.margin(0.95) <= error
+    half = pp.plan(statistic, **arguments, epsilon=1, memory=plan.bits.nbytes // 2)
+    assert half.margin(0.95) > error
 
 
 @TARGETS
-def test_an_error_gives_the_smallest_epsilon_that_reaches_it(statistic, arguments):
-    plan = pp.plan(statistic, **arguments, error=0.1, confidence=0.99)
+def test_an_error_gives_the_smallest_epsilon_that_reaches_it(statistic, arguments, error):
+    plan = pp.plan(statistic, **arguments, error=error, memory=256, confidence=0.99)
     less = plan.request.epsilon * Fraction(99, 100)
-    assert plan.margin(0.99) <= 0.1
-    assert plan.bits.nbytes <= 64 * KIB
-    assert pp.plan(statistic, **arguments, epsilon=less).margin(0.99) > 0.1
+    assert plan.margin(0.99) <= error
+    assert plan.bits.nbytes <= 256
+    assert pp.plan(statistic, **arguments, epsilon=less, memory=256).margin(0.99) > error
 
 
 WAY_OUT = r"bytes reaches this error at epsilon 1; .*would do"

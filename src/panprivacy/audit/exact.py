@@ -181,7 +181,7 @@ def exact_loss(
     laws = [_views(make, steps, walk) for steps in (stream, neighbour)]
     return max(
         (_compare(time, laws[0][time], laws[1][time]) for time in laws[0]),
-        key=lambda loss: loss.epsilon,
+        key=lambda loss: _ratio(loss.probabilities),
     )
 
 
@@ -242,16 +242,22 @@ def _compare(time: int, first: _Law, second: _Law) -> Loss:
     views = (first.mass.keys() | second.mass.keys()) - far
     pairs = [((first.mass[view], second.mass[view]), view) for view in views]
     nothing: tuple[tuple[Fraction, Fraction], View] = ((Fraction(0), Fraction(0)), ())
-    probabilities, view = max(pairs, key=lambda pair: _loss(pair[0]), default=nothing)
-    aside = max(sum(law.mass[view] for view in far) for law in (first, second))
-    return Loss(_loss(probabilities), time, view, probabilities, Fraction(aside))
+    probabilities, view = max(pairs, key=lambda pair: _ratio(pair[0]), default=nothing)
+    compared = min(sum((law.mass[view] for view in views), Fraction(0)) for law in (first, second))
+    return Loss(_loss(probabilities), time, view, probabilities, 1 - compared)
+
+
+def _ratio(probabilities: tuple[Fraction, Fraction]) -> Fraction | float:
+    """The larger over the smaller, exactly; infinite if one of them is 0."""
+    smaller, larger = sorted(probabilities)
+    if larger == 0:
+        return Fraction(1)
+    return larger / smaller if smaller else math.inf
 
 
 def _loss(probabilities: tuple[Fraction, Fraction]) -> float:
-    smaller, larger = sorted(probabilities)
-    if larger == 0:
-        return 0.0
-    return math.inf if smaller == 0 else float(_ln(larger / smaller))
+    ratio = _ratio(probabilities)
+    return float(_ln(ratio)) if isinstance(ratio, Fraction) else ratio
 
 
 @functools.lru_cache(maxsize=64)

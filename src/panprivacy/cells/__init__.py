@@ -1,5 +1,5 @@
 """What a cell holds, and the noise that makes each cell differentially private."""
 
-from panprivacy.cells.bits import BitCells, Cells
+from panprivacy.cells.bits import BitCells
 
-__all__ = ["BitCells", "Cells"]
+__all__ = ["BitCells"]

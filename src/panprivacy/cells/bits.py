@@ -13,43 +13,30 @@ estimation", Algorithm 2 (OptBern) with c = 1/2; docs/guarantees/bits.md proves 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numba import njit, types, uint8, uint64
 from numpy.typing import NDArray
 
+from panprivacy._kernels import kernel
 from panprivacy.addressing import Slots
 from panprivacy.coins import Coins
-from panprivacy.guarantee import exp_bounds, randomised_response
+from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
 from panprivacy.hashing import trailing_zeros
 from panprivacy.noise import wipe
 
 Table = NDArray[np.uint8]
 Deltas = NDArray[np.int64]
 
-_KEEP_GRID = 1 << 20
+Number = Fraction | float
+"""Exact for what decides privacy, floating point to compare plans."""
 
-
-class Cells(Protocol):
-    """What a statistic needs of its cells; the table itself belongs to the statistic's state."""
-
-    def born(self, coins: Coins) -> Table:
-        """A table in which nobody has appeared."""
-
-    def update(
-        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
-    ) -> None:
-        """Take in one batch; on an exception the table is as it was."""
-
-    def rerandomise(self, table: Table, coins: Coins) -> None:
-        """Add fresh noise after an announced intrusion."""
-
-    def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
-        """The sum of the cells of each of `groups` equal runs of cells."""
+_GAIN_GRID = 1 << 20
+_RATIO_BITS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +45,7 @@ class BitCells:
 
     Guarantee: the law of all bits seen at one unannounced and up to `intrusions` announced looks
     changes by at most `e**((intrusions + 1) * epsilon_state)` between streams that differ in
-    all or some updates of one user. [tests/exact/test_bits.py]
+    all or some updates of one user. [tests/exact/test_exact.py]
 
     Args:
         cells: the number of bits.
@@ -81,7 +68,9 @@ class BitCells:
         """By what factor an announced intrusion shrinks the mean of each bit, in units of ±1."""
         if not self.intrusions:
             return Fraction(1)
-        return 2 * keep_probability(self.epsilon_state, self.intrusions, self.deletions) - 1
+        return (
+            2 * keep_probability(self.epsilon_state, self.intrusions, deletions=self.deletions) - 1
+        )
 
     def contrast(self, epoch: int) -> Fraction:
         """Mean, in units of ±1, of a bit whose user appeared, after `epoch` intrusions."""
@@ -143,29 +132,46 @@ def _contrast(cells: BitCells, epoch: int) -> Fraction:
 
 
 @functools.lru_cache(maxsize=1024)
-def keep_probability(epsilon_state: Fraction, intrusions: int, deletions: bool) -> Fraction:  # noqa: FBT001
+def keep_probability(epsilon_state: Fraction, intrusions: int, *, deletions: bool) -> Fraction:
     """The largest `(1+s)/2` for which all looks together cost `(intrusions + 1) * epsilon_state`.
 
     For one intrusion and no deletions `s` is `tanh(epsilon_state)`; otherwise that gain costs too
     much, and `s` follows from the exact worst case over all histories.
     """
-    affordable, _ = exp_bounds((intrusions + 1) * epsilon_state)
+    affordable, _ = exp_bounds(min((intrusions + 1) * epsilon_state, LARGEST_EXPONENT))
     present = randomised_response(epsilon_state)
-    low, high = 0, _KEEP_GRID
+    gain = Fraction(_largest_gain(present, affordable, intrusions, deletions=deletions), _GAIN_GRID)
+    return (1 + gain) / 2
+
+
+def approximate_contrast(epsilon_state: float, intrusions: int, *, deletions: bool) -> float:
+    """The contrast after all intrusions in floating point, to compare plans with."""
+    mean = math.tanh(epsilon_state / 2)
+    if not intrusions:
+        return mean
+    affordable = math.exp(min((intrusions + 1) * epsilon_state, 700))
+    gain = _largest_gain((1 + mean) / 2, affordable, intrusions, deletions=deletions) / _GAIN_GRID
+    return mean * gain**intrusions
+
+
+def _largest_gain(present: Number, affordable: Number, intrusions: int, *, deletions: bool) -> int:
+    """Bisect for the largest affordable gain, in units of 2**-20."""
+    low, high = 0, _GAIN_GRID
     while high - low > 1:
         middle = (low + high) // 2
-        keep = (1 + Fraction(middle, _KEEP_GRID)) / 2
+        gain = Fraction(middle, _GAIN_GRID)
+        keep = (1 + (gain if isinstance(present, Fraction) else float(gain))) / 2
         if worst_ratio(present, keep, intrusions, deletions=deletions) <= affordable:
             low = middle
         else:
             high = middle
-    return (1 + Fraction(low, _KEEP_GRID)) / 2
+    return low
 
 
 def worst_ratio(
-    present: Fraction, keep: Fraction, intrusions: int, *, deletions: bool = False
-) -> Fraction:
-    """The exact worst probability ratio of the bits seen at `intrusions + 1` looks.
+    present: Number, keep: Number, intrusions: int, *, deletions: bool = False
+) -> Number:
+    """The worst probability ratio of the bits seen at `intrusions + 1` looks.
 
     One stream is the other with updates of the cell's user removed. So in each epoch both leave
     the cell in the same law, or the larger stream touches it and the smaller does not, or (with
@@ -177,48 +183,52 @@ def worst_ratio(
         keep: `(1+s)/2`, the probability that a bit survives an announced intrusion.
         intrusions: the number of announced intrusions.
         deletions: whether users may be deleted.
+
+    Returns:
+        For fractions, the exact ratio rounded up by less than `2**-128` an epoch.
     """
     gain, mean = 2 * keep - 1, 2 * present - 1
-    worst = {direction: {0: Fraction(1), 1: Fraction(1)} for direction in (1, -1)}
+    worst: dict[int, dict[int, Number]] = {1: {0: 1, 1: 1}, -1: {0: 1, 1: 1}}
     for epoch in range(intrusions, 0, -1):
         touched = (1 + mean * gain**epoch) / 2
+        looks = {
+            seen: _look(touched, keep if seen else 1 - keep, deletions=deletions) for seen in (0, 1)
+        }
         for direction, later in worst.items():
-            worst[direction] = {
-                seen: _worst(touched, untouched, later, direction, deletions)
-                for seen, untouched in ((0, 1 - keep), (1, keep))
-            }
-    return max(
-        _worst(present, 1 - present, later, direction, deletions)
-        for direction, later in worst.items()
-    )
+            worst[direction] = {seen: _worst(looks[seen], later, direction) for seen in (0, 1)}
+    born = _look(present, 1 - present, deletions=deletions)
+    return max(_worst(born, later, direction) for direction, later in worst.items())
 
 
-def _worst(
-    touched: Fraction,
-    untouched: Fraction,
-    later: dict[int, Fraction],
-    direction: int,
-    deletions: bool,  # noqa: FBT001
-) -> Fraction:
-    """The worst product of one look's ratio and that of all later looks.
+def _look(touched: Number, untouched: Number, *, deletions: bool) -> list[tuple[int, Number]]:
+    """Each bit that a look may show, and its probability ratio, larger stream to smaller.
 
     Args:
-        touched: the probability of seeing a 1 when the user appeared last.
+        touched: the probability of a 1 when the user appeared last.
         untouched: the same when nothing happened.
-        later: the worst ratio of later looks, by the bit seen at this one.
-        direction: 1 for the larger stream over the smaller, -1 for the inverse.
         deletions: whether users may be deleted.
     """
     pairs = [(touched, untouched)]
     if deletions:
         gone = 1 - touched
         pairs += [(gone, untouched), (touched, gone), (gone, touched)]
-    ratios = [
-        (bit, ((larger if bit else 1 - larger) / (smaller if bit else 1 - smaller)) ** direction)
-        for larger, smaller in pairs
-        for bit in (0, 1)
-    ]
-    return max(max(ratio, Fraction(1)) * later[bit] for bit, ratio in ratios)
+    ones = [(1, larger / smaller) for larger, smaller in pairs]
+    return ones + [(0, (1 - larger) / (1 - smaller)) for larger, smaller in pairs]
+
+
+def _worst(looks: list[tuple[int, Number]], later: dict[int, Number], direction: int) -> Number:
+    """The worst product of this look's ratio and that of later looks, by the bit seen.
+
+    Equal histories give a ratio of 1; direction -1 turns the ratios over.
+    """
+    return _rounded_up(max(max(ratio**direction, 1) * later[bit] for bit, ratio in looks))
+
+
+def _rounded_up(ratio: Number) -> Number:
+    """At least the ratio, in few digits: exact products grow with every epoch."""
+    if not isinstance(ratio, Fraction):
+        return ratio
+    return Fraction(-((-ratio.numerator << _RATIO_BITS) // ratio.denominator), 1 << _RATIO_BITS)
 
 
 def _mark(
@@ -241,7 +251,7 @@ _SLOTS = types.Array(types.int64, 1, "C", readonly=True)
 _BITMAP = types.uint64[::1]
 
 
-@njit(types.void(_SLOTS, _BITMAP), cache=True)
+@kernel(types.void(_SLOTS, _BITMAP))
 def _mark_present(slots: Slots, touched: NDArray[np.uint64]) -> None:
     for row in range(slots.size):
         slot = slots[row]
@@ -249,7 +259,7 @@ def _mark_present(slots: Slots, touched: NDArray[np.uint64]) -> None:
             touched[slot >> 6] |= uint64(1) << uint64(slot & 63)
 
 
-@njit(types.void(_SLOTS, _SLOTS, _BITMAP, _BITMAP), cache=True)
+@kernel(types.void(_SLOTS, _SLOTS, _BITMAP, _BITMAP))
 def _mark_signed(
     slots: Slots, deltas: Deltas, touched: NDArray[np.uint64], deleted: NDArray[np.uint64]
 ) -> None:
@@ -273,9 +283,8 @@ def _write_word(table, start, mask, values):  # type: ignore[no-untyped-def]  # 
         table[start + byte] = (table[start + byte] & ~cells) | (fresh & cells)
 
 
-@njit(
-    types.void(types.uint8[::1], _BITMAP, _BITMAP, types.Array(types.uint8, 1, "C", readonly=True)),
-    cache=True,
+@kernel(
+    types.void(types.uint8[::1], _BITMAP, _BITMAP, types.Array(types.uint8, 1, "C", readonly=True))
 )
 def _redraw(
     table: Table, touched: NDArray[np.uint64], deleted: NDArray[np.uint64], fresh: Table

@@ -6,7 +6,9 @@ nothing on standard output.
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
+from typing import Annotated
 
 import typer
 
@@ -16,6 +18,13 @@ from panprivacy.errors import PanPrivacyError
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """What Typer raises for a wrong argument; it exports only one of its kinds."""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"panprivacy {importlib.metadata.version('panprivacy')}")
+        raise typer.Exit
+
 
 app = typer.Typer(
     name="panprivacy",
@@ -29,8 +38,12 @@ app.command()(plan)
 
 
 @app.callback()
-def _commands() -> None:
-    """Keep `run` a command of its own, however many commands there are."""
+def _commands(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
@@ -38,13 +51,13 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
-        _fail(error.format_message().removeprefix("Value error, "))
+        _fail(error.format_message())
     except PanPrivacyError as error:
         _fail(str(error))
+    except (OSError, MemoryError) as error:
+        _fail(getattr(error, "strerror", None) or "this needs more memory than there is")
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(141)
     sys.exit(code or 0)
 
 

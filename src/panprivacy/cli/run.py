@@ -24,7 +24,6 @@ from panprivacy.cli.output import Answers, print_json, print_text
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Ledger
 from panprivacy.planning import check_useful
-from panprivacy.report import plot_answers
 from panprivacy.sources import FORMATS, Column, Source, open_source
 from panprivacy.statistics import Density, DistinctCount
 
@@ -32,6 +31,7 @@ Statistic = Density | DistinctCount
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
 
 _LONG_BYTES = 1 << 26
+_MOST_SECONDS = 1_000_000_000
 
 
 class Nulls(StrEnum):
@@ -55,9 +55,12 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if self.every is None:
+            if self.releases > 1:
+                message = "--releases above 1 needs --every: how many seconds lie between answers"
+                raise PlanError(message)
             return
-        if not 0 < self.every < float("inf"):
-            message = "--every must be a positive number of seconds"
+        if not 0 < self.every <= _MOST_SECONDS:
+            message = f"--every must be a number of seconds, above 0 and at most {_MOST_SECONDS:,}"
             raise PlanError(message)
         if self.releases < 2:
             message = "--every needs --releases of at least 2: the last answer comes at the end"
@@ -94,6 +97,12 @@ def run(
     ] = False,
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
+    if sys.stdout is None:
+        message = "standard output is closed: the answers would be lost"
+        raise PlanError(message)
+    if demo and json:
+        message = "--demo shows the truth in the text; leave --json out"
+        raise PlanError(message)
     level = proportion(confidence=confidence)
     schedule = Schedule(positive_integer(releases=releases), every)
     ledger = Ledger(positive_fraction(epsilon=epsilon))
@@ -105,6 +114,9 @@ def run(
     show = print_json if json else print_text
     answers = None
     with open_source(file, columns=[column], format=format and str(format)) as source:
+        if every is not None and source.size is not None:
+            message = "--every is for a pipe: a file is there at once, and has one answer"
+            raise PlanError(message)
         for _ in _moments(source, statistics, schedule, nulls, demonstration):
             answers = Answers(
                 {str(name): one.release(confidence=level) for name, one in statistics.items()},
@@ -115,6 +127,8 @@ def run(
     if plot is not None and answers is not None:
         plans = {str(name): one.plan for name, one in statistics.items()}
         truths = demonstration.truths() if demonstration else None
+        from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
+
         plot_answers(plot, plans, answers.releases, truths)
 
 
@@ -174,8 +188,9 @@ def _check_plot(plot: Path | None) -> None:
         raise PlanError(message)
     try:
         plot.parent.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        message = f"--plot cannot create the folder {plot.parent}"
+        plot.open("ab").close()
+    except OSError as error:
+        message = f"--plot cannot write {plot}: {error.strerror}"
         raise PlanError(message) from None
 
 
@@ -203,6 +218,7 @@ def _moments(
                 continue
             _count(batch, statistics, nulls, demonstration, rows)
             rows += batch.num_rows if source.size is not None else 0
+            del batch  # ids are not held while a pipe is silent
             advance()
     yield
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.cells import BitCells
+from panprivacy.cells.bits import BitCells, approximate_contrast
 from panprivacy.decoders import discrete_laplace_variance
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
@@ -65,17 +66,18 @@ class Split:
 
     def error(self, cells: int) -> float:
         """Standard deviation of a count of `cells` fair bits, in units of one user."""
-        return float(np.sqrt(cells / 4 + self.noise_variance)) / self.contrast
+        deviation = float(np.sqrt(cells / 4 + self.noise_variance))
+        return deviation / self.contrast if self.contrast else math.inf
 
 
 @functools.lru_cache(maxsize=256)
-def _splits(request: Request, deletions: bool) -> tuple[Split, ...]:  # noqa: FBT001
+def _splits(request: Request, *, deletions: bool) -> tuple[Split, ...]:
     """The splits to choose from: releases take k/1024 of epsilon, k on a geometric grid."""
     if request.budget is not None:
-        return (_split(request.budget, request, deletions),)
+        return (_split(request.budget, request, deletions=deletions),)
     shares = np.unique(np.geomspace(1, 0.9 * _SPLIT_GRID, _SPLITS).round().astype(int))
     budgets = [_shared(request, Fraction(int(share), _SPLIT_GRID)) for share in shares]
-    return tuple(_split(budget, request, deletions) for budget in budgets)
+    return tuple(_split(budget, request, deletions=deletions) for budget in budgets)
 
 
 def _shared(request: Request, share: Fraction) -> Budget:
@@ -85,15 +87,21 @@ def _shared(request: Request, share: Fraction) -> Budget:
     )
 
 
-def _split(budget: Budget, request: Request, deletions: bool) -> Split:  # noqa: FBT001
-    bit = BitCells(1, budget.state, request.intrusions, deletions)
-    contrast = float(bit.contrast(request.intrusions))
-    if contrast <= 0:
-        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
-        raise PlanError(message)
-    return Split(budget, contrast, discrete_laplace_variance(1 / float(budget.release)))
+def _split(budget: Budget, request: Request, *, deletions: bool) -> Split:
+    contrast = approximate_contrast(float(budget.state), request.intrusions, deletions=deletions)
+    noise_variance = discrete_laplace_variance(1 / float(budget.release))
+    return Split(budget, contrast, noise_variance)
 
 
 def best_split(request: Request, cells: int, *, deletions: bool = False) -> Split:
-    """The split with the smallest error for a count of `cells` bits."""
-    return min(_splits(request, deletions), key=lambda split: split.error(cells))
+    """The split with the smallest error for a count of `cells` bits.
+
+    Raises:
+        PlanError: epsilon is too small for any bit to tell anything.
+    """
+    split = min(_splits(request, deletions=deletions), key=lambda split: split.error(cells))
+    bit = BitCells(1, split.budget.state, request.intrusions, deletions)
+    if not bit.contrast(request.intrusions):
+        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
+        raise PlanError(message)
+    return split

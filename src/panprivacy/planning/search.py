@@ -8,12 +8,14 @@ from fractions import Fraction
 from typing import Literal, overload
 
 from panprivacy._validate import (
-    at_least,
+    MOST_BYTES,
     expected_range,
     positive_fraction,
     positive_integer,
     proportion,
+    whole_number,
 )
+from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
@@ -95,7 +97,7 @@ def plan(
     """
     make = _maker(statistic, expected, universe, releases, intrusions)
     level = proportion(confidence=confidence)
-    size = None if memory is None else positive_integer(memory=memory)
+    size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is None:
         if epsilon is None:
             message = "a plan needs epsilon, or the error to reach, or both"
@@ -123,12 +125,12 @@ def _maker(
     statistic: str, expected: object, universe: int | None, releases: int, intrusions: int
 ) -> Maker:
     """A function from epsilon and bytes of memory to a plan."""
-    covers = positive_integer(releases=releases), at_least(0, intrusions=intrusions)
+    covers = positive_integer(releases=releases), whole_number(0, 100, intrusions=intrusions)
     if statistic == "distinct":
         users = expected_range(expected)
         return lambda epsilon, memory: plan_distinct(users, memory, Request(epsilon, *covers))
     if statistic == "density":
-        size = positive_integer(universe=universe)
+        size = positive_integer(MAX_UNIVERSE, universe=universe)
         return lambda epsilon, memory: plan_density(
             size, min(size, 8 * memory), Request(epsilon, *covers)
         )

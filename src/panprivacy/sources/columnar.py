@@ -14,7 +14,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from panprivacy.errors import InputError
-from panprivacy.sources.columns import Column, check_columns
+from panprivacy.sources.columns import Column, check_columns, show
 from panprivacy.sources.reader import BATCH_ROWS, Input
 
 _BUFFER_BYTES = 1 << 20
@@ -79,6 +79,13 @@ def read_arrow(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatc
 def _stream_batches(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     reader = pa.ipc.open_stream(pa.PythonFile(file, mode="r"))
     check_columns(columns, reader.schema.names)
+    for column in columns:
+        if file.size is None and pa.types.is_dictionary(reader.schema.field(column.name).type):
+            message = (
+                f"column {show(column.name)} is dictionary-encoded, and Arrow would keep the "
+                "dictionary, which holds ids, as long as the pipe is open; send it decoded"
+            )
+            raise InputError(message)
     yield from reader
 
 

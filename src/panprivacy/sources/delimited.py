@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
-from numba import njit
 
+from panprivacy._kernels import kernel
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, check_columns, not_integers
 from panprivacy.sources.reader import Input
@@ -105,7 +105,7 @@ def _scan_quotes(
     return end, state
 
 
-_scan = njit(cache=True, nogil=True)(_scan_quotes)
+_scan = kernel(nogil=True)(_scan_quotes)
 
 
 def _split_header(blocks: Iterator[bytes], delimiter: str) -> tuple[list[str], Iterator[bytes]]:
@@ -174,7 +174,12 @@ def _parse(
             read_options=pa.csv.ReadOptions(
                 use_threads=False, block_size=len(block) + 1, column_names=names
             ),
-            parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=delimiter,
+                newlines_in_values=True,
+                # With one column an empty line is an empty field, so a null.
+                ignore_empty_lines=len(names) > 1,
+            ),
             convert_options=pa.csv.ConvertOptions(
                 include_columns=list(kinds),
                 column_types=kinds,

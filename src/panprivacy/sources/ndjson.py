@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from panprivacy.errors import InputError
-from panprivacy.sources.columns import Column, not_integers, show, show_all
+from panprivacy.sources.columns import Column, not_integers, show
 from panprivacy.sources.reader import Input
 from panprivacy.sources.text import Lines, parsed, whole_records
 
@@ -81,7 +81,7 @@ class _Parser:
         self._checked = True
         for name in self._types:
             if table[name].null_count == table.num_rows and not _has_field(block, name):
-                message = f"there is no field {show(name)} in the first rows{_fields(block)}"
+                message = f"there is no field {show(name)} in the first rows"
                 raise InputError(message)
 
     def _explain(self, block: bytes) -> InputError:
@@ -163,12 +163,3 @@ def _has_field(block: bytes, name: str) -> bool:
     """Whether a field of that name stands anywhere, at any depth; its value may be null."""
     spellings = (json.dumps(name, ensure_ascii=ascii_only) for ascii_only in (True, False))
     return any(re.search(re.escape(s.encode()) + rb"\s*:", block) for s in spellings)
-
-
-def _fields(block: bytes) -> str:
-    """The field names of the first object, for a message; its values are dropped at once."""
-    try:
-        names = list(json.loads(block.lstrip().split(b"\n", 1)[0]))
-    except (ValueError, RecursionError):
-        return ""
-    return f"; the first row has {show_all(names)}"

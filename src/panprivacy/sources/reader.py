@@ -203,6 +203,7 @@ class Source:
         if left is not None and left <= 0:
             raise queue.Empty
         item = self._queue.get(timeout=left)
+        self._queue.task_done()  # else the queue counts the batches of the stream
         self._ended = item is None or isinstance(item, Exception)
         if isinstance(item, Exception):
             raise item

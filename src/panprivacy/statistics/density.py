@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from panprivacy._validate import positive_integer
+from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cells.bits import Deltas
 from panprivacy.coins import Coins
-from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.planning import DensityPlan, plan_density
 from panprivacy.statistics.table import Statistic, refuse_deltas, request
@@ -36,7 +35,7 @@ class Density(Statistic[DensityPlan]):
 
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
     at most `e**epsilon` when all or some updates of one user are added or removed.
-    [tests/contract, tests/exact/test_density.py]
+    [tests/contract, tests/exact/test_exact.py]
 
     Accuracy: with m cells the standard deviation is about `1/(2 t sqrt(m))`,
     `t = tanh(epsilon/2)`, and with fewer cells than users that of a sample of m.
@@ -71,11 +70,8 @@ class Density(Statistic[DensityPlan]):
         ledger: Ledger | None = None,
         coins: Coins | None = None,
     ) -> None:
-        size = positive_integer(universe=universe)
-        if size > MAX_UNIVERSE:
-            message = f"universe must be at most {MAX_UNIVERSE:,}"
-            raise PlanError(message)
-        wanted = None if cells is None else positive_integer(cells=cells)
+        size = positive_integer(MAX_UNIVERSE, universe=universe)
+        wanted = None if cells is None else positive_integer(8 * MOST_BYTES, cells=cells)
         asked = request(epsilon, releases, intrusions, budget)
         super().__init__(plan_density(size, wanted, asked), coins, ledger)
 

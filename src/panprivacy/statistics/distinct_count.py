@@ -11,7 +11,7 @@ by the hash, not by the history of the sample, which is not pan-private for any 
 
 from __future__ import annotations
 
-from panprivacy._validate import expected_range, positive_integer
+from panprivacy._validate import MOST_BYTES, expected_range, positive_integer
 from panprivacy.cells.bits import Deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import Budget, Ledger
@@ -32,7 +32,7 @@ class DistinctCount(Statistic[DistinctPlan]):
 
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
     at most `e**epsilon` when all or some updates of one user are added or removed.
-    [tests/contract, tests/exact/test_distinct_count.py]
+    [tests/contract, tests/exact/test_exact.py]
 
     Accuracy: `plan.error(users)` is the predicted relative standard deviation; with 64 KiB and
     epsilon 1 it is below 1 % from 200,000 to 10 million users when those are expected.
@@ -68,7 +68,7 @@ class DistinctCount(Statistic[DistinctPlan]):
         ledger: Ledger | None = None,
         coins: Coins | None = None,
     ) -> None:
-        size = positive_integer(memory=memory)
+        size = positive_integer(MOST_BYTES, memory=memory)
         asked = request(epsilon, releases, intrusions, budget)
         super().__init__(plan_distinct(expected_range(expected), size, asked), coins, ledger)
 

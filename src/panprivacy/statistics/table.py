@@ -12,7 +12,7 @@ import functools
 import json
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, NoReturn, Protocol, TypeVar
@@ -20,13 +20,13 @@ from typing import Generic, NoReturn, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import at_least, positive_fraction, positive_integer, proportion
-from panprivacy.addressing import Addressing
+from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
+from panprivacy.addressing import Addressing, Slots
 from panprivacy.cells import BitCells
 from panprivacy.cells.bits import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.decoders import Model
-from panprivacy.errors import BudgetError, InputError
+from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
 from panprivacy.ids import read_deltas, read_ids
 from panprivacy.noise import wipe
@@ -107,18 +107,35 @@ class State:
 
 
 P = TypeVar("P", bound=Plan)
+T = TypeVar("T")
+
+MOST_EPSILON = 1_000_000
+MOST_RELEASES = 1_000_000_000
+MOST_INTRUSIONS = 100
 
 
 def request(
     epsilon: object, releases: object, intrusions: object, budget: Budget | None
 ) -> Request:
     """Check the arguments that every constructor takes."""
+    total = positive_fraction(epsilon=epsilon)
+    if total > MOST_EPSILON:
+        message = f"epsilon must be at most {MOST_EPSILON:,}"
+        raise PlanError(message)
     return Request(
-        positive_fraction(epsilon=epsilon),
-        positive_integer(releases=releases),
-        at_least(0, intrusions=intrusions),
-        budget,
+        total,
+        positive_integer(MOST_RELEASES, releases=releases),
+        whole_number(0, MOST_INTRUSIONS, intrusions=intrusions),
+        _instance(Budget, budget=budget),
     )
+
+
+def _instance(kind: type[T], **named: object) -> T | None:
+    ((name, value),) = named.items()
+    if value is not None and not isinstance(value, kind):
+        message = f"{name} must be a {kind.__name__}"
+        raise PlanError(message)
+    return value
 
 
 class Statistic(ABC, Generic[P]):
@@ -133,12 +150,14 @@ class Statistic(ABC, Generic[P]):
         asked = plan.request
         self._plan = plan
         self._coins = SystemCoins() if coins is None else coins
-        self._ledger = Ledger(asked.epsilon) if ledger is None else ledger
-        self._account = self._ledger.open(asked.epsilon)
-        self._account.spend(asked.looks * plan.split.budget.state)
+        self._ledger = _instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
+        self._ledger.check(asked.epsilon)
         key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
         self._state = State(key, plan.bits.born(self._coins))
         self._addressing = plan.address(key)
+        # Last, so that a table that does not fit in memory costs a shared ledger nothing.
+        self._account = self._ledger.open(asked.epsilon)
+        self._account.spend(asked.looks * plan.split.budget.state)
 
     @abstractmethod
     def _check_deltas(self, deltas: Deltas) -> None:
@@ -157,7 +176,7 @@ class Statistic(ABC, Generic[P]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user of the stream."""
-        return Guarantee(self._plan.request.epsilon)
+        return Guarantee(self._plan.request.epsilon, self._plan.request.intrusions)
 
     @property
     def state_bytes(self) -> int:
@@ -182,6 +201,8 @@ class Statistic(ABC, Generic[P]):
         if checked is not None:
             self._check_deltas(checked)
         state, slots = self._state, self._addressing.slots(batch)
+        if self._plan.key_bytes:  # without a key the slots are the caller's ids
+            slots = _wiped(slots)
         self._plan.bits.update(state.table, slots, checked, state.intrusions, self._coins)
 
     def release(self, *, confidence: float = 0.95) -> Release:
@@ -197,6 +218,12 @@ class Statistic(ABC, Generic[P]):
             BudgetError: all planned releases have been made. Nothing was spent.
         """
         level = proportion(confidence=confidence)
+        if self._state.releases >= self._plan.request.releases:
+            message = (
+                f"all {self._plan.request.releases} planned releases have been made; "
+                "plan for more with releases= when the statistic is made"
+            )
+            raise BudgetError(message)
         epsilon = self._plan.split.budget.release
         self._account.spend(epsilon)
         sums = self._plan.bits.group_sums(self._state.table, self._plan.groups)
@@ -249,11 +276,19 @@ class Statistic(ABC, Generic[P]):
         raise TypeError(message)
 
 
+def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
+    """Each piece, zeroed after its use: it tells which cells were touched."""
+    for piece in pieces:
+        yield piece
+        wipe(piece)
+
+
 @functools.lru_cache(maxsize=64)
 def _public_text(statistic: str, plan: Plan, ledger: Fraction) -> bytes:
     """The public parameters as JSON."""
     fields = dataclasses.asdict(plan)  # type: ignore[call-overload]
-    public = {"statistic": statistic, "ledger": ledger, **fields}
+    budget = fields.pop("split")["budget"]
+    public = {"statistic": statistic, "ledger": ledger, "budget": budget, **fields}
     return json.dumps(public, default=str, sort_keys=True).encode()
 
 

@@ -130,10 +130,10 @@ def _least(confidence: float) -> float:
     return confidence - STANDARD_ERRORS * math.sqrt(confidence * (1 - confidence) / COVERAGE_RUNS)
 
 
-def _coverage(confidence: float, which: int = 0) -> Callable[[Row, list[Outcome]], Cell]:
+def _coverage(which: int = 0) -> Callable[[Row, list[Outcome]], Cell]:
     def read(_row: Row, outcomes: list[Outcome]) -> Cell:
         outcome = outcomes[which]
-        share, edge = outcome.coverage(confidence), outcome.near_edge
+        confidence, share, edge = outcome.trial.confidence, outcome.coverage, outcome.near_edge
         within = _least(confidence) <= share <= (1 if edge else MOST[confidence])
         return Cell(percent(share) + (" (edge)" if edge else ""), not within)
 
@@ -192,22 +192,20 @@ COUNTS = (0, 50, 1_000, 10**4, 10**5, HIGGS_USERS, 10**6)
 SHARES = (0.0, 0.02, 0.3, 0.9, 1.0)
 
 
-def counting(make: Any, users: int, runs: int = COVERAGE_RUNS) -> Trial:
-    """A trial with users 0, 1, 2, ...; for two numbers of users with intervals of all kinds."""
-    confidences = tuple(MOST) if users in {300, 10**4} else (0.95,)
-    return Trial(make, "numbers", users, users, runs, confidences=confidences)
+def counting(make: Any, users: int, runs: int = COVERAGE_RUNS, **arguments: Any) -> Trial:
+    """A trial with users 0, 1, 2, ..."""
+    return Trial(make, "numbers", users, users, runs, **arguments)
 
 
-def sharing(make: Any, share: float, runs: int = COVERAGE_RUNS) -> Trial:
-    """A trial in which a share of the universe appears, for one share with intervals of all kinds.
+def sharing(make: Any, share: float, runs: int = COVERAGE_RUNS, **arguments: Any) -> Trial:
+    """A trial in which a share of the universe appears.
 
     Where an announced intrusion is planned for, it falls after half of the users.
     """
     universe, announced = make.keywords["universe"], "intrusions" in make.keywords
     users = round(share * universe)
-    confidences = tuple(MOST) if share == 0.3 else (0.95,)
-    parts = 1 + announced
-    return Trial(make, "numbers", users, users / universe, runs, parts, announced, confidences)
+    times = {"parts": 1 + announced, "announced": announced}
+    return Trial(make, "numbers", users, users / universe, runs, **times, **arguments)
 
 
 def users_section() -> Section:
@@ -352,6 +350,10 @@ def users_coverage_section() -> Section:
         ("64 KiB, 10^4 to 10^7", epsilon, distinct(WIDE, epsilon), 10**5)
         for epsilon in ("0.2", "5")
     ]
+    settings += [
+        ("64 KiB, 1 to 100", "20", distinct((1, 100), "20"), 10),
+        ("64 KiB, 10^3 to 10^9", "20", distinct(OPEN, "20"), 10**3),
+    ]
     return Section(
         "How often intervals hold the truth: users",
         f"95 % intervals of `DistinctCount`. {_coverage_limits(0.95)}",
@@ -360,7 +362,7 @@ def users_coverage_section() -> Section:
             Row((plan, epsilon, f"{users:,}"), (counting(make, users),))
             for plan, epsilon, make, users in settings
         ),
-        (("coverage", _coverage(0.95)),),
+        (("coverage", _coverage()),),
     )
 
 
@@ -384,26 +386,23 @@ def share_coverage_section() -> Section:
             Row(labels, tuple(sharing(make, share) for share in SHARES))
             for *labels, make in settings
         ),
-        tuple(
-            (f"share {100 * share:g} %", _coverage(0.95, which))
-            for which, share in enumerate(SHARES)
-        ),
+        tuple((f"share {100 * share:g} %", _coverage(which)) for which, share in enumerate(SHARES)),
     )
 
 
 def confidence_section() -> Section:
+    few, share = distinct(300, memory=64), density(1_000, "1")
+    confidences = sorted(MOST)
     settings = {
-        "10,000 users, 64 KiB": counting(distinct(WIDE), 10**4),
-        "300 users, 64 bytes": counting(distinct(300, memory=64), 300),
-        "30 % of 1,000": sharing(density(1_000), 0.3),
-        "30 % of 100,000": sharing(density(100_000), 0.3),
+        "300 users, 64 bytes": [counting(few, 300, confidence=one) for one in confidences],
+        "30 % of 1,000": [sharing(share, 0.3, confidence=one) for one in confidences],
     }
     return Section(
         "Other confidences",
-        f"Intervals at epsilon 1. {_coverage_limits(0.5, 0.95, 0.99)}",
+        f"Intervals at epsilon 1. {_coverage_limits(*confidences)}",
         ("truth",),
-        tuple(Row((name,), (trial,)) for name, trial in settings.items()),
-        tuple((f"{100 * one:g} %", _coverage(one)) for one in sorted(MOST)),
+        tuple(Row((name,), tuple(trials)) for name, trials in settings.items()),
+        tuple((f"{100 * one:g} %", _coverage(which)) for which, one in enumerate(confidences)),
     )
 
 

@@ -38,7 +38,7 @@ class Trial:
         runs: number of independent runs.
         parts: number of batches.
         announced: whether an intrusion is announced before the second batch.
-        confidences: of the intervals that are checked.
+        confidence: of the intervals.
     """
 
     make: functools.partial[Any]
@@ -48,7 +48,7 @@ class Trial:
     runs: int
     parts: int = 1
     announced: bool = False
-    confidences: tuple[float, ...] = (0.95,)
+    confidence: float = 0.95
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Outcome:
     Args:
         trial: what was run.
         values: the answer of each run.
-        ends: lower and upper end of each run's interval, for each confidence.
+        ends: lower and upper end of each run's interval.
         plan: the statistic's plan.
     """
 
@@ -90,9 +90,10 @@ class Outcome:
         room = min(truth, 1 - truth) if share else truth
         return room <= EDGE_DEVIATIONS * self.deviation
 
-    def coverage(self, confidence: float) -> float:
+    @property
+    def coverage(self) -> float:
         """The share of runs whose interval holds the truth."""
-        low, high = self.ends[:, self.trial.confidences.index(confidence)].T
+        low, high = self.ends.T
         return float(np.mean((low <= self.trial.truth) & (self.trial.truth <= high)))
 
 
@@ -112,24 +113,21 @@ def run(trial: Trial, runs: int) -> tuple[NDArray[np.float64], NDArray[np.float6
     """The answers of some runs, and the ends of their intervals."""
     ids = ids_of(trial.feed, trial.size)
     cuts = [len(ids) * part // trial.parts for part in range(trial.parts + 1)]
-    values, ends = np.empty(runs), np.empty((runs, len(trial.confidences), 2))
+    values, ends = np.empty(runs), np.empty((runs, 2))
     for at in range(runs):
         statistic = trial.make()
         for part, (start, stop) in enumerate(itertools.pairwise(cuts)):
             if part and trial.announced:
                 statistic.announce_intrusion()
             statistic.update(ids[start:stop])
-        answer = statistic.release(confidence=0.95)
-        values[at], ends[at, 0] = answer.value, (answer.low, answer.high)
-        model = statistic.plan.model(int(trial.announced))
-        for which, confidence in enumerate(trial.confidences[1:], 1):
-            ends[at, which] = model.interval(answer.value, confidence)
+        answer = statistic.release(confidence=trial.confidence)
+        values[at], ends[at] = answer.value, (answer.low, answer.high)
     return values, ends
 
 
 def measure(trials: Iterable[Trial]) -> dict[Trial, Outcome]:
     """Run all trials, on all processors."""
-    largest_first = sorted(dict.fromkeys(trials), key=lambda trial: -trial.size)
+    largest_first = sorted(dict.fromkeys(trials), key=lambda one: -one.size * one.runs)
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
         chunks = {
             trial: [pool.submit(run, trial, trial.runs // CHUNKS) for _ in range(CHUNKS)]

@@ -1,7 +1,8 @@
 """Columns of user ids, as NumPy, Arrow, pandas or Polars hold them, without a Python object each.
 
 A user is a whole number, a byte string or a text; a text is its UTF-8 bytes. Whole numbers of any
-width that are equal are the same user. Everything else (floats, dates, nulls) is refused by row.
+width that are equal are the same user (unsigned ones from 2**63 on stand for the negative ones
+with the same bits). Everything else (floats, dates, nulls) is refused by row.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ def test_density_keeps_its_claim(history, epsilon):
     stream, neighbour = HISTORIES[history]
     loss = exact_loss(density(epsilon=epsilon), stream, neighbour)
     assert loss.within(epsilon)
+    assert loss.set_aside < Fraction(1, 2)
 
 
 def test_density_keeps_its_claim_over_two_releases():
@@ -82,6 +83,14 @@ def test_announced_intrusions_keep_the_claim_when_users_leave(history):
     make = density(universe=1, intrusions=stream.count(ANNOUNCE))
     loss = exact_loss(make, stream, neighbour)
     assert loss.within(1)
+
+
+def test_announced_intrusions_spend_all_that_the_state_may():
+    budget = pp.Budget(state=Fraction(499, 1000), release=Fraction(2, 1000))
+    make = density(universe=1, intrusions=1, budget=budget)
+    loss = exact_loss(make, [[(0, 1)], ANNOUNCE, [(0, -1)]], [[], ANNOUNCE, []])
+    assert loss.epsilon == pytest.approx(2 * 0.499, abs=1e-4)
+    assert loss.within(2 * budget.state)
 
 
 def test_announced_intrusions_and_a_release_together_keep_the_claim():

@@ -7,12 +7,17 @@ import json
 import subprocess
 import sys
 import threading
+import weakref
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import panprivacy as pp
+from panprivacy.cli.options import Statistics
+from panprivacy.cli.run import Nulls, Schedule, _moments, run
 from tests.commands import run_command
 
 SECRET = "patient-4711"
@@ -250,3 +255,33 @@ def test_the_rows_of_a_pipe_are_not_counted_on():
     assert run.returncode == 2
     assert "row 2 (counting from 1)" in message
     assert "in each block" in message
+
+
+def test_a_silent_pipe_leaves_no_batch_behind():
+    """Between two blocks the command holds no ids."""
+
+    class Pipe:
+        size = None
+
+        def batches_or_ticks(self, _deadline):
+            batch = pa.record_batch({"id": ["patient-4711"]})
+            held.append(weakref.ref(batch))
+            yield batch
+            del batch
+            alive.append(held[0]() is not None)
+
+    held, alive = [], []
+    statistics = {Statistics.distinct: pp.DistinctCount(epsilon=1, expected=100)}
+    for _ in _moments(Pipe(), statistics, Schedule(1, None), Nulls.error, None):
+        pass
+    assert alive == [False]
+
+
+def test_a_file_has_one_answer(visits):
+    arguments = ("--user", "name", "--stat", "distinct", "--epsilon", "1", "--releases", "2")
+    assert "pipe" in refused("run", visits, *arguments, "--every", "1")
+
+
+def test_a_closed_standard_output_is_refused():
+    with mock.patch.object(sys, "stdout", None), pytest.raises(pp.PlanError, match="closed"):
+        run(file="-", user="id", epsilon="1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -282,3 +284,35 @@ def test_an_expected_number_is_a_range(expected, pair):
 def test_what_is_not_an_expected_range_is_refused_by_name(expected, message):
     with pytest.raises(pp.PlanError, match=f"^expected must .*{message}"):
         expected_range(expected)
+
+
+@pytest.mark.parametrize("amount", [0, -5, float("nan"), float("inf")])
+def test_nothing_but_a_positive_amount_is_set_aside_or_spent(amount):
+    ledger = pp.Ledger(1)
+    account = ledger.open(Fraction(1, 2))
+    with pytest.raises(pp.PlanError):
+        ledger.open(amount)
+    with pytest.raises(pp.PlanError):
+        account.spend(amount)
+    assert (ledger.available, ledger.spent) == (Fraction(1, 2), 0)
+
+
+def test_statistics_of_many_threads_share_a_ledger_exactly():
+    ledger, won = pp.Ledger(1), []
+
+    def construct():
+        with contextlib.suppress(pp.BudgetError):
+            won.append(pp.Density(universe=8, epsilon=1, ledger=ledger))
+
+    threads = [threading.Thread(target=construct) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert ledger.remaining == 1 - won[0].plan.split.budget.state
+
+
+def test_the_guarantee_names_the_intrusions_it_covers():
+    statistic = pp.Density(universe=8, epsilon=1, intrusions=2)
+    assert "2 announced intrusions" in str(statistic.guarantee)

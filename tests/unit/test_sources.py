@@ -666,3 +666,15 @@ class TestReadingAhead:
             rows(path, USER, kind=None)
         assert str(raised.value) == "reading failed with LookupError; please report it"
         assert SECRET not in "".join(traceback.format_exception(raised.value))
+
+
+def test_a_dictionary_would_stay_in_memory_while_a_pipe_is_open(tmp_path):
+    dictionary = pa.record_batch({"user": pa.array(["8412345", "8412345"]).dictionary_encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, dictionary.schema) as writer:
+        writer.write_batch(dictionary)
+    data = sink.getvalue().to_pybytes()
+    assert len(from_file(tmp_path, data, USER, kind="arrow")) == 2
+    error = refusal(from_pipe, data, USER, kind="arrow")
+    assert "send it decoded" in str(error)
+    assert "8412345" not in str(error)

@@ -113,10 +113,13 @@ class BitCells:
         """
         touched = np.zeros(-(-self.cells // 64), np.uint64)
         deleted = np.zeros_like(touched)
-        _mark(slots, deltas, touched, deleted)
-        fresh = coins.bernoulli(self.presence(epoch), int(np.bitwise_count(touched).sum()))
-        _redraw(table, touched, deleted, fresh)
-        wipe(touched, deleted, fresh)
+        try:
+            _mark(slots, deltas, touched, deleted)
+            fresh = coins.bernoulli(self.presence(epoch), int(np.bitwise_count(touched).sum()))
+            _redraw(table, touched, deleted, fresh)
+            wipe(fresh)
+        finally:
+            wipe(touched, deleted)
 
     def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
         """The number of ones in each of `groups` equal runs of cells."""
@@ -146,7 +149,7 @@ def keep_probability(epsilon_state: Fraction, intrusions: int, *, deletions: boo
 
 def approximate_contrast(epsilon_state: float, intrusions: int, *, deletions: bool) -> float:
     """The contrast after all intrusions in floating point, to compare plans with."""
-    mean = math.tanh(epsilon_state / 2)
+    mean = min(math.tanh(epsilon_state / 2), 1 - 2**-50)
     if not intrusions:
         return mean
     affordable = math.exp(min((intrusions + 1) * epsilon_state, 700))

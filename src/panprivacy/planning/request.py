@@ -16,6 +16,7 @@ from panprivacy.guarantee import Budget
 
 _SPLIT_GRID = 1024
 _SPLITS = 48
+_LEAST = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ def _shared(request: Request, share: Fraction) -> Budget:
 
 def _split(budget: Budget, request: Request, *, deletions: bool) -> Split:
     contrast = approximate_contrast(float(budget.state), request.intrusions, deletions=deletions)
-    noise_variance = discrete_laplace_variance(1 / float(budget.release))
+    release = float(budget.release)
+    noise_variance = discrete_laplace_variance(1 / release) if release > _LEAST else math.inf
     return Split(budget, contrast, noise_variance)
 
 
@@ -101,7 +103,7 @@ def best_split(request: Request, cells: int, *, deletions: bool = False) -> Spli
     """
     split = min(_splits(request, deletions=deletions), key=lambda split: split.error(cells))
     bit = BitCells(1, split.budget.state, request.intrusions, deletions)
-    if not bit.contrast(request.intrusions):
+    if not bit.contrast(request.intrusions) or math.isinf(split.noise_variance):
         message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
         raise PlanError(message)
     return split

@@ -34,7 +34,8 @@ class Density(Statistic[DensityPlan]):
     True
 
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
-    at most `e**epsilon` when all or some updates of one user are added or removed.
+    at most `e**epsilon` when all or some updates of one user are added or removed. With
+    `intrusions=k` that includes the states at k announced intrusions before that time.
     [tests/contract, tests/exact/test_exact.py]
 
     Accuracy: with m cells the standard deviation is about `1/(2 t sqrt(m))`,

@@ -6,6 +6,7 @@
 >>> answer = visitors.release()
 """
 
+from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
 from panprivacy.planning import DensityPlan, DistinctPlan, plan
@@ -16,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Budget",
     "BudgetError",
+    "Coins",
     "Density",
     "DensityPlan",
     "DistinctCount",
@@ -26,5 +28,6 @@ __all__ = [
     "PanPrivacyError",
     "PlanError",
     "Release",
+    "SystemCoins",
     "plan",
 ]

@@ -93,6 +93,20 @@ def test_no_count_of_rows_and_no_seconds_unless_in_a_demonstration(visits):
     assert "3,000" in shown
 
 
+def test_a_demonstration_adds_the_truth_to_json(visits):
+    arguments = ("run", visits, "--user", "name", "--epsilon", "1", "--stat", "distinct", "--demo")
+    (document,) = answers(*arguments)
+    assert document["demonstration"]["truth"] == {"distinct": 3_000}
+    assert document["demonstration"]["rows"] == 12_000
+
+
+def test_a_release_costs_its_share_of_what_all_releases_may(visits):
+    arguments = ("run", visits, "--user", "name", "--epsilon", "1", "--stat", "distinct")
+    (one,), (few,) = answers(*arguments), answers(*arguments, "--releases", "10")
+    assert few["epsilon"] == one["epsilon"] == 1
+    assert 10 * few["statistics"]["distinct"]["epsilon"] < 1
+
+
 def test_null_ids_name_their_row_or_are_skipped(tmp_path):
     path = tmp_path / "visits.csv"
     with path.open("w", newline="") as file:
@@ -137,8 +151,6 @@ def test_epsilon_is_a_positive_finite_number(visits, epsilon):
         (["--user", "name", "--stat", "distinct", "--expected", "few"], "LOW:HIGH"),
         (["--user", "name", "--stat", "distinct", "--every", "1"], "--releases"),
         (["--user", "name", "--stat", "distinct", "--releases", "2", "--every", "0"], "above 0"),
-        (["--user", "name", "--stat", "distinct", "--releases", "2"], "--every"),
-        (["--user", "name", "--stat", "distinct", "--demo", "--json"], "--json"),
         (["--user", "name", "--stat", "distinct", "--releases", "0"], "at least 1"),
         (["--user", "name", "--stat", "distinct", "--confidence", "1"], "between 0 and 1"),
         (["--user", "name", "--stat", "distinct", "--plot", "a.pdf"], ".png"),

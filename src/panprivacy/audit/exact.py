@@ -146,6 +146,9 @@ class Loss:
     probabilities: tuple[Fraction, Fraction]
     set_aside: Fraction
 
+    def __float__(self) -> float:
+        return self.epsilon
+
     def within(self, claimed: Fraction | float) -> bool:
         """Whether the loss is at most `claimed`, decided exactly."""
         smaller, larger = sorted(self.probabilities)

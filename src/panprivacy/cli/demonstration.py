@@ -6,9 +6,29 @@ It keeps raw ids and counts rows, which a real run never does.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What only a demonstration may show.
+
+    Args:
+        truth: the exact answer of each statistic.
+        rows: how many rows were read.
+        seconds: how long that took, without counting for the truth.
+    """
+
+    truth: dict[str, float]
+    rows: int
+    seconds: float
+
+    def __str__(self) -> str:
+        rate = self.rows / self.seconds / 1e6
+        return f"{self.rows:,} rows in {self.seconds:.2f} s, {rate:.1f} million/s"
 
 
 class Demonstration:
@@ -32,15 +52,11 @@ class Demonstration:
         self._rows += rows
         self._overhead += time.perf_counter() - start
 
-    def truths(self) -> dict[str, float]:
-        """The exact answer of each statistic."""
-        distinct = len(pc.unique(pa.chunked_array(self._users))) if self._users else 0
-        truths: dict[str, float] = {"distinct": distinct}
-        if self._universe:
-            truths["density"] = distinct / self._universe
-        return truths
-
-    def rate(self) -> str:
-        """How many rows, and how fast they were read and counted privately."""
+    def facts(self) -> Facts:
+        """The exact answer of each statistic, and how fast rows were read and counted."""
         seconds = time.perf_counter() - self._start - self._overhead
-        return f"{self._rows:,} rows in {seconds:.2f} s, {self._rows / seconds / 1e6:.1f} million/s"
+        distinct = len(pc.unique(pa.chunked_array(self._users))) if self._users else 0
+        truth: dict[str, float] = {"distinct": distinct}
+        if self._universe:
+            truth["density"] = distinct / self._universe
+        return Facts(truth, self._rows, seconds)

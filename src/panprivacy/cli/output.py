@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import dataclass
@@ -29,8 +30,9 @@ class Answers:
     state_bytes: int
 
 
-def print_json(answers: Answers, _demonstration: Demonstration | None) -> None:
-    """Print one JSON object on one line."""
+def print_json(answers: Answers, demonstration: Demonstration | None) -> None:
+    """Print one JSON object on one line, in a demonstration with the truth and the rate."""
+    facts = demonstration.facts() if demonstration else None
     statistics = {
         name: {
             "value": release.value,
@@ -41,18 +43,20 @@ def print_json(answers: Answers, _demonstration: Demonstration | None) -> None:
         }
         for name, release in answers.releases.items()
     }
-    document = {
+    document: dict[str, object] = {
         "statistics": statistics,
         "epsilon": float(answers.ledger.total),
         "state_bytes": answers.state_bytes,
     }
+    if facts:
+        document["demonstration"] = dataclasses.asdict(facts)
     print(json.dumps(document), flush=True)
 
 
 def print_text(answers: Answers, demonstration: Demonstration | None) -> None:
     """Print a table, the guarantee, and in a demonstration the truth."""
-    rate = demonstration.rate() if demonstration else ""
-    truths = demonstration.truths() if demonstration else {}
+    facts = demonstration.facts() if demonstration else None
+    truths = facts.truth if facts else {}
     table = Table(box=None, pad_edge=False)
     table.add_column("statistic")
     confidence = next(iter(answers.releases.values())).confidence
@@ -67,8 +71,8 @@ def print_text(answers: Answers, demonstration: Demonstration | None) -> None:
     console.print(table)
     console.print(f"Guarantee: {Guarantee(answers.ledger.total)}.", soft_wrap=True)
     console.print(f"State: {answers.state_bytes:,} bytes, whatever the stream.", soft_wrap=True)
-    if demonstration:
-        console.print(f"Demonstration: {rate}; for the truth it kept raw ids.", soft_wrap=True)
+    if facts:
+        console.print(f"Demonstration: {facts}; for the truth it kept raw ids.", soft_wrap=True)
 
 
 def _number(name: str, value: float) -> str:

@@ -55,9 +55,6 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if self.every is None:
-            if self.releases > 1:
-                message = "--releases above 1 needs --every: how many seconds lie between answers"
-                raise PlanError(message)
             return
         if not 0 < self.every <= _MOST_SECONDS:
             message = f"--every must be a number of seconds, above 0 and at most {_MOST_SECONDS:,}"
@@ -81,7 +78,9 @@ def run(
     expected: Annotated[
         str, typer.Option(metavar="LO:HI", help="distinct: how many users to plan for.")
     ] = "1000:1000000000",
-    releases: Annotated[int, typer.Option(help="How many times an answer is published.")] = 1,
+    releases: Annotated[
+        int, typer.Option(help="How many answers epsilon covers; without --every one is made.")
+    ] = 1,
     every: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Publish an answer so often.")
     ] = None,
@@ -99,9 +98,6 @@ def run(
     """Count the users of a file, or of standard input as it arrives."""
     if sys.stdout is None:
         message = "standard output is closed: the answers would be lost"
-        raise PlanError(message)
-    if demo and json:
-        message = "--demo shows the truth in the text; leave --json out"
         raise PlanError(message)
     level = proportion(confidence=confidence)
     schedule = Schedule(positive_integer(releases=releases), every)
@@ -126,7 +122,7 @@ def run(
             show(answers, demonstration)
     if plot is not None and answers is not None:
         plans = {str(name): one.plan for name, one in statistics.items()}
-        truths = demonstration.truths() if demonstration else None
+        truths = demonstration.facts().truth if demonstration else None
         from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
 
         plot_answers(plot, plans, answers.releases, truths)

@@ -7,11 +7,11 @@ code (`panprivacy.audit`) or make a run repeatable (`panprivacy.testing`).
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -101,10 +101,13 @@ class SystemCoins(ByteCoins):
 def _fresh_key() -> bytearray:
     """Read a key into memory that can be wiped, which `bytes` cannot."""
     key = bytearray(32)
-    with Path("/dev/urandom").open("rb", buffering=0) as device:
-        if device.readinto(key) != len(key):
+    device = os.open("/dev/urandom", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if os.readv(device, [key]) != len(key):
             message = "the operating system gave too few random bytes"
             raise OSError(message)
+    finally:
+        os.close(device)
     return key
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import pathlib
 import pickle
 from fractions import Fraction
 
@@ -98,7 +97,7 @@ def refuse(*_arguments, **_keywords):
 
 def test_all_randomness_comes_from_the_coins(case, monkeypatch):
     monkeypatch.setattr(os, "urandom", refuse)
-    monkeypatch.setattr(pathlib.Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     monkeypatch.setattr("builtins.open", refuse)
     monkeypatch.setattr("secrets.token_bytes", refuse)
     monkeypatch.setattr("random._inst.random", refuse)

@@ -78,7 +78,7 @@ class BitCells:
 
     def presence(self, epoch: int) -> Fraction:
         """The probability that a bit is 1 when its user appears after `epoch` intrusions."""
-        return (1 + self.contrast(epoch)) / 2
+        return _presence(self, epoch)
 
     def born(self, coins: Coins) -> Table:
         """A table in which nobody has appeared."""
@@ -112,7 +112,7 @@ class BitCells:
             coins: source of randomness; one coin a touched cell.
         """
         touched = np.zeros(-(-self.cells // 64), np.uint64)
-        deleted = np.zeros_like(touched)
+        deleted = np.zeros(0 if deltas is None else len(touched), np.uint64)
         try:
             _mark(slots, deltas, touched, deleted)
             fresh = coins.bernoulli(self.presence(epoch), int(np.bitwise_count(touched).sum()))
@@ -132,6 +132,11 @@ class BitCells:
 @functools.lru_cache(maxsize=1024)
 def _contrast(cells: BitCells, epoch: int) -> Fraction:
     return (2 * randomised_response(cells.epsilon_state) - 1) * cells.gain() ** epoch
+
+
+@functools.lru_cache(maxsize=1024)
+def _presence(cells: BitCells, epoch: int) -> Fraction:
+    return (1 + _contrast(cells, epoch)) / 2
 
 
 @functools.lru_cache(maxsize=1024)
@@ -304,4 +309,5 @@ def _redraw(
             rest &= rest - uint64(1)
             coin += 1
         if touched[word]:
-            _write_word(table, 8 * word, touched[word], values ^ deleted[word])
+            inverted = deleted[word] if deleted.size else uint64(0)
+            _write_word(table, 8 * word, touched[word], values ^ inverted)

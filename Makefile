@@ -1,4 +1,4 @@
-# make run and make test set everything up by themselves; after the first time they need no network.
+# Each target sets up what it needs; after its first time it needs no network.
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3

@@ -2,6 +2,8 @@
 
     python examples/make_flights.py nycflights13.parquet
 
+The input has a row a flight: `ts`, the scheduled departure in seconds since 1970 (UTC), `tailnum`,
+`origin`, `dest`, and `cancelled`, whether there is no departure time.
 A user is an aircraft on a day (UTC): `aircraft_day`, null where the tail number is unknown.
 """
 

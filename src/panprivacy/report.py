@@ -54,7 +54,10 @@ def plot_answers(
         _draw_cells(
             row[2], private, f"this program, seized:\na cell changes odds {odds:.2g} times at most"
         )
-    figure.supxlabel("Both states are throw-away ones, filled with made-up users.", fontsize=9)
+    figure.supxlabel(
+        "Both states are throw-away ones, filled with made-up users, as many as the answer says.",
+        fontsize=9,
+    )
     figure.savefig(path)
 
 
@@ -109,7 +112,7 @@ def _draw_answer(axis: Axes, name: str, release: Release, truth: float | None) -
     axis.errorbar([release.value], [0], xerr=reach, fmt="o", color=_INK, capsize=5, label=label)
     if truth is not None:
         axis.axvline(truth, color=_TRUTH, linestyle="--", label="truth")
-    axis.set_title(name)
+    axis.set_title("share of the universe" if name == "density" else "users")
     axis.set(yticks=[], ylim=(-1, 1))
     axis.xaxis.set_major_locator(MaxNLocator(4))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))

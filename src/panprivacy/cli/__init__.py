@@ -51,7 +51,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
-        _fail(error.format_message())
+        _fail(error.format_message().replace("Value error, ", ""))
     except PanPrivacyError as error:
         _fail(str(error))
     except (OSError, MemoryError) as error:

@@ -16,6 +16,7 @@ from panprivacy.planning import plan as make_plan
 from panprivacy.planning.search import AnyPlan
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
+_USELESS_PERCENT = 1_000
 _MEMORIES = (64, 256, 1_024, 4_096, 16_384, 65_536)
 
 
@@ -30,7 +31,7 @@ def plan(
         int | None, typer.Option(metavar="BYTES", help="Show this memory alone.")
     ] = None,
     error: Annotated[
-        str | None, typer.Option(help="Show the smallest plan that reaches this error.")
+        str | None, typer.Option(help="Show the smallest plan that errs no more (0.02 is 2 %).")
     ] = None,
     confidence: Annotated[float, typer.Option(help="How often the error is kept.")] = 0.95,
     releases: Annotated[int, typer.Option(help="How many answers epsilon covers.")] = 1,
@@ -54,7 +55,8 @@ def plan(
         )
         return
     memories = _MEMORIES if memory is None else (positive_integer(memory=memory),)
-    table = Table(box=None, pad_edge=False, title_justify="left", title=_title(stat, confidence))
+    typer.echo(_title(stat, confidence))
+    table = Table(box=None, pad_edge=False)
     for name in ("epsilon", *(f"{nbytes:,} bytes" for nbytes in memories)):
         table.add_column(name, justify="right")
     for row in (total * factor for factor in _FACTORS):
@@ -66,10 +68,16 @@ def plan(
 def _sizes(stat: Statistics, expected: str | None, universe: int | None) -> dict[str, Expected]:
     """The size that the statistic's plan is for."""
     if stat is Statistics.density:
+        if expected is not None:
+            message = "density has no --expected: its size is --universe"
+            raise PlanError(message)
         if universe is None:
             message = "density needs --universe: how many users there could be"
             raise PlanError(message)
         return {"universe": universe}
+    if universe is not None:
+        message = "distinct has no --universe: its size is --expected"
+        raise PlanError(message)
     if expected is None:
         message = "distinct needs --expected: about how many users, as N or LOW:HIGH"
         raise PlanError(message)
@@ -83,4 +91,6 @@ def _title(stat: Statistics, confidence: float) -> str:
 
 def _percent(margin: float) -> str:
     percent = 100 * margin
-    return f"±{percent:,.0f} %" if percent >= 10 else f"±{percent:.2g} %"
+    if percent > _USELESS_PERCENT:
+        return "no use"
+    return f"±{percent:.0f} %" if percent >= 10 else f"±{percent:.2g} %"

@@ -89,7 +89,7 @@ def _runs(_row: Row, outcomes: list[Outcome]) -> Cell:
 
 
 def _bytes(_row: Row, outcomes: list[Outcome]) -> Cell:
-    return Cell(f"{outcomes[0].plan.bits.nbytes:,}")
+    return Cell(f"{outcomes[0].plan.table.nbytes:,}")
 
 
 def _error(row: Row, outcomes: list[Outcome]) -> Cell:

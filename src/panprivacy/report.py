@@ -76,8 +76,8 @@ def throw_away_cells(
     """
     coins = SystemCoins()
     slots = list(plan.address(coins.key(KEY_BYTES)).slots(read_ids(_made_up(plan, value))))
-    private = plan.bits.born(coins)
-    plan.bits.update(private, slots, None, 0, coins)
+    private = plan.table.born(coins)
+    plan.table.update(private, slots, None, 0, coins)
     ordinary = np.zeros(plan.cells, np.uint8)
     for piece in slots:
         ordinary[piece[piece >= 0]] = 1

@@ -55,7 +55,7 @@ def test_the_attributes_are_the_declared_ones(case):
 def test_the_table_is_as_long_as_the_plan_says_and_owns_its_memory(case):
     statistic = lives(case.make, case)(100)
     table = statistic._state.table
-    assert table.nbytes == statistic.plan.bits.nbytes == -(-statistic.plan.cells // 8)
+    assert table.nbytes == statistic.plan.table.nbytes == -(-statistic.plan.cells // 8)
     assert table.base is None
 
 

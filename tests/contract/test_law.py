@@ -89,11 +89,11 @@ def test_who_comes_back_leaves_the_law_as_it_is(case):
 
 
 def test_who_comes_is_present_in_his_cell_and_in_no_other(case):
-    check_redraw(case, delta=1, probability=case.make_tiny().plan.bits.presence(0))
+    check_redraw(case, delta=1, probability=case.make_tiny().plan.table.presence(0))
 
 
 def test_who_leaves_is_as_absent_as_at_birth(deletions_case):
-    bits = deletions_case.make_tiny().plan.bits
+    bits = deletions_case.make_tiny().plan.table
     check_redraw(deletions_case, delta=-1, probability=1 - bits.presence(0))
 
 

@@ -19,6 +19,13 @@ from panprivacy.decoders import (
 )
 from panprivacy.testing import SeededCoins
 
+
+def bit_levels(levels, cells_per_level, contrast, noise_variance):
+    """The model of presence bits."""
+    full = (1 + contrast) / 2
+    return LevelModel(levels, cells_per_level, contrast, full, 1, noise_variance)
+
+
 CONFIDENCES = [0.5, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6]
 
 # Output noise
@@ -161,10 +168,10 @@ def test_the_ends_of_the_interval_of_a_density_grow_with_the_estimate(model, per
 # Levels
 
 LEVELS = [
-    LevelModel(1, 512, 0.6, 50.0),
-    LevelModel(4, 256, 0.5, 10.0),
-    LevelModel(8, 65_536, 0.44, 800.0),
-    LevelModel(20, 1_000, 0.4, 0.0),
+    bit_levels(1, 512, 0.6, 50.0),
+    bit_levels(4, 256, 0.5, 10.0),
+    bit_levels(8, 65_536, 0.44, 800.0),
+    bit_levels(20, 1_000, 0.4, 0.0),
 ]
 
 
@@ -212,7 +219,7 @@ def simulated_counts(model, users, runs, name):
     return present.sum(axis=2) + noise
 
 
-SIMULATED = [(LevelModel(1, 512, 0.95, 2.0), 300), (LevelModel(4, 256, 0.5, 50.0), 1_000)]
+SIMULATED = [(bit_levels(1, 512, 0.95, 2.0), 300), (bit_levels(4, 256, 0.5, 50.0), 1_000)]
 """In the first, bits and noise matter no more than which users share a cell."""
 
 
@@ -282,7 +289,7 @@ def test_empty_levels_bound_the_number_of_users_from_above(model):
 
 @pytest.mark.parametrize("model", LEVELS)
 def test_output_noise_has_a_share_of_the_variance(model):
-    quiet = LevelModel(model.levels, model.cells_per_level, model.contrast, 0.0)
+    quiet = bit_levels(model.levels, model.cells_per_level, model.contrast, 0.0)
     for users in (0, 100, 10_000):
         assert quiet.output_share(users) == 0
         assert 0 <= model.output_share(users) < 1
@@ -290,14 +297,14 @@ def test_output_noise_has_a_share_of_the_variance(model):
 
 
 def test_more_output_noise_has_a_larger_share():
-    shares = [LevelModel(4, 256, 0.5, noise).output_share(100) for noise in (1, 10, 100, 1_000)]
+    shares = [bit_levels(4, 256, 0.5, noise).output_share(100) for noise in (1, 10, 100, 1_000)]
     assert shares == sorted(shares)
     assert shares[0] < 0.05
     assert shares[-1] > 0.9
 
 
 def test_a_single_cell_has_a_finite_answer():
-    model = LevelModel(1, 1, 0.5, 1.0)
+    model = bit_levels(1, 1, 0.5, 1.0)
     for ones in (0, 1, 5):
         estimate = model.estimate([ones])
         low, high = model.interval(estimate, 0.95)

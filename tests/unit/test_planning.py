@@ -45,14 +45,14 @@ def test_a_plan_takes_no_more_memory_than_it_needs():
         for levels in (1, 2, 4, 8)
         for split in [best_split(ONE, 8 * 64 * KIB // levels)]
     ]
-    assert plan.bits.nbytes <= 8 * KIB
+    assert plan.table.nbytes <= 8 * KIB
     assert plan.error(3_000) < min(full.error(3_000) for full in larger)
 
 
 @pytest.mark.parametrize("memory", [1, 10, 1_000, 64 * KIB])
 @pytest.mark.parametrize("expected", [(1, 1), (100, 100), (1, 10**9), (10**6, 10**7)])
 def test_a_plan_stays_within_its_memory(memory, expected):
-    assert 1 <= plan_distinct(expected, memory, ONE).bits.nbytes <= memory
+    assert 1 <= plan_distinct(expected, memory, ONE).table.nbytes <= memory
 
 
 @pytest.mark.parametrize("expected", [(1_000, 100_000), (10_000, 10_000_000), (1_000, 10**9)])
@@ -115,7 +115,7 @@ def test_a_budget_overrides_the_split():
         pp.DistinctCount(epsilon=1, expected=100, budget=budget),
     ):
         assert statistic.plan.split.budget == budget
-        assert statistic.plan.bits.epsilon_state == Fraction(3, 10)
+        assert statistic.plan.table.epsilon_state == Fraction(3, 10)
         assert statistic.ledger.spent == Fraction(3, 10)
         assert statistic.release().epsilon == 0.2
 
@@ -143,7 +143,7 @@ def test_a_universe_that_does_not_fit_is_sampled():
     plan = plan_density(MAX_UNIVERSE, None, ONE)
     assert (plan.cells, plan.key_bytes) == (MAX_DIRECT_CELLS, 16)
     assert isinstance(plan.address(bytes(16)), Sampled)
-    assert plan.bits.nbytes == 16 * KIB**2
+    assert plan.table.nbytes == 16 * KIB**2
 
 
 def test_cells_may_be_chosen():
@@ -174,7 +174,7 @@ def test_the_smallest_tables_work(make):
     statistic.update([0])
     answer = statistic.release()
     assert 0 <= answer.low <= answer.value <= answer.high
-    assert statistic.plan.bits.nbytes == 1
+    assert statistic.plan.table.nbytes == 1
 
 
 def test_equal_requests_share_one_plan():
@@ -271,7 +271,7 @@ TARGETS = pytest.mark.parametrize(
 def test_epsilon_and_an_error_give_the_smallest_memory_that_reaches_it(statistic, arguments, error):
     plan = pp.plan(statistic, **arguments, epsilon=1, error=error)
     assert plan.margin(0.95) <= error
-    half = pp.plan(statistic, **arguments, epsilon=1, memory=plan.bits.nbytes // 2)
+    half = pp.plan(statistic, **arguments, epsilon=1, memory=plan.table.nbytes // 2)
     assert half.margin(0.95) > error
 
 
@@ -280,7 +280,7 @@ def test_an_error_gives_the_smallest_epsilon_that_reaches_it(statistic, argument
     plan = pp.plan(statistic, **arguments, error=error, memory=256, confidence=0.99)
     less = plan.request.epsilon * Fraction(99, 100)
     assert plan.margin(0.99) <= error
-    assert plan.bits.nbytes <= 256
+    assert plan.table.nbytes <= 256
     assert pp.plan(statistic, **arguments, epsilon=less, memory=256).margin(0.99) > error
 
 

@@ -49,7 +49,7 @@ def plan(
     if error is not None:
         reached = planned(total, memory, error)
         typer.echo(
-            f"{reached.bits.nbytes:,} bytes of table reach an error of "
+            f"{reached.table.nbytes:,} bytes of table reach an error of "
             f"±{reached.margin(confidence):.3g} with confidence {confidence:g} at epsilon "
             f"{float(total):g}"
         )

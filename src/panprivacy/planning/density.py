@@ -33,7 +33,7 @@ class DensityPlan:
     split: Split
 
     @property
-    def bits(self) -> BitCells:
+    def table(self) -> BitCells:
         """The table's cells."""
         budget, intrusions = self.split.budget, self.request.intrusions
         return BitCells(self.cells, budget.state, intrusions, deletions=True)
@@ -56,7 +56,7 @@ class DensityPlan:
 
     def model(self, epoch: int) -> DensityModel:
         """What counts that are released after `epoch` announced intrusions say."""
-        contrast = float(self.bits.contrast(epoch))
+        contrast = float(self.table.contrast(epoch))
         return DensityModel(self.universe, self.cells, contrast, self.split.noise_variance)
 
     def error(self, share: float) -> float:

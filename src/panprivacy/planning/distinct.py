@@ -42,7 +42,7 @@ class DistinctPlan:
         return self.levels * self.cells_per_level
 
     @property
-    def bits(self) -> BitCells:
+    def table(self) -> BitCells:
         """The table's cells."""
         return BitCells(self.cells, self.split.budget.state, self.request.intrusions)
 
@@ -62,8 +62,15 @@ class DistinctPlan:
 
     def model(self, epoch: int) -> LevelModel:
         """What counts that are released after `epoch` announced intrusions say."""
-        contrast = float(self.bits.contrast(epoch))
-        return LevelModel(self.levels, self.cells_per_level, contrast, self.split.noise_variance)
+        contrast = float(self.table.contrast(epoch))
+        return LevelModel(
+            self.levels,
+            self.cells_per_level,
+            contrast=contrast,
+            full=(1 + contrast) / 2,
+            decay=1,
+            noise_variance=self.split.noise_variance,
+        )
 
     def error(self, users: float) -> float:
         """The predicted standard deviation of the answer, relative to the number of users."""

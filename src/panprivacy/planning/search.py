@@ -73,7 +73,7 @@ def plan(
 
     >>> import panprivacy as pp
     >>> plan = pp.plan("distinct", expected=(10_000, 1_000_000), epsilon=1, error=0.1)
-    >>> plan.bits.nbytes, plan.margin(0.95) <= 0.1
+    >>> plan.table.nbytes, plan.margin(0.95) <= 0.1
     (4096, True)
 
     With `epsilon` alone, the plan with the smallest error within `memory`. With `epsilon` and
@@ -180,7 +180,7 @@ def _ways(make: Maker, epsilon: Fraction, memory: int, reaches: Reaches) -> str:
     """What would reach a target: more memory, a larger epsilon, or more users."""
     larger = _smallest_memory(make, epsilon, None, reaches)
     looser = _smallest_epsilon(make, memory, reaches)
-    ways = [f"a memory of {larger.bits.nbytes:,} bytes"] if larger else []
+    ways = [f"a memory of {larger.table.nbytes:,} bytes"] if larger else []
     ways += [f"epsilon {float(looser.request.epsilon):g}"] if looser else []
     return f"{' or '.join(ways)} would do" if ways else "more users would do"
 
@@ -208,7 +208,7 @@ def check_useful(planned: AnyPlan) -> None:
             return candidate.error(0.5) < _USEFUL / 2
         return candidate.best_error() < _USEFUL
 
-    ways = _ways(make, planned.request.epsilon, planned.bits.nbytes, useful)
+    ways = _ways(make, planned.request.epsilon, planned.table.nbytes, useful)
     message = f"this plan gives {what}: the answer would be noise; {ways}"
     raise PlanError(message)
 

@@ -71,7 +71,7 @@ class Plan(Hashable, Protocol):
         """How epsilon is spent."""
 
     @property
-    def bits(self) -> BitCells:
+    def table(self) -> BitCells:
         """The table's cells."""
 
     @property
@@ -153,7 +153,7 @@ class Statistic(ABC, Generic[P]):
         self._ledger = _instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         self._ledger.check(asked.epsilon)
         key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
-        self._state = State(key, plan.bits.born(self._coins))
+        self._state = State(key, plan.table.born(self._coins))
         self._addressing = plan.address(key)
         # Last, so that a table that does not fit in memory costs a shared ledger nothing.
         self._account = self._ledger.open(asked.epsilon)
@@ -203,7 +203,7 @@ class Statistic(ABC, Generic[P]):
         state, slots = self._state, self._addressing.slots(batch)
         if self._plan.key_bytes:  # without a key the slots are the caller's ids
             slots = _wiped(slots)
-        self._plan.bits.update(state.table, slots, checked, state.intrusions, self._coins)
+        self._plan.table.update(state.table, slots, checked, state.intrusions, self._coins)
 
     def release(self, *, confidence: float = 0.95) -> Release:
         """Publish the answer; the budget is spent first.
@@ -226,7 +226,7 @@ class Statistic(ABC, Generic[P]):
             raise BudgetError(message)
         epsilon = self._plan.split.budget.release
         self._account.spend(epsilon)
-        sums = self._plan.bits.group_sums(self._state.table, self._plan.groups)
+        sums = self._plan.table.group_sums(self._state.table, self._plan.groups)
         noise = self._coins.discrete_laplace(1 / epsilon, len(sums))
         counts = sums + noise
         wipe(sums, noise)  # either, with the public counts, is an old state
@@ -248,7 +248,7 @@ class Statistic(ABC, Generic[P]):
                 "plan for more with intrusions= when the statistic is made"
             )
             raise BudgetError(message)
-        self._plan.bits.rerandomise(self._state.table, self._coins)
+        self._plan.table.rerandomise(self._state.table, self._coins)
         self._state.intrusions += 1
 
     def state(self) -> bytes:

@@ -1,0 +1,57 @@
+"""The share of a universe, from the number of ones in a table of bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from panprivacy.decoders.intervals import Floats, confidence_interval
+
+
+@dataclass(frozen=True, slots=True)
+class DensityModel:
+    """The share of a universe, from the noised number of ones in a table of one user a cell.
+
+    Args:
+        universe: number of possible users.
+        cells: number of users that have a cell.
+        contrast: `c`.
+        noise_variance: variance of the output noise on the count.
+    """
+
+    universe: int
+    cells: int
+    contrast: float
+    noise_variance: float
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The unbiased estimate, cut to 0 .. 1."""
+        mean = float(np.sum(ones)) / self.cells
+        share = (mean - (1 - self.contrast) / 2) / self.contrast
+        return min(max(share, 0.0), 1.0)
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """Bits, output noise, and sampling without replacement."""
+        share = np.asarray(truth, float)
+        left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
+        sampling = share * (1 - share) / self.cells * left_out
+        return np.sqrt(self._noise_variance() + sampling)
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes."""
+        output = self.noise_variance / (self.contrast * self.cells) ** 2
+        total = float(self.deviation(truth)) ** 2
+        return output / total if total else 0.0
+
+    def _noise_variance(self) -> float:
+        bits = self.cells * (1 - self.contrast**2) / 4
+        return (bits + self.noise_variance) / (self.contrast * self.cells) ** 2
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """A confidence interval within 0 .. 1; half a count covers that counts are whole."""
+        half_count = 0.5 / (self.contrast * self.cells)
+        return confidence_interval(
+            self, estimate, confidence, limit=1.0, beyond=1.0, slack=half_count
+        )

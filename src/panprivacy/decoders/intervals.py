@@ -1,0 +1,127 @@
+"""How far an estimate strays, and the interval that follows.
+
+A deviation is a standard deviation; an estimate's error is a normal part (cells, sampling,
+hashing) plus output noise.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+GRID = 64
+ZOOMS = 4
+
+
+class Model(Protocol):
+    """What released counts say about one quantity, and how its estimate strays from the truth."""
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The estimate, from the noised number of ones of each group of cells."""
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """The confidence interval around an estimate."""
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """The standard deviation of the estimate, for each true value."""
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes, 0 to 1."""
+
+
+def confidence_interval(
+    model: Model,
+    estimate: float,
+    confidence: float,
+    *,
+    limit: float,
+    beyond: float,
+    slack: float = 0.0,
+) -> tuple[float, float]:
+    """The true values from which `estimate` is not surprisingly far.
+
+    The deviation is that of the candidate truth, not of the estimate, so intervals are right
+    where the deviation changes fast.
+
+    Args:
+        model: how estimates stray from the truth.
+        estimate: the estimate, 0 .. limit.
+        confidence: probability that the interval covers the truth.
+        limit: the largest candidate.
+        beyond: the upper end when even `limit` is not surprising.
+        slack: added to what is not yet surprising.
+    """
+    quantile = noise_quantile(confidence, model.output_share(estimate))
+
+    def surprising(truth: Floats) -> NDArray[np.bool_]:
+        return np.abs(truth - estimate) > quantile * model.deviation(truth) + slack
+
+    step = float(quantile * model.deviation(estimate)) + slack
+    low = _first(surprising, estimate, -step, 0.0)
+    high = _first(surprising, estimate, step, limit)
+    return (0.0 if low is None else low), (beyond if high is None else high)
+
+
+def _first(
+    condition: Callable[[Floats], NDArray[np.bool_]], start: float, step: float, end: float
+) -> float | None:
+    """The value nearest to `start` on the way to `end` that meets the condition."""
+    span = abs(end - start)
+    if span == 0:
+        return None
+    distances = np.append(np.geomspace(min(abs(step) / 8, span / 2), span, GRID), span)
+    points = start + math.copysign(1, step) * np.concatenate(([0.0], distances))
+    for _ in range(ZOOMS):
+        met = condition(points)
+        if not met.any():
+            return None
+        first = max(int(np.argmax(met)), 1)
+        points = np.linspace(points[first - 1], points[first], GRID + 1)
+    return float(points[-1])
+
+
+def discrete_laplace_variance(scale: float) -> float:
+    """The variance of integer noise with `P(k)` proportional to `exp(-|k|/scale)`."""
+    ratio = math.exp(-1 / scale)
+    return 2 * ratio / math.expm1(-1 / scale) ** 2 if scale < 1e8 else 2 * scale**2
+
+
+@functools.lru_cache(maxsize=4096)
+def noise_quantile(confidence: float, output_share: float) -> float:
+    """How many standard deviations a two-sided interval must reach.
+
+    The error is a normal part (bits, sampling, hashing) plus a Laplace part with `output_share`
+    of the variance, whose tails are heavier.
+    """
+    normal = -NormalDist().inv_cdf((1 - confidence) / 2)
+    if output_share < 0.01:
+        return normal
+    low, high = 0.0, 8 * normal + 8
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = 2 * _upper_tail(middle, min(output_share, 1 - 1e-9)) > 1 - confidence
+        low, high = (middle, high) if below else (low, middle)
+    return high
+
+
+def _upper_tail(x: float, output_share: float) -> float:
+    """`P(X > x)` for a normal plus a Laplace variable, of total variance 1."""
+    deviation, scale = math.sqrt(1 - output_share), math.sqrt(output_share / 2)
+    ratio = deviation / scale
+    spread = math.exp(ratio**2 / 2)
+    falling = math.exp(-x / scale) * _phi(x / deviation - ratio)
+    rising = math.exp(x / scale) * _phi(-x / deviation - ratio)
+    return _phi(-x / deviation) + spread * (falling - rising) / 2
+
+
+def _phi(x: float) -> float:
+    """The normal distribution function, accurate in the lower tail."""
+    return math.erfc(-x / math.sqrt(2)) / 2

@@ -6,11 +6,12 @@
 >>> answer = visitors.release()
 """
 
+from panprivacy.cells import Law
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
-from panprivacy.planning import DensityPlan, DistinctPlan, plan
-from panprivacy.statistics import Density, DistinctCount, Release
+from panprivacy.planning import DensityPlan, DistinctPlan, IncidencePlan, NetDistinctPlan, plan
+from panprivacy.statistics import Density, DistinctCount, Incidence, IncidenceRelease, Release
 
 __version__ = "0.1.0"
 
@@ -23,8 +24,13 @@ __all__ = [
     "DistinctCount",
     "DistinctPlan",
     "Guarantee",
+    "Incidence",
+    "IncidencePlan",
+    "IncidenceRelease",
     "InputError",
+    "Law",
     "Ledger",
+    "NetDistinctPlan",
     "PanPrivacyError",
     "PlanError",
     "Release",

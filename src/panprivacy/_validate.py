@@ -67,6 +67,15 @@ def whole_number(least: int, most: int, /, **named: object) -> int:
     return int(value)
 
 
+def truth(**named: object) -> bool:
+    """Read True or False, and nothing that only counts as one of them."""
+    name, value = _single(named)
+    if not isinstance(value, bool):
+        message = f"{name} must be True or False"
+        raise PlanError(message)
+    return value
+
+
 def proportion(**named: object) -> float:
     """Read a number strictly between 0 and 1."""
     name, value = _single(named)

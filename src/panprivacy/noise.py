@@ -129,8 +129,11 @@ def categorical(draw: Draw, weights: Sequence[int], size: int) -> NDArray[np.uin
         raise ValueError(message)
     fits = total.bit_length() <= _INT64_BITS
     ends = np.cumsum(np.array(exact, np.int64 if fits else object))
-    chosen = np.searchsorted(ends, uniform_below(draw, total, size), side="right")
-    return chosen.astype(np.uint32)
+    values = uniform_below(draw, total, size)
+    chosen = np.searchsorted(ends, values, side="right")
+    indices = chosen.astype(np.uint32)
+    wipe(values, chosen)
+    return indices
 
 
 def discrete_laplace(draw: Draw, scale: Fraction, size: int) -> NDArray[np.int64]:

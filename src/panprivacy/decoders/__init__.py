@@ -12,11 +12,19 @@ probability.
 from panprivacy.decoders.density import DensityModel
 from panprivacy.decoders.intervals import Model, discrete_laplace_variance, noise_quantile
 from panprivacy.decoders.levels import LevelModel
+from panprivacy.decoders.modular import MOST_STRAIN, Estimates, SharedModel, StateModel
+from panprivacy.decoders.questions import Question, States
 
 __all__ = [
+    "MOST_STRAIN",
     "DensityModel",
+    "Estimates",
     "LevelModel",
     "Model",
+    "Question",
+    "SharedModel",
+    "StateModel",
+    "States",
     "discrete_laplace_variance",
     "noise_quantile",
 ]

@@ -7,16 +7,23 @@ with the same model that later decodes the counts, and equal requests share one 
 
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
+from panprivacy.planning.incidence import IncidencePlan, plan_incidence
+from panprivacy.planning.net import NetDistinctPlan, plan_net_distinct
 from panprivacy.planning.request import Request, Split
-from panprivacy.planning.search import check_useful, plan
+from panprivacy.planning.search import AnyPlan, check_useful, plan
 
 __all__ = [
+    "AnyPlan",
     "DensityPlan",
     "DistinctPlan",
+    "IncidencePlan",
+    "NetDistinctPlan",
     "Request",
     "Split",
     "check_useful",
     "plan",
     "plan_density",
     "plan_distinct",
+    "plan_incidence",
+    "plan_net_distinct",
 ]

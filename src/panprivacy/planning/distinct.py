@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +22,8 @@ _WORST_ERROR = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctPlan:
-    """The parameters of a `DistinctCount`.
+class LevelledPlan(ABC):
+    """What all counts of different users share.
 
     Args:
         expected: lowest and highest number of users the plan is good for.
@@ -36,15 +39,14 @@ class DistinctPlan:
     request: Request
     split: Split
 
+    @abstractmethod
+    def model(self, epoch: int) -> LevelModel:
+        """What counts that are released after `epoch` announced intrusions say."""
+
     @property
     def cells(self) -> int:
         """Cells of all levels."""
         return self.levels * self.cells_per_level
-
-    @property
-    def table(self) -> BitCells:
-        """The table's cells."""
-        return BitCells(self.cells, self.split.budget.state, self.request.intrusions)
 
     @property
     def groups(self) -> int:
@@ -55,22 +57,6 @@ class DistinctPlan:
     def key_bytes(self) -> int:
         """Bytes of addressing key."""
         return KEY_BYTES
-
-    def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
-        return Levelled(self.levels, self.cells_per_level, key)
-
-    def model(self, epoch: int) -> LevelModel:
-        """What counts that are released after `epoch` announced intrusions say."""
-        contrast = float(self.table.contrast(epoch))
-        return LevelModel(
-            self.levels,
-            self.cells_per_level,
-            contrast=contrast,
-            full=(1 + contrast) / 2,
-            decay=1,
-            noise_variance=self.split.noise_variance,
-        )
 
     def error(self, users: float) -> float:
         """The predicted standard deviation of the answer, relative to the number of users."""
@@ -98,31 +84,74 @@ class DistinctPlan:
         return float(self.relative_errors(_grid(*self.expected)).min())
 
 
+@dataclass(frozen=True, slots=True)
+class DistinctPlan(LevelledPlan):
+    """The parameters of a `DistinctCount` of users that appeared: presence bits."""
+
+    @property
+    def table(self) -> BitCells:
+        """The table's cells."""
+        return BitCells(self.cells, self.split.budget.state, self.request.intrusions)
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+        return Levelled(self.levels, self.cells_per_level, key)
+
+    def model(self, epoch: int) -> LevelModel:
+        """What counts that are released after `epoch` announced intrusions say."""
+        contrast = float(self.table.contrast(epoch))
+        return LevelModel(
+            self.levels,
+            self.cells_per_level,
+            contrast=contrast,
+            full=(1 + contrast) / 2,
+            decay=1,
+            noise_variance=self.split.noise_variance,
+        )
+
+
 @functools.lru_cache(maxsize=256)
 def plan_distinct(expected: tuple[int, int], memory: int, request: Request) -> DistinctPlan:
-    """Plan a `DistinctCount` within `memory` bytes of table.
+    """Plan a `DistinctCount` within `memory` bytes of table."""
+
+    def design(levels: int, cells_per_level: int) -> DistinctPlan:
+        split = best_split(request, cells_per_level)
+        return DistinctPlan(expected, levels, cells_per_level, request, split)
+
+    return least_regret(design, expected, 8 * memory)
+
+
+L = TypeVar("L", bound=LevelledPlan)
+
+
+def least_regret(design: Callable[[int, int], L], expected: tuple[int, int], cells: int) -> L:
+    """The design that is never far from the best one.
 
     For each number of users there is a best design; a design's regret is by what factor its error
     exceeds that best one. The plan has the smallest regret at the worst point of the range.
+
+    Args:
+        design: makes one from the number of levels and the cells of each.
+        expected: lowest and highest number of users.
+        cells: how many there may be in all.
     """
-    designs = _designs(expected, memory, request)
+    designs = [design(*sizes) for sizes in _sizes(expected, cells)]
     users = _grid(*expected)
     errors = np.array([design.relative_errors(users) for design in designs])
     regret = (errors / errors.min(axis=0)).max(axis=1)
     return designs[int(np.argmin(regret))]
 
 
-def _designs(expected: tuple[int, int], memory: int, request: Request) -> list[DistinctPlan]:
-    """Designs of every number of levels, in the memory given and in half octaves less."""
-    most = min(MAX_LEVELS, expected[1].bit_length() + 1, 8 * memory)
+def _sizes(expected: tuple[int, int], cells: int) -> Sequence[tuple[int, int]]:
+    """Every number of levels, with all cells and with half octaves less."""
+    most = min(MAX_LEVELS, expected[1].bit_length() + 1, cells)
     shrink = 2.0 ** (-np.arange(28) / 2)
-    designs = []
-    for levels in range(1, most + 1):
-        sizes = np.unique((8 * memory * shrink / levels).astype(np.int64))
-        for size in sizes[sizes >= 1]:
-            split = best_split(request, int(size))
-            designs.append(DistinctPlan(expected, levels, int(size), request, split))
-    return designs
+    return [
+        (levels, int(size))
+        for levels in range(1, most + 1)
+        for size in np.unique((cells * shrink / levels).astype(np.int64))
+        if size >= 1
+    ]
 
 
 def _grid(low: int, high: int) -> NDArray[np.float64]:

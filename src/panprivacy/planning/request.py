@@ -53,12 +53,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A way to spend a request's epsilon on bits, and what it gives.
+    """A way to spend a request's epsilon, and what it gives.
 
     Args:
         budget: epsilon of each look at the state and of each release.
-        contrast: mean of a present bit in units of ±1, after all planned intrusions.
-        noise_variance: variance of the output noise on a count of bits.
+        contrast: mean of a present bit in units of ±1, after all planned intrusions; for counters
+            by how much a user changes the probability of a member of the law's set.
+        noise_variance: variance of the output noise on a count of cells.
     """
 
     budget: Budget
@@ -71,14 +72,17 @@ class Split:
         return deviation / self.contrast if self.contrast else math.inf
 
 
+def budgets(request: Request) -> list[Budget]:
+    """The budgets to choose from: releases take k/1024 of epsilon, k on a geometric grid."""
+    if request.budget is not None:
+        return [request.budget]
+    shares = np.unique(np.geomspace(1, 0.9 * _SPLIT_GRID, _SPLITS).round().astype(int))
+    return [_shared(request, Fraction(int(share), _SPLIT_GRID)) for share in shares]
+
+
 @functools.lru_cache(maxsize=256)
 def _splits(request: Request, *, deletions: bool) -> tuple[Split, ...]:
-    """The splits to choose from: releases take k/1024 of epsilon, k on a geometric grid."""
-    if request.budget is not None:
-        return (_split(request.budget, request, deletions=deletions),)
-    shares = np.unique(np.geomspace(1, 0.9 * _SPLIT_GRID, _SPLITS).round().astype(int))
-    budgets = [_shared(request, Fraction(int(share), _SPLIT_GRID)) for share in shares]
-    return tuple(_split(budget, request, deletions=deletions) for budget in budgets)
+    return tuple(_split(budget, request, deletions=deletions) for budget in budgets(request))
 
 
 def _shared(request: Request, share: Fraction) -> Budget:
@@ -90,9 +94,13 @@ def _shared(request: Request, share: Fraction) -> Budget:
 
 def _split(budget: Budget, request: Request, *, deletions: bool) -> Split:
     contrast = approximate_contrast(float(budget.state), request.intrusions, deletions=deletions)
-    release = float(budget.release)
-    noise_variance = discrete_laplace_variance(1 / release) if release > _LEAST else math.inf
-    return Split(budget, contrast, noise_variance)
+    return Split(budget, contrast, noise_variance(1, budget))
+
+
+def noise_variance(sensitivity: float, budget: Budget) -> float:
+    """The variance of the output noise on a count of this sensitivity."""
+    release = float(budget.release) / sensitivity
+    return discrete_laplace_variance(1 / release) if release > _LEAST else math.inf
 
 
 def best_split(request: Request, cells: int, *, deletions: bool = False) -> Split:

@@ -19,9 +19,12 @@ from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
+from panprivacy.planning.incidence import IncidencePlan
+from panprivacy.planning.net import NetDistinctPlan
 from panprivacy.planning.request import Request
 
-AnyPlan = DensityPlan | DistinctPlan
+Searched = DensityPlan | DistinctPlan
+AnyPlan = Searched | NetDistinctPlan | IncidencePlan
 
 DEFAULT_MEMORY = 1 << 16
 _MOST_BYTES = 1 << 30
@@ -68,7 +71,7 @@ def plan(
     confidence: float = 0.95,
     releases: int = 1,
     intrusions: int = 0,
-) -> AnyPlan:
+) -> Searched:
     """Plan a statistic: from epsilon and memory to an error, or from an error to either.
 
     >>> import panprivacy as pp
@@ -105,7 +108,7 @@ def plan(
         return make(positive_fraction(epsilon=epsilon), size or DEFAULT_MEMORY)
     target = float(positive_fraction(error=error))
 
-    def reaches(candidate: AnyPlan) -> bool:
+    def reaches(candidate: Searched) -> bool:
         return candidate.margin(level) <= target
 
     if epsilon is None:
@@ -117,8 +120,8 @@ def plan(
     return found or _refuse(make, total, size, reaches)
 
 
-Maker = Callable[[Fraction, int], AnyPlan]
-Reaches = Callable[[AnyPlan], bool]
+Maker = Callable[[Fraction, int], Searched]
+Reaches = Callable[[Searched], bool]
 
 
 def _maker(
@@ -140,7 +143,7 @@ def _maker(
 
 def _smallest_memory(
     make: Maker, epsilon: Fraction, most: int | None, reaches: Reaches
-) -> AnyPlan | None:
+) -> Searched | None:
     """The first power of two bytes, or else `most`, that reaches the target."""
     limit = _MOST_BYTES if most is None else most
     for memory in (*(1 << power for power in range((limit - 1).bit_length())), limit):
@@ -150,7 +153,7 @@ def _smallest_memory(
     return None
 
 
-def _smallest_epsilon(make: Maker, memory: int, reaches: Reaches) -> AnyPlan | None:
+def _smallest_epsilon(make: Maker, memory: int, reaches: Reaches) -> Searched | None:
     """Bisect for the smallest epsilon of three significant digits."""
     low, high = _EPSILONS
     if not reaches(make(high, memory)):
@@ -167,7 +170,7 @@ def _three_digits(number: float) -> Fraction:
     return Fraction(f"{number:.3g}")
 
 
-def _refuse(make: Maker, epsilon: Fraction | None, size: int | None, reaches: Reaches) -> AnyPlan:
+def _refuse(make: Maker, epsilon: Fraction | None, size: int | None, reaches: Reaches) -> Searched:
     """Raise, saying what would reach the target."""
     memory = size or (DEFAULT_MEMORY if epsilon is None else _MOST_BYTES)
     at_epsilon = "" if epsilon is None else f" at epsilon {float(epsilon):g}"
@@ -192,6 +195,9 @@ def check_useful(planned: AnyPlan) -> None:
         PlanError: over the whole expected range the standard deviation exceeds the number of
             users, or half the universe.
     """
+    if isinstance(planned, IncidencePlan | NetDistinctPlan):
+        _check_counters(planned)
+        return
     if isinstance(planned, DensityPlan):
         if planned.error(0.5) < _USEFUL:
             return
@@ -203,7 +209,7 @@ def check_useful(planned: AnyPlan) -> None:
         what = f"a standard deviation of {planned.best_error():.2g} times the count"
         make = _maker("distinct", planned.expected, None, *_covers(planned))
 
-    def useful(candidate: AnyPlan) -> bool:
+    def useful(candidate: Searched) -> bool:
         if isinstance(candidate, DensityPlan):
             return candidate.error(0.5) < _USEFUL / 2
         return candidate.best_error() < _USEFUL
@@ -213,5 +219,20 @@ def check_useful(planned: AnyPlan) -> None:
     raise PlanError(message)
 
 
-def _covers(planned: AnyPlan) -> tuple[int, int]:
+def _check_counters(planned: IncidencePlan | NetDistinctPlan) -> None:
+    if isinstance(planned, NetDistinctPlan):
+        error, users = planned.best_error(), 1.0
+    else:
+        error = planned.error()
+        users = _USEFUL * (planned.universe or planned.expected or planned.cells)
+    if error < users:
+        return
+    message = (
+        f"this plan gives a standard deviation of {error / users * _USEFUL:.2g} times the users: "
+        "the answer would be noise; more memory, a larger epsilon or more users would do"
+    )
+    raise PlanError(message)
+
+
+def _covers(planned: Searched) -> tuple[int, int]:
     return planned.request.releases, planned.request.intrusions

@@ -15,14 +15,14 @@ import numpy as np
 
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
-from panprivacy.cells.bits import Deltas
+from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.planning import DensityPlan, plan_density
-from panprivacy.statistics.table import Statistic, refuse_deltas, request
+from panprivacy.statistics.table import CountStatistic, refuse_deltas, request
 
 
-class Density(Statistic[DensityPlan]):
+class Density(CountStatistic[DensityPlan]):
     """The share of a declared universe that appeared, or is present in a stream with deletions.
 
     >>> import numpy as np

@@ -12,7 +12,7 @@ import functools
 import json
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, NoReturn, Protocol, TypeVar
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
 from panprivacy.addressing import Addressing, Slots
-from panprivacy.cells import BitCells
-from panprivacy.cells.bits import Deltas, Table
+from panprivacy.cells import Cells
+from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.decoders import Model
 from panprivacy.errors import BudgetError, InputError, PlanError
@@ -71,12 +71,8 @@ class Plan(Hashable, Protocol):
         """How epsilon is spent."""
 
     @property
-    def table(self) -> BitCells:
+    def table(self) -> Cells:
         """The table's cells."""
-
-    @property
-    def groups(self) -> int:
-        """How many counts a release publishes; a user moves one of them, by at most one."""
 
     @property
     def key_bytes(self) -> int:
@@ -84,6 +80,25 @@ class Plan(Hashable, Protocol):
 
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to."""
+
+
+class SummableCells(Cells, Protocol):
+    """Cells of which a release counts how many are ones."""
+
+    def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
+        """The number of ones in each of `groups` equal runs of cells."""
+
+
+class CountPlan(Plan, Protocol):
+    """The public parameters of a statistic that has one answer."""
+
+    @property
+    def table(self) -> SummableCells:
+        """The table's cells."""
+
+    @property
+    def groups(self) -> int:
+        """How many counts a release publishes; a user moves one of them, by at most one."""
 
     def model(self, epoch: int) -> Model:
         """What counts that are released after `epoch` announced intrusions say."""
@@ -107,6 +122,7 @@ class State:
 
 
 P = TypeVar("P", bound=Plan)
+C = TypeVar("C", bound=CountPlan)
 T = TypeVar("T")
 
 MOST_EPSILON = 1_000_000
@@ -126,11 +142,12 @@ def request(
         total,
         positive_integer(MOST_RELEASES, releases=releases),
         whole_number(0, MOST_INTRUSIONS, intrusions=intrusions),
-        _instance(Budget, budget=budget),
+        instance(Budget, budget=budget),
     )
 
 
-def _instance(kind: type[T], **named: object) -> T | None:
+def instance(kind: type[T], **named: object) -> T | None:
+    """Read an object of one class, or None."""
     ((name, value),) = named.items()
     if value is not None and not isinstance(value, kind):
         message = f"{name} must be a {kind.__name__}"
@@ -150,7 +167,7 @@ class Statistic(ABC, Generic[P]):
         asked = plan.request
         self._plan = plan
         self._coins = SystemCoins() if coins is None else coins
-        self._ledger = _instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
+        self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         self._ledger.check(asked.epsilon)
         key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
         self._state = State(key, plan.table.born(self._coins))
@@ -181,7 +198,7 @@ class Statistic(ABC, Generic[P]):
     @property
     def state_bytes(self) -> int:
         """The size of `state()`, which no stream changes."""
-        return len(self._header()) + len(self._state.key) + self._state.table.size
+        return len(self._header()) + len(self._state.key) + self._state.table.nbytes
 
     def update(self, users: object, deltas: object = None) -> None:
         """Take in one batch of events; an error changes nothing.
@@ -205,19 +222,8 @@ class Statistic(ABC, Generic[P]):
             slots = _wiped(slots)
         self._plan.table.update(state.table, slots, checked, state.intrusions, self._coins)
 
-    def release(self, *, confidence: float = 0.95) -> Release:
-        """Publish the answer; the budget is spent first.
-
-        Args:
-            confidence: probability, 0 to 1, that the interval covers the truth.
-
-        Returns:
-            The answer with its interval, a function of the noised counts and the plan alone.
-
-        Raises:
-            BudgetError: all planned releases have been made. Nothing was spent.
-        """
-        level = proportion(confidence=confidence)
+    def _spend(self) -> Fraction:
+        """Pay for a release; the coins and the table come after that."""
         if self._state.releases >= self._plan.request.releases:
             message = (
                 f"all {self._plan.request.releases} planned releases have been made; "
@@ -226,15 +232,28 @@ class Statistic(ABC, Generic[P]):
             raise BudgetError(message)
         epsilon = self._plan.split.budget.release
         self._account.spend(epsilon)
-        sums = self._plan.table.group_sums(self._state.table, self._plan.groups)
-        noise = self._coins.discrete_laplace(1 / epsilon, len(sums))
-        counts = sums + noise
-        wipe(sums, noise)  # either, with the public counts, is an old state
+        return epsilon
+
+    def _publish(self, sums: NDArray[np.int64], scales: Sequence[Fraction]) -> NDArray[np.int64]:
+        """Add output noise to sums that are paid for.
+
+        Args:
+            sums: of cells; wiped, because with the public counts they are an old state.
+            scales: of the noise on each sum, or one for all of them.
+        """
+        try:
+            if len(scales) == 1:
+                noise = self._coins.discrete_laplace(scales[0], len(sums))
+            else:
+                drawn = [self._coins.discrete_laplace(scale, 1) for scale in scales]
+                noise = np.concatenate(drawn)
+                wipe(*drawn)
+            counts = sums + noise
+            wipe(noise)
+        finally:
+            wipe(sums)
         self._state.releases += 1
-        model = self._plan.model(self._state.intrusions)
-        value = model.estimate(counts)
-        low, high = model.interval(value, level)
-        return Release(value, low, high, level, float(epsilon), tuple(counts.tolist()))
+        return counts
 
     def announce_intrusion(self) -> None:
         """Re-randomise the state after somebody has seen it, so that it may be seen once more.
@@ -276,6 +295,33 @@ class Statistic(ABC, Generic[P]):
         raise TypeError(message)
 
 
+class CountStatistic(Statistic[C]):
+    """A statistic with one answer, which a model reads off the number of ones."""
+
+    __slots__ = ()
+
+    def release(self, *, confidence: float = 0.95) -> Release:
+        """Publish the answer; the budget is spent first.
+
+        Args:
+            confidence: probability, 0 to 1, that the interval covers the truth.
+
+        Returns:
+            The answer with its interval, a function of the noised counts and the plan alone.
+
+        Raises:
+            BudgetError: all planned releases have been made. Nothing was spent.
+        """
+        level = proportion(confidence=confidence)
+        epsilon = self._spend()
+        sums = self._plan.table.group_sums(self._state.table, self._plan.groups)
+        counts = self._publish(sums, [1 / epsilon])
+        model = self._plan.model(self._state.intrusions)
+        value = model.estimate(counts)
+        low, high = model.interval(value, level)
+        return Release(value, low, high, level, float(epsilon), tuple(counts.tolist()))
+
+
 def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
     """Each piece, zeroed after its use: it tells which cells were touched."""
     for piece in pieces:
@@ -296,3 +342,11 @@ def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:
     """Raise `InputError` naming the first row where `wrong` holds."""
     if wrong.any():
         raise InputError(reason, row=int(np.argmax(wrong)) + 1)
+
+
+def refuse_beyond(deltas: Deltas, bound: int, *, signed: bool) -> None:
+    """Raise `InputError` naming the first delta that no two states are apart."""
+    most = 2 * bound if signed else bound
+    refuse_deltas(
+        (deltas > most) | (deltas < -most), f"delta must lie within ±{most:,}, as the bound says"
+    )

@@ -1,0 +1,191 @@
+"""Difference sets: sets of residues that meet every shift of themselves equally often.
+
+A set of `k` of the residues modulo `v` is a difference set if each nonzero shift of it meets it in
+the same number of places, `k (k-1)/(v-1)`. A noise law that is constant on one and on its
+complement has the flattest spectrum that its density allows.
+
+| family | modulus v | density |
+|---|---|---|
+| `residues` | a prime that leaves 3 when divided by 4 | 1/2 |
+| `biquadratic` | a prime `4 b**2 + 1`, b odd | 1/4 |
+| `singer` | `(base**degree - 1)/(base - 1)`, base a prime | `1/base` |
+| `point` | any | `1/v` |
+
+Reference: L. Baumert, "Cyclic Difference Sets", Lecture Notes in Mathematics 182 (1971).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+from panprivacy._kernels import kernel
+from panprivacy.errors import PlanError
+
+Members = NDArray[np.int64]
+
+_BASES = (2, 3, 5, 7)
+_MOST_SINGER = 1 << 18
+"""A larger recurrence takes seconds to search for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceSet:
+    """A difference set by its numbers; `members` makes it.
+
+    Args:
+        family: "residues", "biquadratic", "singer" or "point".
+        modulus: `v`.
+        size: `k`.
+    """
+
+    family: str
+    modulus: int
+    size: int
+
+    @property
+    def overlap(self) -> Fraction:
+        """How many places the set shares with each nonzero shift of itself."""
+        return Fraction(self.size * (self.size - 1), self.modulus - 1)
+
+    def members(self) -> Members:
+        """The residues of the set, in order, int64[size]."""
+        if self.family == "residues":
+            roots = np.arange(1, (self.modulus + 1) // 2, dtype=np.int64)
+            return np.sort(roots * roots % self.modulus)
+        if self.family == "biquadratic":
+            squares = np.arange(1, self.modulus, dtype=np.int64) ** 2 % self.modulus
+            return np.unique(squares * squares % self.modulus)
+        if self.family == "singer":
+            return _singer_members(self.modulus)
+        return np.zeros(1, np.int64)
+
+
+def residues(modulus: int) -> DifferenceSet:
+    """The quadratic residues without 0."""
+    if modulus % 4 != 3 or not is_prime(modulus):
+        message = "a flat law needs a prime modulus that leaves 3 when divided by 4"
+        raise PlanError(message)
+    return DifferenceSet("residues", modulus, (modulus - 1) // 2)
+
+
+def biquadratic(modulus: int) -> DifferenceSet:
+    """The nonzero fourth powers."""
+    root = math.isqrt(modulus // 4)
+    if 4 * root * root + 1 != modulus or root % 2 == 0 or not is_prime(modulus):
+        message = "a biquadratic law needs a prime modulus 4 b**2 + 1 with b odd"
+        raise PlanError(message)
+    return DifferenceSet("biquadratic", modulus, (modulus - 1) // 4)
+
+
+def singer(modulus: int) -> DifferenceSet:
+    """The points of a hyperplane in a finite projective space."""
+    base, degree = _geometry(modulus)
+    return DifferenceSet("singer", modulus, (base ** (degree - 1) - 1) // (base - 1))
+
+
+def point(modulus: int) -> DifferenceSet:
+    """0 alone."""
+    return DifferenceSet("point", modulus, 1)
+
+
+def next_residues(least: int) -> DifferenceSet:
+    """The smallest `residues` with a modulus of at least `least`."""
+    return residues(next(n for n in itertools.count(least) if n % 4 == 3 and is_prime(n)))
+
+
+def next_biquadratic(least: int) -> DifferenceSet | None:
+    """The smallest `biquadratic` with a modulus from `least` to 4 times that, if there is one."""
+    squares = (4 * b * b + 1 for b in itertools.count(3, 2))
+    near = itertools.takewhile(lambda modulus: modulus <= 4 * least, squares)
+    moduli = [modulus for modulus in near if modulus >= least and is_prime(modulus)]
+    return biquadratic(moduli[0]) if moduli else None
+
+
+def next_singer(least: int, base: int) -> DifferenceSet | None:
+    """The smallest `singer` over a base with a modulus from `least` to 4 times that."""
+    moduli = (_points(base, degree) for degree in itertools.count(3))
+    modulus = next(modulus for modulus in moduli if modulus >= least)
+    return singer(modulus) if modulus <= min(4 * least, _MOST_SINGER) else None
+
+
+def of_at_least(least: int) -> list[DifferenceSet]:
+    """The smallest difference set of each density with a modulus of at least `least`."""
+    others = [next_biquadratic(least), *(next_singer(least, base) for base in _BASES[1:])]
+    return [next_residues(least), *(one for one in others if one is not None)]
+
+
+def is_prime(number: int) -> bool:
+    """Whether a number is prime, by trial division."""
+    if number < 4:
+        return number > 1
+    factors = itertools.chain([2], range(3, math.isqrt(number) + 1, 2))
+    return all(number % factor for factor in factors)
+
+
+def next_prime(least: int) -> int:
+    """The smallest prime of at least `least`."""
+    return next(number for number in itertools.count(least) if is_prime(number))
+
+
+def _points(base: int, degree: int) -> int:
+    """The number of points of a projective space."""
+    return (base**degree - 1) // (base - 1)
+
+
+def _geometry(modulus: int) -> tuple[int, int]:
+    """The base and the degree of a space with so many points."""
+    for base, degree in itertools.product(_BASES, range(3, 64)):
+        if _points(base, degree) == modulus:
+            return base, degree
+    message = "a singer law needs a modulus (b**d - 1)/(b - 1) with b 2, 3, 5 or 7 and d at least 3"
+    raise PlanError(message)
+
+
+def _singer_members(modulus: int) -> Members:
+    """Where a maximal linear recurrence over the field of `base` elements is 0."""
+    base, degree = _geometry(modulus)
+    for taps in _candidates(base, degree):
+        sequence = np.empty(base**degree - 1, np.uint8)
+        if _recur(taps, base, sequence):
+            return np.flatnonzero(sequence[:modulus] == 0)
+    message = "there is no such field"
+    raise PlanError(message)
+
+
+def _candidates(base: int, degree: int) -> Iterator[Members]:
+    """Feedback taps; those of a primitive polynomial give the longest period."""
+    for taps in itertools.product(range(base), repeat=degree):
+        if taps[-1]:
+            yield np.array(taps[::-1], np.int64)
+
+
+@njit(inline="always")
+def _feed(taps, state, base):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    total = 0
+    for at in range(taps.size):
+        total += taps[at] * state[at]
+    return total % base
+
+
+@kernel(types.boolean(types.int64[::1], types.int64, types.uint8[::1]))
+def _recur(taps: Members, base: int, sequence: NDArray[np.uint8]) -> bool:
+    """Fill in the recurrence of these taps; False if it repeats before the end."""
+    state = np.zeros(taps.size, np.int64)
+    state[-1] = 1
+    for step in range(sequence.size):
+        sequence[step] = state[0]
+        fed = _feed(taps, state, base)
+        state[:-1] = state[1:]
+        state[-1] = fed
+        returned = state[-1] == 1 and not state[:-1].any()
+        if returned and step + 1 < sequence.size:
+            return False
+    return True

@@ -1,0 +1,211 @@
+"""Noise laws on the whole numbers modulo M: what a modular cell is born with.
+
+A law is private if no value is more than `e**epsilon` times as likely as another, because an update
+only shifts it. How well counts can be read back depends on its spectrum: the flatter, the better.
+Laws that are constant on a difference set and on its complement have the flattest.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import positive_fraction, whole_number
+from panprivacy.cells import difference_sets
+from panprivacy.cells.difference_sets import DifferenceSet, Members
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import exp_bounds
+
+Floats = NDArray[np.float64]
+
+MOST_MODULUS = 1 << 24
+"""The largest modulus of a law: its weights take 128 MiB."""
+
+_UNIT = 1 << 24
+_MOST_WEIGHT = 1 << 61
+_MOST_EXPONENT = Fraction(42)
+"""`e**42` is nearly 2**61: a larger ratio of weights would not fit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """A law on 0 .. M-1 with exact whole-number weights.
+
+    >>> law = Law.of([3, 1, 1])
+    >>> law.modulus, law.ratio, round(law.loss, 4)
+    (3, Fraction(3, 1), 1.0986)
+    >>> round(Law.flat(503, 1).entry_deviation(), 2)  # near 1/tanh(1/2)
+    2.16
+
+    Guarantee: a cell born with this law and shifted by its users' deltas, seen once, tells two
+    histories apart by a factor of at most `ratio`. [tests/unit/test_law.py]
+
+    Args:
+        name: determines the weights together with the modulus and the two extreme weights, or
+            "custom".
+        weights: int64[M], at least 1 each; value `x` has probability `weights[x] / weights.sum()`.
+        members: the difference set of the values of larger weight, where the law has one.
+    """
+
+    name: str
+    weights: NDArray[np.int64]
+    members: Members | None = None
+
+    @staticmethod
+    def of(weights: Sequence[int]) -> Law:
+        """A law with any positive whole weights.
+
+        Raises:
+            PlanError: fewer than two weights or more than 2**24, one below 1, or a sum above 2**61.
+        """
+        exact = [whole_number(1, _MOST_WEIGHT, weight=weight) for weight in weights]
+        if not 2 <= len(exact) <= MOST_MODULUS or sum(exact) > _MOST_WEIGHT:
+            message = "a law needs 2 to 2**24 weights, with a sum of at most 2**61"
+            raise PlanError(message)
+        return Law("custom", _frozen(np.array(exact, np.int64)))
+
+    @staticmethod
+    def flat(modulus: int, epsilon: object) -> Law:
+        """More weight on the quadratic residues without 0, modulo a prime `p ≡ 3 (mod 4)`.
+
+        Every entry of a count-of-counts is then read with the same deviation, whatever `p`.
+        """
+        return on_set(difference_sets.residues(_modulus(modulus)), _epsilon(epsilon))
+
+    @staticmethod
+    def biquadratic(modulus: int, epsilon: object) -> Law:
+        """More weight on the nonzero fourth powers, modulo a prime `p = 4 b**2 + 1`, b odd."""
+        return on_set(difference_sets.biquadratic(_modulus(modulus)), _epsilon(epsilon))
+
+    @staticmethod
+    def singer(modulus: int, epsilon: object) -> Law:
+        """More weight on a hyperplane; the modulus is `(b**d - 1)/(b - 1)`, b one of 2, 3, 5, 7."""
+        return on_set(difference_sets.singer(_modulus(modulus)), _epsilon(epsilon))
+
+    @staticmethod
+    def spike(modulus: int, epsilon: object) -> Law:
+        """More weight on 0 alone, as in Mir et al."""
+        return on_set(difference_sets.point(_modulus(modulus)), _epsilon(epsilon))
+
+    @staticmethod
+    def geometric(modulus: int, epsilon: object) -> Law:
+        """Weights that fall by the same factor from 0 to M-1, `e**epsilon` in all (the lecture)."""
+        return _geometric(_modulus(modulus), _epsilon(epsilon))
+
+    @property
+    def modulus(self) -> int:
+        """M, the number of values."""
+        return len(self.weights)
+
+    @property
+    def ratio(self) -> Fraction:
+        """The largest probability over the smallest: `e` to the loss of one look."""
+        return Fraction(int(self.weights.max()), int(self.weights.min()))
+
+    @property
+    def loss(self) -> float:
+        """The loss of one look in nats, rounded; `within` decides exactly."""
+        return math.log(self.ratio)
+
+    def within(self, epsilon: object) -> bool:
+        """Whether the loss of one look is at most epsilon, decided exactly."""
+        below, _ = exp_bounds(min(positive_fraction(epsilon=epsilon), 2 * _MOST_EXPONENT))
+        return self.ratio <= below
+
+    def probabilities(self) -> Floats:
+        """float64[M]."""
+        return self.weights / float(self.weights.sum())
+
+    def spectrum(self) -> NDArray[np.complex128]:
+        """The Fourier transform of the probabilities, complex128[M]."""
+        return np.fft.fft(self.probabilities())
+
+    def hit(self) -> float:
+        """How often a cell of state 0 holds a member."""
+        return float(self.probabilities()[self._set()].sum())
+
+    def miss(self) -> float:
+        """How often a cell of any other state does, on average over these states."""
+        return (len(self._set()) - self.hit()) / (self.modulus - 1)
+
+    def kernel(self) -> Floats:
+        """`h` with `E h(state + noise - j) = [state = j]`, a vote for entry j; float64[M].
+
+        It adds up to 0 after its mean is taken off, which costs nothing because the number of
+        cells is known.
+        """
+        if self.members is None:
+            return np.fft.ifft(1 / np.conj(self.spectrum())).real
+        votes = np.full(self.modulus, -self.miss())
+        votes[self.members] += 1
+        return votes / (self.hit() - self.miss())
+
+    def entry_deviation(self) -> float:
+        """Standard deviation of an estimated entry, in units of the root of the cells.
+
+        It is that of the average over all states a cell may be in.
+        """
+        return math.sqrt(max(float(np.mean(self.kernel() ** 2)) - 1 / self.modulus, 0))
+
+    def _set(self) -> Members:
+        if self.members is None:
+            message = f"a {self.name} law has no difference set"
+            raise PlanError(message)
+        return self.members
+
+    def __str__(self) -> str:
+        if self.name == "custom":
+            return f"custom modulo {self.modulus}, weights {self.weights.tolist()}"
+        extremes = f"{self.weights.max()} to {self.weights.min()}"
+        return f"{self.name} modulo {self.modulus}, weights {extremes}"
+
+    def __repr__(self) -> str:
+        return f"<Law {self.name} modulo {self.modulus}, loss {self.loss:.4g}>"
+
+    def __deepcopy__(self, _memo: object) -> Law:
+        return self
+
+
+def _modulus(modulus: object) -> int:
+    return whole_number(2, MOST_MODULUS, modulus=modulus)
+
+
+def _epsilon(epsilon: object) -> Fraction:
+    return min(positive_fraction(epsilon=epsilon), _MOST_EXPONENT)
+
+
+def _frozen(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    array.flags.writeable = False
+    return array
+
+
+_NAMES = {"residues": "flat", "point": "spike"}
+
+
+@functools.lru_cache(maxsize=32)
+def on_set(chosen: DifferenceSet, epsilon: Fraction) -> Law:
+    """Weights in the ratio of `e**epsilon`, rounded down, to 1 on a difference set and off it."""
+    members, modulus = chosen.members(), chosen.modulus
+    below, _ = exp_bounds(epsilon)
+    high = min(math.floor(_UNIT * below), _MOST_WEIGHT // modulus)
+    low = -(-high // below)
+    weights = np.full(modulus, low, np.int64)
+    weights[members] = high
+    name = _NAMES.get(chosen.family, chosen.family)
+    return Law(name, _frozen(weights), _frozen(members))
+
+
+@functools.lru_cache(maxsize=8)
+def _geometric(modulus: int, epsilon: Fraction) -> Law:
+    """Weights rounded down, but the smallest, which keeps the ratio below `e**epsilon`."""
+    unit = min(_UNIT, int(_MOST_WEIGHT / (modulus * math.exp(epsilon))) + 1)
+    steps = float(epsilon) * np.arange(modulus - 1, -1, -1) / (modulus - 1)
+    most = min(math.floor(unit * exp_bounds(epsilon)[0]), _MOST_WEIGHT // modulus)
+    weights = np.clip((unit * np.exp(steps)).astype(np.int64), unit, most)
+    return Law("geometric", _frozen(weights))

@@ -1,0 +1,202 @@
+"""Counters modulo M: the cells of `Incidence`, and of `DistinctCount` with deletions.
+
+A cell is born with noise from a `Law` on the whole numbers modulo M, and an update adds its delta.
+The table is linear, so inserts and deletes just work, and it is private whatever the states do: a
+user shifts the law of one cell.
+
+An announced intrusion adds fresh noise of the same law to every cell.
+
+Reference: D. Mir, S. Muthukrishnan, A. Nikolov, R. Wright, "Pan-private algorithms via statistics
+on sketches", section 3; M. Naor, "Foundations of Privacy", lecture 10. Where we differ: the law.
+docs/guarantees/modular.md proves the claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+from panprivacy._kernels import kernel
+from panprivacy.addressing import Slots
+from panprivacy.cells.law import Law
+from panprivacy.coins import Coins
+from panprivacy.noise import wipe
+
+Deltas = NDArray[np.int64]
+Counters = NDArray[Any]
+
+_PIECE = 1 << 20
+_WIDTHS: tuple[type[np.unsignedinteger[Any]], ...] = (np.uint8, np.uint16, np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class ModularCells:
+    """A table of counters modulo the law's modulus, in the smallest of uint8, uint16 and uint32.
+
+    Guarantee: the law of all cells seen at one unannounced and up to `k` announced looks changes by
+    a factor of at most `law.ratio**(k+1)` between streams that differ in all or some updates of one
+    user. [tests/exact/test_exact.py]
+
+    Args:
+        cells: the number of counters.
+        law: the noise they are born with.
+    """
+
+    cells: int
+    law: Law
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of a counter."""
+        return counter_type(self.law.modulus)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+        return self.cells * self.dtype.itemsize
+
+    def born(self, coins: Coins) -> Counters:
+        """A table in which nobody has appeared."""
+        table = np.zeros(self.cells, self.dtype)
+        self._add_noise(table, coins)
+        return table
+
+    def rerandomise(self, table: Counters, coins: Coins) -> None:
+        """Add fresh noise to every cell."""
+        noisy = table.copy()
+        self._add_noise(noisy, coins)
+        table[:] = noisy
+        wipe(noisy)
+
+    def _add_noise(self, table: Counters, coins: Coins) -> None:
+        """Draw in pieces, so that the noise takes little more memory than the table."""
+        weights = self.law.weights.tolist()
+        everyone = np.arange(min(self.cells, _PIECE))
+        for start in range(0, self.cells, _PIECE):
+            piece = table[start : start + _PIECE]
+            drawn = coins.categorical(weights, len(piece))
+            noise = drawn.astype(np.int64)
+            _add(piece, everyone[: len(piece)], noise, self.law.modulus)
+            wipe(drawn, noise)
+
+    def update(
+        self,
+        table: Counters,
+        slots: Iterable[Slots],
+        deltas: Deltas | None,
+        epoch: int,  # noqa: ARG002 - later noise is the same whatever came before
+        coins: Coins,  # noqa: ARG002 - adding needs no coins
+    ) -> None:
+        """Add each delta to its cell.
+
+        Args:
+            table: the counters, changed in place.
+            slots: the cell of each row, in pieces; -1 for none.
+            deltas: one for each row; None for 1 each.
+            epoch: the number of announced intrusions so far.
+            coins: not used.
+        """
+        row = 0
+        for piece in slots:
+            if deltas is None:
+                _count(table, piece, self.law.modulus)
+            else:
+                _add(table, piece, deltas[row : row + len(piece)], self.law.modulus)
+            row += len(piece)
+
+    def histogram(self, table: Counters) -> NDArray[np.int64]:
+        """How many cells hold each value, int64[M]."""
+        counts = np.zeros(self.law.modulus, np.int64)
+        for start in range(0, self.cells, _PIECE):
+            counts += np.bincount(table[start : start + _PIECE], minlength=self.law.modulus)
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledCells(ModularCells):
+    """Counters that take each user's deltas times a factor of his own, 1 .. M-1, M a prime.
+
+    A factor is the part of a user's slot within his cell: slot `s` is factor `s % (M-1) + 1` of
+    cell `s // (M-1)`. It is as good as random, so a state that is not a multiple of M adds a
+    uniform nonzero number, and what a cell holds depends only on how many such users it has.
+    """
+
+    def update(
+        self,
+        table: Counters,
+        slots: Iterable[Slots],
+        deltas: Deltas | None,
+        epoch: int,
+        coins: Coins,
+    ) -> None:
+        """Add each delta, times the user's factor, to its cell."""
+        row = 0
+        for piece in slots:
+            rows = slice(row, row + len(piece))
+            scaled = np.ones(len(piece), np.int64) if deltas is None else deltas[rows].copy()
+            cells = np.empty(len(piece), np.int64)
+            _scale(piece, self.law.modulus, cells, scaled)
+            ModularCells.update(self, table, [cells], scaled, epoch, coins)
+            wipe(cells, scaled)
+            row += len(piece)
+
+    def group_sums(self, table: Counters, groups: int) -> NDArray[np.int64]:
+        """How many cells hold no member of the law's set, in each of `groups` runs of cells."""
+        ordinary = np.ones(self.law.modulus, np.uint8)
+        ordinary[self.law.members] = 0
+        marks = ordinary[table]
+        sums: NDArray[np.int64] = marks.reshape(groups, -1).sum(axis=1, dtype=np.int64)
+        wipe(marks)
+        return sums
+
+
+def counter_type(modulus: int) -> np.dtype[Any]:
+    """The smallest type of a counter modulo `modulus`."""
+    return np.dtype(next(kind for kind in _WIDTHS if modulus - 1 <= np.iinfo(kind).max))
+
+
+_SLOTS = types.Array(types.int64, 1, "C", readonly=True)
+_COUNTERS = (types.uint8, types.uint16, types.uint32)
+
+
+@kernel([types.void(kind[::1], _SLOTS, types.int64) for kind in _COUNTERS])
+def _count(table: Counters, slots: Slots, modulus: int) -> None:
+    """Add one to the cell of each row."""
+    for row in range(slots.size):
+        slot = slots[row]
+        if slot >= 0:
+            value = np.int64(table[slot]) + 1
+            table[slot] = value if value < modulus else 0
+
+
+@njit(inline="always")
+def _reduce(value, modulus):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """The residue of a number that mostly lies near 0: a division takes longer than an addition."""
+    if -modulus <= value < 0:
+        return value + modulus
+    return value if 0 <= value < modulus else value % modulus
+
+
+@kernel([types.void(kind[::1], _SLOTS, _SLOTS, types.int64) for kind in _COUNTERS])
+def _add(table: Counters, slots: Slots, deltas: Deltas, modulus: int) -> None:
+    """Add each delta to its cell."""
+    for row in range(slots.size):
+        slot = slots[row]
+        if slot >= 0:
+            value = np.int64(table[slot]) + _reduce(deltas[row], modulus)
+            table[slot] = value if value < modulus else value - modulus
+
+
+@kernel(types.void(_SLOTS, types.int64, types.int64[::1], types.int64[::1]))
+def _scale(slots: Slots, modulus: int, cells: Slots, deltas: Deltas) -> None:
+    """Split slots into cells and factors, and multiply the deltas by these."""
+    for row in range(slots.size):
+        cell = slots[row] // (modulus - 1)
+        factor = slots[row] - cell * (modulus - 1) + 1
+        cells[row] = cell
+        deltas[row] = _reduce(deltas[row], modulus) * factor % modulus

@@ -1,0 +1,38 @@
+"""What every kind of cell does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.addressing import Slots
+from panprivacy.coins import Coins
+
+Table = NDArray[Any]
+Deltas = NDArray[np.int64]
+
+
+class Cells(Protocol):
+    """The cells of a table: how they are born, updated, and re-randomised once seen."""
+
+    @property
+    def cells(self) -> int:
+        """How many there are."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+
+    def born(self, coins: Coins) -> Table:
+        """A table in which nobody has appeared."""
+
+    def rerandomise(self, table: Table, coins: Coins) -> None:
+        """Change each cell so that the table may be seen once more."""
+
+    def update(
+        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
+    ) -> None:
+        """Take in one batch: the cell of each row, in pieces, and its delta, 1 unless given."""

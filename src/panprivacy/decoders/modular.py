@@ -1,0 +1,285 @@
+"""How many users are in each state, from how many cells hold each value.
+
+A question is a vector `g`: what a user in state `j` counts, modulo M. Its answer is linear in the
+numbers of users in each state. There are three ways to it:
+
+* `named`: one count of cells, weighted by whole scores; one user a cell, and a law on a
+  difference set. Nearly free of output noise.
+* `whole`: from the noised histogram of cell values, for any law; one user a cell.
+* `shared`: from the noised histogram when several users share a cell (spectral decompounding).
+
+Notation: `o` is the histogram, `f` the noise law, `h` its kernel (`E h(state + noise - j)` is 1 if
+the state is j, else 0), `phi(x) = sum_j g_j h(x - j)` the vote of a cell of value x, `m` the number
+of cells, `v` the variance of the output noise on a count.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from panprivacy.cells.law import Law
+from panprivacy.decoders.circular import convolve, correlate
+from panprivacy.decoders.intervals import Floats, noise_quantile
+from panprivacy.decoders.questions import Question, Scores
+
+MOST_STRAIN = 0.1
+"""Decompounding takes logarithms, which are nearly linear as far as this relative variance."""
+
+_SHARES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Unbiased estimates, and their variance as a function of the truth T.
+
+    The variance is `constant + slope * T + curve * T**2 + output`; all are arrays of one shape, or
+    numbers.
+
+    Args:
+        values: the estimates.
+        constant: of the state's noise.
+        output: of the output noise.
+        slope: of noise and sampling.
+        curve: of sampling.
+        step: by how much the smallest step of a count moves the estimate.
+    """
+
+    values: Floats
+    constant: Floats
+    output: Floats
+    slope: float
+    curve: float
+    step: float
+
+    def deviations(self) -> Floats:
+        """Standard deviations, where the truth is as estimated."""
+        truth = np.maximum(self.values, 0)
+        variance = self.constant + self.slope * truth + self.curve * truth**2 + self.output
+        return np.sqrt(np.maximum(variance, 0))
+
+    def intervals(self, confidence: float, limit: float) -> tuple[Floats, Floats]:
+        """Ends of the confidence intervals, within 0 .. limit.
+
+        They are the truths from which the estimate is not surprisingly far (Wilson), which are
+        the roots of a square equation.
+        """
+        quantile = self._quantiles(confidence)
+        lead = 1 - quantile**2 * self.curve
+        middle = self.values + quantile**2 * self.slope / 2
+        rest = self.values**2 - quantile**2 * (self.constant + self.output)
+        reach = np.sqrt(np.maximum(middle**2 - lead * rest, 0))
+        low, high = (middle - reach) / lead - self.step, (middle + reach) / lead + self.step
+        return np.clip(low, 0, limit), np.clip(high, 0, limit)
+
+    def bound(self, confidence: float, sign: int) -> float:
+        """The upper (sign 1) or lower (-1) end of an interval that nothing limits."""
+        reach = self._quantiles(confidence) * self.deviations()
+        return float(self.values + sign * reach)
+
+    def _quantiles(self, confidence: float) -> Floats:
+        """The quantile for the part of the variance that output noise causes, rounded up."""
+        total = self.deviations() ** 2
+        share = np.divide(self.output, total, out=np.ones(np.shape(total)), where=total > 0)
+        steps = np.ceil(np.clip(share, 0, 1) * _SHARES).astype(int)
+        quantiles = np.array([noise_quantile(confidence, k / _SHARES) for k in range(_SHARES + 1)])
+        return quantiles[steps]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateModel:
+    """Reads counts of cells with one user each.
+
+    Args:
+        law: the noise of the cells.
+        epoch: how many times it was added again.
+        cells: number of cells.
+        universe: number of users, of whom the cells are a sample or all.
+        possible: bool[M], the states that the bound allows.
+    """
+
+    law: Law
+    epoch: int
+    cells: int
+    universe: int
+    possible: NDArray[np.bool_]
+
+    def scores(self, question: Question) -> Scores:
+        """What a cell counts by its value, int64[M]: `g_j` for each set `A + j` it is in."""
+        member = np.zeros(self.law.modulus)
+        member[self.law.members] = 1
+        chosen = np.flatnonzero(question.scores)
+        if len(chosen) == 1:
+            return np.roll(member, chosen[0]).astype(np.int64) * question.scores[chosen[0]]
+        return np.rint(convolve(question.scores.astype(float), member)).astype(np.int64)
+
+    def named(self, question: Question, count: int, noise_variance: float) -> Estimates:
+        """The answer to a question from the noised sum of its scores."""
+        hit, miss = self.law.hit(), self.law.miss()
+        contrast = hit - miss
+        offset = miss * self.cells * float(question.scores.sum())
+        estimate = (count - offset) / contrast
+        constant, slope = self._named_variance(question)
+        noise = self.named_noise(noise_variance)
+        return self._of_users(question, estimate, constant, slope, noise, 0.5 / contrast)
+
+    def named_noise(self, noise_variance: float) -> float:
+        """The output variance of a named answer, in cells."""
+        return noise_variance / (self.law.hit() - self.law.miss()) ** 2
+
+    def whole_noise(self, question: Question, noise_variance: float) -> float:
+        """The output variance of an answer from the histogram, in cells."""
+        votes = convolve(question.scores.astype(float), self.kernel())
+        return noise_variance * float(((votes - votes.mean()) ** 2).sum())
+
+    def _named_variance(self, question: Question) -> tuple[float, float]:
+        """The variance of the state's noise: at a truth of 0, and by how much each user adds."""
+        if np.count_nonzero(question.scores) == 1 and question.scores.max() == 1:
+            hit, miss = self.law.hit(), self.law.miss()
+            contrast = (hit - miss) ** 2
+            elsewhere = miss * (1 - miss) / contrast
+            return self.cells * elsewhere, hit * (1 - hit) / contrast - elsewhere
+        votes = convolve(question.scores.astype(float), self.kernel())
+        return self.cells * float(self._cell_variances(question, votes).max()), 0.0
+
+    def kernel(self) -> Floats:
+        """The kernel of the noise of all epochs together."""
+        if self.epoch == 0:
+            return self.law.kernel()
+        return np.fft.ifft(1 / np.conj(self.law.spectrum()) ** (self.epoch + 1)).real
+
+    def noise(self) -> Floats:
+        """The law of the noise of all epochs together."""
+        if self.epoch == 0:
+            return self.law.probabilities()
+        return np.fft.ifft(self.law.spectrum() ** (self.epoch + 1)).real
+
+    def _cell_variances(self, question: Question, votes: Floats) -> Floats:
+        """The variance of a cell's vote, for each possible state of its user."""
+        centre = votes.mean()
+        squares = correlate((votes - centre) ** 2, self.noise())
+        spread = squares - (question.scores - centre) ** 2
+        return np.maximum(spread[self.possible], 0)
+
+    def entries(self, histogram: ArrayLike, noise_variance: float) -> Estimates:
+        """The number of users in every state, from the noised histogram."""
+        counts, kernel = np.asarray(histogram, float), self.kernel()
+        values = self.cells / self.law.modulus + correlate(counts, kernel - kernel.mean())
+        spread = kernel**2 - kernel
+        constant = self.cells * spread.mean() + correlate(counts, spread - spread.mean())
+        worst = correlate(kernel**2, self.noise())
+        worst[0] -= 1
+        constant = np.clip(constant, 0, self.cells * max(float(worst.max()), 0))
+        output = noise_variance * float(((kernel - kernel.mean()) ** 2).sum())
+        single = np.zeros(self.law.modulus, np.int64)
+        single[0] = 1
+        return self._of_users(Question("each state", single), values, constant, 0.0, output, 0.5)
+
+    def whole(self, question: Question, histogram: ArrayLike, noise_variance: float) -> Estimates:
+        """The answer to a question from the noised histogram."""
+        counts, scores = np.asarray(histogram, float), question.scores.astype(float)
+        kernel = self.kernel()
+        votes = convolve(scores, kernel)
+        centred = votes - votes.mean()
+        value = self.cells * scores.mean() + float(counts @ centred)
+        spread = votes**2 - convolve(scores**2, kernel)
+        state = self.cells * spread.mean() + float(counts @ (spread - spread.mean()))
+        each = self._cell_variances(question, votes)
+        constant = np.clip(state, self.cells * each.min(), self.cells * each.max())
+        output = noise_variance * float((centred**2).sum())
+        return self._of_users(question, value, constant, 0.0, output, 0.5)
+
+    def _of_users(
+        self,
+        question: Question,
+        value: ArrayLike,
+        constant: ArrayLike,
+        slope: float,
+        output: float,
+        step: float,
+    ) -> Estimates:
+        """Estimates for the universe from those for the users that have a cell."""
+        scale, scores = self.universe / self.cells, question.scores[self.possible]
+        left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
+        sampled = self.universe / self.cells * left_out
+        values = scale * np.asarray(value, float)
+        state = scale**2 * np.asarray(constant, float)
+        slope, curve = scale * slope, 0.0
+        if scores.min() >= 0:
+            slope += sampled * float(scores.max())
+            curve -= left_out / self.cells
+        else:
+            state = state + sampled * self.universe * float(np.ptp(scores)) ** 2 / 4
+        noise = np.broadcast_to(scale**2 * output, values.shape)
+        return Estimates(values, state, noise, slope, curve, scale * step)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedModel:
+    """Reads the histogram of cells that several users share.
+
+    A cell's value is noise plus the states of a random number of users, so the spectrum of the
+    values is `F f * exp(load * (F s - 1))`, `s` the law of one user's state: a logarithm undoes it.
+    Its principal value is right while the load is below pi. States of 0 leave no trace.
+
+    Args:
+        law: the noise of the cells.
+        epoch: how many times it was added again.
+        cells: number of cells.
+    """
+
+    law: Law
+    epoch: int
+    cells: int
+
+    def strain(self, load: float, noise_variance: float) -> float:
+        """The relative variance of the spectrum that is left at so many users a cell."""
+        noise = self.cells + self.law.modulus * noise_variance
+        flatness = float(np.mean(np.abs(self.law.spectrum()[1:]) ** (-2 * (self.epoch + 1))))
+        return math.exp(min(2 * load, 700)) * flatness * noise / self.cells**2
+
+    def logarithms(self, histogram: ArrayLike) -> Floats:
+        """The number of users in every state but 0; at 0, minus the number of all of them."""
+        remaining = self._remaining(histogram)
+        logs = np.log(remaining)
+        logs[0] = 0
+        return self.cells * np.fft.ifft(logs).real
+
+    def _remaining(self, histogram: ArrayLike) -> NDArray[np.complex128]:
+        """What the users leave of the spectrum, 1 where nobody came."""
+        observed = np.fft.fft(np.asarray(histogram, float)) / self.cells
+        remaining = observed / self.law.spectrum() ** (self.epoch + 1)
+        return np.where(remaining == 0, 1e-300, remaining)
+
+    def _kernel(self, histogram: ArrayLike) -> Floats:
+        """The kernel of the observed law of values, centred: how an estimate moves with a cell."""
+        observed = np.fft.fft(np.asarray(histogram, float)) / self.cells
+        inverse = 1 / np.conj(np.where(observed == 0, 1e-300, observed))
+        inverse[0] = 0
+        return np.fft.ifft(inverse).real
+
+    def entries(self, histogram: ArrayLike, noise_variance: float) -> Estimates:
+        """The number of users in every state but 0."""
+        counts, kernel = np.asarray(histogram, float), self._kernel(histogram)
+        values = self.logarithms(histogram)
+        values[0] = 0
+        votes = correlate(counts, kernel**2) - self.cells / self.law.modulus**2
+        constant = np.maximum(votes - np.maximum(values, 0), 0)
+        output = noise_variance * float((kernel**2).sum())
+        return Estimates(values, constant, np.full(len(values), output), 0.0, 0.0, 0.5)
+
+    def whole(self, question: Question, histogram: ArrayLike, noise_variance: float) -> Estimates:
+        """The answer to a question from the noised histogram."""
+        scores = question.scores.astype(float)
+        scores[0] = 0
+        counts, users = np.asarray(histogram, float), self.logarithms(histogram)
+        votes = convolve(scores, self._kernel(histogram))
+        poisson = float(counts @ votes**2) - self.cells * scores.mean() ** 2
+        fixed = float(scores[1:] ** 2 @ users[1:])
+        constant = max(poisson - max(fixed, 0.0), 0.0)
+        output = noise_variance * float((votes**2).sum())
+        value = float(scores[1:] @ users[1:])
+        return Estimates(np.asarray(value), np.asarray(constant), np.asarray(output), 0.0, 0.0, 0.5)

@@ -1,0 +1,87 @@
+"""What can be asked about the states of users: vectors of what each state counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import positive_integer, whole_number
+
+Scores = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What each user counts by his state.
+
+    Args:
+        name: in words, such as "exactly 3".
+        scores: int64[M], for the states 0, 1, ... and, from the end, -1, -2, ...
+    """
+
+    name: str
+    scores: Scores
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """The states that users can be in, as residues modulo M.
+
+    Args:
+        modulus: M, above the number of states.
+        bound: the largest distance of a state from 0.
+        signed: whether states below 0 occur.
+    """
+
+    modulus: int
+    bound: int
+    signed: bool
+
+    @property
+    def lowest(self) -> int:
+        """The lowest state."""
+        return -self.bound if self.signed else 0
+
+    def values(self) -> Scores:
+        """The state that each residue stands for."""
+        residues = np.arange(self.modulus)
+        middle = self.modulus // 2 + 1 if self.signed else self.modulus
+        return np.where(residues < middle, residues, residues - self.modulus)
+
+    def possible(self) -> NDArray[np.bool_]:
+        """Which residues stand for a state."""
+        values = self.values()
+        return (values >= self.lowest) & (values <= self.bound)
+
+    def exactly(self, state: int) -> Question:
+        """Users in this state."""
+        chosen = whole_number(self.lowest, self.bound, exactly=state)
+        scores = np.zeros(self.modulus, np.int64)
+        scores[chosen % self.modulus] = 1
+        return Question(f"exactly {chosen}", scores)
+
+    def at_least(self, least: int) -> Question:
+        """Users in this state or a higher one."""
+        chosen = whole_number(1, self.bound, at_least=least)
+        return Question(f"at least {chosen}", (self.values() >= chosen).astype(np.int64))
+
+    def cropped_sum(self, tau: int) -> Question:
+        """The sum of states, each cut to 0 .. tau."""
+        chosen = positive_integer(self.bound, cropped_sum=tau)
+        return Question(f"sum cropped at {chosen}", np.clip(self.values(), 0, chosen))
+
+    def distinct(self) -> Question:
+        """Users in any state but 0."""
+        return Question("distinct", (self.values() != 0).astype(np.int64))
+
+    def at_most_share(self, most: int, share: float) -> Question:
+        """Above 0 if more than a share of all users that came are in states 1 .. most.
+
+        The scores are 2**30 times what counts.
+        """
+        values = self.values()
+        low = ((values > 0) & (values <= most)).astype(float)
+        scores = np.rint((low - share * (values != 0)) * 2**30).astype(np.int64)
+        return Question(f"at most {most}", scores)

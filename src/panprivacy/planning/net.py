@@ -1,0 +1,139 @@
+"""The sizes of a `DistinctCount` with deletions: which law, how many levels and cells."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from panprivacy.addressing import Addressing, Levelled
+from panprivacy.cells import Law, ScaledCells
+from panprivacy.cells.difference_sets import (
+    DifferenceSet,
+    next_biquadratic,
+    next_prime,
+    next_residues,
+    point,
+)
+from panprivacy.cells.law import MOST_MODULUS, on_set
+from panprivacy.cells.modular import counter_type
+from panprivacy.decoders import LevelModel
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Budget
+from panprivacy.planning.distinct import LevelledPlan, least_regret
+from panprivacy.planning.request import Request, Split, budgets, noise_variance
+
+MOST_BOUND = MOST_MODULUS // 2
+
+
+@dataclass(frozen=True, slots=True)
+class NetDistinctPlan(LevelledPlan):
+    """The parameters of a `DistinctCount` of users whose deltas do not add up to 0.
+
+    Args:
+        bound: the largest distance of a state from 0.
+        signed: whether states below 0 occur.
+        chosen: the set on which the law of the counters is larger.
+    """
+
+    bound: int
+    signed: bool
+    chosen: DifferenceSet
+
+    @property
+    def law(self) -> Law:
+        """The noise of the counters."""
+        return on_set(self.chosen, self.split.budget.state)
+
+    @property
+    def table(self) -> ScaledCells:
+        """The table's cells."""
+        return ScaledCells(self.cells, self.law)
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to, and which factor his deltas take."""
+        return Levelled(self.levels, self.cells_per_level * (self.chosen.modulus - 1), key)
+
+    def model(self, epoch: int) -> LevelModel:
+        """What counts that are released after `epoch` announced intrusions say.
+
+        A user that adds a uniform nonzero number shrinks the chance of 0 beyond its share `1/M` by
+        the factor `-1/(M-1)`.
+        """
+        hit, miss = probabilities(self.chosen, self.split.budget.state, epoch)
+        modulus = self.chosen.modulus
+        return LevelModel(
+            self.levels,
+            self.cells_per_level,
+            contrast=(hit - miss) * (1 - 1 / modulus),
+            full=1 - miss - (hit - miss) / modulus,
+            decay=modulus / (modulus - 1),
+            noise_variance=self.split.noise_variance,
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def probabilities(chosen: DifferenceSet, epsilon: Fraction, epoch: int) -> tuple[float, float]:
+    """How often a counter shows a member: at a sum of 0, and at any other, each as likely."""
+    ratio = math.exp(min(float(epsilon), 42.0))
+    size, modulus = chosen.size, chosen.modulus
+    hit = size * ratio / (size * ratio + modulus - size)
+    if epoch:
+        law = on_set(chosen, epsilon)
+        noise = np.fft.ifft(law.spectrum() ** (epoch + 1)).real
+        hit = float(noise[law.members].sum())
+    return hit, (size - hit) / (modulus - 1)
+
+
+@functools.lru_cache(maxsize=256)
+def plan_net_distinct(
+    expected: tuple[int, int], memory: int, bound: int, request: Request, *, signed: bool
+) -> NetDistinctPlan:
+    """Plan a `DistinctCount` with deletions within `memory` bytes of table."""
+    sets = _sets(bound + 1)
+    width = counter_type(sets[0].modulus).itemsize
+    if memory < width:
+        message = f"bound {bound:,} is too large for {memory} bytes: one counter takes {width}"
+        raise PlanError(message)
+
+    def design(levels: int, cells_per_level: int) -> NetDistinctPlan:
+        split, chosen = _best(request, cells_per_level, sets)
+        sizes = expected, levels, cells_per_level, request, split
+        return NetDistinctPlan(*sizes, bound, signed, chosen)
+
+    return least_regret(design, expected, memory // width)
+
+
+@functools.lru_cache(maxsize=32)
+def _sets(least: int) -> tuple[DifferenceSet, ...]:
+    """The sets to choose from: their modulus is prime, above the bound, and as small as can be."""
+    prime = point(next_prime(least))
+    width = counter_type(prime.modulus)
+    others = [next_residues(max(least, 3)), next_biquadratic(least)]
+    fitting = [one for one in others if one and counter_type(one.modulus) == width]
+    return prime, *fitting
+
+
+@functools.lru_cache(maxsize=4096)
+def _best(
+    request: Request, cells: int, sets: tuple[DifferenceSet, ...]
+) -> tuple[Split, DifferenceSet]:
+    """The split and the set with the smallest error for a count of few users in `cells` cells."""
+    options = [(budget, chosen) for budget in budgets(request) for chosen in sets]
+    errors = [_error(budget, chosen, request.intrusions, cells) for budget, chosen in options]
+    budget, chosen = options[int(np.argmin(errors))]
+    hit, miss = probabilities(chosen, budget.state, request.intrusions)
+    if not hit - miss > 0 or not math.isfinite(min(errors)):
+        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
+        raise PlanError(message)
+    return Split(budget, hit - miss, noise_variance(1, budget)), chosen
+
+
+def _error(budget: Budget, chosen: DifferenceSet, intrusions: int, cells: int) -> float:
+    hit, miss = probabilities(chosen, budget.state, intrusions)
+    cell = (hit * (1 - hit) + miss * (1 - miss)) / 2
+    deviation = math.sqrt(cells * cell + noise_variance(1, budget))
+    return deviation / (hit - miss) if hit > miss else math.inf

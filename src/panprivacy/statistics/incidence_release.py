@@ -1,0 +1,180 @@
+"""The answers of an `Incidence`: functions of released numbers and public parameters."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panprivacy._validate import proportion
+from panprivacy.decoders import Estimates, Question, SharedModel, StateModel
+from panprivacy.errors import PlanError
+from panprivacy.planning import IncidencePlan
+from panprivacy.statistics.table import Release
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """How a whole histogram is read.
+
+    Args:
+        model: reads it.
+        noise_variance: of each of its counts.
+    """
+
+    model: StateModel | SharedModel
+    noise_variance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IncidenceRelease:
+    """Noised answers; they are public.
+
+    Args:
+        plan: of the statistic.
+        counts: the noised counts: of the named questions in the order of `release`, or the
+            histogram of cell values. All answers are functions of them and of public parameters.
+        confidence: probability that an interval covers the truth, each for itself.
+        epsilon: what this release cost, in nats.
+        named: what was asked by name.
+        whole: how to read the histogram, if nothing was named.
+    """
+
+    plan: IncidencePlan
+    counts: tuple[int, ...]
+    confidence: float
+    epsilon: float
+    named: Mapping[str, Estimates]
+    whole: Whole | None = None
+
+    def exactly(self, state: int) -> Release:
+        """The number of users in this state."""
+        return self._answer(self.plan.states.exactly(state))
+
+    def at_least(self, least: int) -> Release:
+        """The number of users in this state or a higher one."""
+        return self._answer(self.plan.states.at_least(least))
+
+    def cropped_sum(self, tau: int) -> Release:
+        """The sum of all states, each cut to 0 .. tau."""
+        return self._answer(self.plan.states.cropped_sum(tau))
+
+    def cropped_mean(self, tau: int) -> Release:
+        """The average over the universe of states cut to 0 .. tau.
+
+        Raises:
+            PlanError: there is no declared universe to average over.
+        """
+        if self.plan.universe is None:
+            message = "a cropped mean is over a universe; without one, ask for the cropped sum"
+            raise PlanError(message)
+        total = self.cropped_sum(tau)
+        value, low, high = (x / self.plan.universe for x in (total.value, total.low, total.high))
+        return Release(value, low, high, self.confidence, self.epsilon, self.counts)
+
+    def distinct(self) -> Release:
+        """The number of users whose state is not 0."""
+        return self._answer(self.plan.states.distinct())
+
+    def quantile(self, share: float) -> Release:
+        """The smallest q such that this share of the users that came did so at most q times.
+
+        It needs the whole histogram. States below 0 count as users that came.
+
+        Args:
+            share: 0 to 1; 0.5 for the median.
+        """
+        wanted, whole = proportion(share=share), self._histogram()
+
+        def estimates(most: int) -> Estimates:
+            question = self.plan.states.at_most_share(most, wanted)
+            return whole.model.whole(question, self.counts, whole.noise_variance)
+
+        def smallest(reaches: Callable[[int], bool]) -> int:
+            """Bisect for the smallest state that `reaches`."""
+            low, high = 0, self.plan.bound
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if reaches(middle) else (middle, high)
+            return high
+
+        value = smallest(lambda most: float(estimates(most).values) >= 0)
+        ends = [
+            smallest(functools.partial(self._may_reach, estimates, sign=sign)) for sign in (1, -1)
+        ]
+        low, high = min(ends[0], value), max(ends[1], value)
+        return Release(value, low, high, self.confidence, self.epsilon, self.counts)
+
+    def _may_reach(self, estimates: Callable[[int], Estimates], most: int, *, sign: int) -> bool:
+        """Whether the upper (sign 1) or the lower (-1) end of an interval is above 0."""
+        return estimates(most).bound(self.confidence, sign) > 0
+
+    def to_arrow(self) -> pa.Table:
+        """The count of counts: a row for each state, with columns `state`, `users`, `low`, `high`.
+
+        After named statistics, a row for each of them, with `statistic` in place of `state`.
+        """
+        if self.whole is None:
+            names = list(self.named)
+            answers = [self._release(name, estimates) for name, estimates in self.named.items()]
+            columns: dict[str, Any] = {"statistic": names}
+            columns["users"] = [answer.value for answer in answers]
+            columns["low"] = [answer.low for answer in answers]
+            columns["high"] = [answer.high for answer in answers]
+            return pa.table(columns)
+        values, low, high = self._entries(self.whole)
+        states = self.plan.states
+        first = 1 if self.plan.universe is None and not states.signed else states.lowest
+        wanted = np.array([s for s in range(first, states.bound + 1) if s or self.plan.universe])
+        rows = wanted % states.modulus
+        return pa.table(
+            {"state": wanted, "users": values[rows], "low": low[rows], "high": high[rows]}
+        )
+
+    def to_pandas(self) -> Any:  # pandas is not a dependency
+        """The same as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def _entries(self, whole: Whole) -> tuple[Any, Any, Any]:
+        estimates = whole.model.entries(self.counts, whole.noise_variance)
+        limit = self._limit("exactly")
+        low, high = estimates.intervals(self.confidence, limit)
+        return np.clip(estimates.values, 0, limit), low, high
+
+    def _answer(self, question: Question) -> Release:
+        estimates = self.named.get(question.name)
+        if estimates is None:
+            whole = self._histogram()
+            check_askable({question.name: question}, whole.model)
+            estimates = whole.model.whole(question, self.counts, whole.noise_variance)
+        return self._release(question.name, estimates)
+
+    def _release(self, name: str, estimates: Estimates) -> Release:
+        limit = self._limit(name)
+        low, high = estimates.intervals(self.confidence, limit)
+        value = float(np.clip(estimates.values, 0, limit))
+        return Release(value, float(low), float(high), self.confidence, self.epsilon, self.counts)
+
+    def _limit(self, name: str) -> float:
+        """The largest possible answer; nobody knows it without a universe."""
+        if self.plan.universe is None:
+            return np.inf
+        each = int(name.rsplit(maxsplit=1)[-1]) if name.startswith("sum") else 1
+        return float(self.plan.universe * each)
+
+    def _histogram(self) -> Whole:
+        if self.whole is None:
+            message = f"this release answers {', '.join(self.named)}; name more in release()"
+            raise PlanError(message)
+        return self.whole
+
+
+def check_askable(questions: Mapping[str, Question], model: StateModel | SharedModel) -> None:
+    """Refuse to count users that leave no trace."""
+    if isinstance(model, SharedModel) and "exactly 0" in questions:
+        message = "without universe= nobody knows how many users came exactly 0 times"
+        raise PlanError(message)

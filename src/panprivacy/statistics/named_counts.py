@@ -1,0 +1,64 @@
+"""Named statistics as counts of cells: one weighted count for each question.
+
+A user moves such a count by at most the range of its weights, so it needs far less noise than a
+histogram of all cell values, as long as only a few are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.decoders import Estimates, Question, StateModel, discrete_laplace_variance
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCounts:
+    """One weighted count of cells for each question; a user moves each by at most its range.
+
+    Args:
+        questions: what is asked.
+        scores: int64[questions, M], what a cell of each value counts.
+        scales: of the discrete Laplace noise on each count; they share epsilon equally.
+        model: reads the counts.
+        epsilon: of the release.
+    """
+
+    questions: Sequence[Question]
+    scores: NDArray[np.int64]
+    scales: Sequence[Fraction]
+    model: StateModel
+    epsilon: Fraction
+
+    @classmethod
+    def of(cls, model: StateModel, questions: Sequence[Question], epsilon: Fraction) -> NamedCounts:
+        """The counts that answer these questions."""
+        rows = [model.scores(question) for question in questions]
+        scales = [len(rows) * Fraction(int(np.ptp(row))) / epsilon for row in rows]
+        return cls(questions, np.array(rows, np.int64), scales, model, epsilon)
+
+    def is_better(self) -> bool:
+        """Whether these counts have less output noise than the histogram, on average."""
+        if not self.questions:
+            return False
+        histogram = discrete_laplace_variance(float(2 / self.epsilon))
+        ratios = [
+            self.model.named_noise(discrete_laplace_variance(float(scale)))
+            / self.model.whole_noise(question, histogram)
+            for question, scale in zip(self.questions, self.scales, strict=True)
+        ]
+        return float(np.mean(ratios)) < 1
+
+    def estimates(self, counts: NDArray[np.int64]) -> Mapping[str, Estimates]:
+        """The answers by name, from the noised counts."""
+        noised = zip(self.questions, counts.tolist(), self.scales, strict=True)
+        return {
+            question.name: self.model.named(
+                question, count, discrete_laplace_variance(float(scale))
+            )
+            for question, count, scale in noised
+        }

@@ -6,14 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
+from operator import attrgetter
 
 import panprivacy as pp
-from panprivacy.statistics import Release, Statistic
+from panprivacy.statistics import Statistic
 
 
 def spread_ids(count: int) -> list[int]:
     """So many different ids, that also fit in 32 bits and in every universe below."""
     return [20_011 + 37 * index for index in range(count)]
+
+
+GROUPS, VALUES = attrgetter("groups"), attrgetter("law.modulus")
+"""What a release publishes: a count of each group of cells, or of each value of a cell."""
 
 
 @dataclass(frozen=True)
@@ -24,21 +29,26 @@ class Case:
         name: shown by pytest.
         build: makes the statistic; takes `coins=` and overrides of every argument.
         tiny: overrides that leave few enough coins to walk every outcome; users 0, 1 and 2 exist.
+            None where so few cells cannot be read.
         takes_bytes: whether ids may be byte strings and texts.
         ids: makes so many different whole-number ids.
         deltas: what the stream of the case is made of.
         refused_deltas: some that cannot be counted.
         universe: ids from here on are refused; None if every id has a place.
+        noise: the coin that a cell is born with.
+        published: how many counts a release has, by the plan.
     """
 
     name: str
     build: Callable[..., Statistic]
-    tiny: Mapping[str, object]
+    tiny: Mapping[str, object] | None
     takes_bytes: bool
     refused_deltas: Sequence[int]
     ids: Callable[[int], list[int]] = spread_ids
     deltas: Sequence[int] = (1,)
     universe: int | None = None
+    noise: str = "bernoulli"
+    published: Callable[[object], int] = GROUPS
 
     def make(self, coins=None, **overrides) -> Statistic:
         """The statistic."""
@@ -58,13 +68,13 @@ LIFE = {"releases": 2, "intrusions": 1}
 """What a statistic has to cover to be led through a life."""
 
 
-def lead_through_life(statistic: Statistic, case: Case, count: int = 50) -> list[Release]:
+def lead_through_life(statistic: Statistic, case: Case, count: int = 50) -> list[object]:
     """Batches of `count` rows, two releases and an announced intrusion."""
     statistic.update(*case.rows(count))
     first = statistic.release()
     statistic.announce_intrusion()
     statistic.update(*case.rows(count))
-    return [first, statistic.release()]
+    return [first.counts, statistic.release().counts]
 
 
 CASES = [
@@ -106,5 +116,67 @@ CASES = [
         tiny={"expected": (1, 1_000), "memory": 1},
         takes_bytes=True,
         refused_deltas=(0, -1),
+    ),
+    Case(
+        name="distinct count with deletions",
+        build=partial(
+            pp.DistinctCount, expected=3_000, memory=4_096, deletions=True, bound=1, epsilon=1
+        ),
+        tiny={"expected": 1, "memory": 1, "bound": 2},
+        takes_bytes=True,
+        deltas=(1, 1, -1),
+        refused_deltas=(2, -2, 2**62),
+        noise="categorical",
+    ),
+    Case(
+        name="distinct count of signed states",
+        build=partial(
+            pp.DistinctCount,
+            expected=(1_000, 1_000_000),
+            memory=4_096,
+            deletions=True,
+            bound=5,
+            signed=True,
+            epsilon=1,
+        ),
+        tiny={"expected": 1, "memory": 1, "bound": 2},
+        takes_bytes=True,
+        deltas=(1, -3, 2),
+        refused_deltas=(11, -11, -(2**62)),
+        noise="categorical",
+    ),
+    Case(
+        name="incidence",
+        build=partial(pp.Incidence, universe=50_021, bound=7, epsilon=1),
+        tiny={"universe": 3, "bound": 2},
+        takes_bytes=False,
+        deltas=(1, 1, -1, 3),
+        refused_deltas=(8, -8, 2**62),
+        universe=50_021,
+        noise="categorical",
+        published=VALUES,
+    ),
+    Case(
+        name="incidence of a sample, signed",
+        build=partial(
+            pp.Incidence, universe=60_013, cells=10_007, bound=300, signed=True, epsilon=1
+        ),
+        tiny={"universe": 4, "cells": 2, "bound": 1},
+        takes_bytes=False,
+        deltas=(1, -2, 5),
+        refused_deltas=(601, -601, -(2**62)),
+        universe=60_013,
+        noise="categorical",
+        published=VALUES,
+    ),
+    Case(
+        name="incidence of hashed users",
+        build=partial(pp.Incidence, expected=60_000, bound=2, epsilon=1),
+        tiny=None,
+        takes_bytes=True,
+        deltas=(1, 1, 2),
+        refused_deltas=(3, -3),
+        noise="categorical",
+        published=VALUES,
     ),
 ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .cases import CASES
+from .cases import CASES, GROUPS
 
 
 def cases(chosen=lambda case: True):
@@ -32,4 +32,46 @@ def universe_case(request):
 @cases(lambda case: -1 in case.deltas)
 def deletions_case(request):
     """A statistic of a stream that users leave."""
+    return request.param
+
+
+@cases(lambda case: case.noise == "bernoulli")
+def bits_case(request):
+    """A statistic of presence bits."""
+    return request.param
+
+
+@cases(lambda case: case.noise == "categorical")
+def counters_case(request):
+    """A statistic of counters."""
+    return request.param
+
+
+@cases(lambda case: case.tiny is not None)
+def tiny_case(request):
+    """A statistic that can have so few cells that every outcome can be walked."""
+    return request.param
+
+
+@cases(lambda case: case.tiny is not None and -1 in case.deltas)
+def tiny_deletions_case(request):
+    """A tiny statistic of a stream that users leave."""
+    return request.param
+
+
+@cases(lambda case: case.tiny is not None and case.noise == "bernoulli")
+def tiny_bits_case(request):
+    """A tiny statistic of presence bits."""
+    return request.param
+
+
+@cases(lambda case: case.noise == "bernoulli" and -1 in case.deltas)
+def bits_deletions_case(request):
+    """A statistic of presence bits that users leave."""
+    return request.param
+
+
+@cases(lambda case: case.published is GROUPS)
+def count_case(request):
+    """A statistic with one answer."""
     return request.param

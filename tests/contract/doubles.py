@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 
@@ -75,15 +75,19 @@ class ScriptedCoins:
         heads, total = probability.as_integer_ratio()
         return np.array([self._toss((total - heads, heads)) for _ in range(size)], np.uint8)
 
+    def categorical(self, weights: list[int], size: int) -> np.ndarray:
+        """Indices; `i` has probability `weights[i] / sum(weights)`."""
+        return np.array([self._toss(weights) for _ in range(size)], np.uint32)
+
     def key(self, nbytes: int) -> bytes:
         """A fixed key: the law of a key does not depend on the stream."""
         return bytes(range(1, nbytes + 1))
 
-    def _toss(self, weights: tuple[int, int]) -> int:
+    def _toss(self, weights: Sequence[int]) -> int:
         if len(self._tossed) < len(self._script):
             side = self._script[len(self._tossed)]
         else:
-            side, *others = (side for side in (0, 1) if weights[side])
+            side, *others = (side for side, weight in enumerate(weights) if weight)
             self.untried += [(*self._tossed, other) for other in others]
         if len(self._tossed) >= self._given:
             self._numerator *= weights[side]

@@ -32,13 +32,22 @@ def test_birth_draws_one_coin_a_cell_and_the_key_of_the_plan(case):
     spy = SpyCoins()
     plan = case.make(coins=spy).plan
     key = [("key", plan.key_bytes)] if plan.key_bytes else []
-    assert spy.calls == [*key, ("bernoulli", plan.cells)]
+    assert spy.calls == [*key, (case.noise, plan.cells)]
 
 
-def test_a_batch_draws_one_coin_a_touched_cell(case):
+def test_counters_need_no_coins_to_add(counters_case):
     spy = SpyCoins()
-    statistic = case.make(coins=spy)
-    users, deltas = case.rows(1_200)
+    statistic = counters_case.make(coins=spy)
+    before, calls = statistic.state(), list(spy.calls)
+    statistic.update(*counters_case.rows(1_200))
+    assert spy.calls == calls
+    assert statistic.state() != before
+
+
+def test_a_batch_draws_one_coin_a_touched_cell(bits_case):
+    spy = SpyCoins()
+    statistic = bits_case.make(coins=spy)
+    users, deltas = bits_case.rows(1_200)
     slots = np.concatenate(list(statistic._addressing.slots(read_ids(users))))
     spy.calls.clear()
     statistic.update(users, deltas)
@@ -70,7 +79,7 @@ def test_a_release_draws_one_noise_a_published_count(case):
     spy.calls.clear()
     counts = statistic.release().counts
     assert spy.calls == [("discrete_laplace", len(counts))]
-    assert len(counts) == statistic.plan.groups
+    assert len(counts) == case.published(statistic.plan)
 
 
 def test_an_announced_intrusion_draws_one_coin_a_cell(case):
@@ -78,7 +87,7 @@ def test_an_announced_intrusion_draws_one_coin_a_cell(case):
     statistic = case.make(coins=spy, **LIFE)
     spy.calls.clear()
     statistic.announce_intrusion()
-    assert spy.calls == [("bernoulli", statistic.plan.cells)]
+    assert spy.calls == [(case.noise, statistic.plan.cells)]
 
 
 def test_equal_coins_give_equal_states_and_answers(case):
@@ -208,9 +217,9 @@ def test_a_confidence_that_is_none_is_refused_before_anything_is_spent(case, con
     statistic.release()
 
 
-def test_a_release_says_what_it_is(case):
-    statistic = case.make()
-    statistic.update(*case.rows(50))
+def test_a_release_says_what_it_is(count_case):
+    statistic = count_case.make()
+    statistic.update(*count_case.rows(50))
     answer = statistic.release(confidence=0.9)
     assert answer.low <= answer.value <= answer.high
     assert answer.confidence == 0.9
@@ -239,7 +248,7 @@ def test_reading_the_state_changes_nothing(case):
         statistic.update(*case.rows(50))
         states = {statistic.state() for _ in range(looks)}
         assert len(states) <= 1
-        return statistic.release(), statistic.state(), spy.calls
+        return statistic.release().counts, statistic.state(), spy.calls
 
     assert life(looks=0) == life(looks=3)
 
@@ -281,16 +290,16 @@ def test_a_plain_copy_is_refused_with_the_way_out(case, take_a_copy):
 
 
 @pytest.mark.parametrize("reads_left", [0, 1])
-def test_an_update_that_fails_changes_nothing(case, reads_left):
+def test_an_update_that_fails_changes_nothing(bits_case, reads_left):
     coins = BreakableCoins(3)
-    statistic = case.make(coins=coins)
+    statistic = bits_case.make(coins=coins)
     before = statistic.state()
     coins.reads_left = reads_left
     with pytest.raises(OSError, match="entropy"):
-        statistic.update(*case.rows(1_200))
+        statistic.update(*bits_case.rows(1_200))
     assert statistic.state() == before
     coins.reads_left = float("inf")
-    statistic.update(*case.rows(1_200))
+    statistic.update(*bits_case.rows(1_200))
     assert statistic.state() != before
 
 

@@ -55,12 +55,17 @@ def test_the_attributes_are_the_declared_ones(case):
 def test_the_table_is_as_long_as_the_plan_says_and_owns_its_memory(case):
     statistic = lives(case.make, case)(100)
     table = statistic._state.table
-    assert table.nbytes == statistic.plan.table.nbytes == -(-statistic.plan.cells // 8)
+    assert table.nbytes == statistic.plan.table.nbytes
     assert table.base is None
 
 
-def test_bits_beyond_the_last_cell_stay_0(case):
-    statistic = lives(case.make, case)(100)
+def test_bits_are_packed(bits_case):
+    plan = bits_case.make().plan
+    assert plan.table.nbytes == -(-plan.cells // 8)
+
+
+def test_bits_beyond_the_last_cell_stay_0(bits_case):
+    statistic = lives(bits_case.make, bits_case)(100)
     bits = np.unpackbits(statistic._state.table, bitorder="little")
     assert bits[statistic.plan.cells :].sum() == 0
 

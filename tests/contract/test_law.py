@@ -53,48 +53,50 @@ def laws(case, *batches):
     return [law(case, birth, *batches) for birth in births(case)]
 
 
-def test_batches_split_anywhere_give_the_same_law(case):
-    whole, *others = (laws(case, *batches) for batches in splits([COME, OTHER, COME]))
+def test_batches_split_anywhere_give_the_same_law(tiny_case):
+    whole, *others = (laws(tiny_case, *batches) for batches in splits([COME, OTHER, COME]))
     assert len(others) == 3
     assert all(other == whole for other in others)
     assert [sum(given_birth.values()) for given_birth in whole] == [1, 1]
 
 
-def test_batches_split_anywhere_give_the_same_law_when_users_leave(deletions_case):
-    whole, *others = (laws(deletions_case, *batches) for batches in splits([COME, OTHER, GO]))
+def test_batches_split_anywhere_give_the_same_law_when_users_leave(tiny_deletions_case):
+    whole, *others = (laws(tiny_deletions_case, *batches) for batches in splits([COME, OTHER, GO]))
     assert all(other == whole for other in others)
-    assert whole != laws(deletions_case, [COME, OTHER])
+    assert whole != laws(tiny_deletions_case, [COME, OTHER])
 
 
-def test_batches_split_after_an_announced_intrusion_give_the_same_law(case):
-    birth, _ = births(case, **LIFE)
-    whole = law(case, birth, ANNOUNCE, [COME, COME], **LIFE)
-    assert whole == law(case, birth, ANNOUNCE, [COME], [COME], **LIFE)
-    assert whole != law(case, birth, ANNOUNCE, [], **LIFE)
+def test_batches_split_after_an_announced_intrusion_give_the_same_law(tiny_case):
+    birth, _ = births(tiny_case, **LIFE)
+    whole = law(tiny_case, birth, ANNOUNCE, [COME, COME], **LIFE)
+    assert whole == law(tiny_case, birth, ANNOUNCE, [COME], [COME], **LIFE)
+    assert whole != law(tiny_case, birth, ANNOUNCE, [], **LIFE)
 
 
-def test_who_came_before_an_announced_intrusion_is_as_present_as_who_comes_after_it(case):
-    birth, _ = births(case, **LIFE)
+def test_who_came_before_an_announced_intrusion_is_as_present_as_who_comes_after_it(tiny_case):
+    birth, _ = births(tiny_case, **LIFE)
     before, after_it = ([COME], ANNOUNCE), (ANNOUNCE, [COME])
-    assert law(case, birth, *before, **LIFE) == law(case, birth, *after_it, **LIFE)
+    assert law(tiny_case, birth, *before, **LIFE) == law(tiny_case, birth, *after_it, **LIFE)
 
 
-def test_an_empty_batch_does_not_change_the_law(case):
-    assert laws(case, [], [COME, OTHER], []) == laws(case, [COME, OTHER])
-    assert laws(case, []) != laws(case, [COME, OTHER])
+def test_an_empty_batch_does_not_change_the_law(tiny_case):
+    assert laws(tiny_case, [], [COME, OTHER], []) == laws(tiny_case, [COME, OTHER])
+    assert laws(tiny_case, []) != laws(tiny_case, [COME, OTHER])
 
 
-def test_who_comes_back_leaves_the_law_as_it_is(case):
-    assert laws(case, [COME], [COME], [COME]) == laws(case, [COME])
+def test_who_comes_back_leaves_the_law_as_it_is(tiny_bits_case):
+    assert laws(tiny_bits_case, [COME], [COME], [COME]) == laws(tiny_bits_case, [COME])
 
 
-def test_who_comes_is_present_in_his_cell_and_in_no_other(case):
-    check_redraw(case, delta=1, probability=case.make_tiny().plan.table.presence(0))
+def test_who_comes_is_present_in_his_cell_and_in_no_other(tiny_bits_case):
+    check_redraw(
+        tiny_bits_case, delta=1, probability=tiny_bits_case.make_tiny().plan.table.presence(0)
+    )
 
 
-def test_who_leaves_is_as_absent_as_at_birth(deletions_case):
-    bits = deletions_case.make_tiny().plan.table
-    check_redraw(deletions_case, delta=-1, probability=1 - bits.presence(0))
+def test_who_leaves_is_as_absent_as_at_birth(bits_deletions_case):
+    bits = bits_deletions_case.make_tiny().plan.table
+    check_redraw(bits_deletions_case, delta=-1, probability=1 - bits.presence(0))
 
 
 def check_redraw(case, delta, probability):

@@ -205,9 +205,9 @@ def test_the_order_of_users_is_irrelevant(case):
     )
 
 
-def test_appearing_twice_in_a_batch_is_appearing_once(case):
-    users = case.ids(100)
-    assert state_after(case, users + users[::-1]) == state_after(case, users)
+def test_appearing_twice_in_a_batch_is_appearing_once(bits_case):
+    users = bits_case.ids(100)
+    assert state_after(bits_case, users + users[::-1]) == state_after(bits_case, users)
 
 
 def test_a_delta_of_1_is_the_default(case):
@@ -241,15 +241,15 @@ def test_deltas_are_the_same_in_every_form(case, form):
     assert state_after(case, users, form(deltas)) == state_after(case, users, deltas)
 
 
-def test_a_batch_of_many_pieces_is_one_batch(case):
-    users = case.rows(300)[0] * 300
-    assert state_after(case, np.array(users)) == state_after(case, users[:300])
+def test_a_batch_of_many_pieces_is_one_batch(bits_case):
+    users = bits_case.rows(300)[0] * 300
+    assert state_after(bits_case, np.array(users)) == state_after(bits_case, users[:300])
 
 
-def test_only_the_last_delta_of_a_user_in_a_batch_counts(deletions_case):
-    users, come, go = deletions_case.ids(50), [1] * 50, [-1] * 50
-    left = state_after(deletions_case, users, go)
-    stayed = state_after(deletions_case, users, come)
+def test_only_the_last_delta_of_a_user_in_a_batch_counts(bits_deletions_case):
+    users, come, go = bits_deletions_case.ids(50), [1] * 50, [-1] * 50
+    left = state_after(bits_deletions_case, users, go)
+    stayed = state_after(bits_deletions_case, users, come)
     assert left != stayed
-    assert state_after(deletions_case, users + users, come + go) == left
-    assert state_after(deletions_case, users + users, go + come) == stayed
+    assert state_after(bits_deletions_case, users + users, come + go) == left
+    assert state_after(bits_deletions_case, users + users, go + come) == stayed

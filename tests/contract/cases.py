@@ -120,12 +120,12 @@ CASES = [
     Case(
         name="distinct count with deletions",
         build=partial(
-            pp.DistinctCount, expected=3_000, memory=4_096, deletions=True, bound=1, epsilon=1
+            pp.DistinctCount, expected=3_000, memory=4_096, deletions=True, bound=2, epsilon=1
         ),
-        tiny={"expected": 1, "memory": 1, "bound": 2},
+        tiny={"expected": 1, "memory": 1},
         takes_bytes=True,
         deltas=(1, 1, -1),
-        refused_deltas=(2, -2, 2**62),
+        refused_deltas=(3, -3, 2**62),
         noise="categorical",
     ),
     Case(

@@ -253,3 +253,17 @@ def test_only_the_last_delta_of_a_user_in_a_batch_counts(bits_deletions_case):
     assert left != stayed
     assert state_after(bits_deletions_case, users + users, come + go) == left
     assert state_after(bits_deletions_case, users + users, go + come) == stayed
+
+
+def test_counters_add_up_the_deltas_of_a_batch(counters_case):
+    users = counters_case.ids(300)
+    twice = state_after(counters_case, [*users, *users], [1] * 600)
+    assert twice == state_after(counters_case, users, [2] * 300)
+    assert twice != state_after(counters_case, users, [1] * 300)
+
+
+def test_counters_forget_who_leaves(counters_case):
+    users = counters_case.ids(300)
+    assert state_after(counters_case, [*users, *users], [1] * 300 + [-1] * 300) == state_after(
+        counters_case, []
+    )

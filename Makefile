@@ -24,8 +24,10 @@ lint: $(VENV)/.test
 
 accuracy: $(VENV)/.run
 	$(BIN)/python -m benchmarks.accuracy
+	$(BIN)/python -m benchmarks.counters
 
 bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.ingest
 
 clean:

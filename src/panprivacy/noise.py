@@ -122,17 +122,57 @@ def _uniform_bits(draw: Draw, bits: int, size: int) -> Integers:
 
 def categorical(draw: Draw, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
     """Indices; `i` has probability `weights[i] / sum(weights)`."""
-    exact = [int(weight) for weight in weights]
-    total = sum(exact)
-    if not exact or min(exact) < 0 or total == 0:
-        message = "weights are whole numbers of at least 0, not all 0"
-        raise ValueError(message)
-    fits = total.bit_length() <= _INT64_BITS
-    ends = np.cumsum(np.array(exact, np.int64 if fits else object))
+    ends = _cumulated(weights)
+    total = int(ends[-1]) if len(ends) else 0
+    if total == 0:
+        raise ValueError(_WEIGHTS)
     values = uniform_below(draw, total, size)
-    chosen = np.searchsorted(ends, values, side="right")
-    indices = chosen.astype(np.uint32)
-    wipe(values, chosen)
+    if ends.dtype == np.int64:
+        indices = _search(values, ends, *_guide(ends))
+    else:
+        found = np.searchsorted(ends, values, side="right")
+        indices = found.astype(np.uint32)
+        wipe(found)
+    wipe(values)
+    return indices
+
+
+_WEIGHTS = "weights are whole numbers of at least 0, not all 0"
+
+
+def _cumulated(weights: Sequence[int]) -> Integers:
+    """The sums of the first weights, as int64 where they fit."""
+    try:
+        exact: Integers = np.array(weights, np.int64)
+        fits = exact.sum(dtype=float) < 1 << _INT64_BITS - 1
+    except OverflowError:
+        fits = False
+    if not fits:
+        exact = np.array([int(weight) for weight in weights], object)
+    if (exact < 0).any():
+        raise ValueError(_WEIGHTS)
+    return np.cumsum(exact)
+
+
+def _guide(ends: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Where to start a search, by the leading bits of a value; and how many bits follow these."""
+    total = int(ends[-1])
+    shift = max(total.bit_length() - len(ends).bit_length() - 1, 0)
+    starts = np.arange((total >> shift) + 1) << shift
+    return np.searchsorted(ends, starts, side="right"), shift
+
+
+@kernel(types.uint32[::1](types.int64[::1], types.int64[::1], types.int64[::1], types.int64))
+def _search(
+    values: NDArray[np.int64], ends: NDArray[np.int64], guide: NDArray[np.int64], shift: int
+) -> NDArray[np.uint32]:
+    """The first index whose end lies above each value."""
+    indices = np.empty(values.size, np.uint32)
+    for at in range(values.size):
+        index = guide[values[at] >> shift]
+        while ends[index] <= values[at]:
+            index += 1
+        indices[at] = index
     return indices
 
 

@@ -62,7 +62,8 @@ class ModularCells:
 
     def born(self, coins: Coins) -> Counters:
         """A table in which nobody has appeared."""
-        table = np.zeros(self.cells, self.dtype)
+        table = np.empty(self.cells, self.dtype)  # NumPy gives empty arrays large pages
+        table.fill(0)
         self._add_noise(table, coins)
         return table
 

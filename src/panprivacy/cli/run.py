@@ -23,7 +23,7 @@ from panprivacy.cli.options import Expected, Statistics, parse_expected
 from panprivacy.cli.output import Answers, print_json, print_text
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Ledger
-from panprivacy.planning import check_useful
+from panprivacy.planning import DensityPlan, DistinctPlan, check_useful
 from panprivacy.sources import FORMATS, Column, Source, open_source
 from panprivacy.statistics import Density, DistinctCount
 
@@ -121,7 +121,11 @@ def run(
             )
             show(answers, demonstration)
     if plot is not None and answers is not None:
-        plans = {str(name): one.plan for name, one in statistics.items()}
+        plans = {
+            str(name): one.plan
+            for name, one in statistics.items()
+            if isinstance(one.plan, DensityPlan | DistinctPlan)
+        }
         truths = demonstration.facts().truth if demonstration else None
         from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
 

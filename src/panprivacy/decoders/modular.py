@@ -29,6 +29,9 @@ from panprivacy.decoders.questions import Question, Scores
 MOST_STRAIN = 0.1
 """Decompounding takes logarithms, which are nearly linear as far as this relative variance."""
 
+FULL_STRAIN = 0.25
+"""A release is refused from here on: the load that it shows has an error of its own."""
+
 _SHARES = 64
 
 
@@ -138,10 +141,8 @@ class StateModel:
     def _named_variance(self, question: Question) -> tuple[float, float]:
         """The variance of the state's noise: at a truth of 0, and by how much each user adds."""
         if np.count_nonzero(question.scores) == 1 and question.scores.max() == 1:
-            hit, miss = self.law.hit(), self.law.miss()
-            contrast = (hit - miss) ** 2
-            elsewhere = miss * (1 - miss) / contrast
-            return self.cells * elsewhere, hit * (1 - hit) / contrast - elsewhere
+            elsewhere, more = self._entry_variance()
+            return self.cells * elsewhere, more
         votes = convolve(question.scores.astype(float), self.kernel())
         return self.cells * float(self._cell_variances(question, votes).max()), 0.0
 
@@ -168,15 +169,34 @@ class StateModel:
         """The number of users in every state, from the noised histogram."""
         counts, kernel = np.asarray(histogram, float), self.kernel()
         values = self.cells / self.law.modulus + correlate(counts, kernel - kernel.mean())
-        spread = kernel**2 - kernel
-        constant = self.cells * spread.mean() + correlate(counts, spread - spread.mean())
-        worst = correlate(kernel**2, self.noise())
-        worst[0] -= 1
-        constant = np.clip(constant, 0, self.cells * max(float(worst.max()), 0))
+        constant = np.clip(self._entry_variances(counts, kernel, values), 0, None)
         output = noise_variance * float(((kernel - kernel.mean()) ** 2).sum())
         single = np.zeros(self.law.modulus, np.int64)
         single[0] = 1
         return self._of_users(Question("each state", single), values, constant, 0.0, output, 0.5)
+
+    def _entry_variances(self, counts: Floats, kernel: Floats, values: Floats) -> Floats:
+        """The variance of the state's noise of each entry, from the noised histogram."""
+        if self._flat:
+            elsewhere, more = self._entry_variance()
+            return self.cells * elsewhere + more * np.clip(values, 0, self.cells)
+        spread = kernel**2 - kernel
+        state = self.cells * spread.mean() + correlate(counts, spread - spread.mean())
+        worst = correlate(kernel**2, self.noise())
+        worst[0] -= 1
+        return np.minimum(state, self.cells * max(float(worst.max()), 0))
+
+    @property
+    def _flat(self) -> bool:
+        """Whether all states but the one that is asked for look the same."""
+        return self.law.members is not None and self.epoch == 0
+
+    def _entry_variance(self) -> tuple[float, float]:
+        """What a cell adds to an entry's variance, and what a cell in that state adds more."""
+        hit, miss = self.law.hit(), self.law.miss()
+        contrast = (hit - miss) ** 2
+        elsewhere = miss * (1 - miss) / contrast
+        return elsewhere, hit * (1 - hit) / contrast - elsewhere
 
     def whole(self, question: Question, histogram: ArrayLike, noise_variance: float) -> Estimates:
         """The answer to a question from the noised histogram."""

@@ -23,7 +23,7 @@ from panprivacy.cells import Law
 from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
 from panprivacy.decoders import (
-    MOST_STRAIN,
+    FULL_STRAIN,
     Question,
     SharedModel,
     StateModel,
@@ -208,7 +208,7 @@ def _check_load(model: SharedModel, counts: NDArray[np.int64], variance: float) 
     """Refuse to read cells that are too full: the answer would be noise."""
     load = -float(model.logarithms(counts)[0]) / model.cells
     strain = model.strain(max(load, 0.0), variance)
-    if not strain <= MOST_STRAIN:
+    if not strain <= FULL_STRAIN:
         message = (
             f"the {model.cells:,} hashed counters are too full to be read (about {load:.2g} users "
             "a counter): this release is lost; plan for more with expected= or cells="

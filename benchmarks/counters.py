@@ -135,10 +135,10 @@ def run(trial: Trial, runs: int) -> list[tuple[float, float, bool]]:
 
 def read(answer: pp.IncidenceRelease, truth: int) -> tuple[float, float, bool]:
     """The answer for the state 1, without the cut at 0, with its stated deviation."""
-    estimates = answer.named.get("exactly 1")
-    if estimates is None:
-        question = answer.plan.states.exactly(1)
-        whole = answer.whole
+    if answer.whole is None:
+        _, estimates = answer.named["exactly 1"]
+    else:
+        question, whole = answer.plan.states.exactly(1), answer.whole
         estimates = whole.model.whole(question, answer.counts, whole.noise_variance)
     one = answer.exactly(1)
     covered = one.low <= truth <= one.high

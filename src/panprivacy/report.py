@@ -20,19 +20,28 @@ from numpy.typing import NDArray
 from panprivacy.coins import SystemCoins
 from panprivacy.hashing import KEY_BYTES
 from panprivacy.ids import read_ids
-from panprivacy.planning import DensityPlan, DistinctPlan
-from panprivacy.statistics import Release
+from panprivacy.planning import (
+    AnyPlan,
+    DensityPlan,
+    DistinctPlan,
+    IncidencePlan,
+    NetDistinctPlan,
+)
+from panprivacy.statistics import IncidenceRelease, Release
 
 _SIDE = 64
 _MOST_MADE_UP = 10_000_000
+_MOST_BARS = 21
 _INK = "#1b3a57"
 _TRUTH = "#c8553d"
+
+BitsPlan = DensityPlan | DistinctPlan | NetDistinctPlan
 
 
 def plot_answers(
     path: Path,
-    plans: Mapping[str, DensityPlan | DistinctPlan],
-    releases: Mapping[str, Release],
+    plans: Mapping[str, AnyPlan],
+    releases: Mapping[str, Release | IncidenceRelease],
     truths: Mapping[str, float] | None,
 ) -> None:
     """Draw each statistic: its answer, an ordinary sketch, and a state such as the one kept.
@@ -41,19 +50,25 @@ def plot_answers(
         path: PNG file to write.
         plans: of each statistic, by name.
         releases: the answer of each.
-        truths: the exact answers, where they are public.
+        truths: the exact answers by name, where they are public.
     """
     figure = Figure(figsize=(11, 3.9 * len(plans)), layout="constrained", dpi=120)
     axes = figure.subplots(len(plans), 3, squeeze=False)
     for row, (name, plan) in zip(axes, plans.items(), strict=True):
         release = releases[name]
-        _draw_answer(row[0], name, release, (truths or {}).get(name))
-        ordinary, private = throw_away_cells(plan, release.value)
         odds = math.exp(min(float(plan.split.budget.state), 99))
-        _draw_cells(row[1], ordinary, "an ordinary program, seized:\na cell tells who came")
-        _draw_cells(
-            row[2], private, f"this program, seized:\na cell changes odds {odds:.2g} times at most"
-        )
+        seized = f"this program, seized:\na cell changes odds {odds:.2g} times at most"
+        if isinstance(release, IncidenceRelease) and isinstance(plan, IncidencePlan):
+            _draw_counts(row[0], release, truths or {})
+            counters = throw_away_counters(plan, release)
+            _draw_counters(row[1], counters[0], "an ordinary program, seized:\na cell is a count")
+            _draw_counters(row[2], counters[1], seized)
+        elif isinstance(release, Release) and not isinstance(plan, IncidencePlan):
+            _draw_answer(row[0], name, release, (truths or {}).get(name))
+            ordinary, private = throw_away_cells(plan, release.value)
+            title = "an ordinary program, seized:\na cell tells who came"
+            _draw_cells(row[1], ordinary, title)
+            _draw_cells(row[2], private, seized)
     figure.supxlabel(
         "Both states are throw-away ones, filled with made-up users, as many as the answer says.",
         fontsize=9,
@@ -61,9 +76,7 @@ def plot_answers(
     figure.savefig(path)
 
 
-def throw_away_cells(
-    plan: DensityPlan | DistinctPlan, value: float
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def throw_away_cells(plan: BitsPlan, value: float) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Cells of an ordinary bitmap and of a fresh state, both fed with the same made-up ids.
 
     Args:
@@ -79,13 +92,56 @@ def throw_away_cells(
     private = plan.table.born(coins)
     plan.table.update(private, slots, None, 0, coins)
     ordinary = np.zeros(plan.cells, np.uint8)
+    factors = plan.chosen.modulus - 1 if isinstance(plan, NetDistinctPlan) else 1
     for piece in slots:
-        ordinary[piece[piece >= 0]] = 1
-    bits = np.unpackbits(private, count=plan.cells, bitorder="little")
+        ordinary[piece[piece >= 0] // factors] = 1
+    bits = plan.table.ones(private)
     levels = ordinary.reshape(plan.groups, -1)
     level = int(np.argmin(np.abs(levels.mean(axis=1) - 0.5)))
     order = _came_and_not(levels[level])
     return levels[level][order], bits.reshape(plan.groups, -1)[level][order]
+
+
+def throw_away_counters(
+    plan: IncidencePlan, release: IncidenceRelease
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Counters without noise and those of a fresh state, fed with the same made-up users.
+
+    Args:
+        plan: of the statistic; its own state is not read.
+        release: the released answers, which say how many users to make up in each state.
+
+    Returns:
+        The same cells of both, as squares.
+    """
+    coins = SystemCoins()
+    deltas = _made_up_states(plan, release)
+    users = np.linspace(0, (plan.universe or len(deltas)) - 1, len(deltas)).astype(np.int64)
+    slots = list(plan.address(coins.key(KEY_BYTES)).slots(read_ids(users)))
+    private = plan.table.born(coins)
+    plan.table.update(private, slots, deltas, 0, coins)
+    ordinary = np.zeros(plan.cells, private.dtype)
+    plan.table.update(ordinary, slots, deltas, 0, coins)
+    side = min(_SIDE, math.isqrt(plan.cells))
+    shown = np.linspace(0, plan.cells - 1, side * side).astype(np.int64).reshape(side, side)
+    return ordinary[shown].astype(np.int64), private[shown].astype(np.int64)
+
+
+def _made_up_states(plan: IncidencePlan, release: IncidenceRelease) -> NDArray[np.int64]:
+    """States of made-up users, in a public order, as many of each as the answer says."""
+    states, users = [], []
+    for name, answer in release.answers().items():
+        kind, _, state = name.rpartition(" ")
+        if kind == "exactly" and int(state) and answer.value > 0:
+            states.append(int(state))
+            users.append(answer.value)
+    counts = np.array(users)
+    total = min(plan.universe or _MOST_MADE_UP, _MOST_MADE_UP)
+    if counts.sum() > total:
+        counts *= total / counts.sum()
+    made_up = np.repeat(np.array(states, np.int64), counts.astype(np.int64))
+    # A fixed stride spreads each state over the table.
+    return made_up[np.argsort(np.arange(len(made_up)) * 7_919 % max(len(made_up), 1))]
 
 
 def _came_and_not(cells: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -97,9 +153,9 @@ def _came_and_not(cells: NDArray[np.uint8]) -> NDArray[np.int64]:
     return np.hstack([full[:shown].reshape(-1, width), empty[:shown].reshape(-1, width)])
 
 
-def _made_up(plan: DensityPlan | DistinctPlan, value: float) -> NDArray[np.int64]:
+def _made_up(plan: BitsPlan, value: float) -> NDArray[np.int64]:
     """As many different ids as the answer says, spread over the universe if there is one."""
-    if isinstance(plan, DistinctPlan):
+    if not isinstance(plan, DensityPlan):
         return np.arange(min(round(value), _MOST_MADE_UP))
     users = min(round(value * plan.universe), _MOST_MADE_UP)
     return np.linspace(0, plan.universe - 1, users).astype(np.int64)
@@ -119,6 +175,40 @@ def _draw_answer(axis: Axes, name: str, release: Release, truth: float | None) -
     axis.margins(x=0.35)
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
     axis.spines[["left", "right", "top"]].set_visible(False)
+
+
+def _draw_counts(axis: Axes, release: IncidenceRelease, truths: Mapping[str, float]) -> None:
+    """How many users are in each state, with intervals."""
+    answers = {
+        name: one
+        for name, one in list(release.answers().items())[:_MOST_BARS]
+        if not name.startswith("cropped")
+    }
+    places = np.arange(len(answers))
+    values = np.array([one.value for one in answers.values()])
+    low = values - [one.low for one in answers.values()]
+    ends = np.array([one.high for one in answers.values()])
+    high = np.where(np.isfinite(ends), ends - values, low)
+    label = f"answer, {100 * release.confidence:g} % interval"
+    axis.bar(places, values, color=_INK, alpha=0.25)
+    axis.errorbar(places, values, yerr=[low, high], fmt="o", color=_INK, capsize=3, label=label)
+    known = [place for place, name in zip(places, answers, strict=True) if name in truths]
+    if known:
+        exact = [truths[name] for name in answers if name in truths]
+        axis.plot(known, exact, "_", color=_TRUTH, markersize=16, markeredgewidth=2, label="truth")
+    labels = [name.replace("exactly ", "").replace("at least ", "≥ ") for name in answers]
+    axis.set_xticks(places[:: max(len(places) // 10, 1)], labels[:: max(len(places) // 10, 1)])
+    axis.set(title="users by how often they came", ylim=(0, None))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
+    axis.spines[["right", "top"]].set_visible(False)
+
+
+def _draw_counters(axis: Axes, cells: NDArray[np.int64], title: str) -> None:
+    image = axis.imshow(cells, cmap="Blues", vmin=0, interpolation="nearest", aspect="auto")
+    bar = axis.figure.colorbar(image, ax=axis, shrink=0.8)
+    bar.ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axis.set(title=title, xticks=[], yticks=[])
 
 
 def _draw_cells(axis: Axes, cells: NDArray[np.uint8], title: str) -> None:

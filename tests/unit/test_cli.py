@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import panprivacy as pp
+from panprivacy.cli.making import Counting
 from panprivacy.cli.options import Statistics
-from panprivacy.cli.run import Nulls, Schedule, _moments, run
+from panprivacy.cli.run import Intake, Nulls, Schedule, _moments, run
 from tests.commands import run_command
 
 SECRET = "patient-4711"
@@ -284,7 +285,8 @@ def test_a_silent_pipe_leaves_no_batch_behind():
 
     held, alive = [], []
     statistics = {Statistics.distinct: pp.DistinctCount(epsilon=1, expected=100)}
-    for _ in _moments(Pipe(), statistics, Schedule(1, None), Nulls.error, None):
+    intake = Intake(Counting(statistics, pp.Ledger(1)), Nulls.error, deletions=False)
+    for _ in _moments(Pipe(), intake, Schedule(1, None)):
         pass
     assert alive == [False]
 

@@ -121,11 +121,15 @@ class BitCells:
         finally:
             wipe(touched, deleted)
 
+    def ones(self, table: Table) -> NDArray[np.uint8]:
+        """The bits, uint8[cells]."""
+        return np.unpackbits(table, count=self.cells, bitorder="little")
+
     def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
         """The number of ones in each of `groups` equal runs of cells."""
-        bits = np.unpackbits(table, count=self.cells, bitorder="little")
-        sums: NDArray[np.int64] = bits.reshape(groups, -1).sum(axis=1, dtype=np.int64)
-        wipe(bits)
+        ones = self.ones(table)
+        sums: NDArray[np.int64] = ones.reshape(groups, -1).sum(axis=1, dtype=np.int64)
+        wipe(ones)
         return sums
 
 

@@ -146,13 +146,17 @@ class ScaledCells(ModularCells):
             wipe(cells, scaled)
             row += len(piece)
 
-    def group_sums(self, table: Counters, groups: int) -> NDArray[np.int64]:
-        """How many cells hold no member of the law's set, in each of `groups` runs of cells."""
+    def ones(self, table: Counters) -> NDArray[np.uint8]:
+        """Whether each cell holds a value outside of the law's set, uint8[cells]."""
         ordinary = np.ones(self.law.modulus, np.uint8)
         ordinary[self.law.members] = 0
-        marks = ordinary[table]
-        sums: NDArray[np.int64] = marks.reshape(groups, -1).sum(axis=1, dtype=np.int64)
-        wipe(marks)
+        return ordinary[table]
+
+    def group_sums(self, table: Counters, groups: int) -> NDArray[np.int64]:
+        """The number of ones in each of `groups` equal runs of cells."""
+        ones = self.ones(table)
+        sums: NDArray[np.int64] = ones.reshape(groups, -1).sum(axis=1, dtype=np.int64)
+        wipe(ones)
         return sums
 
 

@@ -8,12 +8,15 @@ from panprivacy.errors import PlanError
 
 Expected = int | tuple[int, int]
 
+_MOST_STATES = 100_000
+
 
 class Statistics(StrEnum):
     """The statistics that the command line offers."""
 
     distinct = "distinct"
     density = "density"
+    incidence = "incidence"
 
 
 def parse_expected(text: str) -> Expected:
@@ -32,6 +35,29 @@ def parse_expected(text: str) -> Expected:
         return ends[0], ends[1]
     message = "--expected must be a number of users, or LOW:HIGH, such as 1000:1000000"
     raise PlanError(message)
+
+
+def parse_states(option: str, text: str | None) -> tuple[int, ...]:
+    """Read `3`, `0,1,5` or `0:8`, which includes 8.
+
+    Raises:
+        PlanError: it is none of them, or names too many.
+    """
+    states: list[int] = []
+    try:
+        for part in text.split(",") if text is not None else ():
+            low, colon, high = part.partition(":")
+            last = int(high) if colon else int(low)
+            states += range(int(low), min(last, int(low) + _MOST_STATES) + 1)
+            if last < int(low):
+                raise ValueError  # noqa: TRY301 - told below
+    except ValueError:
+        message = f"{option} must name states, such as 3, or 0,1,5, or 0:8 for 0 to 8"
+        raise PlanError(message) from None
+    if len(states) > _MOST_STATES:
+        message = f"{option} names more than {_MOST_STATES:,} states; without it all are shown"
+        raise PlanError(message)
+    return tuple(states)
 
 
 def _whole(text: str) -> int:

@@ -67,6 +67,9 @@ def plan(
 
 def _sizes(stat: Statistics, expected: str | None, universe: int | None) -> dict[str, Expected]:
     """The size that the statistic's plan is for."""
+    if stat is Statistics.incidence:
+        message = "there is a table for distinct and density; for incidence, run prints intervals"
+        raise PlanError(message)
     if stat is Statistics.density:
         if expected is not None:
             message = "density has no --expected: its size is --universe"

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -19,15 +18,15 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.demonstration import Demonstration
-from panprivacy.cli.options import Expected, Statistics, parse_expected
+from panprivacy.cli.making import Asked, Counting, Sizes, check_options, make_statistics
+from panprivacy.cli.options import Statistics, parse_expected, parse_states
 from panprivacy.cli.output import Answers, print_json, print_text
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Ledger
-from panprivacy.planning import DensityPlan, DistinctPlan, check_useful
+from panprivacy.ids import read_deltas
 from panprivacy.sources import FORMATS, Column, Source, open_source
-from panprivacy.statistics import Density, DistinctCount
+from panprivacy.statistics.table import refuse_deltas
 
-Statistic = Density | DistinctCount
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
 
 _LONG_BYTES = 1 << 26
@@ -72,12 +71,38 @@ def run(
         list[Statistics] | None, typer.Option(help="What to count; may be repeated.")
     ] = None,
     universe: Annotated[
-        int | None, typer.Option(help="density: the ids are 0 to UNIVERSE-1.")
+        int | None, typer.Option(help="density, incidence: the ids are 0 to UNIVERSE-1.")
     ] = None,
-    memory: Annotated[int, typer.Option(metavar="BYTES", help="Table of each statistic.")] = 65_536,
+    memory: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Table of each statistic.")
+    ] = None,
     expected: Annotated[
-        str, typer.Option(metavar="LO:HI", help="distinct: how many users to plan for.")
-    ] = "1000:1000000000",
+        str | None,
+        typer.Option(metavar="LO:HI", help="distinct, incidence: how many users to plan for."),
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column of whole-number deltas.")
+    ] = None,
+    deletions: Annotated[
+        bool, typer.Option("--deletions", help="Deltas below 0 take users out.")
+    ] = False,
+    bound: Annotated[
+        int | None,
+        typer.Option(metavar="Z", help="incidence, deletions: the largest sum of a user's deltas."),
+    ] = None,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="Such sums may be below 0, down to -Z.")
+    ] = False,
+    exactly: Annotated[
+        str | None,
+        typer.Option(metavar="0:8", help="incidence: users that came exactly so often."),
+    ] = None,
+    at_least: Annotated[
+        str | None, typer.Option(metavar="2,5", help="incidence: users that came so often or more.")
+    ] = None,
+    cropped_sum: Annotated[
+        str | None, typer.Option(metavar="10", help="incidence: the sum of min(state, 10).")
+    ] = None,
     releases: Annotated[
         int, typer.Option(help="How many answers epsilon covers; without --every one is made.")
     ] = 1,
@@ -99,84 +124,102 @@ def run(
     if sys.stdout is None:
         message = "standard output is closed: the answers would be lost"
         raise PlanError(message)
+    names = stat or []
+    sizes = Sizes(
+        universe=universe,
+        memory=None if memory is None else positive_integer(memory=memory),
+        expected=None if expected is None else parse_expected(expected),
+        bound=bound,
+        signed=signed,
+        deletions=deletions,
+    )
+    asked = Asked(
+        parse_states("--exactly", exactly),
+        parse_states("--at-least", at_least),
+        parse_states("--cropped-sum", cropped_sum),
+    )
+    check_options(names, sizes, asked, delta)
     level = proportion(confidence=confidence)
     schedule = Schedule(positive_integer(releases=releases), every)
     ledger = Ledger(positive_fraction(epsilon=epsilon))
-    sizes = Sizes(universe, positive_integer(memory=memory), parse_expected(expected))
-    statistics = _make(stat or [], sizes, schedule.releases, ledger)
+    statistics = make_statistics(names, sizes, schedule.releases, ledger)
+    counting = Counting(statistics, ledger, asked, level)
+    counting.check_asked()
     _check_plot(plot)
-    column = Column(user, integers=Statistics.density in statistics)
-    demonstration = Demonstration(universe) if demo else None
-    show = print_json if json else print_text
+    numbered = Statistics.density in names or (Statistics.incidence in names and universe)
+    columns = [Column(user, integers=bool(numbered))]
+    columns += [Column(delta, integers=True)] if delta is not None else []
+    intake = Intake(counting, nulls, deletions, Demonstration(sizes) if demo else None)
     answers = None
-    with open_source(file, columns=[column], format=format and str(format)) as source:
+    with open_source(file, columns=columns, format=format and str(format)) as source:
         if every is not None and source.size is not None:
             message = "--every is for a pipe: a file is there at once, and has one answer"
             raise PlanError(message)
-        for _ in _moments(source, statistics, schedule, nulls, demonstration):
-            answers = Answers(
-                {str(name): one.release(confidence=level) for name, one in statistics.items()},
-                ledger,
-                sum(one.state_bytes for one in statistics.values()),
-            )
-            show(answers, demonstration)
+        for _ in _moments(source, intake, schedule):
+            answers = intake.answers()
+            (print_json if json else print_text)(answers)
     if plot is not None and answers is not None:
-        plans = {
-            str(name): one.plan
-            for name, one in statistics.items()
-            if isinstance(one.plan, DensityPlan | DistinctPlan)
-        }
-        truths = demonstration.facts().truth if demonstration else None
+        plans = {str(name): one.plan for name, one in statistics.items()}
+        truths = answers.facts.truth if answers.facts else None
         from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
 
         plot_answers(plot, plans, answers.releases, truths)
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """What the user said of the size of the problem."""
+@dataclass
+class Intake:
+    """Takes batches in, and gives answers.
 
-    universe: int | None
-    memory: int
-    expected: Expected
+    Args:
+        counting: the statistics.
+        nulls: what to do with a row that has no user id.
+        deletions: whether deltas may be below 0.
+        demonstration: keeps the truth, for public data.
+    """
 
+    counting: Counting
+    nulls: Nulls
+    deletions: bool
+    demonstration: Demonstration | None = None
 
-def _make(
-    names: list[Statistics], sizes: Sizes, releases: int, ledger: Ledger
-) -> dict[Statistics, Statistic]:
-    """The statistics, sharing epsilon equally."""
-    if not names:
-        message = "say what to count: --stat distinct, --stat density, or both"
-        raise PlanError(message)
-    if len(set(names)) < len(names):
-        message = "each --stat may be named once"
-        raise PlanError(message)
-    share = ledger.total / len(names)
-    statistics = {name: _make_one(name, share, sizes, releases, ledger) for name in names}
-    for statistic in statistics.values():
-        check_useful(statistic.plan)
-    return statistics
+    def take(self, batch: pa.RecordBatch, rows_before: int) -> None:
+        """Count one batch; an error names the row, after so many rows before it."""
+        try:
+            users, deltas = self._columns(batch)
+            for statistic in self.counting.statistics.values():
+                statistic.update(users, deltas)
+        except InputError as error:
+            raise error.after(rows_before) from None
+        if self.demonstration is not None:
+            self.demonstration.observe(users, deltas, batch.num_rows)
 
+    def _columns(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
+        users = batch.column(0)
+        deltas = batch.column(1) if batch.num_columns > 1 else None
+        if self.nulls is Nulls.skip and users.null_count:
+            known = users.is_valid()
+            users = users.filter(known)
+            deltas = None if deltas is None else deltas.filter(known)
+        elif users.null_count:
+            message = "the user id is null; use --nulls skip to leave such rows out"
+            raise InputError(message, row=users.is_null().index(True).as_py() + 1)
+        if deltas is not None and not self.deletions:
+            refuse_deltas(
+                read_deltas(deltas, len(users)) < 0,
+                "delta is below 0; say --deletions if users can leave",
+            )
+        return users, deltas
 
-def _make_one(
-    name: Statistics, epsilon: Fraction, sizes: Sizes, releases: int, ledger: Ledger
-) -> Statistic:
-    if name is Statistics.distinct:
-        return DistinctCount(
-            epsilon=epsilon,
-            expected=sizes.expected,
-            memory=sizes.memory,
-            releases=releases,
-            ledger=ledger,
+    def answers(self) -> Answers:
+        """One answer of each statistic."""
+        releases = self.counting.release()
+        statistics = {str(name): one for name, one in self.counting.statistics.items()}
+        return Answers(
+            releases,
+            self.counting.ledger,
+            sum(one.state_bytes for one in statistics.values()),
+            self.demonstration.facts(statistics, releases) if self.demonstration else None,
         )
-    if sizes.universe is None:
-        message = "--stat density needs --universe: how many users there could be"
-        raise PlanError(message)
-    universe = positive_integer(universe=sizes.universe)
-    cells = min(universe, 8 * sizes.memory)
-    return Density(
-        universe=universe, epsilon=epsilon, cells=cells, releases=releases, ledger=ledger
-    )
 
 
 def _check_plot(plot: Path | None) -> None:
@@ -194,13 +237,7 @@ def _check_plot(plot: Path | None) -> None:
         raise PlanError(message) from None
 
 
-def _moments(
-    source: Source,
-    statistics: dict[Statistics, Statistic],
-    schedule: Schedule,
-    nulls: Nulls,
-    demonstration: Demonstration | None,
-) -> Iterator[None]:
+def _moments(source: Source, intake: Intake, schedule: Schedule) -> Iterator[None]:
     """Count the input, and yield whenever an answer is due; the last time at its end."""
     start, due = time.monotonic(), 1
 
@@ -216,7 +253,7 @@ def _moments(
                 due += 1
                 yield
                 continue
-            _count(batch, statistics, nulls, demonstration, rows)
+            intake.take(batch, rows)
             rows += batch.num_rows if source.size is not None else 0
             del batch  # ids are not held while a pipe is silent
             advance()
@@ -233,29 +270,6 @@ def _rows_of(source: Source) -> Iterator[None]:
             reason = f"{error.reason} (the rows of a pipe are counted in each block that arrives)"
             raise InputError(reason, row=error.row) from None
         raise
-
-
-def _count(
-    batch: pa.RecordBatch,
-    statistics: dict[Statistics, Statistic],
-    nulls: Nulls,
-    demonstration: Demonstration | None,
-    rows_before: int,
-) -> None:
-    users = batch.column(0)
-    if nulls is Nulls.skip and users.null_count:
-        users = users.drop_null()
-    elif users.null_count:
-        message = "the user id is null; use --nulls skip to leave such rows out"
-        row = users.is_null().index(True).as_py() + 1
-        raise InputError(message, row=rows_before + row)
-    try:
-        for statistic in statistics.values():
-            statistic.update(users)
-    except InputError as error:
-        raise error.after(rows_before) from None
-    if demonstration is not None:
-        demonstration.observe(users, batch.num_rows)
 
 
 @contextmanager

@@ -173,7 +173,7 @@ class StateModel:
         output = noise_variance * float(((kernel - kernel.mean()) ** 2).sum())
         single = np.zeros(self.law.modulus, np.int64)
         single[0] = 1
-        return self._of_users(Question("each state", single), values, constant, 0.0, output, 0.5)
+        return self._of_users(Question("exactly", 0, single), values, constant, 0.0, output, 0.5)
 
     def _entry_variances(self, counts: Floats, kernel: Floats, values: Floats) -> Floats:
         """The variance of the state's noise of each entry, from the noised histogram."""

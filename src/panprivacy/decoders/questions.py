@@ -17,12 +17,20 @@ class Question:
     """What each user counts by his state.
 
     Args:
-        name: in words, such as "exactly 3".
+        kind: "exactly", "at_least", "cropped_sum", "distinct", or "share".
+        argument: the state that is asked for, or where sums are cropped; 0 for "distinct".
         scores: int64[M], for the states 0, 1, ... and, from the end, -1, -2, ...
     """
 
-    name: str
+    kind: str
+    argument: int
     scores: Scores
+
+    @property
+    def name(self) -> str:
+        """In words, such as "exactly 3"."""
+        words = self.kind.replace("_", " ")
+        return words if self.kind == "distinct" else f"{words} {self.argument}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +68,21 @@ class States:
         chosen = whole_number(self.lowest, self.bound, exactly=state)
         scores = np.zeros(self.modulus, np.int64)
         scores[chosen % self.modulus] = 1
-        return Question(f"exactly {chosen}", scores)
+        return Question("exactly", chosen, scores)
 
     def at_least(self, least: int) -> Question:
         """Users in this state or a higher one."""
         chosen = whole_number(1, self.bound, at_least=least)
-        return Question(f"at least {chosen}", (self.values() >= chosen).astype(np.int64))
+        return Question("at_least", chosen, (self.values() >= chosen).astype(np.int64))
 
     def cropped_sum(self, tau: int) -> Question:
         """The sum of states, each cut to 0 .. tau."""
         chosen = positive_integer(self.bound, cropped_sum=tau)
-        return Question(f"sum cropped at {chosen}", np.clip(self.values(), 0, chosen))
+        return Question("cropped_sum", chosen, np.clip(self.values(), 0, chosen))
 
     def distinct(self) -> Question:
         """Users in any state but 0."""
-        return Question("distinct", (self.values() != 0).astype(np.int64))
+        return Question("distinct", 0, (self.values() != 0).astype(np.int64))
 
     def at_most_share(self, most: int, share: float) -> Question:
         """Above 0 if more than a share of all users that came are in states 1 .. most.
@@ -84,4 +92,4 @@ class States:
         values = self.values()
         low = ((values > 0) & (values <= most)).astype(float)
         scores = np.rint((low - share * (values != 0)) * 2**30).astype(np.int64)
-        return Question(f"at most {most}", scores)
+        return Question("share", most, scores)

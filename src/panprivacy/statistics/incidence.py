@@ -146,6 +146,30 @@ class Incidence(Statistic[IncidencePlan]):
             BudgetError: all planned releases have been made. Nothing was spent.
         """
         level = proportion(confidence=confidence)
+        questions = self.check_asked(
+            exactly=exactly, at_least=at_least, cropped_sum=cropped_sum, distinct=distinct
+        )
+        model = self._plan.model(self._state.intrusions)
+        epsilon = self._plan.split.budget.release
+        if isinstance(model, StateModel) and self._plan.names_are_cheap(self._state.intrusions):
+            named = NamedCounts.of(model, list(questions.values()), epsilon)
+            if named.is_better():
+                return self._release_named(named, level)
+        return self._release_histogram(questions, model, level)
+
+    def check_asked(
+        self,
+        *,
+        exactly: Iterable[int] = (),
+        at_least: Iterable[int] = (),
+        cropped_sum: Iterable[int] = (),
+        distinct: bool = False,
+    ) -> Mapping[str, Question]:
+        """The questions that `release` would answer, by name; nothing is spent.
+
+        Raises:
+            PlanError: one cannot be answered.
+        """
         states = self._plan.states
         asked = [
             *(states.exactly(state) for state in exactly),
@@ -153,15 +177,8 @@ class Incidence(Statistic[IncidencePlan]):
             *(states.cropped_sum(tau) for tau in cropped_sum),
             *([states.distinct()] if truth(distinct=distinct) else []),
         ]
-        questions = {question.name: question for question in asked}
-        model = self._plan.model(self._state.intrusions)
-        check_askable(questions, model)
-        epsilon = self._plan.split.budget.release
-        if isinstance(model, StateModel) and self._plan.names_are_cheap(self._state.intrusions):
-            named = NamedCounts.of(model, list(questions.values()), epsilon)
-            if named.is_better():
-                return self._release_named(named, level)
-        return self._release_histogram(questions, model, level)
+        check_askable(asked, self._plan.model(self._state.intrusions))
+        return {question.name: question for question in asked}
 
     def _release_named(self, named: NamedCounts, level: float) -> IncidenceRelease:
         epsilon = self._spend()
@@ -174,7 +191,7 @@ class Incidence(Statistic[IncidencePlan]):
             tuple(counts.tolist()),
             level,
             float(epsilon),
-            named.estimates(counts),
+            named.answers(counts),
         )
 
     def _release_histogram(
@@ -187,7 +204,8 @@ class Incidence(Statistic[IncidencePlan]):
         if isinstance(model, SharedModel):
             _check_load(model, counts, variance)
         named = {
-            name: model.whole(question, counts, variance) for name, question in questions.items()
+            name: (question, model.whole(question, counts, variance))
+            for name, question in questions.items()
         }
         whole = None if named else Whole(model, variance)
         return IncidenceRelease(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from panprivacy.decoders import Estimates, Question, SharedModel, StateModel
 from panprivacy.errors import PlanError
 from panprivacy.planning import IncidencePlan
 from panprivacy.statistics.table import Release
+
+Named = tuple[Question, Estimates]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class IncidenceRelease:
             histogram of cell values. All answers are functions of them and of public parameters.
         confidence: probability that an interval covers the truth, each for itself.
         epsilon: what this release cost, in nats.
-        named: what was asked by name.
+        named: what was asked by name, and its answer.
         whole: how to read the histogram, if nothing was named.
     """
 
@@ -48,7 +50,7 @@ class IncidenceRelease:
     counts: tuple[int, ...]
     confidence: float
     epsilon: float
-    named: Mapping[str, Estimates]
+    named: Mapping[str, Named]
     whole: Whole | None = None
 
     def exactly(self, state: int) -> Release:
@@ -113,24 +115,41 @@ class IncidenceRelease:
         """Whether the upper (sign 1) or the lower (-1) end of an interval is above 0."""
         return estimates(most).bound(self.confidence, sign) > 0
 
+    def answers(self) -> dict[str, Release]:
+        """Everything that was named, or all states, by name."""
+        if self.whole is None:
+            return {name: self._release(*one) for name, one in self.named.items()}
+        values, low, high = self._entries(self.whole)
+        states = self.plan.states
+        return {
+            f"exactly {state}": Release(
+                float(values[at]), float(low[at]), float(high[at]),
+                self.confidence, self.epsilon, self.counts,
+            )
+            for state in self._readable()
+            for at in [state % states.modulus]
+        }  # fmt: skip
+
+    def _readable(self) -> list[int]:
+        """The states whose users leave a trace."""
+        states = range(self.plan.states.lowest, self.plan.bound + 1)
+        return [state for state in states if state or self.plan.universe is not None]
+
     def to_arrow(self) -> pa.Table:
         """The count of counts: a row for each state, with columns `state`, `users`, `low`, `high`.
 
         After named statistics, a row for each of them, with `statistic` in place of `state`.
         """
         if self.whole is None:
-            names = list(self.named)
-            answers = [self._release(name, estimates) for name, estimates in self.named.items()]
-            columns: dict[str, Any] = {"statistic": names}
+            answers = list(self.answers().values())
+            columns: dict[str, Any] = {"statistic": list(self.named)}
             columns["users"] = [answer.value for answer in answers]
             columns["low"] = [answer.low for answer in answers]
             columns["high"] = [answer.high for answer in answers]
             return pa.table(columns)
         values, low, high = self._entries(self.whole)
-        states = self.plan.states
-        first = 1 if self.plan.universe is None and not states.signed else states.lowest
-        wanted = np.array([s for s in range(first, states.bound + 1) if s or self.plan.universe])
-        rows = wanted % states.modulus
+        wanted = np.array(self._readable())
+        rows = wanted % self.plan.states.modulus
         return pa.table(
             {"state": wanted, "users": values[rows], "low": low[rows], "high": high[rows]}
         )
@@ -141,30 +160,30 @@ class IncidenceRelease:
 
     def _entries(self, whole: Whole) -> tuple[Any, Any, Any]:
         estimates = whole.model.entries(self.counts, whole.noise_variance)
-        limit = self._limit("exactly")
+        limit = float(self.plan.universe or np.inf)
         low, high = estimates.intervals(self.confidence, limit)
         return np.clip(estimates.values, 0, limit), low, high
 
     def _answer(self, question: Question) -> Release:
-        estimates = self.named.get(question.name)
-        if estimates is None:
-            whole = self._histogram()
-            check_askable({question.name: question}, whole.model)
-            estimates = whole.model.whole(question, self.counts, whole.noise_variance)
-        return self._release(question.name, estimates)
+        found = self.named.get(question.name)
+        if found is not None:
+            return self._release(*found)
+        whole = self._histogram()
+        check_askable([question], whole.model)
+        estimates = whole.model.whole(question, self.counts, whole.noise_variance)
+        return self._release(question, estimates)
 
-    def _release(self, name: str, estimates: Estimates) -> Release:
-        limit = self._limit(name)
+    def _release(self, question: Question, estimates: Estimates) -> Release:
+        limit = self._limit(question)
         low, high = estimates.intervals(self.confidence, limit)
         value = float(np.clip(estimates.values, 0, limit))
         return Release(value, float(low), float(high), self.confidence, self.epsilon, self.counts)
 
-    def _limit(self, name: str) -> float:
+    def _limit(self, question: Question) -> float:
         """The largest possible answer; nobody knows it without a universe."""
         if self.plan.universe is None:
             return np.inf
-        each = int(name.rsplit(maxsplit=1)[-1]) if name.startswith("sum") else 1
-        return float(self.plan.universe * each)
+        return float(self.plan.universe * question.scores.max())
 
     def _histogram(self) -> Whole:
         if self.whole is None:
@@ -173,8 +192,8 @@ class IncidenceRelease:
         return self.whole
 
 
-def check_askable(questions: Mapping[str, Question], model: StateModel | SharedModel) -> None:
+def check_askable(questions: Iterable[Question], model: StateModel | SharedModel) -> None:
     """Refuse to count users that leave no trace."""
-    if isinstance(model, SharedModel) and "exactly 0" in questions:
+    if isinstance(model, SharedModel) and "exactly 0" in {one.name for one in questions}:
         message = "without universe= nobody knows how many users came exactly 0 times"
         raise PlanError(message)

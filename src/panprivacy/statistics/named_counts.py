@@ -53,12 +53,13 @@ class NamedCounts:
         ]
         return float(np.mean(ratios)) < 1
 
-    def estimates(self, counts: NDArray[np.int64]) -> Mapping[str, Estimates]:
+    def answers(self, counts: NDArray[np.int64]) -> Mapping[str, tuple[Question, Estimates]]:
         """The answers by name, from the noised counts."""
         noised = zip(self.questions, counts.tolist(), self.scales, strict=True)
         return {
-            question.name: self.model.named(
-                question, count, discrete_laplace_variance(float(scale))
-            )
+            question.name: (question, self._estimate(question, count, scale))
             for question, count, scale in noised
         }
+
+    def _estimate(self, question: Question, count: int, scale: Fraction) -> Estimates:
+        return self.model.named(question, count, discrete_laplace_variance(float(scale)))

@@ -1,0 +1,185 @@
+"""From options to statistics: what `run` counts, how large it is, and what it releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from panprivacy._validate import positive_integer
+from panprivacy.cells.modular import counter_type
+from panprivacy.cli.options import Expected, Statistics
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Ledger
+from panprivacy.planning import check_useful
+from panprivacy.statistics import Density, DistinctCount, Incidence, IncidenceRelease, Release
+
+Statistic = Density | DistinctCount | Incidence
+DEFAULT_MEMORY = 65_536
+DEFAULT_EXPECTED = (1_000, 1_000_000_000)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the user said of the size of the problem; None where he said nothing.
+
+    Args:
+        universe: number of possible users.
+        memory: bytes of each table.
+        expected: how many users there will be.
+        bound: the largest distance of a user's state from 0.
+        signed: whether states below 0 occur.
+        deletions: whether users leave.
+    """
+
+    universe: int | None = None
+    memory: int | None = None
+    expected: Expected | None = None
+    bound: int | None = None
+    signed: bool = False
+    deletions: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an incidence count releases; nothing for the whole histogram."""
+
+    exactly: tuple[int, ...] = ()
+    at_least: tuple[int, ...] = ()
+    cropped_sum: tuple[int, ...] = ()
+
+    def named(self) -> Mapping[str, Any]:
+        """The arguments of `Incidence.release`."""
+        return {name: states for name, states in vars(self).items() if states}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """The statistics of a run, and what they are asked.
+
+    Args:
+        statistics: by name.
+        ledger: the budget they share.
+        asked: what the incidence count releases.
+        confidence: of all intervals.
+    """
+
+    statistics: dict[Statistics, Statistic]
+    ledger: Ledger
+    asked: Asked = field(default_factory=Asked)
+    confidence: float = 0.95
+
+    def release(self) -> dict[str, Release | IncidenceRelease]:
+        """One answer of each statistic."""
+        return {
+            str(name): one.release(confidence=self.confidence, **self._arguments(one))
+            for name, one in self.statistics.items()
+        }
+
+    def check_asked(self) -> None:
+        """Refuse states beyond the bound, before anything is counted."""
+        for statistic in self.statistics.values():
+            if isinstance(statistic, Incidence):
+                statistic.check_asked(**self.asked.named())
+
+    def _arguments(self, statistic: Statistic) -> dict[str, Any]:
+        return dict(self.asked.named()) if isinstance(statistic, Incidence) else {}
+
+
+def make_statistics(
+    names: list[Statistics], sizes: Sizes, releases: int, ledger: Ledger
+) -> dict[Statistics, Statistic]:
+    """The statistics, sharing epsilon equally.
+
+    Raises:
+        PlanError: they do not go together with the sizes, or their answers would be noise.
+    """
+    if not names:
+        message = "say what to count: --stat distinct, --stat density or --stat incidence"
+        raise PlanError(message)
+    if len(set(names)) < len(names):
+        message = "each --stat may be named once"
+        raise PlanError(message)
+    share = ledger.total / len(names)
+    makers = {
+        Statistics.distinct: _distinct,
+        Statistics.density: _density,
+        Statistics.incidence: _incidence,
+    }
+    statistics = {name: makers[name](sizes, share, releases, ledger) for name in names}
+    for statistic in statistics.values():
+        check_useful(statistic.plan)
+    return statistics
+
+
+def check_options(names: list[Statistics], sizes: Sizes, asked: Asked, delta: str | None) -> None:
+    """Refuse options that no statistic uses, and those that need another one."""
+    if sizes.deletions and delta is None:
+        message = "--deletions needs --delta: the column that says who comes and who leaves"
+        raise PlanError(message)
+    incidence = Statistics.incidence in names
+    net = sizes.deletions and Statistics.distinct in names
+    if asked.named() and not incidence:
+        message = "--exactly, --at-least and --cropped-sum are for --stat incidence"
+        raise PlanError(message)
+    if (sizes.bound is not None or sizes.signed) and not (incidence or net):
+        message = "--bound and --signed are for --stat incidence, or distinct with --deletions"
+        raise PlanError(message)
+    if sizes.bound is None and (incidence or net):
+        message = "say --bound: the largest sum of a user's deltas, or the most rows a user has"
+        raise PlanError(message)
+
+
+def _distinct(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> Statistic:
+    net = {"deletions": True, "bound": sizes.bound, "signed": sizes.signed}
+    return DistinctCount(
+        epsilon=epsilon,
+        expected=sizes.expected or DEFAULT_EXPECTED,
+        memory=sizes.memory or DEFAULT_MEMORY,
+        releases=releases,
+        ledger=ledger,
+        **(net if sizes.deletions else {}),  # type: ignore[arg-type]
+    )
+
+
+def _density(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> Statistic:
+    if sizes.universe is None:
+        message = "--stat density needs --universe: how many users there could be"
+        raise PlanError(message)
+    universe = positive_integer(universe=sizes.universe)
+    cells = min(universe, 8 * (sizes.memory or DEFAULT_MEMORY))
+    return Density(
+        universe=universe, epsilon=epsilon, cells=cells, releases=releases, ledger=ledger
+    )
+
+
+def _incidence(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> Statistic:
+    bound = positive_integer(bound=sizes.bound)
+    expected, cells = None, None
+    if sizes.universe is None:
+        if sizes.expected is None:
+            message = "--stat incidence needs --universe, or --expected: how many users may come"
+            raise PlanError(message)
+        expected = sizes.expected[1] if isinstance(sizes.expected, tuple) else sizes.expected
+    if sizes.memory is not None:
+        cells = _counters(sizes.memory, (2 if sizes.signed else 1) * bound, sizes.universe)
+    return Incidence(
+        epsilon=epsilon,
+        bound=bound,
+        universe=sizes.universe,
+        expected=expected,
+        cells=cells,
+        signed=sizes.signed,
+        releases=releases,
+        ledger=ledger,
+    )
+
+
+def _counters(memory: int, states: int, universe: int | None) -> int:
+    """How many counters fit in memory, for so many states; 4 times more values may be needed."""
+    cells = memory // counter_type(min(4 * states, 1 << 32)).itemsize
+    if cells == 0:
+        message = f"--bound is too large for a --memory of {memory} bytes"
+        raise PlanError(message)
+    return cells if universe is None else min(cells, universe)

@@ -155,13 +155,16 @@ class Runs:
 def repeat(
     make: Callable[[], pp.Density | pp.DistinctCount], batches: list, truth: float, runs: int
 ) -> Runs:
-    """Make a statistic so often, feed it, announce an intrusion between batches, and release."""
+    """Make a statistic so often, feed it, announce an intrusion between batches, and release.
+
+    A batch is ids, or a tuple of ids and deltas.
+    """
     answers = []
     for _ in range(runs):
         statistic = make()
         for number, batch in enumerate(batches):
             if number:
                 statistic.announce_intrusion()
-            statistic.update(batch)
+            statistic.update(*batch) if isinstance(batch, tuple) else statistic.update(batch)
         answers.append(statistic.release())
     return Runs(statistic.plan, len(batches) - 1, truth, answers)

@@ -44,9 +44,17 @@ inserts["time"] = inserts[["scheduled", "left"]].min(axis=1)
 on_time = inserts["left"] - inserts["scheduled"] < LATE
 deletes = inserts[on_time].assign(delta=-1, time=inserts["left"])
 stream = pd.concat([inserts, deletes]).sort_values("time", kind="stable")
-stream["time"] = pd.to_datetime(stream["time"], unit="s", utc=True)
+stream["time"] = pd.to_datetime(stream["time"], unit="s", utc=True).astype("datetime64[ms, UTC]")
 stream = stream[["time", "flight", "aircraft_day", "delta"]]
 stream = stream.astype({"delta": "int8", "flight": "int32"})
 print(f"{len(stream):,} rows; {int(stream['delta'].sum()):,} flights stay, late or cancelled")
 target = Path(__file__).with_name("departures.parquet")
-stream.to_parquet(target, compression="zstd", compression_level=19, index=False)
+# In this order, times and flight numbers hardly differ from those of the row before.
+stream.to_parquet(
+    target,
+    index=False,
+    compression="zstd",
+    compression_level=19,
+    use_dictionary=["aircraft_day", "delta"],
+    column_encoding={"time": "DELTA_BINARY_PACKED", "flight": "DELTA_BINARY_PACKED"},
+)

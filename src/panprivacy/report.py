@@ -43,6 +43,8 @@ def plot_answers(
     plans: Mapping[str, AnyPlan],
     releases: Mapping[str, Release | IncidenceRelease],
     truths: Mapping[str, float] | None,
+    *,
+    deletions: bool = False,
 ) -> None:
     """Draw each statistic: its answer, an ordinary sketch, and a state such as the one kept.
 
@@ -51,6 +53,7 @@ def plot_answers(
         plans: of each statistic, by name.
         releases: the answer of each.
         truths: the exact answers by name, where they are public.
+        deletions: whether users leave, which changes the words.
     """
     figure = Figure(figsize=(11, 3.9 * len(plans)), layout="constrained", dpi=120)
     axes = figure.subplots(len(plans), 3, squeeze=False)
@@ -59,16 +62,17 @@ def plot_answers(
         odds = math.exp(min(float(plan.split.budget.state), 99))
         seized = f"this program, seized:\na cell changes odds {odds:.2g} times at most"
         if isinstance(release, IncidenceRelease) and isinstance(plan, IncidencePlan):
-            _draw_counts(row[0], release, truths or {})
+            _draw_counts(row[0], release, truths or {}, deletions=deletions)
             counters = throw_away_counters(plan, release)
             _draw_counters(row[1], counters[0], "an ordinary program, seized:\na cell is a count")
             _draw_counters(row[2], counters[1], seized)
         elif isinstance(release, Release) and not isinstance(plan, IncidencePlan):
             _draw_answer(row[0], name, release, (truths or {}).get(name))
             ordinary, private = throw_away_cells(plan, release.value)
-            title = "an ordinary program, seized:\na cell tells who came"
-            _draw_cells(row[1], ordinary, title)
-            _draw_cells(row[2], private, seized)
+            words = ("is there", "is not there") if deletions else ("came", "did not come")
+            title = f"an ordinary program, seized:\na cell tells who {words[0]}"
+            _draw_cells(row[1], ordinary, title, words)
+            _draw_cells(row[2], private, seized, words)
     figure.supxlabel(
         "Both states are throw-away ones, filled with made-up users, as many as the answer says.",
         fontsize=9,
@@ -112,11 +116,12 @@ def throw_away_counters(
         release: the released answers, which say how many users to make up in each state.
 
     Returns:
-        The same cells of both, as squares.
+        The same cells of both, as squares; with signed states a value above half of the modulus
+        is one below 0.
     """
     coins = SystemCoins()
     deltas = _made_up_states(plan, release)
-    users = np.linspace(0, (plan.universe or len(deltas)) - 1, len(deltas)).astype(np.int64)
+    users = _made_up_users(plan, len(deltas), coins)
     slots = list(plan.address(coins.key(KEY_BYTES)).slots(read_ids(users)))
     private = plan.table.born(coins)
     plan.table.update(private, slots, deltas, 0, coins)
@@ -124,24 +129,48 @@ def throw_away_counters(
     plan.table.update(ordinary, slots, deltas, 0, coins)
     side = min(_SIDE, math.isqrt(plan.cells))
     shown = np.linspace(0, plan.cells - 1, side * side).astype(np.int64).reshape(side, side)
-    return ordinary[shown].astype(np.int64), private[shown].astype(np.int64)
+    values = plan.states.values()
+    return values[ordinary[shown]], values[private[shown]]
 
 
 def _made_up_states(plan: IncidencePlan, release: IncidenceRelease) -> NDArray[np.int64]:
-    """States of made-up users, in a public order, as many of each as the answer says."""
-    states, users = [], []
+    """States of made-up users, as many of each as the answer says."""
+    users = _users_by_state(plan, release)
+    counts = np.array(list(users.values()))
+    most = min(plan.universe or _MOST_MADE_UP, _MOST_MADE_UP)
+    if counts.sum() > most:
+        counts *= most / counts.sum()
+    return np.repeat(np.array(list(users), np.int64), counts.astype(np.int64))
+
+
+def _users_by_state(plan: IncidencePlan, release: IncidenceRelease) -> dict[int, float]:
+    """How many users to make up in each state other than 0: where the answer is clearly not 0."""
+    asked: dict[str, dict[int, Release]] = {"exactly": {}, "at least": {}, "cropped sum": {}}
     for name, answer in release.answers().items():
         kind, _, state = name.rpartition(" ")
-        if kind == "exactly" and int(state) and answer.value > 0:
-            states.append(int(state))
-            users.append(answer.value)
-    counts = np.array(users)
-    total = min(plan.universe or _MOST_MADE_UP, _MOST_MADE_UP)
-    if counts.sum() > total:
-        counts *= total / counts.sum()
-    made_up = np.repeat(np.array(states, np.int64), counts.astype(np.int64))
-    # A fixed stride spreads each state over the table.
-    return made_up[np.argsort(np.arange(len(made_up)) * 7_919 % max(len(made_up), 1))]
+        asked[kind][int(state)] = answer
+    users = {state: one.value for state, one in asked["exactly"].items() if state and one.low > 0}
+    for least, answer in sorted(asked["at least"].items(), reverse=True):
+        more = answer.value - sum(count for state, count in users.items() if state >= least)
+        free = (state for state in range(least, plan.bound + 1) if state not in users)
+        if answer.low > 0 and more > 0:
+            place = next(free, least)
+            users[place] = users.get(place, 0.0) + more
+    if not users and asked["cropped sum"]:
+        users[1] = min(asked["cropped sum"].items())[1].value
+    if not users and plan.universe is not None and 0 in asked["exactly"]:
+        users[1] = plan.universe - asked["exactly"][0].value
+    return users
+
+
+def _made_up_users(plan: IncidencePlan, users: int, coins: SystemCoins) -> NDArray[np.int64]:
+    """Different ids; those of a universe are drawn, because its cells are drawn in their order."""
+    if plan.universe is None:
+        return np.arange(users)
+    possible = min(plan.universe, _MOST_MADE_UP)
+    grid = np.linspace(0, plan.universe - 1, possible).astype(np.int64)
+    drawn = np.argsort(np.frombuffer(coins.key(8 * possible), np.uint64))
+    return grid[drawn[:users]]
 
 
 def _came_and_not(cells: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -177,13 +206,11 @@ def _draw_answer(axis: Axes, name: str, release: Release, truth: float | None) -
     axis.spines[["left", "right", "top"]].set_visible(False)
 
 
-def _draw_counts(axis: Axes, release: IncidenceRelease, truths: Mapping[str, float]) -> None:
+def _draw_counts(
+    axis: Axes, release: IncidenceRelease, truths: Mapping[str, float], *, deletions: bool
+) -> None:
     """How many users are in each state, with intervals."""
-    answers = {
-        name: one
-        for name, one in list(release.answers().items())[:_MOST_BARS]
-        if not name.startswith("cropped")
-    }
+    answers = _shown(release)
     places = np.arange(len(answers))
     values = np.array([one.value for one in answers.values()])
     low = values - [one.low for one in answers.values()]
@@ -195,27 +222,58 @@ def _draw_counts(axis: Axes, release: IncidenceRelease, truths: Mapping[str, flo
     known = [place for place, name in zip(places, answers, strict=True) if name in truths]
     if known:
         exact = [truths[name] for name in answers if name in truths]
-        axis.plot(known, exact, "_", color=_TRUTH, markersize=16, markeredgewidth=2, label="truth")
-    labels = [name.replace("exactly ", "").replace("at least ", "≥ ") for name in answers]
-    axis.set_xticks(places[:: max(len(places) // 10, 1)], labels[:: max(len(places) // 10, 1)])
-    axis.set(title="users by how often they came", ylim=(0, None))
+        size = 16 if len(places) < _MOST_BARS // 2 else 8
+        axis.plot(known, exact, "_", color=_TRUTH, ms=size, mew=2, label="truth", clip_on=False)
+    step = max(len(places) // 10, 1)
+    axis.set_xticks(places[::step], [_short(name) for name in answers][::step])
+    axis.set(title=_heading(release, answers, deletions=deletions), ylim=(0, None))
+    axis.margins(x=0.5 / len(places))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
     axis.spines[["right", "top"]].set_visible(False)
 
 
+def _shown(release: IncidenceRelease) -> dict[str, Release]:
+    """The answers of a picture; sums, which are of another size, if there is nothing else."""
+    answers = release.answers()
+    users = {name: one for name, one in answers.items() if not name.startswith("cropped")}
+    return dict(list((users or answers).items())[:_MOST_BARS])
+
+
+def _heading(release: IncidenceRelease, shown: Mapping[str, Release], *, deletions: bool) -> str:
+    """What the bars count, in the words of a newcomer."""
+    sums = next(iter(shown)).startswith("cropped")
+    words = "how often users came in all" if sums else "users by how often they came"
+    if deletions:
+        words += ",\nless how often they left"
+    if release.whole is not None and len(release.answers()) > len(shown):
+        words += f"\n(the lowest {len(shown)} of {len(release.answers()):,})"
+    return words
+
+
+def _short(name: str) -> str:
+    """An answer's name below its bar."""
+    for long, short in (("exactly ", ""), ("at least ", "≥ "), ("cropped sum ", "up to ")):
+        name = name.replace(long, short)
+    return name
+
+
 def _draw_counters(axis: Axes, cells: NDArray[np.int64], title: str) -> None:
-    image = axis.imshow(cells, cmap="Blues", vmin=0, interpolation="nearest", aspect="auto")
+    ends = min(int(cells.min()), 0), max(int(cells.max()), 1)
+    image = axis.imshow(
+        cells, cmap="Blues", vmin=ends[0], vmax=ends[1], interpolation="nearest", aspect="auto"
+    )
     bar = axis.figure.colorbar(image, ax=axis, shrink=0.8)
     bar.ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
     axis.set(title=title, xticks=[], yticks=[])
 
 
-def _draw_cells(axis: Axes, cells: NDArray[np.uint8], title: str) -> None:
+def _draw_cells(axis: Axes, cells: NDArray[np.uint8], title: str, words: tuple[str, str]) -> None:
     if cells.size:
         axis.imshow(cells, cmap="Greys", vmin=0, vmax=1.15, interpolation="nearest", aspect="auto")
         axis.axvline(cells.shape[1] / 2 - 0.5, color=_TRUTH)
-        axis.set_xticks([cells.shape[1] / 4, cells.shape[1] * 3 / 4], ["came", "did not come"])
+        axis.set_xticks([cells.shape[1] / 4, cells.shape[1] * 3 / 4], words)
     else:
         axis.text(0.5, 0.5, "no users to draw", ha="center", va="center")
         axis.set_xticks([])

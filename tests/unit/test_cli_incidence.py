@@ -9,8 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from panprivacy.cli.options import parse_states
+import panprivacy as pp
+from panprivacy.cli.making import Sizes, make_statistics
+from panprivacy.cli.options import Statistics, parse_states
+from panprivacy.cli.output import Answers, print_json
 from panprivacy.errors import PlanError
+from panprivacy.report import throw_away_counters
 from tests.commands import run_command
 
 USERS = 20_000
@@ -128,6 +132,68 @@ def test_a_demonstration_knows_the_truth(folder):
     }
 
 
+def test_the_truth_is_that_of_users_beyond_the_bound_too(folder, tmp_path):
+    """The table takes a state beyond the bound for another one; the truth does not."""
+    path = tmp_path / "often.csv"
+    path.write_text("id\n" + "5\n" * 40 + "".join(f"{user}\n" for user in range(100, 3_000)))
+    words = ("--exactly", "0:2", "--at-least", "2", "--cropped-sum", "2", "--demo")
+    document = answer(
+        path, "--user", "id", "--stat", "incidence", "--bound", "2", "--universe", "3000", *words
+    )
+    assert document["demonstration"]["truth"] == {
+        "exactly 0": 99,
+        "exactly 1": 2_900,
+        "exactly 2": 0,
+        "at least 2": 1,
+        "cropped sum 2": 2_902,
+    }
+
+
+def test_states_may_be_below_0(folder, tmp_path):
+    path, target = tmp_path / "signed.csv", tmp_path / "signed.png"
+    path.write_text("id,delta\n" + "".join(f"{n},{n % 4 - 2}\n" for n in range(8_000)))
+    document = answer(
+        path, "--user", "id", "--stat", "incidence", "--bound", "2", "--signed", "--universe",
+        "8000", *DELETIONS, "--exactly=-2:-1,1", "--demo", "--plot", target,
+    )  # fmt: skip
+    shown = document["statistics"]["incidence"]["exactly"]
+    assert list(shown) == ["-2", "-1", "1"]
+    assert document["demonstration"]["truth"] == {f"exactly {n}": 2_000 for n in (-2, -1, 1)}
+    for interval in shown.values():
+        assert_holds(interval, 2_000)
+    assert target.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("bound", "width"), [(100, 1), (300, 2)])
+def test_memory_limits_counters_of_the_width_that_the_law_needs(folder, bound, width):
+    sizes = Sizes(memory=USERS // 2, bound=bound, universe=USERS)
+    made = make_statistics([Statistics.incidence], sizes, 1, pp.Ledger(1))
+    plan = made[Statistics.incidence].plan
+    assert plan.table.dtype.itemsize == width
+    assert plan.cells == USERS // 2 // width
+
+
+def test_density_takes_deltas_and_counts_whoever_entered_last(tmp_path):
+    path = tmp_path / "present.csv"
+    path.write_text("id,delta\n" + "".join(f"{n},1\n" for n in range(6_000)) + "7,1\n7,-1\n")
+    document = answer(
+        path, "--user", "id", "--stat", "density", "--universe", "12000", *DELETIONS, "--demo"
+    )
+    assert document["demonstration"]["truth"] == {"density": 5_999 / 12_000}
+    assert_holds(document["statistics"]["density"], 0.5)
+
+
+def test_json_is_strict_without_an_upper_end(capsys):
+    release = pp.Release(1.0, 0.0, float("inf"), 0.95, 1.0, (1,))
+    print_json(Answers({"distinct": release}, pp.Ledger(1), 1))
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    document = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert document["statistics"]["distinct"]["high"] == "inf"
+
+
 def test_text_output_shows_a_line_a_state_and_says_what_is_left_out(folder):
     words = ("run", folder / "visits.parquet", *INCIDENCE, "--epsilon", "4")
     lines = run_command(*words).stdout.splitlines()
@@ -136,14 +202,36 @@ def test_text_output_shows_a_line_a_state_and_says_what_is_left_out(folder):
     assert "20 more states: --json shows them." in many
 
 
-@pytest.mark.parametrize("stat", ["incidence", "distinct"])
+@pytest.mark.parametrize(
+    "stat", [("distinct",), ("incidence",), ("incidence", "--cropped-sum", "3", "--demo")]
+)
 def test_a_picture_is_drawn(folder, tmp_path, stat):
     target = tmp_path / "picture.png"
     answer(
-        folder / "moves.parquet", "--user", "id", "--stat", stat, *DELETIONS, "--bound", "3",
-        "--expected", "15000", "--plot", target,
+        folder / "moves.parquet", "--user", "id", *DELETIONS, "--bound", "3",
+        "--expected", "15000", "--plot", target, "--stat", *stat,
     )  # fmt: skip
     assert target.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("asked", "full"),
+    [
+        ({}, 0.75),
+        ({"exactly": [0]}, 0.75),
+        ({"at_least": [1, 2]}, 0.75),
+        ({"exactly": [1], "at_least": [2]}, 0.75),
+        ({"cropped_sum": [1]}, 0.75),
+        ({"exactly": [5]}, 0),
+    ],
+)
+def test_made_up_users_are_as_many_as_the_answer_says(folder, asked, full):
+    statistic = pp.Incidence(universe=USERS, bound=5, epsilon=4)
+    statistic.update(pq.read_table(folder / "visits.parquet")["id"])
+    ordinary, private = throw_away_counters(statistic.plan, statistic.release(**asked))
+    assert (ordinary != 0).mean() == pytest.approx(full, abs=0.1)
+    assert ordinary.shape == private.shape
+    assert (ordinary != private).mean() > 0.05
 
 
 @pytest.mark.parametrize(
@@ -192,6 +280,14 @@ def test_a_delta_beyond_the_bound_is_refused_by_row(folder, tmp_path):
     assert "row 2 " in refused(path, *INCIDENCE, *DELETIONS, "--epsilon", "4")
     path.write_text("id,delta\n1,1\n2,0.5\n")
     assert "row 2 " in refused(path, *INCIDENCE, *DELETIONS, "--epsilon", "4")
+
+
+@pytest.mark.parametrize("stat", [("incidence", "--bound", "5", *DELETIONS), ("density",)])
+def test_skipped_rows_count_in_the_row_that_is_named(tmp_path, stat):
+    path = tmp_path / "gaps.csv"
+    path.write_text("id,delta\n,1\n1,1\n,1\n4711,-60\n")
+    words = ("--user", "id", "--universe", "1000", "--epsilon", "4", "--nulls", "skip")
+    assert "row 4 " in refused(path, *words, "--stat", *stat)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def check_private(law, epsilon):
     largest, smallest = int(law.weights.max()), int(law.weights.min())
     assert smallest >= 1
     assert law.ratio == Fraction(largest, smallest) <= exp_bounds(min(epsilon, Fraction(10**4)))[0]
-    assert int(law.weights.astype(object).sum()) <= 1 << 61
+    upper, lower = int((law.weights >> 32).sum()), int((law.weights & 0xFFFFFFFF).sum())
+    assert (upper << 32) + lower <= 1 << 61
     assert law.within(epsilon)
 
 

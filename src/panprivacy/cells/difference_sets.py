@@ -64,7 +64,7 @@ class DifferenceSet:
             squares = np.arange(1, self.modulus, dtype=np.int64) ** 2 % self.modulus
             return np.unique(squares * squares % self.modulus)
         if self.family == "singer":
-            return _singer_members(self.modulus)
+            return _singer_members(*_geometry(self.modulus, self.size))
         return np.zeros(1, np.int64)
 
 
@@ -88,7 +88,7 @@ def biquadratic(modulus: int) -> DifferenceSet:
 def singer(modulus: int) -> DifferenceSet:
     """The points of a hyperplane in a finite projective space."""
     base, degree = _geometry(modulus)
-    return DifferenceSet("singer", modulus, (base ** (degree - 1) - 1) // (base - 1))
+    return DifferenceSet("singer", modulus, _points(base, degree - 1))
 
 
 def point(modulus: int) -> DifferenceSet:
@@ -111,9 +111,10 @@ def next_biquadratic(least: int) -> DifferenceSet | None:
 
 def next_singer(least: int, base: int) -> DifferenceSet | None:
     """The smallest `singer` over a base with a modulus from `least` to 4 times that."""
-    moduli = (_points(base, degree) for degree in itertools.count(3))
-    modulus = next(modulus for modulus in moduli if modulus >= least)
-    return singer(modulus) if modulus <= min(4 * least, _MOST_SINGER) else None
+    degree = next(degree for degree in itertools.count(3) if _points(base, degree) >= least)
+    modulus, size = _points(base, degree), _points(base, degree - 1)
+    near = modulus <= min(4 * least, _MOST_SINGER)
+    return DifferenceSet("singer", modulus, size) if near else None
 
 
 def of_at_least(least: int) -> list[DifferenceSet]:
@@ -140,22 +141,21 @@ def _points(base: int, degree: int) -> int:
     return (base**degree - 1) // (base - 1)
 
 
-def _geometry(modulus: int) -> tuple[int, int]:
-    """The base and the degree of a space with so many points."""
+def _geometry(modulus: int, size: int | None = None) -> tuple[int, int]:
+    """The base and the degree of a space with so many points, in a hyperplane of so many."""
     for base, degree in itertools.product(_BASES, range(3, 64)):
-        if _points(base, degree) == modulus:
+        if _points(base, degree) == modulus and size in {None, _points(base, degree - 1)}:
             return base, degree
     message = "a singer law needs a modulus (b**d - 1)/(b - 1) with b 2, 3, 5 or 7 and d at least 3"
     raise PlanError(message)
 
 
-def _singer_members(modulus: int) -> Members:
+def _singer_members(base: int, degree: int) -> Members:
     """Where a maximal linear recurrence over the field of `base` elements is 0."""
-    base, degree = _geometry(modulus)
     for taps in _candidates(base, degree):
         sequence = np.empty(base**degree - 1, np.uint8)
         if _recur(taps, base, sequence):
-            return np.flatnonzero(sequence[:modulus] == 0)
+            return np.flatnonzero(sequence[: _points(base, degree)] == 0)
     message = "there is no such field"
     raise PlanError(message)
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from panprivacy.cli.making import Sizes, Statistic
-from panprivacy.decoders import Question
-from panprivacy.statistics import Density, Incidence, IncidenceRelease, Release
+from panprivacy.statistics import Density, IncidenceRelease, Release
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,12 @@ class Demonstration:
         self._overhead = 0.0
 
     def observe(self, users: pa.Array, deltas: pa.Array | None, rows: int) -> None:
-        """Keep the ids of one batch, and the sum of each user's deltas."""
+        """Keep the ids of one batch, and the sum and the last of each user's deltas."""
         start = time.perf_counter()
         if deltas is None:
             deltas = pa.array(np.ones(len(users), np.int64))
-        self._sums.append(_summed(pa.table({"user": users, "delta": deltas.cast(pa.int64())})))
+        deltas = deltas.cast(pa.int64())
+        self._sums.append(_summed(pa.table({"user": users, "delta": deltas, "last": deltas})))
         self._rows += rows
         self._overhead += time.perf_counter() - start
 
@@ -67,44 +67,44 @@ class Demonstration:
     ) -> Facts:
         """The exact answer to everything that was released, and how fast rows were counted."""
         seconds = time.perf_counter() - self._start - self._overhead
-        states = np.zeros(0, np.int64)
+        states = last = np.zeros(0, np.int64)
         if self._sums:
             table = _summed(pa.concat_tables(self._sums, promote_options="permissive"))
-            states = table["delta"].to_numpy()
+            states, last = table["delta"].to_numpy(), table["last"].to_numpy()
         truth: dict[str, float] = {}
         for name, statistic in statistics.items():
             answer = answers[name]
-            if isinstance(statistic, Incidence) and isinstance(answer, IncidenceRelease):
-                truth |= self._incidences(statistic, answer, states)
+            if isinstance(answer, IncidenceRelease):
+                unseen = (self._sizes.universe or len(states)) - len(states)
+                truth |= {one: _exact(one, states, unseen) for one in answer.answers()}
+            elif isinstance(statistic, Density):
+                # Who enters twice and leaves once has left.
+                truth[name] = float((last > 0).sum()) / statistic.plan.universe
             else:
-                truth[name] = self._users(statistic, states)
+                stay = np.count_nonzero(states) if self._sizes.deletions else len(states)
+                truth[name] = float(stay)
         return Facts(truth, self._rows, seconds)
 
-    def _users(self, statistic: Statistic, states: NDArray[np.int64]) -> float:
-        if isinstance(statistic, Density):
-            present = int((states > 0).sum()) if self._sizes.deletions else len(states)
-            return present / statistic.plan.universe
-        return float((states != 0).sum() if self._sizes.deletions else len(states))
 
-    def _incidences(
-        self,
-        statistic: Incidence,
-        answer: IncidenceRelease,
-        states: NDArray[np.int64],
-    ) -> dict[str, float]:
-        possible = statistic.plan.states
+def _exact(name: str, states: NDArray[np.int64], unseen: int) -> float:
+    """The exact answer that a name such as "at least 2" asks for, beyond the bound too.
 
-        def truth(question: Question) -> float:
-            counted = int(question.scores[states % possible.modulus].sum())
-            unseen = (self._sizes.universe or len(states)) - len(states)
-            return float(counted + unseen * int(question.scores[0]))
-
-        if answer.named:
-            return {name: truth(question) for name, (question, _) in answer.named.items()}
-        return {name: truth(possible.exactly(int(name.split()[1]))) for name in answer.answers()}
+    Args:
+        name: of the answer.
+        states: of the users that came.
+        unseen: number of possible users that did not come; their state is 0.
+    """
+    kind, _, number = name.rpartition(" ")
+    argument = int(number)
+    if kind == "exactly":
+        return float((states == argument).sum() + (unseen if argument == 0 else 0))
+    if kind == "at least":
+        return float((states >= argument).sum())
+    return float(np.clip(states, 0, argument).sum())
 
 
 def _summed(rows: pa.Table) -> pa.Table:
-    """The sum of the deltas of each user."""
-    summed = rows.group_by("user").aggregate([("delta", "sum")])
-    return summed.rename_columns({"delta_sum": "delta"}).select(["user", "delta"])
+    """The sum of the deltas of each user, and the last of them; one thread keeps their order."""
+    grouped = rows.group_by("user", use_threads=False)
+    summed = grouped.aggregate([("delta", "sum"), ("last", "last")])
+    return summed.select(["user", "delta_sum", "last_last"]).rename_columns(rows.column_names)

@@ -8,15 +8,17 @@ from fractions import Fraction
 from typing import Any
 
 from panprivacy._validate import positive_integer
-from panprivacy.cells.modular import counter_type
+from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cli.options import Expected, Statistics
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Ledger
-from panprivacy.planning import check_useful
+from panprivacy.planning import Request, check_useful, plan_incidence
+from panprivacy.planning.incidence import MOST_BOUND
 from panprivacy.statistics import Density, DistinctCount, Incidence, IncidenceRelease, Release
 
 Statistic = Density | DistinctCount | Incidence
 DEFAULT_MEMORY = 65_536
+COUNTER_BYTES = 1, 2, 4
 DEFAULT_EXPECTED = (1_000, 1_000_000_000)
 
 
@@ -155,7 +157,7 @@ def _density(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> 
 
 
 def _incidence(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> Statistic:
-    bound = positive_integer(bound=sizes.bound)
+    bound = positive_integer(MOST_BOUND, bound=sizes.bound)
     expected, cells = None, None
     if sizes.universe is None:
         if sizes.expected is None:
@@ -163,7 +165,7 @@ def _incidence(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -
             raise PlanError(message)
         expected = sizes.expected[1] if isinstance(sizes.expected, tuple) else sizes.expected
     if sizes.memory is not None:
-        cells = _counters(sizes.memory, (2 if sizes.signed else 1) * bound, sizes.universe)
+        cells = _counters(sizes.memory, sizes, expected, Request(epsilon, releases))
     return Incidence(
         epsilon=epsilon,
         bound=bound,
@@ -176,10 +178,24 @@ def _incidence(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -
     )
 
 
-def _counters(memory: int, states: int, universe: int | None) -> int:
-    """How many counters fit in memory, for so many states; 4 times more values may be needed."""
-    cells = memory // counter_type(min(4 * states, 1 << 32)).itemsize
-    if cells == 0:
-        message = f"--bound is too large for a --memory of {memory} bytes"
-        raise PlanError(message)
-    return cells if universe is None else min(cells, universe)
+def _counters(memory: int, sizes: Sizes, expected: int | None, request: Request) -> int:
+    """How many counters fit in memory; their width depends on the law that the plan chooses."""
+    for width in COUNTER_BYTES:
+        cells = memory // width
+        if sizes.universe is not None:
+            cells = min(cells, positive_integer(MAX_UNIVERSE, universe=sizes.universe))
+        if cells == 0:
+            break
+        planned = plan_incidence(
+            positive_integer(MOST_BOUND, bound=sizes.bound),
+            sizes.universe,
+            cells,
+            expected,
+            None,
+            request,
+            signed=sizes.signed,
+        )
+        if planned.table.nbytes <= memory:
+            return cells
+    message = f"--bound is too large for a --memory of {memory} bytes"
+    raise PlanError(message)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pyarrow as pa
 import typer
 from rich.console import Console
@@ -163,7 +164,7 @@ def run(
         truths = answers.facts.truth if answers.facts else None
         from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
 
-        plot_answers(plot, plans, answers.releases, truths)
+        plot_answers(plot, plans, answers.releases, truths, deletions=deletions)
 
 
 @dataclass
@@ -189,7 +190,7 @@ class Intake:
             for statistic in self.counting.statistics.values():
                 statistic.update(users, deltas)
         except InputError as error:
-            raise error.after(rows_before) from None
+            raise self._placed(error, batch).after(rows_before) from None
         if self.demonstration is not None:
             self.demonstration.observe(users, deltas, batch.num_rows)
 
@@ -209,6 +210,13 @@ class Intake:
                 "delta is below 0; say --deletions if users can leave",
             )
         return users, deltas
+
+    def _placed(self, error: InputError, batch: pa.RecordBatch) -> InputError:
+        """The error with its row in the batch, where skipped rows count too."""
+        if error.row is None or self.nulls is not Nulls.skip:
+            return error
+        kept = np.flatnonzero(np.asarray(batch.column(0).is_valid()))
+        return InputError(error.reason, row=int(kept[error.row - 1]) + 1)
 
     def answers(self) -> Answers:
         """One answer of each statistic."""

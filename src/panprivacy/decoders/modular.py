@@ -67,13 +67,13 @@ class Estimates:
     def intervals(self, confidence: float, limit: float) -> tuple[Floats, Floats]:
         """Ends of the confidence intervals, within 0 .. limit.
 
-        They are the truths from which the estimate is not surprisingly far (Wilson), which are
-        the roots of a square equation.
+        They are the truths from which the estimate, cut to that range, is not surprisingly far
+        (Wilson); the ends are the roots of a square equation.
         """
-        quantile = self._quantiles(confidence)
+        quantile, values = self._quantiles(confidence), np.clip(self.values, 0, limit)
         lead = 1 - quantile**2 * self.curve
-        middle = self.values + quantile**2 * self.slope / 2
-        rest = self.values**2 - quantile**2 * (self.constant + self.output)
+        middle = values + quantile**2 * self.slope / 2
+        rest = values**2 - quantile**2 * (self.constant + self.output)
         reach = np.sqrt(np.maximum(middle**2 - lead * rest, 0))
         low, high = (middle - reach) / lead - self.step, (middle + reach) / lead + self.step
         return np.clip(low, 0, limit), np.clip(high, 0, limit)
@@ -111,20 +111,30 @@ class StateModel:
     possible: NDArray[np.bool_]
 
     def scores(self, question: Question) -> Scores:
-        """What a cell counts by its value, int64[M]: `g_j` for each set `A + j` it is in."""
+        """What a cell counts by its value, int64[M]: `g_j` for each set `A + j` it is in.
+
+        A constant is taken off `g` first, because sums of many cells have to fit in 64 bits.
+        """
         member = np.zeros(self.law.modulus)
         member[self.law.members] = 1
         chosen = np.flatnonzero(question.scores)
         if len(chosen) == 1:
             return np.roll(member, chosen[0]).astype(np.int64) * question.scores[chosen[0]]
-        return np.rint(convolve(question.scores.astype(float), member)).astype(np.int64)
+        shifted = question.scores - self._middle(question)
+        return np.rint(convolve(shifted.astype(float), member)).astype(np.int64)
+
+    @staticmethod
+    def _middle(question: Question) -> int:
+        """The constant that is taken off the scores of a question about several states."""
+        several = np.count_nonzero(question.scores) > 1
+        return round(float(question.scores.mean())) if several else 0
 
     def named(self, question: Question, count: int, noise_variance: float) -> Estimates:
         """The answer to a question from the noised sum of its scores."""
-        hit, miss = self.law.hit(), self.law.miss()
+        hit, miss, middle = self.law.hit(), self.law.miss(), self._middle(question)
         contrast = hit - miss
-        offset = miss * self.cells * float(question.scores.sum())
-        estimate = (count - offset) / contrast
+        offset = miss * self.cells * float((question.scores - middle).sum())
+        estimate = (count - offset) / contrast + middle * self.cells
         constant, slope = self._named_variance(question)
         noise = self.named_noise(noise_variance)
         return self._of_users(question, estimate, constant, slope, noise, 0.5 / contrast)

@@ -130,7 +130,7 @@ def _output(budget: Budget, modulus: int, questions: float) -> float:
     return min(modulus * noise_variance(2, budget), named)
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def plan_incidence(
     bound: int,
     universe: int | None,

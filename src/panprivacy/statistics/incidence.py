@@ -151,11 +151,16 @@ class Incidence(Statistic[IncidencePlan]):
         )
         model = self._plan.model(self._state.intrusions)
         epsilon = self._plan.split.budget.release
-        if isinstance(model, StateModel) and self._plan.names_are_cheap(self._state.intrusions):
+        if isinstance(model, StateModel) and self._may_name(questions):
             named = NamedCounts.of(model, list(questions.values()), epsilon)
             if named.is_better():
                 return self._release_named(named, level)
         return self._release_histogram(questions, model, level)
+
+    def _may_name(self, questions: Mapping[str, Question]) -> bool:
+        """Whether so few questions may need less noise than the histogram."""
+        few = 0 < len(questions) ** 2 <= self._plan.law.modulus
+        return few and self._plan.names_are_cheap(self._state.intrusions)
 
     def check_asked(
         self,

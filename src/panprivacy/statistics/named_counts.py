@@ -43,8 +43,6 @@ class NamedCounts:
 
     def is_better(self) -> bool:
         """Whether these counts have less output noise than the histogram, on average."""
-        if not self.questions:
-            return False
         histogram = discrete_laplace_variance(float(2 / self.epsilon))
         ratios = [
             self.model.named_noise(discrete_laplace_variance(float(scale)))

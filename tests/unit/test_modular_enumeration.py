@@ -1,0 +1,466 @@
+"""Counts of counters are unbiased and stray as stated, by enumeration of all noise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panprivacy as pp
+from panprivacy.cells import Law
+from panprivacy.decoders import LevelModel, SharedModel, StateModel, States, noise_quantile
+from panprivacy.decoders.circular import convolve, correlate
+
+FLOATS = st.lists(st.floats(-10, 10), min_size=1, max_size=40)
+
+# Circular sums
+
+
+@settings(deadline=None)
+@given(FLOATS, st.randoms())
+def test_circular_sums_are_those_of_the_direct_sum(values, chance):
+    size = len(values)
+    pattern = [chance.uniform(-1, 1) for _ in values]
+    convolved = [sum(values[y] * pattern[x - y] for y in range(size)) for x in range(size)]
+    correlated = [sum(values[x] * pattern[x - j] for x in range(size)) for j in range(size)]
+    one, other = np.array(values), np.array(pattern)
+    assert convolve(one, other) == pytest.approx(convolved, abs=1e-9)
+    assert correlate(one, other) == pytest.approx(correlated, abs=1e-9)
+
+
+# Questions
+
+
+@st.composite
+def asked(draw):
+    """States within a bound, and an argument that is allowed."""
+    bound, signed = draw(st.integers(1, 20)), draw(st.booleans())
+    least = 2 * bound + 1 if signed else bound + 1
+    states = States(draw(st.integers(least, least + 30)), bound, signed)
+    return states, draw(st.integers(1, bound))
+
+
+@given(asked())
+def test_a_question_scores_each_state_as_its_name_says(question):
+    states, argument = question
+    scored = {
+        states.exactly(argument): lambda state: state == argument,
+        states.exactly(states.lowest): lambda state: state == states.lowest,
+        states.at_least(argument): lambda state: state >= argument,
+        states.cropped_sum(argument): lambda state: min(max(state, 0), argument),
+        states.distinct(): lambda state: state != 0,
+    }
+    for asked_for, score in scored.items():
+        for state in range(states.lowest, states.bound + 1):
+            assert asked_for.scores[state % states.modulus] == score(state), asked_for.name
+    possible = {state % states.modulus for state in range(states.lowest, states.bound + 1)}
+    assert set(np.flatnonzero(states.possible()).tolist()) == possible
+
+
+@given(asked())
+def test_a_question_beyond_the_bound_is_refused(question):
+    states, _ = question
+    beyond = states.bound + 1
+    for ask in (states.exactly, states.at_least, states.cropped_sum):
+        with pytest.raises(pp.PlanError, match=rf"{ask.__name__}"):
+            ask(beyond)
+    for ask, below in ((states.exactly, states.lowest - 1), (states.at_least, 0)):
+        with pytest.raises(pp.PlanError):
+            ask(below)
+
+
+# Cells with one user each
+
+LAWS = {
+    "flat": Law.flat(7, 1),
+    "steep": Law.flat(3, 3),
+    "biquadratic": Law.biquadratic(37, 1),
+    "singer": Law.singer(13, 2),
+    "spike": Law.spike(4, "1.5"),
+    "geometric": Law.geometric(5, 1),
+    "custom": Law.of([5, 1, 2, 1, 3]),
+}
+ON_SETS = [name for name, law in LAWS.items() if law.members is not None]
+LOOKS = [(name, 0) for name in LAWS] + [(name, 1) for name in LAWS if name != "biquadratic"]
+FEW, MANY = [(1,), (2,)], [(0, 0), (1, 1), (0, 1, 2), (2, 1, 2)]
+NAMED = [(name, one) for name in ON_SETS for one in (FEW if name == "biquadratic" else MANY)]
+WHOLE = [
+    (name, epoch, one) for name, epoch in LOOKS for one in (FEW if name == "biquadratic" else MANY)
+]
+"""The users' states in a few cells; the outcomes of more cells modulo 37 would take minutes."""
+
+
+def noise_of(law, epoch):
+    """The law of the noise, by direct sums over all noise of all epochs."""
+    probabilities = law.probabilities()
+    after = probabilities
+    for _ in range(epoch):
+        size = law.modulus
+        after = np.array(
+            [sum(after[y] * probabilities[x - y] for y in range(size)) for x in range(size)]
+        )
+    return after
+
+
+def histograms(law, states, epoch=0):
+    """Every histogram that cells in these states can show, and how often."""
+    noise, seen = noise_of(law, epoch), {(0,) * law.modulus: 1.0}
+    for state in states:
+        more = defaultdict(float)
+        for histogram, chance in seen.items():
+            for drawn, often in enumerate(noise):
+                value = (state + drawn) % law.modulus
+                counts = (*histogram[:value], histogram[value] + 1, *histogram[value + 1 :])
+                more[counts] += chance * often
+        seen = more
+    return np.array(list(seen)), np.array(list(seen.values()))
+
+
+def moments(values, chances):
+    mean = chances @ values
+    return mean, chances @ (values - mean) ** 2
+
+
+def model_of(law, cells, epoch=0, universe=None):
+    states = States(law.modulus, law.modulus - 1, signed=False)
+    return StateModel(law, epoch, cells, universe or cells, states.possible())
+
+
+def questions_of(law):
+    states = States(law.modulus, law.modulus - 1, signed=False)
+    return [
+        *(states.exactly(state) for state in (0, 1, 2)),
+        states.at_least(1),
+        states.at_least(2),
+        states.cropped_sum(2),
+        states.distinct(),
+    ]
+
+
+def truth_of(question, states):
+    return sum(int(question.scores[state]) for state in states)
+
+
+def variance_at(estimates, truth):
+    """What the model states where the truth is known, without output noise."""
+    at_truth = dataclasses.replace(estimates, values=np.asarray(float(truth)))
+    return float(at_truth.deviations()) ** 2
+
+
+@pytest.mark.parametrize(("name", "states"), NAMED, ids=str)
+def test_named_counts_are_unbiased_and_stray_no_more_than_stated(name, states):
+    law = LAWS[name]
+    model, (counted, chances) = model_of(law, len(states)), histograms(law, states)
+    for question in questions_of(law):
+        truth, scores = truth_of(question, states), model.scores(question)
+        values = [float(model.named(question, int(scores @ one), 0.0).values) for one in counted]
+        mean, variance = moments(np.array(values), chances)
+        assert mean == pytest.approx(truth, abs=1e-9)
+        stated = variance_at(model.named(question, 0, 0.0), truth)
+        if question.kind == "exactly":
+            assert variance == pytest.approx(stated, abs=1e-9)
+        else:
+            assert variance <= stated + 1e-9
+
+
+@pytest.mark.parametrize("name", ON_SETS)
+def test_some_states_stray_as_far_as_named_counts_state(name):
+    law = LAWS[name]
+    model = model_of(law, 1)
+    for question in questions_of(law):
+        worst = 0.0
+        for state in range(law.modulus):
+            counted, chances = histograms(law, (state,))
+            values = counted @ model.scores(question) / (law.hit() - law.miss())
+            truth = truth_of(question, (state,))
+            _, variance = moments(values, chances)
+            stated = variance_at(model.named(question, 0, 0.0), truth)
+            worst = max(worst, variance / stated if stated > 1e-12 else 0.0)
+        assert worst == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("name", "epoch", "states"), WHOLE, ids=str)
+def test_answers_from_the_histogram_are_unbiased_and_stray_as_stated(name, epoch, states):
+    """The stated variance is estimated too: it is right where the histogram is as expected."""
+    law, signal = LAWS[name], 1e-6 if epoch else 1e-8
+    model, (counted, chances) = model_of(law, len(states), epoch), histograms(law, states, epoch)
+    for question in questions_of(law):
+        truth = truth_of(question, states)
+        values = [float(model.whole(question, one, 0.0).values) for one in counted]
+        mean, variance = moments(np.array(values), chances)
+        assert mean == pytest.approx(truth, abs=signal)
+        stated = model.whole(question, chances @ counted, 0.0)
+        assert variance == pytest.approx(float(stated.constant), rel=1e-6, abs=signal)
+
+
+@pytest.mark.parametrize(("name", "epoch", "states"), WHOLE, ids=str)
+def test_entries_are_unbiased_and_stray_as_stated(name, epoch, states):
+    law, signal = LAWS[name], 1e-6 if epoch else 1e-8
+    model, (counted, chances) = model_of(law, len(states), epoch), histograms(law, states, epoch)
+    values = np.array([model.entries(one, 0.0).values for one in counted])
+    mean, variance = moments(values, chances)
+    assert mean == pytest.approx(np.bincount(states, minlength=law.modulus), abs=signal)
+    stated = model.entries(chances @ counted, 0.0).constant
+    assert variance == pytest.approx(stated, rel=1e-6, abs=signal)
+
+
+@pytest.mark.parametrize(("name", "epoch"), LOOKS)
+def test_entries_are_the_answers_to_all_questions_for_one_state(name, epoch):
+    law = LAWS[name]
+    model, histogram = model_of(law, 50, epoch), np.arange(law.modulus) - 3
+    states = States(law.modulus, law.modulus - 1, signed=False)
+    entries = model.entries(histogram, 4.0)
+    singly = [model.whole(states.exactly(state), histogram, 4.0) for state in range(law.modulus)]
+    assert entries.values == pytest.approx([float(one.values) for one in singly], rel=1e-6)
+    assert entries.output == pytest.approx([float(one.output) for one in singly], rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "epoch"), LOOKS)
+def test_output_noise_adds_the_squares_of_what_each_count_moves(name, epoch):
+    """Less what their mean moves: the number of cells is known without noise."""
+    law = LAWS[name]
+    model, still = model_of(law, 50, epoch), np.zeros(law.modulus)
+    for question in questions_of(law):
+        base = float(model.whole(question, still, 3.0).values)
+        moved = [model.whole(question, one, 3.0).values - base for one in np.eye(law.modulus)]
+        stated = float(model.whole(question, still, 3.0).output)
+        assert stated == pytest.approx(3 * float(np.square(moved).sum()))
+        assert stated == pytest.approx(model.whole_noise(question, 3.0))
+        assert sum(moved) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ON_SETS)
+def test_output_noise_on_a_named_count_is_amplified_by_one_over_the_contrast(name):
+    law = LAWS[name]
+    model = model_of(law, 50)
+    for question in questions_of(law):
+        moved = model.named(question, 1, 3.0).values - model.named(question, 0, 3.0).values
+        stated = float(model.named(question, 0, 3.0).output)
+        assert stated == pytest.approx(3 * float(moved) ** 2) == model.named_noise(3.0)
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+@pytest.mark.parametrize(("users", "cells"), [((0, 1, 1, 2), 2), ((1, 2, 2), 1), ((2, 0, 1), 2)])
+@pytest.mark.parametrize("name", ["flat", "singer", "spike", "geometric"])
+def test_a_sample_is_unbiased_and_strays_no_more_than_stated(name, users, cells, epoch):
+    law = LAWS[name]
+    model = model_of(law, cells, epoch, universe=len(users))
+    samples = list(combinations(users, cells))
+    seen = [histograms(law, sample, epoch) for sample in samples]
+    counted = np.concatenate([one for one, _ in seen])
+    chances = np.concatenate([often for _, often in seen]) / len(samples)
+    for question in questions_of(law):
+        truth = truth_of(question, users)
+        values = [float(model.whole(question, one, 0.0).values) for one in counted]
+        mean, variance = moments(np.array(values), chances)
+        stated = variance_at(model.whole(question, chances @ counted, 0.0), truth)
+        assert mean == pytest.approx(truth, abs=1e-6)
+        assert variance <= stated * (1 + 1e-6)
+        if question.kind != "cropped_sum":
+            assert variance == pytest.approx(stated, rel=1e-6)
+
+
+@pytest.mark.parametrize(("users", "cells"), [((0, 1, 1, 2), 2), ((1, 2, 2), 1), ((2, 0, 1), 2)])
+@pytest.mark.parametrize("name", ON_SETS)
+def test_a_named_count_of_a_sample_strays_as_stated(name, users, cells):
+    law = LAWS[name]
+    model = model_of(law, cells, universe=len(users))
+    samples = list(combinations(users, cells))
+    seen = [histograms(law, sample) for sample in samples]
+    chances = np.concatenate([often for _, often in seen]) / len(samples)
+    for question in questions_of(law)[:3]:
+        sums = np.concatenate([one @ model.scores(question) for one, _ in seen])
+        values = [float(model.named(question, int(count), 0.0).values) for count in sums]
+        mean, variance = moments(np.array(values), chances)
+        truth = truth_of(question, users)
+        assert mean == pytest.approx(truth)
+        assert variance == pytest.approx(variance_at(model.named(question, 0, 0.0), truth))
+
+
+# Intervals
+
+CENSUS = st.tuples(st.integers(1, 10**6), st.just(1.0))
+SAMPLE = st.tuples(st.integers(1, 10**6), st.floats(1, 1_000))
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["flat", "biquadratic", "singer", "spike"]),
+    st.one_of(CENSUS, SAMPLE),
+    st.floats(0, 1),
+    st.floats(0.5, 10**6),
+    st.floats(0.5, 0.999),
+)
+def test_an_interval_holds_the_estimate_and_grows_with_confidence(
+    name, sizes, share, noise, confidence
+):
+    law, (cells, larger) = LAWS[name], sizes
+    universe = math.ceil(cells * larger)
+    model = model_of(law, cells, universe=universe)
+    question = questions_of(law)[1]
+    count = round(cells * (law.miss() + share * (law.hit() - law.miss())))
+    estimates = model.named(question, count, noise)
+    low, high = estimates.intervals(confidence, float(universe))
+    lower, higher = estimates.intervals((1 + confidence) / 2, float(universe))
+    value = float(np.clip(estimates.values, 0, universe))
+    assert 0 <= lower <= low <= value <= high <= higher <= universe
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["flat", "biquadratic", "spike"]),
+    st.floats(1, 50),
+    st.floats(0.2, 0.8),
+    st.floats(0.8, 0.999),
+)
+def test_an_interval_ends_a_step_beyond_where_the_estimate_becomes_surprising(
+    name, larger, share, confidence
+):
+    law, cells = LAWS[name], 10**6
+    model = model_of(law, cells, universe=math.ceil(cells * larger))
+    count = round(cells * (law.miss() + share * (law.hit() - law.miss())))
+    estimates = model.named(questions_of(law)[1], count, 0.0)
+    quantile, step = noise_quantile(confidence, 0.0), estimates.step
+    low, high = estimates.intervals(confidence, math.inf)
+    for end, inner in ((low, low + step), (high, high - step)):
+        reach = quantile * math.sqrt(variance_at(estimates, inner))
+        assert abs(inner - float(estimates.values)) == pytest.approx(reach, rel=1e-6), end
+
+
+def test_an_unlimited_bound_reaches_as_many_deviations_as_the_confidence_asks():
+    law = LAWS["flat"]
+    estimates = model_of(law, 1_000).whole(questions_of(law)[1], np.full(7, 150), 0.0)
+    reach = noise_quantile(0.95, 0.0) * float(estimates.deviations())
+    assert estimates.bound(0.95, 1) == pytest.approx(float(estimates.values) + reach)
+    assert estimates.bound(0.95, -1) == pytest.approx(float(estimates.values) - reach)
+
+
+# Cells that users share
+
+
+def shared_law(law, loads, epoch):
+    """The law of a cell's value, by direct sums over Poisson numbers of users in each state."""
+    after, size = noise_of(law, epoch), law.modulus
+    for state, load in loads.items():
+        moved = np.zeros(size)
+        for users in range(60):
+            chance = math.exp(-load) * load**users / math.factorial(users)
+            moved += chance * np.roll(after, users * state)
+        after = moved
+    return after
+
+
+LOADS = [{}, {1: 0.5}, {1: 0.3, 2: 0.1, 3: 0.7}, {1: 1.5, 4: 1.2}, {2: 3.0}]
+
+
+@pytest.mark.parametrize("loads", LOADS, ids=str)
+@pytest.mark.parametrize("epoch", [0, 1])
+@pytest.mark.parametrize("name", ["flat", "geometric", "custom"])
+def test_shared_cells_tell_how_many_users_are_in_each_state(name, epoch, loads):
+    law, cells = LAWS[name], 10**6
+    model = SharedModel(law, epoch, cells)
+    histogram = cells * shared_law(law, loads, epoch)
+    users = np.zeros(law.modulus)
+    for state, load in loads.items():
+        users[state % law.modulus] += cells * load
+    logarithms, entries = model.logarithms(histogram), model.entries(histogram, 0.0)
+    assert logarithms[1:] == pytest.approx(users[1:], abs=1e-3)
+    assert logarithms[0] == pytest.approx(-users.sum(), abs=1e-3)
+    assert entries.values[1:] == pytest.approx(users[1:], abs=1e-3)
+    for question in questions_of(law)[1:]:
+        answer = float(model.whole(question, histogram, 0.0).values)
+        assert answer == pytest.approx(float(question.scores[1:] @ users[1:]), abs=1e-2)
+
+
+@pytest.mark.parametrize("load", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("epoch", [0, 1])
+@pytest.mark.parametrize("name", ["flat", "geometric", "custom"])
+def test_the_strain_is_the_relative_variance_of_the_spectrum_when_states_are_spread(
+    name, epoch, load
+):
+    """It leaves out that the cells' part is no variance where the spectrum is 1: one in cells."""
+    law, cells, noise = LAWS[name], 10_000, 20.0
+    spread = dict.fromkeys(range(law.modulus), load / law.modulus)
+    power = np.abs(np.fft.fft(shared_law(law, spread, epoch))[1:]) ** 2
+    relative = ((1 - power) / cells + law.modulus * noise / cells**2) / power
+    strain = SharedModel(law, epoch, cells).strain(load, noise)
+    assert strain == pytest.approx(relative.mean() + 1 / cells, rel=1e-6)
+
+
+@given(st.floats(0, 100), st.floats(0.01, 100), st.floats(0, 10**6))
+def test_the_strain_grows_with_the_load_and_the_noise(load, more, noise):
+    model = SharedModel(LAWS["flat"], 0, 1_000)
+    assert model.strain(load, noise) < model.strain(load + more, noise)
+    assert model.strain(load, noise) < model.strain(load, noise + more + 1)
+    assert model.strain(load, noise) < SharedModel(LAWS["flat"], 1, 1_000).strain(load, noise)
+
+
+def test_a_load_beyond_all_reason_strains_without_end_and_without_error():
+    assert SharedModel(LAWS["flat"], 0, 1_000).strain(1e6, 1.0) > 1e300
+
+
+# Levels of counters
+
+
+def expected_ones(model, modulus, hit, miss, users):
+    """The expected number of ones of each level, by the law of the users that meet in a cell.
+
+    `empty[x]` is how often x uniform nonzero numbers add up to 0: they do one step later unless
+    they do now, and then by one number out of M - 1.
+    """
+    empty = [1.0]
+    for _ in range(users):
+        empty.append((1 - empty[-1]) / (modulus - 1))
+    level = np.arange(model.levels)
+    shares = np.where(level < model.levels - 1, 0.5 ** (level + 1), 0.5 ** (model.levels - 1))
+    ones = []
+    for share in shares / model.cells_per_level:
+        met = [
+            math.comb(users, x) * share**x * (1 - share) ** (users - x) for x in range(users + 1)
+        ]
+        zero = float(np.dot(met, empty))
+        ones.append(model.cells_per_level * (1 - hit * zero - miss * (1 - zero)))
+    return np.array(ones)
+
+
+def net_plan(bound, **arguments):
+    wanted = {"epsilon": 2, "expected": (10, 500), "memory": 512, "deletions": True}
+    return pp.DistinctCount(**wanted, bound=bound, **arguments).plan
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+@pytest.mark.parametrize("users", [0, 1, 30, 300])
+@pytest.mark.parametrize("bound", [1, 2, 6, 40])
+def test_the_number_of_users_left_is_read_from_the_expected_counts(bound, users, epoch):
+    plan = net_plan(bound, intrusions=epoch)
+    law, model = plan.law, plan.model(epoch)
+    noise = noise_of(law, epoch)
+    ordinary = np.setdiff1d(np.arange(law.modulus), law.members)
+    hit = 1 - noise[ordinary].sum()
+    miss = (len(law.members) - hit) / (law.modulus - 1)
+    ones = expected_ones(model, law.modulus, hit, miss, users)
+    assert abs(model.estimate(ones) - users) <= max(0.02 * float(model.deviation(users)), 1e-6)
+
+
+@pytest.mark.parametrize("bound", [1, 2, 6, 40])
+def test_a_full_counter_shows_any_value_equally_often(bound):
+    plan = net_plan(bound)
+    law, model = plan.law, plan.model(0)
+    assert model.full == pytest.approx(1 - len(law.members) / law.modulus)
+    assert model.full - model.contrast == pytest.approx(1 - law.hit())
+    assert law.modulus > bound
+    assert model.decay == law.modulus / (law.modulus - 1)
+
+
+@pytest.mark.parametrize("decay", [1, 1.5, 2])
+def test_faster_decay_reads_the_same_counts_as_fewer_users(decay):
+    ones = np.array([60.0, 40.0, 40.0])
+    slow = LevelModel(3, 200, 0.4, 0.5, 1, 0.0)
+    fast = LevelModel(3, 200, 0.4, 0.5, decay, 0.0)
+    assert fast.estimate(ones) == pytest.approx(slow.estimate(ones) / decay, rel=0.01)

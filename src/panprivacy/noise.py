@@ -97,7 +97,9 @@ def uniform_below(draw: Draw, bound: int, size: int) -> Integers:
     values = _uniform_bits(draw, bits, size)
     rejected = np.flatnonzero(values >= bound)
     while rejected.size:
-        values[rejected] = _uniform_bits(draw, bits, rejected.size)
+        redrawn = _uniform_bits(draw, bits, rejected.size)
+        values[rejected] = redrawn
+        wipe(redrawn)
         rejected = rejected[values[rejected] >= bound]
     return values
 

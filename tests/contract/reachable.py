@@ -23,7 +23,13 @@ LOCK = type(Lock())
 DECLARED = {"_account", "_addressing", "_coins", "_ledger", "_plan", "_state"}
 """The attributes of a statistic."""
 
-MAY_HOLD_BYTES = {"_state.key", "_state.table", "_plan.law.weights", "_plan.law.members"}
+MAY_HOLD_BYTES = {
+    "_state.key",
+    "_state.table",
+}
+MAY_HOLD_BYTES |= {
+    f"_plan.law.{name}{base}" for name in ("weights", "members") for base in ("", ".base")
+}
 MAY_DEPEND_ON_ROWS = {"_state.table"}
 
 

@@ -132,8 +132,7 @@ def test_two_histograms_keep_their_claim():
 @pytest.mark.parametrize("users", [[5], [5, 6], [5, 5, 7]])
 def test_hashed_counters_that_users_share_keep_their_claim(users, monkeypatch):
     """Two counters are too few to be read; what is published is the same."""
-    monkeypatch.setattr("panprivacy.statistics.incidence.FULL_STRAIN", math.inf)
-    monkeypatch.setattr("panprivacy.planning.incidence.MOST_STRAIN", math.inf)
+    monkeypatch.setattr("panprivacy.decoders.modular._MOST_STRAIN_OF_FEW", math.inf)
     others = [user for user in users if user != 5]
     make = whole(universe=None, cells=2, budget=pp.Budget(state=1, release=3))
     stream, neighbour = [users, RELEASE, [5]], [others, RELEASE, []]

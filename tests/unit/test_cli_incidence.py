@@ -253,7 +253,7 @@ def test_made_up_users_are_as_many_as_the_answer_says(folder, asked, full):
         ((*INCIDENCE, "--delta", "name"), "whole numbers"),
         ((*INCIDENCE, "--delta", "nothing"), "there is no column"),
         ((*INCIDENCE, "--bound", "99999999999"), "bound must be at most"),
-        ((*INCIDENCE, "--memory", "1", "--bound", "100"), "too large for a --memory"),
+        ((*INCIDENCE, "--memory", "1", "--bound", "300"), "too large for a --memory"),
         (("--stat", "incidence", "--bound", "5", "--expected", "10"), "cannot be read"),
         (
             ("--stat", "incidence", "--bound", "5", "--expected", "9000", "--exactly", "0"),

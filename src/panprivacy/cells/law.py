@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ MOST_MODULUS = 1 << 24
 """The largest modulus of a law: its weights take 128 MiB."""
 
 _UNIT = 1 << 24
+_UNIT_STEPS = 1 << 16
+"""How many steps of a weight a small epsilon has at least, where the modulus leaves room."""
+
 _MOST_WEIGHT = 1 << 61
 _MOST_EXPONENT = Fraction(42)
 """`e**42` is nearly 2**61: a larger ratio of weights would not fit."""
@@ -57,6 +61,20 @@ class Law:
     weights: NDArray[np.int64]
     members: Members | None = None
 
+    def __post_init__(self) -> None:
+        """Check the weights, and keep a copy that nothing can change: privacy rests on them."""
+        weights = np.asarray(self.weights)
+        whole = weights.ndim == 1 and weights.dtype.kind in "iu"
+        if not whole or not 2 <= len(weights) <= MOST_MODULUS or weights.min() < 1:
+            message = "a law needs 2 to 2**24 whole weights of at least 1"
+            raise PlanError(message)
+        if weights.sum(dtype=float) > 2 * _MOST_WEIGHT:
+            message = "the weights of a law may have a sum of at most 2**61"
+            raise PlanError(message)
+        object.__setattr__(self, "weights", _frozen(weights))
+        if self.members is not None:
+            object.__setattr__(self, "members", _frozen(np.asarray(self.members)))
+
     @staticmethod
     def of(weights: Sequence[int]) -> Law:
         """A law with any positive whole weights.
@@ -68,7 +86,7 @@ class Law:
         if not 2 <= len(exact) <= MOST_MODULUS or sum(exact) > _MOST_WEIGHT:
             message = "a law needs 2 to 2**24 weights, with a sum of at most 2**61"
             raise PlanError(message)
-        return Law("custom", _frozen(np.array(exact, np.int64)))
+        return Law("custom", np.array(exact, np.int64))
 
     @staticmethod
     def flat(modulus: int, epsilon: object) -> Law:
@@ -180,9 +198,9 @@ def _epsilon(epsilon: object) -> Fraction:
     return min(positive_fraction(epsilon=epsilon), _MOST_EXPONENT)
 
 
-def _frozen(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    array.flags.writeable = False
-    return array
+def _frozen(array: NDArray[Any]) -> NDArray[np.int64]:
+    """A copy in memory that cannot be made writeable."""
+    return np.frombuffer(array.astype(np.int64).tobytes(), np.int64)
 
 
 _NAMES = {"residues": "flat", "point": "spike"}
@@ -192,20 +210,22 @@ _NAMES = {"residues": "flat", "point": "spike"}
 def on_set(chosen: DifferenceSet, epsilon: Fraction) -> Law:
     """Weights in the ratio of `e**epsilon`, rounded down, to 1 on a difference set and off it."""
     members, modulus = chosen.members(), chosen.modulus
-    below, _ = exp_bounds(epsilon)
-    high = min(math.floor(_UNIT * below), _MOST_WEIGHT // modulus)
+    below, _ = exp_bounds(min(epsilon, _MOST_EXPONENT))
+    unit = max(_UNIT, math.ceil(_UNIT_STEPS / epsilon))
+    high = min(math.floor(unit * below), _MOST_WEIGHT // modulus)
     low = -(-high // below)
     weights = np.full(modulus, low, np.int64)
     weights[members] = high
     name = _NAMES.get(chosen.family, chosen.family)
-    return Law(name, _frozen(weights), _frozen(members))
+    return Law(name, weights, members)
 
 
 @functools.lru_cache(maxsize=8)
 def _geometric(modulus: int, epsilon: Fraction) -> Law:
     """Weights rounded down, but the smallest, which keeps the ratio below `e**epsilon`."""
     unit = min(_UNIT, int(_MOST_WEIGHT / (modulus * math.exp(epsilon))) + 1)
-    steps = float(epsilon) * np.arange(modulus - 1, -1, -1) / (modulus - 1)
     most = min(math.floor(unit * exp_bounds(epsilon)[0]), _MOST_WEIGHT // modulus)
+    steps = math.log(most / unit) * np.arange(modulus - 1, -1, -1) / (modulus - 1)
     weights = np.clip((unit * np.exp(steps)).astype(np.int64), unit, most)
-    return Law("geometric", _frozen(weights))
+    weights[0] = most
+    return Law("geometric", weights)

@@ -113,8 +113,7 @@ class ModularCells:
     def histogram(self, table: Counters) -> NDArray[np.int64]:
         """How many cells hold each value, int64[M]."""
         counts = np.zeros(self.law.modulus, np.int64)
-        for start in range(0, self.cells, _PIECE):
-            counts += np.bincount(table[start : start + _PIECE], minlength=self.law.modulus)
+        _tally(table, counts)
         return counts
 
 
@@ -150,7 +149,9 @@ class ScaledCells(ModularCells):
         """Whether each cell holds a value outside of the law's set, uint8[cells]."""
         ordinary = np.ones(self.law.modulus, np.uint8)
         ordinary[self.law.members] = 0
-        return ordinary[table]
+        marks = np.empty(len(table), np.uint8)
+        _look_up(table, ordinary, marks)
+        return marks
 
     def group_sums(self, table: Counters, groups: int) -> NDArray[np.int64]:
         """The number of ones in each of `groups` equal runs of cells."""
@@ -205,3 +206,17 @@ def _scale(slots: Slots, modulus: int, cells: Slots, deltas: Deltas) -> None:
         factor = slots[row] - cell * (modulus - 1) + 1
         cells[row] = cell
         deltas[row] = _reduce(deltas[row], modulus) * factor % modulus
+
+
+@kernel([types.void(kind[::1], types.int64[::1]) for kind in _COUNTERS])
+def _tally(table: Counters, counts: NDArray[np.int64]) -> None:
+    """Count the cells of each value; NumPy would leave a copy of the table behind."""
+    for cell in range(table.size):
+        counts[table[cell]] += 1
+
+
+@kernel([types.void(kind[::1], types.uint8[::1], types.uint8[::1]) for kind in _COUNTERS])
+def _look_up(table: Counters, marks: NDArray[np.uint8], cells: NDArray[np.uint8]) -> None:
+    """The mark of each cell's value."""
+    for cell in range(table.size):
+        cells[cell] = marks[table[cell]]

@@ -12,12 +12,10 @@ probability.
 from panprivacy.decoders.density import DensityModel
 from panprivacy.decoders.intervals import Model, discrete_laplace_variance, noise_quantile
 from panprivacy.decoders.levels import LevelModel
-from panprivacy.decoders.modular import FULL_STRAIN, MOST_STRAIN, Estimates, SharedModel, StateModel
+from panprivacy.decoders.modular import Estimates, SharedModel, StateModel
 from panprivacy.decoders.questions import Question, States
 
 __all__ = [
-    "FULL_STRAIN",
-    "MOST_STRAIN",
     "DensityModel",
     "Estimates",
     "LevelModel",

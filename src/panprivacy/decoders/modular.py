@@ -26,11 +26,16 @@ from panprivacy.decoders.circular import convolve, correlate
 from panprivacy.decoders.intervals import Floats, noise_quantile
 from panprivacy.decoders.questions import Question, Scores
 
-MOST_STRAIN = 0.1
+_MOST_STRAIN = 0.1
 """Decompounding takes logarithms, which are nearly linear as far as this relative variance."""
 
-FULL_STRAIN = 0.25
-"""A release is refused from here on: the load that it shows has an error of its own."""
+_MOST_STRAIN_OF_FEW = 0.04
+"""With so few values that a single frequency is read, a full table is harder to tell."""
+
+_FULL = 3
+"""A release is refused from so many times the strain on that a plan may have."""
+
+_FEW = 4
 
 _SHARES = 64
 
@@ -268,8 +273,22 @@ class SharedModel:
     def strain(self, load: float, noise_variance: float) -> float:
         """The relative variance of the spectrum that is left at so many users a cell."""
         noise = self.cells + self.law.modulus * noise_variance
-        flatness = float(np.mean(np.abs(self.law.spectrum()[1:]) ** (-2 * (self.epoch + 1))))
+        spectrum = np.maximum(np.abs(self.law.spectrum()[1:]), 1e-9)
+        flatness = float(np.mean(spectrum ** (-2.0 * (self.epoch + 1))))
         return math.exp(min(2 * load, 700)) * flatness * noise / self.cells**2
+
+    @property
+    def most_strain(self) -> float:
+        """The largest strain that a plan may have."""
+        return _MOST_STRAIN if self.law.modulus > _FEW else _MOST_STRAIN_OF_FEW
+
+    def is_full(self, histogram: ArrayLike, noise_variance: float) -> bool:
+        """Whether a noised histogram has too little left of its spectrum to be read."""
+        observed = np.abs(np.fft.fft(np.asarray(histogram, float))[1:]) ** 2
+        noise = self.cells + self.law.modulus * noise_variance
+        return (
+            not noise * float(np.mean(1 / np.maximum(observed, 1e-9))) <= _FULL * self.most_strain
+        )
 
     def logarithms(self, histogram: ArrayLike) -> Floats:
         """The number of users in every state but 0; at 0, minus the number of all of them."""

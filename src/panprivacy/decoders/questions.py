@@ -63,19 +63,19 @@ class States:
         values = self.values()
         return (values >= self.lowest) & (values <= self.bound)
 
-    def exactly(self, state: int) -> Question:
+    def exactly(self, state: object) -> Question:
         """Users in this state."""
         chosen = whole_number(self.lowest, self.bound, exactly=state)
         scores = np.zeros(self.modulus, np.int64)
         scores[chosen % self.modulus] = 1
         return Question("exactly", chosen, scores)
 
-    def at_least(self, least: int) -> Question:
+    def at_least(self, least: object) -> Question:
         """Users in this state or a higher one."""
         chosen = whole_number(1, self.bound, at_least=least)
         return Question("at_least", chosen, (self.values() >= chosen).astype(np.int64))
 
-    def cropped_sum(self, tau: int) -> Question:
+    def cropped_sum(self, tau: object) -> Question:
         """The sum of states, each cut to 0 .. tau."""
         chosen = positive_integer(self.bound, cropped_sum=tau)
         return Question("cropped_sum", chosen, np.clip(self.values(), 0, chosen))

@@ -68,6 +68,10 @@ class LevelledPlan(ABC):
         errors = np.minimum(deviation / users, _WORST_ERROR)
         return np.nan_to_num(errors, nan=_WORST_ERROR)
 
+    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The errors by which designs are compared."""
+        return self.relative_errors(users)
+
     def margin(self, confidence: float) -> float:
         """How far, relative to the truth, an answer strays at most with this probability.
 
@@ -137,7 +141,7 @@ def least_regret(design: Callable[[int, int], L], expected: tuple[int, int], cel
     """
     designs = [design(*sizes) for sizes in _sizes(expected, cells)]
     users = _grid(*expected)
-    errors = np.array([design.relative_errors(users) for design in designs])
+    errors = np.array([design.planning_errors(users) for design in designs])
     regret = (errors / errors.min(axis=0)).max(axis=1)
     return designs[int(np.argmin(regret))]
 

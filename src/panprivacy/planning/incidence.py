@@ -11,10 +11,10 @@ import numpy as np
 
 from panprivacy.addressing import Addressing, Direct, Hashed, Sampled
 from panprivacy.cells import Law, ModularCells
-from panprivacy.cells.difference_sets import DifferenceSet, of_at_least
+from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
 from panprivacy.cells.law import MOST_MODULUS, on_set
 from panprivacy.cells.modular import counter_type
-from panprivacy.decoders import MOST_STRAIN, SharedModel, StateModel, States, noise_quantile
+from panprivacy.decoders import SharedModel, StateModel, States, noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.hashing import KEY_BYTES
@@ -29,6 +29,8 @@ MOST_BOUND = MOST_MODULUS // 4
 
 _TYPICAL_QUESTIONS = 8
 """A split of epsilon is for so many named counts, or the whole histogram if that is better."""
+
+_LEAST_SPECTRUM = 1e-9
 
 _CELLS_PER_USER = 2
 """Of hashed cells: with more the noise of empty cells grows, with fewer that of collisions."""
@@ -98,36 +100,56 @@ class IncidencePlan:
             questions: how many are released at once; the whole histogram where that is better.
         """
         share = (self.universe or self.cells) / self.cells
-        intrusions, law = self.request.intrusions, self.law
-        asked = questions if self.names_are_cheap(intrusions) else math.inf
+        intrusions = self.request.intrusions
         load = 0.0 if self.universe else (self.expected or 0) / self.cells
-        noise = _output(self.split.budget, law.modulus, asked)
-        flatness = law.entry_deviation() ** 2
-        return share * math.sqrt(
-            _variance(self.cells * math.exp(2 * load) + noise, flatness, law.modulus, intrusions)
-        )
+        shown = _Entry(self.law.modulus, self.law.entry_deviation() ** 2, self.split.contrast)
+        asked = questions if self.names_are_cheap(intrusions) else math.inf
+        # As many users as can be in one state make the most of collisions.
+        collisions = math.exp(2 * load) * float(np.i0(2 * load))
+        variance = shown.variance(self.cells, self.split.budget, asked, intrusions)
+        return share * math.sqrt(variance * collisions)
 
     def margin(self, confidence: float) -> float:
         """How far an entry that holds few users strays at most with this probability, in users."""
         return noise_quantile(confidence, 0.0) * self.error(_TYPICAL_QUESTIONS)
 
 
-def _variance(noise: float, flatness: float, modulus: int, intrusions: int) -> float:
-    """The variance of an entry, on average over all states.
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """How an entry is read.
 
     Args:
-        noise: variance of the cells and of the output, in units of one cell.
-        flatness: variance of an entry for each cell, before any announced intrusion.
-        modulus: of the law.
-        intrusions: how many times noise is added again.
+        modulus: number of values of a counter.
+        flatness: what each cell adds to the variance, on average over all states.
+        contrast: how much more often a user in the state shows a member; 0 if there is no set.
     """
-    return noise * flatness * (modulus * flatness) ** intrusions
 
+    modulus: int
+    flatness: float
+    contrast: float
 
-def _output(budget: Budget, modulus: int, questions: float) -> float:
-    """The variance of output noise in units of the variance of one cell of a flat law."""
-    named = 4 * noise_variance(questions, budget) if math.isfinite(questions) else math.inf
-    return min(modulus * noise_variance(2, budget), named)
+    @classmethod
+    def of(cls, chosen: DifferenceSet, epsilon: Fraction) -> _Entry:
+        """Of a law on a difference set."""
+        hit, miss = probabilities(chosen, epsilon, 0)
+        size, modulus = chosen.size, chosen.modulus
+        if not hit > miss:
+            return cls(modulus, math.inf, 0.0)
+        squares = size * (1 - miss) ** 2 + (modulus - size) * miss**2
+        return cls(modulus, (squares / (hit - miss) ** 2 - 1) / modulus, hit - miss)
+
+    def variance(self, cells: int, budget: Budget, questions: float, intrusions: int) -> float:
+        """The variance of the cells and of the output, which each intrusion multiplies.
+
+        The output is that of so many named counts, or of the histogram if that is less.
+        """
+        spread = self.modulus * self.flatness + 1 - 1 / self.modulus
+        output = noise_variance(2, budget) * spread
+        if math.isfinite(questions) and self.contrast:
+            output = min(output, noise_variance(questions, budget) / self.contrast**2)
+        return (cells * self.flatness + output) * math.exp(
+            min(intrusions * math.log(max(spread, 1.0)), 600)
+        )
 
 
 @functools.lru_cache(maxsize=64)
@@ -143,8 +165,8 @@ def plan_incidence(
 ) -> IncidencePlan:
     """Plan an `Incidence`; see there for the arguments."""
     states = 2 * bound + 1 if signed else bound + 1
-    sets = of_at_least(max(states, 3))
-    size = cells or _default_cells(universe, expected, sets[0].modulus)
+    sets = [*of_at_least(max(states, 3)), point(max(states, 2))]
+    size = cells or _default_cells(universe, expected, max(chosen.modulus for chosen in sets))
     if universe is not None and size > universe:
         message = f"cells ({size:,}) exceed the universe ({universe:,}); leave cells out"
         raise PlanError(message)
@@ -153,7 +175,11 @@ def plan_incidence(
         law = on_set(chosen, budget.state)
     else:
         budget = _budget_for(law, states, request)
-    split = Split(budget, law.entry_deviation() ** -1, noise_variance(1, budget))
+    if law.ratio == 1:
+        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
+        raise PlanError(message)
+    contrast = 0.0 if law.members is None else law.hit() - law.miss()
+    split = Split(budget, contrast, noise_variance(1, budget))
     plan = IncidencePlan(bound, signed, universe, size, expected, law, request, split)
     _check_load(plan)
     return plan
@@ -189,21 +215,17 @@ def _error(
     budget: Budget, chosen: DifferenceSet, cells: int, intrusions: int, *, shared: bool
 ) -> float:
     """The predicted variance of an entry."""
-    hit, miss = probabilities(chosen, budget.state, 0)
-    if not hit > miss:
-        return math.inf
-    size, modulus = chosen.size, chosen.modulus
-    squares = size * (1 - miss) ** 2 + (modulus - size) * miss**2
-    flat = (squares / (hit - miss) ** 2 - 1) / modulus
     questions = math.inf if shared or intrusions else _TYPICAL_QUESTIONS
-    noise = cells + _output(budget, modulus, questions)
-    return _variance(noise, flat, modulus, intrusions)
+    return _Entry.of(chosen, budget.state).variance(cells, budget, questions, intrusions)
 
 
 def _budget_for(law: Law, states: int, request: Request) -> Budget:
     """The budget that a law of the user's leaves."""
     if law.modulus < states:
         message = f"the law has {law.modulus:,} values, and the states need {states:,}"
+        raise PlanError(message)
+    if float(np.abs(law.spectrum()).min()) < _LEAST_SPECTRUM:
+        message = "the law's noise cannot be undone: its spectrum has a zero"
         raise PlanError(message)
     state = request.budget.state if request.budget else Fraction(math.ceil(law.loss * 1e6), 10**6)
     left = (request.epsilon - request.looks * state) / request.releases
@@ -218,13 +240,14 @@ def _check_load(plan: IncidencePlan) -> None:
     if plan.universe is not None:
         return
     load = (plan.expected or 0) / plan.cells
-    strain = plan.model(plan.request.intrusions).strain(load, noise_variance(2, plan.split.budget))  # type: ignore[union-attr]
-    if strain <= MOST_STRAIN:
+    model = SharedModel(plan.law, plan.request.intrusions, plan.cells)
+    strain = model.strain(load, noise_variance(2, plan.split.budget))
+    if strain <= model.most_strain:
         return
     users = f" and {plan.expected:,} users" if plan.expected else ""
     message = (
-        f"{plan.cells:,} hashed counters cannot be read at bound {plan.bound:,}{users}: the noise "
-        f"is {strain / MOST_STRAIN:.2g} times too large; take more cells, a larger epsilon or a "
-        "smaller bound"
+        f"{plan.cells:,} hashed counters cannot be read at bound {plan.bound:,}{users}: "
+        f"the noise is {strain / model.most_strain:.2g} times too large; take more cells, a larger "
+        "epsilon or a smaller bound"
     )
     raise PlanError(message)

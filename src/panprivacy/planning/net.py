@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from panprivacy.addressing import Addressing, Levelled
 from panprivacy.cells import Law, ScaledCells
@@ -27,6 +28,9 @@ from panprivacy.planning.distinct import LevelledPlan, least_regret
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
 
 MOST_BOUND = MOST_MODULUS // 2
+
+_MOST_EXPONENT = 27.0
+"""Beyond it a probability cannot be told from 1 in floating point, and no answer gets better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,15 @@ class NetDistinctPlan(LevelledPlan):
         """Which cell a user maps to, and which factor his deltas take."""
         return Levelled(self.levels, self.cells_per_level * (self.chosen.modulus - 1), key)
 
+    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The errors where answers are two deviations too large.
+
+        A counter fills up fast, and beyond that errors have a long tail, which the deviation at
+        the truth does not show.
+        """
+        ahead = users * (1 + 2 * np.minimum(self.relative_errors(users), 1e6))
+        return np.maximum(self.relative_errors(users), self.relative_errors(ahead))
+
     def model(self, epoch: int) -> LevelModel:
         """What counts that are released after `epoch` announced intrusions say.
 
@@ -78,7 +91,7 @@ class NetDistinctPlan(LevelledPlan):
 @functools.lru_cache(maxsize=1024)
 def probabilities(chosen: DifferenceSet, epsilon: Fraction, epoch: int) -> tuple[float, float]:
     """How often a counter shows a member: at a sum of 0, and at any other, each as likely."""
-    ratio = math.exp(min(float(epsilon), 42.0))
+    ratio = math.exp(min(float(epsilon), _MOST_EXPONENT))
     size, modulus = chosen.size, chosen.modulus
     hit = size * ratio / (size * ratio + modulus - size)
     if epoch:
@@ -126,7 +139,8 @@ def _best(
     errors = [_error(budget, chosen, request.intrusions, cells) for budget, chosen in options]
     budget, chosen = options[int(np.argmin(errors))]
     hit, miss = probabilities(chosen, budget.state, request.intrusions)
-    if not hit - miss > 0 or not math.isfinite(min(errors)):
+    signal = hit - miss > 0 and on_set(chosen, budget.state).ratio > 1
+    if not signal or not math.isfinite(min(errors)):
         message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
         raise PlanError(message)
     return Split(budget, hit - miss, noise_variance(1, budget)), chosen

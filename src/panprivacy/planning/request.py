@@ -16,7 +16,7 @@ from panprivacy.guarantee import Budget
 
 _SPLIT_GRID = 1024
 _SPLITS = 48
-_LEAST = 1e-150
+_LEAST = 1e-12
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ difference sets, and collisions of hashed cells are undone.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -23,7 +24,6 @@ from panprivacy.cells import Law
 from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
 from panprivacy.decoders import (
-    FULL_STRAIN,
     Question,
     SharedModel,
     StateModel,
@@ -119,9 +119,9 @@ class Incidence(Statistic[IncidencePlan]):
     def release(
         self,
         *,
-        exactly: Iterable[int] = (),
-        at_least: Iterable[int] = (),
-        cropped_sum: Iterable[int] = (),
+        exactly: int | Iterable[int] = (),
+        at_least: int | Iterable[int] = (),
+        cropped_sum: int | Iterable[int] = (),
         distinct: bool = False,
         confidence: float = 0.95,
     ) -> IncidenceRelease:
@@ -165,9 +165,9 @@ class Incidence(Statistic[IncidencePlan]):
     def check_asked(
         self,
         *,
-        exactly: Iterable[int] = (),
-        at_least: Iterable[int] = (),
-        cropped_sum: Iterable[int] = (),
+        exactly: int | Iterable[int] = (),
+        at_least: int | Iterable[int] = (),
+        cropped_sum: int | Iterable[int] = (),
         distinct: bool = False,
     ) -> Mapping[str, Question]:
         """The questions that `release` would answer, by name; nothing is spent.
@@ -177,9 +177,9 @@ class Incidence(Statistic[IncidencePlan]):
         """
         states = self._plan.states
         asked = [
-            *(states.exactly(state) for state in exactly),
-            *(states.at_least(least) for least in at_least),
-            *(states.cropped_sum(tau) for tau in cropped_sum),
+            *(states.exactly(state) for state in _several(exactly)),
+            *(states.at_least(least) for least in _several(at_least)),
+            *(states.cropped_sum(tau) for tau in _several(cropped_sum)),
             *([states.distinct()] if truth(distinct=distinct) else []),
         ]
         check_askable(asked, self._plan.model(self._state.intrusions))
@@ -229,11 +229,19 @@ def _expected(expected: object, universe: object) -> int | None:
 
 def _check_load(model: SharedModel, counts: NDArray[np.int64], variance: float) -> None:
     """Refuse to read cells that are too full: the answer would be noise."""
-    load = -float(model.logarithms(counts)[0]) / model.cells
-    strain = model.strain(max(load, 0.0), variance)
-    if not strain <= FULL_STRAIN:
+    if model.is_full(counts, variance):
         message = (
-            f"the {model.cells:,} hashed counters are too full to be read (about {load:.2g} users "
-            "a counter): this release is lost; plan for more with expected= or cells="
+            f"the {model.cells:,} hashed counters are too full to be read: this release is lost; "
+            "plan for more users with expected=, or take more cells"
         )
         raise PlanError(message)
+
+
+def _several(states: object) -> tuple[object, ...]:
+    """One state, or several."""
+    if isinstance(states, numbers.Integral):
+        return (states,)
+    if isinstance(states, Iterable):
+        return tuple(states)
+    message = "name a state, or several, as whole numbers"
+    raise PlanError(message)

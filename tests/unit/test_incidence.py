@@ -1,0 +1,158 @@
+"""Counts by state at their edges: extreme epsilons, foreign laws, full tables, freed memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.cells import ModularCells
+from panprivacy.noise import uniform_below
+from panprivacy.testing import SeededCoins
+
+
+@pytest.mark.parametrize("epsilon", [40, 100, 10**6])
+@pytest.mark.parametrize("bound", [1, 2, 7])
+def test_with_a_huge_epsilon_answers_are_exact(bound, epsilon):
+    visits = pp.Incidence(universe=10, bound=bound, epsilon=epsilon)
+    visits.update([1, 2, 3])
+    answer = visits.release(exactly=1).exactly(1)
+    assert answer.value == pytest.approx(3, abs=0.01)
+    assert answer.low <= 3 <= answer.high
+
+
+@pytest.mark.parametrize("epsilon", [70, 100, 10**6])
+def test_with_a_huge_epsilon_who_is_left_is_counted_exactly(epsilon):
+    left = pp.DistinctCount(expected=10, bound=2, deletions=True, epsilon=epsilon)
+    left.update(np.arange(8))
+    assert left.release().value == pytest.approx(8, abs=3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pp.Incidence(universe=10**6, bound=10**6, epsilon="1e-18"),
+        lambda: pp.DistinctCount(deletions=True, bound=10**6, epsilon="1e-18"),
+        lambda: pp.Incidence(universe=10, bound=2, epsilon=2, budget=pp.Budget(1, 1e-20)),
+    ],
+)
+def test_an_epsilon_that_leaves_no_signal_is_refused(make):
+    with pytest.raises(pp.PlanError, match="too small"):
+        make()
+
+
+@pytest.mark.parametrize("weights", [[2, 1, 2, 1], [1] * 7])
+def test_a_law_whose_noise_cannot_be_undone_is_refused(weights):
+    with pytest.raises(pp.PlanError, match="cannot be undone"):
+        pp.Incidence(universe=10, bound=3, epsilon=1, law=pp.Law.of(weights))
+
+
+def test_a_law_cannot_be_changed_after_it_was_checked():
+    weights = np.array([2, 1, 1, 1, 1, 1, 1])
+    law = pp.Law("mine", weights)
+    weights[0] = 1 << 40
+    assert law.ratio == 2
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        law.weights.flags.writeable = True
+
+
+@pytest.mark.parametrize("weights", [[1, 0, 1], [1, -3, 1], [1.5, 2], [[1, 2]], [3]])
+def test_a_law_is_checked_however_it_is_made(weights):
+    with pytest.raises(pp.PlanError, match="weights"):
+        pp.Law("mine", np.array(weights))
+
+
+def test_small_bounds_get_the_law_with_the_smallest_error():
+    plan = pp.Incidence(universe=100_000, bound=5, epsilon=4).plan
+    budget = pp.Budget("3.9", "0.1")
+    others = [pp.Law.flat(7, "3.9"), pp.Law.singer(13, "3.9")]
+    for law in others:
+        other = pp.Incidence(universe=100_000, bound=5, epsilon=4, law=law, budget=budget).plan
+        assert plan.error(8) < other.error(8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "users"),
+    [
+        ({"expected": 50_000, "bound": 5, "epsilon": 1}, 1_000_000),
+        ({"expected": 10_000, "bound": 1, "epsilon": 2}, 100_000),
+        ({"cells": 3_000, "bound": 5, "epsilon": 6}, 30_000),
+    ],
+)
+def test_a_table_that_is_too_full_is_refused(arguments, users):
+    """A single frequency of pure noise passes once in 400 tables; three tables pass for no one."""
+    refused = 0
+    for seed in range(3):
+        visits = pp.Incidence(**arguments, coins=SeededCoins(seed))
+        visits.update(np.arange(users), np.arange(users) % arguments["bound"] + 1)
+        try:
+            visits.release()
+        except pp.PlanError as error:
+            refused += "too full" in str(error)
+    assert refused == 3
+
+
+@pytest.mark.parametrize("asked", [{"exactly": None}, {"exactly": 1.5}, {"at_least": "x"}])
+def test_what_names_no_state_is_refused_and_costs_nothing(asked):
+    visits = pp.Incidence(universe=100, bound=3, epsilon=1)
+    spent = visits.ledger.spent
+    with pytest.raises(pp.PlanError):
+        visits.release(**asked)
+    assert visits.ledger.spent == spent
+
+
+def test_one_state_may_stand_for_a_list_of_one():
+    visits = pp.Incidence(universe=100, bound=3, epsilon=1)
+    assert set(visits.release(exactly=1, at_least=2).named) == {"exactly 1", "at least 2"}
+
+
+def test_an_answer_that_was_not_asked_for_is_refused():
+    answer = pp.Incidence(universe=100, bound=3, epsilon=1).release(exactly=1)
+    for ask in (lambda: answer.exactly(2), answer.distinct, lambda: answer.quantile(0.5)):
+        with pytest.raises(pp.PlanError, match="this release answers exactly 1"):
+            ask()
+
+
+def test_a_cropped_mean_is_the_sum_over_the_universe():
+    visits = pp.Incidence(universe=200, bound=3, epsilon=100)
+    visits.update([1, 1, 2])
+    answer = visits.release(cropped_sum=(1, 3))
+    assert answer.cropped_mean(3).value == pytest.approx(3 / 200, abs=1e-4)
+    assert answer.cropped_mean(1).value == pytest.approx(2 / 200, abs=1e-4)
+    hashed = pp.Incidence(expected=20_000, bound=3, epsilon=3).release()
+    with pytest.raises(pp.PlanError, match="universe"):
+        hashed.cropped_mean(3)
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.25, 1), (0.5, 2), (0.9, 4)])
+def test_quantiles_of_activity_are_those_of_the_users_that_came(share, most):
+    visits = pp.Incidence(universe=4_000, bound=9, epsilon=50)
+    states = np.repeat([0, 1, 2, 3, 4], 800)
+    visits.update(np.arange(4_000), states)
+    answer = visits.release().quantile(share)
+    assert (answer.low, answer.value, answer.high) == (answer.low, most, answer.high)
+    assert answer.low <= most <= answer.high
+
+
+def test_tables_come_as_arrow_and_as_pandas():
+    visits = pp.Incidence(universe=4_000, bound=3, epsilon=2, signed=True, releases=2)
+    whole = visits.release().to_pandas()
+    assert whole["state"].tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    assert ((whole["low"] <= whole["users"]) & (whole["users"] <= whole["high"])).all()
+    named = visits.release(exactly=(1,), distinct=True).to_arrow()
+    assert named.column_names == ["statistic", "users", "low", "high"]
+    assert named["statistic"].to_pylist() == ["exactly 1", "distinct"]
+
+
+def test_redrawn_noise_is_wiped(monkeypatch):
+    drawn = []
+    inner = uniform_below.__globals__["_uniform_bits"]
+
+    def spy(*arguments):
+        drawn.append(inner(*arguments))
+        return drawn[-1]
+
+    monkeypatch.setitem(uniform_below.__globals__, "_uniform_bits", spy)
+    ModularCells(2_000, pp.Law.flat(11, 1)).born(SeededCoins(1))
+    assert len(drawn) > 1
+    assert not any(array.any() for array in drawn)

@@ -66,7 +66,17 @@ SETTINGS = [
     *(pytest.param(*one, id=name) for name, one in FAST.items()),
     *(pytest.param(*one, id=name, marks=pytest.mark.slow) for name, one in SLOW.items()),
 ]
-FULL = [pytest.param(*one, id=name, marks=pytest.mark.slow) for name, one in SATURATED.items()]
+TOO_FEW_CELLS = pytest.mark.xfail(
+    reason="128 bytes for 1,000 users: errors have a longer tail than predicted"
+)
+FULL = [
+    pytest.param(
+        *one,
+        id=name,
+        marks=[pytest.mark.slow, *([TOO_FEW_CELLS] if name == "small levels" else [])],
+    )
+    for name, one in SATURATED.items()
+]
 
 
 def repeat(arguments, batches, truth):
@@ -90,7 +100,6 @@ def test_answers_are_as_good_as_they_say(arguments, stream, users):
     check_intervals(runs)
 
 
-@pytest.mark.xfail(reason="errors of nearly full levels are larger than predicted")
 @pytest.mark.parametrize(("arguments", "stream", "users"), FULL)
 def test_answers_from_nearly_full_levels_are_as_good_as_they_say(arguments, stream, users):
     check_errors(repeat(arguments, stream(users), users))

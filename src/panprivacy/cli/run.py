@@ -75,11 +75,14 @@ def run(
         int | None, typer.Option(help="density, incidence: the ids are 0 to UNIVERSE-1.")
     ] = None,
     memory: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Table of each statistic.")
+        int | None,
+        typer.Option(metavar="BYTES", help="Most of each table: 65536, for incidence as needed."),
     ] = None,
     expected: Annotated[
         str | None,
-        typer.Option(metavar="LO:HI", help="distinct, incidence: how many users to plan for."),
+        typer.Option(
+            metavar="LO:HI", help="How many users to plan for; distinct: 1000:1e9 unless told."
+        ),
     ] = None,
     delta: Annotated[
         str | None, typer.Option(metavar="COL", help="The column of whole-number deltas.")

@@ -218,8 +218,11 @@ def _geometric_unit(draw: Draw, size: int) -> Integers:
     heads = np.zeros(size, np.int64)
     tossing = np.arange(size)
     while tossing.size:
-        tossing = tossing[_bernoulli_exp_unit(draw, np.ones(tossing.size, np.int64), 1)]
-        heads[tossing] += 1
+        success = _bernoulli_exp_unit(draw, np.ones(tossing.size, np.int64), 1)
+        left = tossing[success]
+        heads[left] += 1
+        wipe(tossing, success)  # how long each was tossed is the noise
+        tossing = left
     return heads
 
 
@@ -252,7 +255,9 @@ def _bernoulli_exp_unit(draw: Draw, numerators: Integers, denominator: int) -> N
         below = uniform_below(draw, denominator, tossing.size) < numerators[tossing]
         success = below.astype(bool) & (uniform_below(draw, k, tossing.size) == 0)
         heads[tossing[~success]] = k % 2 == 1
-        tossing = tossing[success]
+        left = tossing[success]
+        wipe(tossing, below, success)
+        tossing = left
     return heads
 
 

@@ -168,3 +168,29 @@ def repeat(
             statistic.update(*batch) if isinstance(batch, tuple) else statistic.update(batch)
         answers.append(statistic.release())
     return Runs(statistic.plan, len(batches) - 1, truth, answers)
+
+
+def check_errors(runs: Runs, slack: float) -> None:
+    """Their root-mean-square is the predicted one."""
+    assert accepted(spreads(runs.errors, runs.deviation, slack))
+    assert rejected(spreads(runs.errors, runs.deviation * OFF, slack))
+    assert rejected(spreads(runs.errors, runs.deviation / OFF, slack))
+
+
+def check_mean(runs: Runs) -> None:
+    """The bias of maximum likelihood may reach 8 % of the deviation, and does not exceed it."""
+
+    def p_value(errors):
+        allowed = np.clip(errors.mean(), -0.08 * runs.deviation, 0.08 * runs.deviation)
+        return centred(errors - allowed)
+
+    answers = runs.errors + runs.truth
+    assert accepted(p_value(answers - runs.truth))
+    assert rejected(p_value(answers * OFF - runs.truth))
+    assert rejected(p_value(answers / OFF - runs.truth))
+
+
+def check_intervals(runs: Runs, least: float, most: float) -> None:
+    """They hold the truth as often as they say; smaller ones do not."""
+    assert accepted(happens(runs.covered(), len(runs.answers), least, most))
+    assert rejected(happens(runs.covered(shrunk=OFF), len(runs.answers), least, most))

@@ -11,7 +11,7 @@ import pytest
 
 import panprivacy as pp
 
-from .checks import OFF, accepted, centred, happens, rejected, repeat, spreads
+from .checks import accepted, check_errors, check_intervals, check_mean, happens, repeat
 
 RUNS = 2_000
 SLACK = 1.05
@@ -42,9 +42,9 @@ SETTINGS = [
 def test_answers_are_as_good_as_they_say(arguments, users):
     batches = np.array_split(np.arange(users), arguments.get("intrusions", 0) + 1)
     runs = repeat(lambda: pp.DistinctCount(**arguments), batches, users, RUNS)
-    check_errors(runs)
+    check_errors(runs, SLACK)
     check_mean(runs)
-    check_intervals(runs)
+    check_intervals(runs, *COVERAGE)
 
 
 NET = {"epsilon": 1, "deletions": True, "expected": (1_000, 100_000), "memory": 8_192}
@@ -65,31 +65,5 @@ def test_answers_about_who_is_left_are_as_good_as_they_say(arguments, deltas):
     moves = np.repeat([come, partly, -come - partly], [9_000, 4_000, 2_000])
     staying = 9_000 - (4_000 if come + partly == 0 else 2_000)
     runs = repeat(lambda: pp.DistinctCount(**arguments), [(ids, moves)], staying, RUNS // 2)
-    check_errors(runs)
+    check_errors(runs, SLACK)
     assert accepted(happens(runs.covered(), RUNS // 2, *COVERAGE))
-
-
-def check_errors(runs):
-    """Their root-mean-square is the predicted one."""
-    assert accepted(spreads(runs.errors, runs.deviation, SLACK))
-    assert rejected(spreads(runs.errors, runs.deviation * OFF, SLACK))
-    assert rejected(spreads(runs.errors, runs.deviation / OFF, SLACK))
-
-
-def check_mean(runs):
-    """The bias of maximum likelihood may reach 8 % of the deviation, and does not exceed it."""
-
-    def p_value(errors):
-        allowed = np.clip(errors.mean(), -0.08 * runs.deviation, 0.08 * runs.deviation)
-        return centred(errors - allowed)
-
-    answers = runs.errors + runs.truth
-    assert accepted(p_value(answers - runs.truth))
-    assert rejected(p_value(answers * OFF - runs.truth))
-    assert rejected(p_value(answers / OFF - runs.truth))
-
-
-def check_intervals(runs):
-    """They hold the truth as often as they say; smaller ones do not."""
-    assert accepted(happens(runs.covered(), RUNS, *COVERAGE))
-    assert rejected(happens(runs.covered(shrunk=OFF), RUNS, *COVERAGE))

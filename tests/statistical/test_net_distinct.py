@@ -11,7 +11,7 @@ import pytest
 
 import panprivacy as pp
 
-from .checks import OFF, Runs, accepted, centred, happens, rejected, spreads
+from .checks import Runs, check_errors, check_intervals, check_mean
 
 RUNS = 2_000
 SLACK = 1.05
@@ -95,40 +95,14 @@ def repeat(arguments, batches, truth):
 @pytest.mark.parametrize(("arguments", "stream", "users"), SETTINGS)
 def test_answers_are_as_good_as_they_say(arguments, stream, users):
     runs = repeat(arguments, stream(users), users)
-    check_errors(runs)
+    check_errors(runs, SLACK)
     check_mean(runs)
-    check_intervals(runs)
+    check_intervals(runs, *COVERAGE)
 
 
 @pytest.mark.parametrize(("arguments", "stream", "users"), FULL)
 def test_answers_from_nearly_full_levels_are_as_good_as_they_say(arguments, stream, users):
-    check_errors(repeat(arguments, stream(users), users))
-
-
-def check_errors(runs):
-    """Their root-mean-square is the predicted one."""
-    assert accepted(spreads(runs.errors, runs.deviation, SLACK))
-    assert rejected(spreads(runs.errors, runs.deviation * OFF, SLACK))
-    assert rejected(spreads(runs.errors, runs.deviation / OFF, SLACK))
-
-
-def check_mean(runs):
-    """The bias of maximum likelihood may reach 8 % of the deviation, and does not exceed it."""
-
-    def p_value(errors):
-        allowed = np.clip(errors.mean(), -0.08 * runs.deviation, 0.08 * runs.deviation)
-        return centred(errors - allowed)
-
-    answers = runs.errors + runs.truth
-    assert accepted(p_value(answers - runs.truth))
-    assert rejected(p_value(answers * OFF - runs.truth))
-    assert rejected(p_value(answers / OFF - runs.truth))
-
-
-def check_intervals(runs):
-    """They hold the truth as often as they say; smaller ones do not."""
-    assert accepted(happens(runs.covered(), RUNS, *COVERAGE))
-    assert rejected(happens(runs.covered(shrunk=OFF), RUNS, *COVERAGE))
+    check_errors(repeat(arguments, stream(users), users), SLACK)
 
 
 # Nearly without noise

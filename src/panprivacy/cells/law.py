@@ -68,7 +68,8 @@ class Law:
         if not whole or not 2 <= len(weights) <= MOST_MODULUS or weights.min() < 1:
             message = "a law needs 2 to 2**24 whole weights of at least 1"
             raise PlanError(message)
-        if weights.sum(dtype=float) > 2 * _MOST_WEIGHT:
+        overflows = weights.sum(dtype=float) > 2 * _MOST_WEIGHT
+        if overflows or int(weights.sum()) > _MOST_WEIGHT:
             message = "the weights of a law may have a sum of at most 2**61"
             raise PlanError(message)
         object.__setattr__(self, "weights", _frozen(weights))
@@ -83,9 +84,6 @@ class Law:
             PlanError: fewer than two weights or more than 2**24, one below 1, or a sum above 2**61.
         """
         exact = [whole_number(1, _MOST_WEIGHT, weight=weight) for weight in weights]
-        if not 2 <= len(exact) <= MOST_MODULUS or sum(exact) > _MOST_WEIGHT:
-            message = "a law needs 2 to 2**24 weights, with a sum of at most 2**61"
-            raise PlanError(message)
         return Law("custom", np.array(exact, np.int64))
 
     @staticmethod

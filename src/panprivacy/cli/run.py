@@ -19,7 +19,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.demonstration import Demonstration
-from panprivacy.cli.making import Asked, Counting, Sizes, check_options, make_statistics
+from panprivacy.cli.making import Asked, Counting, Sizes, Statistic, check_options, make_statistics
 from panprivacy.cli.options import Statistics, parse_expected, parse_states
 from panprivacy.cli.output import Answers, print_json, print_text
 from panprivacy.errors import InputError, PlanError
@@ -163,11 +163,17 @@ def run(
             answers = intake.answers()
             (print_json if json else print_text)(answers)
     if plot is not None and answers is not None:
-        plans = {str(name): one.plan for name, one in statistics.items()}
-        truths = answers.facts.truth if answers.facts else None
-        from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
+        _draw(plot, statistics, answers, deletions=deletions)
 
-        plot_answers(plot, plans, answers.releases, truths, deletions=deletions)
+
+def _draw(
+    plot: Path, statistics: dict[Statistics, Statistic], answers: Answers, *, deletions: bool
+) -> None:
+    from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
+
+    plans = {str(name): one.plan for name, one in statistics.items()}
+    truths = answers.facts.truth if answers.facts else None
+    plot_answers(plot, plans, answers.releases, truths, deletions=deletions)
 
 
 @dataclass

@@ -272,10 +272,9 @@ class SharedModel:
 
     def strain(self, load: float, noise_variance: float) -> float:
         """The relative variance of the spectrum that is left at so many users a cell."""
-        noise = self.cells + self.law.modulus * noise_variance
         spectrum = np.maximum(np.abs(self.law.spectrum()[1:]), 1e-9)
         flatness = float(np.mean(spectrum ** (-2.0 * (self.epoch + 1))))
-        return math.exp(min(2 * load, 700)) * flatness * noise / self.cells**2
+        return math.exp(min(2 * load, 700)) * flatness * self._noise(noise_variance)
 
     @property
     def most_strain(self) -> float:
@@ -284,29 +283,28 @@ class SharedModel:
 
     def is_full(self, histogram: ArrayLike, noise_variance: float) -> bool:
         """Whether a noised histogram has too little left of its spectrum to be read."""
-        observed = np.abs(np.fft.fft(np.asarray(histogram, float))[1:]) ** 2
-        noise = self.cells + self.law.modulus * noise_variance
-        return (
-            not noise * float(np.mean(1 / np.maximum(observed, 1e-9))) <= _FULL * self.most_strain
-        )
+        left = np.maximum(np.abs(self._observed(histogram)[1:]) ** 2, 1e-300)
+        strain = self._noise(noise_variance) * float(np.mean(1 / left))
+        return strain > _FULL * self.most_strain
+
+    def _noise(self, noise_variance: float) -> float:
+        """The variance of each frequency of what is observed."""
+        return (self.cells + self.law.modulus * noise_variance) / self.cells**2
+
+    def _observed(self, histogram: ArrayLike) -> NDArray[np.complex128]:
+        """The spectrum of the law of the cells' values, without zeros."""
+        observed = np.fft.fft(np.asarray(histogram, float)) / self.cells
+        return np.where(observed == 0, 1e-300, observed)
 
     def logarithms(self, histogram: ArrayLike) -> Floats:
         """The number of users in every state but 0; at 0, minus the number of all of them."""
-        remaining = self._remaining(histogram)
-        logs = np.log(remaining)
+        logs = np.log(self._observed(histogram) / self.law.spectrum() ** (self.epoch + 1))
         logs[0] = 0
         return self.cells * np.fft.ifft(logs).real
 
-    def _remaining(self, histogram: ArrayLike) -> NDArray[np.complex128]:
-        """What the users leave of the spectrum, 1 where nobody came."""
-        observed = np.fft.fft(np.asarray(histogram, float)) / self.cells
-        remaining = observed / self.law.spectrum() ** (self.epoch + 1)
-        return np.where(remaining == 0, 1e-300, remaining)
-
     def _kernel(self, histogram: ArrayLike) -> Floats:
         """The kernel of the observed law of values, centred: how an estimate moves with a cell."""
-        observed = np.fft.fft(np.asarray(histogram, float)) / self.cells
-        inverse = 1 / np.conj(np.where(observed == 0, 1e-300, observed))
+        inverse = 1 / np.conj(self._observed(histogram))
         inverse[0] = 0
         return np.fft.ifft(inverse).real
 

@@ -31,6 +31,7 @@ from panprivacy.decoders import (
 )
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
+from panprivacy.noise import wipe
 from panprivacy.planning import IncidencePlan, plan_incidence
 from panprivacy.planning.incidence import MOST_BOUND
 from panprivacy.statistics.incidence_release import IncidenceRelease, Whole, check_askable
@@ -189,7 +190,7 @@ class Incidence(Statistic[IncidencePlan]):
         epsilon = self._spend()
         histogram = self._plan.table.histogram(self._state.table)
         sums = named.scores @ histogram
-        histogram.fill(0)
+        wipe(histogram)
         counts = self._publish(sums, named.scales)
         return IncidenceRelease(
             self._plan,

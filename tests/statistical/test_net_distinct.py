@@ -1,7 +1,8 @@
 """`DistinctCount` under deletions errs as predicted, and its intervals hold the truth.
 
 False-alarm rate 1e-6 an assertion; predicted errors may be off by 5 % and coverage may be anything
-from 94 to 98 %, for the counts of a level are only nearly normal.
+from 94 to 98 %, for the counts of a level are only nearly normal; nearly full levels may be off by
+8 %.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import panprivacy as pp
 
 from .checks import Runs, check_errors, check_intervals, check_mean
 
-RUNS = 2_000
-SLACK = 1.05
+RUNS, FULL_RUNS = 2_000, 6_000
+SLACK, FULL_SLACK = 1.05, 1.08
 COVERAGE = 0.94, 0.98
 SMALL = {"epsilon": 2, "expected": 1_000, "memory": 1_024, "deletions": True, "bound": 4}
 
@@ -50,7 +51,11 @@ FAST = {
 SLOW = {
     "all stay": (SMALL, left, 1_000),
     "the largest states": (SMALL, huge, 1_000),
-    "more users than cells": ({**SMALL, "expected": (1_000, 100_000)}, cancelling, 5_000),
+    "more users than cells": (
+        {**SMALL, "expected": (1_000, 100_000), "memory": 4_096},
+        cancelling,
+        9_000,
+    ),
     "an intrusion": ({**SMALL, "epsilon": 8, "intrusions": 1}, cancelling, 1_000),
     "a large bound": ({**SMALL, "bound": 1_000, "memory": 16_384, "epsilon": 4}, cancelling, 3_000),
     "a range": ({**SMALL, "expected": (1_000, 100_000), "memory": 8_192}, cancelling, 20_000),
@@ -79,10 +84,10 @@ FULL = [
 ]
 
 
-def repeat(arguments, batches, truth):
+def repeat(arguments, batches, truth, runs=RUNS):
     """Make the statistic so often, feed it, announce what is planned after the first batch."""
     answers, epoch = [], arguments.get("intrusions", 0)
-    for _ in range(RUNS):
+    for _ in range(runs):
         statistic = pp.DistinctCount(**arguments)
         for number, (users, deltas) in enumerate(batches):
             if number == 1 and epoch:
@@ -102,7 +107,7 @@ def test_answers_are_as_good_as_they_say(arguments, stream, users):
 
 @pytest.mark.parametrize(("arguments", "stream", "users"), FULL)
 def test_answers_from_nearly_full_levels_are_as_good_as_they_say(arguments, stream, users):
-    check_errors(repeat(arguments, stream(users), users), SLACK)
+    check_errors(repeat(arguments, stream(users), users, FULL_RUNS), FULL_SLACK)
 
 
 # Nearly without noise

@@ -89,7 +89,7 @@ class _Universe(Addressing):
             if not isinstance(ids, IntegerIds):
                 message = (
                     f"a declared universe takes whole-number ids from 0 to {self._universe - 1:,}; "
-                    "number the users, or count them with DistinctCount"
+                    "number the users, or leave out universe= for DistinctCount or Incidence"
                 )
                 raise InputError(message)
             self._check_range(ids.values, rows)

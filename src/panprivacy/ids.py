@@ -139,7 +139,7 @@ def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:
     """The Arrow arrays that hold a column."""
     if isinstance(column, pa.Array):
         return [column]
-    if isinstance(column, (str, bytes, bytearray, dict)):
+    if isinstance(column, (str, bytes, bytearray, dict, set, frozenset)):
         raise InputError(wanted + _ONE_COLUMN)
     try:
         if isinstance(column, pa.ChunkedArray) or hasattr(column, "__arrow_c_stream__"):

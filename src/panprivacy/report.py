@@ -18,6 +18,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from panprivacy.coins import SystemCoins
+from panprivacy.decoders import Name
 from panprivacy.hashing import KEY_BYTES
 from panprivacy.ids import read_ids
 from panprivacy.planning import (
@@ -64,8 +65,10 @@ def plot_answers(
         if isinstance(release, IncidenceRelease) and isinstance(plan, IncidencePlan):
             _draw_counts(row[0], release, truths or {}, deletions=deletions)
             counters = throw_away_counters(plan, release)
-            _draw_counters(row[1], counters[0], "an ordinary program, seized:\na cell is a count")
-            _draw_counters(row[2], counters[1], seized)
+            ends = min(int(np.min(counters)), 0), max(int(np.max(counters)), 1)
+            ordinary_title = "an ordinary program, seized:\na cell is a count"
+            _draw_counters(row[1], counters[0], ordinary_title, ends)
+            _draw_counters(row[2], counters[1], seized, ends)
         elif isinstance(release, Release) and not isinstance(plan, IncidencePlan):
             _draw_answer(row[0], name, release, (truths or {}).get(name))
             ordinary, private = throw_away_cells(plan, release.value)
@@ -145,22 +148,28 @@ def _made_up_states(plan: IncidencePlan, release: IncidenceRelease) -> NDArray[n
 
 def _users_by_state(plan: IncidencePlan, release: IncidenceRelease) -> dict[int, float]:
     """How many users to make up in each state other than 0: where the answer is clearly not 0."""
-    asked: dict[str, dict[int, Release]] = {"exactly": {}, "at least": {}, "cropped sum": {}}
-    for name, answer in release.answers().items():
-        kind, _, state = name.rpartition(" ")
-        asked[kind][int(state)] = answer
-    users = {state: one.value for state, one in asked["exactly"].items() if state and one.low > 0}
-    for least, answer in sorted(asked["at least"].items(), reverse=True):
+    asked: dict[str, dict[int, Release]] = {
+        "exactly": {}, "at_least": {}, "cropped_sum": {}, "distinct": {}
+    }  # fmt: skip
+    for (kind, state), answer in release.answers().items():
+        asked[kind][state] = answer
+    users = {state: one.value for state, one in asked["exactly"].items() if state and _clear(one)}
+    for least, answer in sorted(asked["at_least"].items(), reverse=True):
         more = answer.value - sum(count for state, count in users.items() if state >= least)
         free = (state for state in range(least, plan.bound + 1) if state not in users)
         if answer.low > 0 and more > 0:
             place = next(free, least)
             users[place] = users.get(place, 0.0) + more
-    if not users and asked["cropped sum"]:
-        users[1] = min(asked["cropped sum"].items())[1].value
+    if not users and (asked["distinct"] or asked["cropped_sum"]):
+        users[1] = min((asked["distinct"] or asked["cropped_sum"]).items())[1].value
     if not users and plan.universe is not None and 0 in asked["exactly"]:
         users[1] = plan.universe - asked["exactly"][0].value
     return users
+
+
+def _clear(answer: Release) -> bool:
+    """Whether an answer is above 0 by so much that hardly one of many states is so by chance."""
+    return answer.value > 2 * (answer.value - answer.low)
 
 
 def _made_up_users(plan: IncidencePlan, users: int, coins: SystemCoins) -> NDArray[np.int64]:
@@ -218,51 +227,55 @@ def _draw_counts(
     high = np.where(np.isfinite(ends), ends - values, low)
     label = f"answer, {100 * release.confidence:g} % interval"
     axis.bar(places, values, color=_INK, alpha=0.25)
-    axis.errorbar(places, values, yerr=[low, high], fmt="o", color=_INK, capsize=3, label=label)
-    known = [place for place, name in zip(places, answers, strict=True) if name in truths]
+    axis.errorbar(places, values, yerr=[low, high], fmt=".", color=_INK, capsize=3, label=label)
+    known = [place for place, name in zip(places, answers, strict=True) if str(name) in truths]
     if known:
-        exact = [truths[name] for name in answers if name in truths]
+        exact = [truths[str(name)] for name in answers if str(name) in truths]
         size = 16 if len(places) < _MOST_BARS // 2 else 8
-        axis.plot(known, exact, "_", color=_TRUTH, ms=size, mew=2, label="truth", clip_on=False)
+        axis.plot(
+            known, exact, "_", color=_TRUTH, ms=size, mew=2, label="truth", clip_on=False, zorder=5
+        )
     step = max(len(places) // 10, 1)
     axis.set_xticks(places[::step], [_short(name) for name in answers][::step])
     axis.set(title=_heading(release, answers, deletions=deletions), ylim=(0, None))
+    axis.set_ylabel("visits" if next(iter(answers)).kind == "cropped_sum" else "users")
     axis.margins(x=0.5 / len(places))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
     axis.spines[["right", "top"]].set_visible(False)
 
 
-def _shown(release: IncidenceRelease) -> dict[str, Release]:
+def _shown(release: IncidenceRelease) -> dict[Name, Release]:
     """The answers of a picture; sums, which are of another size, if there is nothing else."""
-    answers = release.answers()
-    users = {name: one for name, one in answers.items() if not name.startswith("cropped")}
+    answers = release.answers(_MOST_BARS)
+    users = {name: one for name, one in answers.items() if name.kind != "cropped_sum"}
     return dict(list((users or answers).items())[:_MOST_BARS])
 
 
-def _heading(release: IncidenceRelease, shown: Mapping[str, Release], *, deletions: bool) -> str:
+def _heading(release: IncidenceRelease, shown: Mapping[Name, Release], *, deletions: bool) -> str:
     """What the bars count, in the words of a newcomer."""
-    sums = next(iter(shown)).startswith("cropped")
+    sums = next(iter(shown)).kind == "cropped_sum"
     words = "how often users came in all" if sums else "users by how often they came"
     if deletions:
         words += ",\nless how often they left"
-    if release.whole is not None and len(release.answers()) > len(shown):
-        words += f"\n(the lowest {len(shown)} of {len(release.answers()):,})"
+    if release.whole is not None and release.answered > len(shown):
+        words += f"\n(the {len(shown)} nearest to 0 of {release.answered:,})"
     return words
 
 
-def _short(name: str) -> str:
+def _short(name: Name) -> str:
     """An answer's name below its bar."""
-    for long, short in (("exactly ", ""), ("at least ", "≥ "), ("cropped sum ", "up to ")):
-        name = name.replace(long, short)
-    return name
+    short = {"exactly": "", "at_least": "≥ ", "cropped_sum": "up to ", "distinct": "any"}
+    return short[name.kind] + ("" if name.kind == "distinct" else str(name.argument))
 
 
-def _draw_counters(axis: Axes, cells: NDArray[np.int64], title: str) -> None:
-    ends = min(int(cells.min()), 0), max(int(cells.max()), 1)
+def _draw_counters(axis: Axes, cells: NDArray[np.int64], title: str, ends: tuple[int, int]) -> None:
+    """Cells in the shades of one scale; where there are values below 0, with white at 0."""
+    low, colors = (-max(map(abs, ends)), "RdBu") if ends[0] < 0 else (0, "Blues")
     image = axis.imshow(
-        cells, cmap="Blues", vmin=ends[0], vmax=ends[1], interpolation="nearest", aspect="auto"
-    )
+        cells, cmap=colors, vmin=low, vmax=max(map(abs, ends)), interpolation="nearest",
+        aspect="auto",
+    )  # fmt: skip
     bar = axis.figure.colorbar(image, ax=axis, shrink=0.8)
     bar.ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))

@@ -268,6 +268,16 @@ def test_a_gain_of_tanh_epsilon_is_too_much_for_anything_else(epsilon, intrusion
     assert BitCells(1, epsilon, intrusions, deletions).gain() < tanh
 
 
+@pytest.mark.parametrize(
+    ("intrusions", "deletions", "loss"), [(2, False, 1.671), (6, False, 4.135), (1, True, 1.227)]
+)
+def test_what_that_gain_would_cost_at_one_half(intrusions, deletions, loss):
+    """The numbers of docs/guarantees/bits.md."""
+    present, keep = randomised_response(Fraction(1, 2)), Fraction((1 + math.tanh(0.5)) / 2)
+    ratio = worst_ratio(present, keep, intrusions, deletions=deletions)
+    assert math.log(ratio) == pytest.approx(loss, abs=5e-4)
+
+
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_single_look_costs_epsilon_even_if_users_leave(epsilon):
     present, (_, affordable) = randomised_response(epsilon), exp_bounds(epsilon)

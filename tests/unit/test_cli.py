@@ -141,7 +141,7 @@ def test_a_truncated_parquet_file_is_refused(visits):
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf", "abc", ""])
 def test_epsilon_is_a_positive_finite_number(visits, epsilon):
     line = refused("run", visits, "--user", "name", "--stat", "distinct", f"--epsilon={epsilon}")
-    assert line == "panprivacy: epsilon must be a positive finite number\n"
+    assert line == "panprivacy: --epsilon must be a positive finite number\n"
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from panprivacy.cells import difference_sets
 from panprivacy.cells.difference_sets import DifferenceSet
 
 MOST = 5_000
-LARGE = [
-    difference_sets.residues(100_003),
-    difference_sets.biquadratic(8_837),
-    difference_sets.biquadratic(324_901),
+SETS = [
+    *(difference_sets.residues(p) for p in (3, 7, 11, 103, 503, 100_003)),
+    *(difference_sets.biquadratic(p) for p in (37, 101, 197, 677, 8_837, 324_901)),
+    *(difference_sets.singer(v) for v in (7, 13, 15, 31, 40, 57, 121, 156, 364, 400)),
     *(difference_sets.singer(v) for v in (131_071, 88_573, 97_656, 137_257)),
-    difference_sets.point(100_000),
+    *(difference_sets.point(v) for v in (2, 3, 10, 100_000)),
 ]
 
 
@@ -39,8 +39,8 @@ EXISTING = {
 FAMILIES = pytest.mark.parametrize("family", EXISTING)
 
 
-@pytest.mark.parametrize("chosen", LARGE, ids=lambda one: f"{one.family}({one.modulus})")
-def test_a_large_difference_set_meets_every_shift_of_itself_equally_often(chosen):
+@pytest.mark.parametrize("chosen", SETS, ids=lambda one: f"{one.family}({one.modulus})")
+def test_a_difference_set_meets_every_shift_of_itself_equally_often(chosen):
     members = chosen.members()
     indicator = np.bincount(members, minlength=chosen.modulus)
     assert members.tolist() == np.flatnonzero(indicator).tolist()
@@ -84,10 +84,11 @@ def test_the_next_set_is_the_smallest_of_its_family_within_a_factor_of_four(leas
         assert modulus(difference_sets.next_singer(least, base)) == smallest(spaces)
 
 
-@given(st.integers(3, 1 << 22))
-def test_the_sets_to_choose_from_differ_in_density(least):
+@given(st.one_of(st.integers(3, 50), st.integers(3, 1 << 22)))
+def test_the_sets_to_choose_from_are_large_enough_near_and_differ_in_density(least):
     offered = difference_sets.of_at_least(least)
-    assert all(least <= chosen.modulus <= 4 * least + 6 for chosen in offered)
+    assert all(least <= chosen.modulus <= 4 * least for chosen in offered)
+    assert difference_sets.next_residues(least) in offered
     assert len({chosen.size / chosen.modulus for chosen in offered}) == len(offered)
 
 
@@ -96,10 +97,14 @@ def test_no_recurrence_is_offered_that_takes_seconds_to_search_for():
     assert difference_sets.next_singer(262_144, 2) is None
 
 
-@given(st.integers(0, 2 * MOST))
-def test_the_next_prime_is_the_first_that_a_sieve_leaves(least):
-    assert difference_sets.next_prime(least) == min(p for p in PRIMES if p >= least)
-    assert difference_sets.is_prime(least) == (least in PRIMES)
+def test_primes_are_those_that_a_sieve_leaves():
+    following = None
+    for number in range(4 * MOST + 999, -1, -1):
+        prime = number in PRIMES
+        following = number if prime else following
+        assert difference_sets.is_prime(number) == prime
+        if number < 2 * MOST:
+            assert difference_sets.next_prime(number) == following
 
 
 def test_the_overlap_of_a_set_that_cannot_be_is_no_whole_number():

@@ -8,6 +8,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.cells import ModularCells
 from panprivacy.noise import uniform_below
+from panprivacy.planning import check_useful
 from panprivacy.testing import SeededCoins
 
 
@@ -92,7 +93,97 @@ def test_a_table_that_is_too_full_is_refused(arguments, users):
     assert refused == 3
 
 
-@pytest.mark.parametrize("asked", [{"exactly": None}, {"exactly": 1.5}, {"at_least": "x"}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"bound": 2, "epsilon": 20, "expected": 4_000_000, "cells": 1_000_000},
+        {"bound": 1, "epsilon": 2, "expected": 80_000_000, "cells": 20_000_000},
+    ],
+)
+def test_loads_whose_logarithm_is_not_unique_are_refused(arguments):
+    with pytest.raises(pp.PlanError, match="take more cells"):
+        pp.Incidence(**arguments)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_twice_the_users_beyond_a_unique_logarithm_are_refused_at_the_release(seed):
+    coins = SeededCoins(seed)
+    visits = pp.Incidence(bound=2, epsilon=20, expected=100_000, cells=50_000, coins=coins)
+    visits.update(np.arange(200_000))
+    with pytest.raises(pp.PlanError, match="too full"):
+        visits.release()
+
+
+def fewest_users(bound):
+    """About the fewest that the plan reads at epsilon 1."""
+    for users in np.geomspace(100, 100_000, 200).astype(int).tolist():
+        try:
+            return pp.Incidence(epsilon=1, expected=users, bound=bound).plan.expected
+        except pp.PlanError:
+            continue
+    return None
+
+
+@pytest.mark.parametrize("bound", [1, 2, 5, 30])
+def test_a_plan_at_the_limit_is_hardly_ever_lost(bound):
+    """One in 1,000 is allowed; of 300, more than 8 with a probability below 1e-10."""
+    users, lost = fewest_users(bound), 0
+    for seed in range(300):
+        coins = SeededCoins(seed)
+        visits = pp.Incidence(epsilon=1, expected=users, bound=bound, coins=coins)
+        visits.update(np.arange(users))
+        try:
+            visits.release()
+        except pp.PlanError:
+            lost += 1
+    assert lost <= 8
+
+
+def test_quantiles_of_signed_states_count_from_the_lowest():
+    visits = pp.Incidence(universe=4_000, bound=5, epsilon=50, signed=True)
+    visits.update(np.arange(4_000), np.repeat([-2, -1, 1, 3], 1_000))
+    answer = visits.release()
+    assert [answer.quantile(share).value for share in (0.2, 0.4, 0.6, 0.9)] == [-2, -1, 1, 3]
+
+
+def test_a_universe_gets_a_counter_each_as_far_as_memory_reaches():
+    """Wider counters of a better law are not worth a sample of the users."""
+    plan = pp.Incidence(universe=60_000_000, bound=100, epsilon=1).plan
+    assert plan.cells == 60_000_000
+    assert plan.table.nbytes <= 1 << 26
+
+
+def test_the_public_part_of_the_state_tells_laws_apart():
+    weights = np.full((2, 2_000), 1_000)
+    weights[0, 5] = weights[1, 600] = 1_300
+    texts = []
+    for row in weights:
+        law = pp.Law.of(row.tolist())
+        visits = pp.Incidence(universe=10, bound=1_900, epsilon=1, law=law)
+        state = visits.state()
+        texts.append(state[: visits.state_bytes - visits.plan.table.nbytes])
+    assert texts[0] != texts[1]
+    assert len(texts[0]) == len(texts[1]) < 600
+
+
+@pytest.mark.parametrize("law", [pp.Law.geometric(11, 1e-9), pp.Law.flat(11, 1e-30)])
+def test_a_law_without_any_signal_says_so(law):
+    for ask in (law.kernel, law.entry_deviation):
+        with pytest.raises(pp.PlanError, match="leaves no signal"):
+            ask()
+
+
+def test_a_bad_plan_says_how_bad_it_is():
+    plan = pp.DistinctCount(
+        epsilon="0.2", expected=(10, 30), memory=256, deletions=True, bound=3
+    ).plan
+    with pytest.raises(pp.PlanError, match=f"{plan.best_error():.2g} times the users"):
+        check_useful(plan)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"exactly": None}, {"exactly": 1.5}, {"at_least": "x"}, {"exactly": b"1"}]
+)
 def test_what_names_no_state_is_refused_and_costs_nothing(asked):
     visits = pp.Incidence(universe=100, bound=3, epsilon=1)
     spent = visits.ledger.spent

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from panprivacy._kernels import kernel
 from panprivacy.addressing import Slots
+from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
 from panprivacy.hashing import trailing_zeros
 from panprivacy.noise import wipe
 
 Table = NDArray[np.uint8]
-Deltas = NDArray[np.int64]
 
 Number = Fraction | float
 """Exact for what decides privacy, floating point to compare plans."""

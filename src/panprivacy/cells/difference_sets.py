@@ -85,10 +85,13 @@ def biquadratic(modulus: int) -> DifferenceSet:
     return DifferenceSet("biquadratic", modulus, (modulus - 1) // 4)
 
 
-def singer(modulus: int) -> DifferenceSet:
-    """The points of a hyperplane in a finite projective space."""
-    base, degree = _geometry(modulus)
-    return DifferenceSet("singer", modulus, _points(base, degree - 1))
+def singer(modulus: int, base: int | None = None) -> DifferenceSet:
+    """The points of a hyperplane in a finite projective space, over the smallest base that fits."""
+    for one, degree in itertools.product(_BASES, range(3, 64)):
+        if _points(one, degree) == modulus and base in {None, one}:
+            return DifferenceSet("singer", modulus, _points(one, degree - 1))
+    message = "a singer law needs a modulus (b**d - 1)/(b - 1) with b 2, 3, 5 or 7 and d at least 3"
+    raise PlanError(message)
 
 
 def point(modulus: int) -> DifferenceSet:
@@ -118,7 +121,11 @@ def next_singer(least: int, base: int) -> DifferenceSet | None:
 
 
 def of_at_least(least: int) -> list[DifferenceSet]:
-    """The smallest difference set of each density with a modulus of at least `least`."""
+    """The smallest difference set of each density with a modulus of at least `least`.
+
+    Moduli go up to 4 times that. Over the base 2 the density would be that of the residues, and
+    a `point` fits every modulus.
+    """
     others = [next_biquadratic(least), *(next_singer(least, base) for base in _BASES[1:])]
     return [next_residues(least), *(one for one in others if one is not None)]
 
@@ -141,13 +148,13 @@ def _points(base: int, degree: int) -> int:
     return (base**degree - 1) // (base - 1)
 
 
-def _geometry(modulus: int, size: int | None = None) -> tuple[int, int]:
+def _geometry(modulus: int, size: int) -> tuple[int, int]:
     """The base and the degree of a space with so many points, in a hyperplane of so many."""
-    for base, degree in itertools.product(_BASES, range(3, 64)):
-        if _points(base, degree) == modulus and size in {None, _points(base, degree - 1)}:
-            return base, degree
-    message = "a singer law needs a modulus (b**d - 1)/(b - 1) with b 2, 3, 5 or 7 and d at least 3"
-    raise PlanError(message)
+    return next(
+        (base, degree)
+        for base, degree in itertools.product(_BASES, range(3, 64))
+        if (_points(base, degree), _points(base, degree - 1)) == (modulus, size)
+    )
 
 
 def _singer_members(base: int, degree: int) -> Members:

@@ -8,9 +8,10 @@ Laws that are constant on a difference set and on its complement have the flatte
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -26,7 +27,7 @@ from panprivacy.guarantee import exp_bounds
 Floats = NDArray[np.float64]
 
 MOST_MODULUS = 1 << 24
-"""The largest modulus of a law: its weights take 128 MiB."""
+"""The largest modulus of a law; drawing from one takes about a gigabyte."""
 
 _UNIT = 1 << 24
 _UNIT_STEPS = 1 << 16
@@ -35,6 +36,11 @@ _UNIT_STEPS = 1 << 16
 _MOST_WEIGHT = 1 << 61
 _MOST_EXPONENT = Fraction(42)
 """`e**42` is nearly 2**61: a larger ratio of weights would not fit."""
+
+_MOST_READ_EXPONENT = 27.0
+"""Beyond it differences of probabilities lose their digits, and no answer gets better."""
+
+_LEAST_SPECTRUM = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,15 +57,16 @@ class Law:
     histories apart by a factor of at most `ratio`. [tests/unit/test_law.py]
 
     Args:
-        name: determines the weights together with the modulus and the two extreme weights, or
-            "custom".
+        name: of its family, or "custom".
         weights: int64[M], at least 1 each; value `x` has probability `weights[x] / weights.sum()`.
+
+    Attributes:
         members: the difference set of the values of larger weight, where the law has one.
     """
 
     name: str
     weights: NDArray[np.int64]
-    members: Members | None = None
+    members: Members | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Check the weights, and keep a copy that nothing can change: privacy rests on them."""
@@ -73,8 +80,6 @@ class Law:
             message = "the weights of a law may have a sum of at most 2**61"
             raise PlanError(message)
         object.__setattr__(self, "weights", _frozen(weights))
-        if self.members is not None:
-            object.__setattr__(self, "members", _frozen(np.asarray(self.members)))
 
     @staticmethod
     def of(weights: Sequence[int]) -> Law:
@@ -83,7 +88,11 @@ class Law:
         Raises:
             PlanError: fewer than two weights or more than 2**24, one below 1, or a sum above 2**61.
         """
-        exact = [whole_number(1, _MOST_WEIGHT, weight=weight) for weight in weights]
+        try:
+            exact = [whole_number(1, _MOST_WEIGHT, weight=weight) for weight in weights]
+        except TypeError:
+            message = "a law needs its weights as a sequence of whole numbers"
+            raise PlanError(message) from None
         return Law("custom", np.array(exact, np.int64))
 
     @staticmethod
@@ -91,18 +100,34 @@ class Law:
         """More weight on the quadratic residues without 0, modulo a prime `p ≡ 3 (mod 4)`.
 
         Every entry of a count-of-counts is then read with the same deviation, whatever `p`.
+
+        Raises:
+            PlanError: another modulus.
         """
         return on_set(difference_sets.residues(_modulus(modulus)), _epsilon(epsilon))
 
     @staticmethod
     def biquadratic(modulus: int, epsilon: object) -> Law:
-        """More weight on the nonzero fourth powers, modulo a prime `p = 4 b**2 + 1`, b odd."""
+        """More weight on the nonzero fourth powers, modulo a prime `p = 4 b**2 + 1`, b odd.
+
+        Raises:
+            PlanError: another modulus.
+        """
         return on_set(difference_sets.biquadratic(_modulus(modulus)), _epsilon(epsilon))
 
     @staticmethod
-    def singer(modulus: int, epsilon: object) -> Law:
-        """More weight on a hyperplane; the modulus is `(b**d - 1)/(b - 1)`, b one of 2, 3, 5, 7."""
-        return on_set(difference_sets.singer(_modulus(modulus)), _epsilon(epsilon))
+    def singer(modulus: int, epsilon: object, base: int | None = None) -> Law:
+        """More weight on a hyperplane, `1/b` of all values; the modulus is `(b**d - 1)/(b - 1)`.
+
+        Args:
+            modulus: M.
+            epsilon: of one look.
+            base: b, one of 2, 3, 5, 7; None for the smallest that fits.
+
+        Raises:
+            PlanError: another modulus.
+        """
+        return on_set(difference_sets.singer(_modulus(modulus), base), _epsilon(epsilon))
 
     @staticmethod
     def spike(modulus: int, epsilon: object) -> Law:
@@ -153,19 +178,32 @@ class Law:
     def kernel(self) -> Floats:
         """`h` with `E h(state + noise - j) = [state = j]`, a vote for entry j; float64[M].
 
-        It adds up to 0 after its mean is taken off, which costs nothing because the number of
-        cells is known.
+        Raises:
+            PlanError: the law hides the state altogether.
         """
+        self.check_readable()
         if self.members is None:
             return np.fft.ifft(1 / np.conj(self.spectrum())).real
         votes = np.full(self.modulus, -self.miss())
         votes[self.members] += 1
         return votes / (self.hit() - self.miss())
 
+    def check_readable(self) -> None:
+        """Raise `PlanError` if the noise cannot be undone."""
+        if self.ratio == 1 or (self.members is None and self._least_frequency() < _LEAST_SPECTRUM):
+            message = f"the noise of a {self.name} law cannot be undone: it leaves no signal"
+            raise PlanError(message)
+
+    def _least_frequency(self) -> float:
+        return float(np.abs(self.spectrum()).min())
+
     def entry_deviation(self) -> float:
         """Standard deviation of an estimated entry, in units of the root of the cells.
 
         It is that of the average over all states a cell may be in.
+
+        Raises:
+            PlanError: the law hides the state altogether.
         """
         return math.sqrt(max(float(np.mean(self.kernel() ** 2)) - 1 / self.modulus, 0))
 
@@ -176,16 +214,15 @@ class Law:
         return self.members
 
     def __str__(self) -> str:
-        if self.name == "custom":
-            return f"custom modulo {self.modulus}, weights {self.weights.tolist()}"
-        extremes = f"{self.weights.max()} to {self.weights.min()}"
-        return f"{self.name} modulo {self.modulus}, weights {extremes}"
+        digest = hashlib.sha256(self.weights.tobytes()).hexdigest()
+        extremes = f"weights {self.weights.max()} to {self.weights.min()}"
+        return f"{self.name} modulo {self.modulus}, {extremes}, SHA-256 {digest}"
 
     def __repr__(self) -> str:
         return f"<Law {self.name} modulo {self.modulus}, loss {self.loss:.4g}>"
 
     def __deepcopy__(self, _memo: object) -> Law:
-        return self
+        return self  # a copy of the weights could be changed
 
 
 def _modulus(modulus: object) -> int:
@@ -214,8 +251,28 @@ def on_set(chosen: DifferenceSet, epsilon: Fraction) -> Law:
     low = -(-high // below)
     weights = np.full(modulus, low, np.int64)
     weights[members] = high
-    name = _NAMES.get(chosen.family, chosen.family)
-    return Law(name, weights, members)
+    law = Law(_NAMES.get(chosen.family, chosen.family), weights)
+    object.__setattr__(law, "members", _frozen(members))
+    return law
+
+
+@functools.lru_cache(maxsize=1024)
+def hit_and_miss(chosen: DifferenceSet, epsilon: Fraction, epoch: int) -> tuple[float, float]:
+    """How often a counter shows a member: at a sum of 0, and at any other, each as likely.
+
+    Args:
+        chosen: the set that the law is larger on.
+        epsilon: of one look.
+        epoch: how many times the noise was added again.
+    """
+    if epoch:
+        law = on_set(chosen, epsilon)
+        noise = np.fft.ifft(law.spectrum() ** (epoch + 1)).real
+        hit = float(noise[law.members].sum())
+    else:
+        ratio = math.exp(min(float(epsilon), _MOST_READ_EXPONENT))
+        hit = chosen.size * ratio / (chosen.size * ratio + chosen.modulus - chosen.size)
+    return hit, (chosen.size - hit) / (chosen.modulus - 1)
 
 
 @functools.lru_cache(maxsize=8)

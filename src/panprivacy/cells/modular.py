@@ -24,11 +24,9 @@ from numpy.typing import NDArray
 from panprivacy._kernels import kernel
 from panprivacy.addressing import Slots
 from panprivacy.cells.law import Law
+from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins
 from panprivacy.noise import wipe
-
-Deltas = NDArray[np.int64]
-Counters = NDArray[Any]
 
 _PIECE = 1 << 20
 _WIDTHS: tuple[type[np.unsignedinteger[Any]], ...] = (np.uint8, np.uint16, np.uint32)
@@ -40,7 +38,7 @@ class ModularCells:
 
     Guarantee: the law of all cells seen at one unannounced and up to `k` announced looks changes by
     a factor of at most `law.ratio**(k+1)` between streams that differ in all or some updates of one
-    user. [tests/exact/test_exact.py]
+    user. [tests/exact/test_counters.py]
 
     Args:
         cells: the number of counters.
@@ -60,21 +58,21 @@ class ModularCells:
         """Bytes of the table."""
         return self.cells * self.dtype.itemsize
 
-    def born(self, coins: Coins) -> Counters:
+    def born(self, coins: Coins) -> Table:
         """A table in which nobody has appeared."""
         table = np.empty(self.cells, self.dtype)  # NumPy gives empty arrays large pages
         table.fill(0)
         self._add_noise(table, coins)
         return table
 
-    def rerandomise(self, table: Counters, coins: Coins) -> None:
+    def rerandomise(self, table: Table, coins: Coins) -> None:
         """Add fresh noise to every cell."""
         noisy = table.copy()
         self._add_noise(noisy, coins)
         table[:] = noisy
         wipe(noisy)
 
-    def _add_noise(self, table: Counters, coins: Coins) -> None:
+    def _add_noise(self, table: Table, coins: Coins) -> None:
         """Draw in pieces, so that the noise takes little more memory than the table."""
         weights = self.law.weights.tolist()
         everyone = np.arange(min(self.cells, _PIECE))
@@ -87,7 +85,7 @@ class ModularCells:
 
     def update(
         self,
-        table: Counters,
+        table: Table,
         slots: Iterable[Slots],
         deltas: Deltas | None,
         epoch: int,  # noqa: ARG002 - later noise is the same whatever came before
@@ -110,7 +108,7 @@ class ModularCells:
                 _add(table, piece, deltas[row : row + len(piece)], self.law.modulus)
             row += len(piece)
 
-    def histogram(self, table: Counters) -> NDArray[np.int64]:
+    def histogram(self, table: Table) -> NDArray[np.int64]:
         """How many cells hold each value, int64[M]."""
         counts = np.zeros(self.law.modulus, np.int64)
         _tally(table, counts)
@@ -128,7 +126,7 @@ class ScaledCells(ModularCells):
 
     def update(
         self,
-        table: Counters,
+        table: Table,
         slots: Iterable[Slots],
         deltas: Deltas | None,
         epoch: int,
@@ -145,7 +143,7 @@ class ScaledCells(ModularCells):
             wipe(cells, scaled)
             row += len(piece)
 
-    def ones(self, table: Counters) -> NDArray[np.uint8]:
+    def ones(self, table: Table) -> NDArray[np.uint8]:
         """Whether each cell holds a value outside of the law's set, uint8[cells]."""
         ordinary = np.ones(self.law.modulus, np.uint8)
         ordinary[self.law.members] = 0
@@ -153,7 +151,7 @@ class ScaledCells(ModularCells):
         _look_up(table, ordinary, marks)
         return marks
 
-    def group_sums(self, table: Counters, groups: int) -> NDArray[np.int64]:
+    def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
         """The number of ones in each of `groups` equal runs of cells."""
         ones = self.ones(table)
         sums: NDArray[np.int64] = ones.reshape(groups, -1).sum(axis=1, dtype=np.int64)
@@ -171,7 +169,7 @@ _COUNTERS = (types.uint8, types.uint16, types.uint32)
 
 
 @kernel([types.void(kind[::1], _SLOTS, types.int64) for kind in _COUNTERS])
-def _count(table: Counters, slots: Slots, modulus: int) -> None:
+def _count(table: Table, slots: Slots, modulus: int) -> None:
     """Add one to the cell of each row."""
     for row in range(slots.size):
         slot = slots[row]
@@ -189,7 +187,7 @@ def _reduce(value, modulus):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
 
 
 @kernel([types.void(kind[::1], _SLOTS, _SLOTS, types.int64) for kind in _COUNTERS])
-def _add(table: Counters, slots: Slots, deltas: Deltas, modulus: int) -> None:
+def _add(table: Table, slots: Slots, deltas: Deltas, modulus: int) -> None:
     """Add each delta to its cell."""
     for row in range(slots.size):
         slot = slots[row]
@@ -209,14 +207,14 @@ def _scale(slots: Slots, modulus: int, cells: Slots, deltas: Deltas) -> None:
 
 
 @kernel([types.void(kind[::1], types.int64[::1]) for kind in _COUNTERS])
-def _tally(table: Counters, counts: NDArray[np.int64]) -> None:
+def _tally(table: Table, counts: NDArray[np.int64]) -> None:
     """Count the cells of each value; NumPy would leave a copy of the table behind."""
     for cell in range(table.size):
         counts[table[cell]] += 1
 
 
 @kernel([types.void(kind[::1], types.uint8[::1], types.uint8[::1]) for kind in _COUNTERS])
-def _look_up(table: Counters, marks: NDArray[np.uint8], cells: NDArray[np.uint8]) -> None:
+def _look_up(table: Table, marks: NDArray[np.uint8], cells: NDArray[np.uint8]) -> None:
     """The mark of each cell's value."""
     for cell in range(table.size):
         cells[cell] = marks[table[cell]]

@@ -7,6 +7,7 @@ nothing on standard output.
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import sys
 from typing import Annotated
 
@@ -15,6 +16,11 @@ import typer
 from panprivacy.cli.plan import plan
 from panprivacy.cli.run import run
 from panprivacy.errors import PanPrivacyError
+
+_ARGUMENTS = [
+    *("epsilon", "universe", "expected", "memory", "bound", "signed", "deletions", "releases"),
+    *("exactly", "at_least", "cropped_sum", "confidence"),
+]
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """What Typer raises for a wrong argument; it exports only one of its kinds."""
@@ -53,12 +59,20 @@ def main() -> None:
     except UsageError as error:
         _fail(error.format_message().replace("Value error, ", ""))
     except PanPrivacyError as error:
-        _fail(str(error))
+        _fail(_in_options(str(error)))
     except (OSError, MemoryError) as error:
         _fail(getattr(error, "strerror", None) or "this needs more memory than there is")
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     sys.exit(code or 0)
+
+
+def _in_options(message: str) -> str:
+    """The library names arguments as Python has them; here they are options."""
+    for name in _ARGUMENTS:
+        option = "--" + name.replace("_", "-")
+        message = re.sub(rf"\b{name}=(True)?|^{name}(?= must)", option, message)
+    return message
 
 
 def _fail(message: str) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from panprivacy.cli.making import Sizes, Statistic
+from panprivacy.decoders import Name
 from panprivacy.statistics import Density, IncidenceRelease, Release
 
 
@@ -25,15 +26,20 @@ class Facts:
         truth: the exact answer of each statistic; those of an incidence count by name.
         rows: how many rows were read.
         seconds: how long that took, without counting for the truth.
+        beyond: how many users are in a state that the bound rules out; answers are wrong by as
+            many.
     """
 
     truth: dict[str, float]
     rows: int
     seconds: float
+    beyond: int = 0
 
     def __str__(self) -> str:
         rate = self.rows / self.seconds / 1e6
-        return f"{self.rows:,} rows in {self.seconds:.2f} s, {rate:.1f} million/s"
+        said = f"{self.rows:,} rows in {self.seconds:.2f} s, {rate:.1f} million/s"
+        wrong = f"; {self.beyond:,} users went beyond the bound, so that answers are wrong"
+        return said + (wrong if self.beyond else "")
 
 
 class Demonstration:
@@ -76,30 +82,37 @@ class Demonstration:
             answer = answers[name]
             if isinstance(answer, IncidenceRelease):
                 unseen = (self._sizes.universe or len(states)) - len(states)
-                truth |= {one: _exact(one, states, unseen) for one in answer.answers()}
+                truth |= {str(one): _exact(one, states, unseen) for one in answer.answers()}
             elif isinstance(statistic, Density):
                 # Who enters twice and leaves once has left.
                 truth[name] = float((last > 0).sum()) / statistic.plan.universe
             else:
                 stay = np.count_nonzero(states) if self._sizes.deletions else len(states)
                 truth[name] = float(stay)
-        return Facts(truth, self._rows, seconds)
+        return Facts(truth, self._rows, seconds, self._beyond(states))
+
+    def _beyond(self, states: NDArray[np.int64]) -> int:
+        bound = self._sizes.bound
+        if bound is None:
+            return 0
+        return int(((states > bound) | (states < (-bound if self._sizes.signed else 0))).sum())
 
 
-def _exact(name: str, states: NDArray[np.int64], unseen: int) -> float:
-    """The exact answer that a name such as "at least 2" asks for, beyond the bound too.
+def _exact(name: Name, states: NDArray[np.int64], unseen: int) -> float:
+    """The exact answer that is called "at least 2" or the like, beyond the bound too.
 
     Args:
         name: of the answer.
         states: of the users that came.
         unseen: number of possible users that did not come; their state is 0.
     """
-    kind, _, number = name.rpartition(" ")
-    argument = int(number)
+    kind, argument = name
     if kind == "exactly":
         return float((states == argument).sum() + (unseen if argument == 0 else 0))
-    if kind == "at least":
+    if kind == "at_least":
         return float((states >= argument).sum())
+    if kind == "distinct":
+        return float(np.count_nonzero(states))
     return float(np.clip(states, 0, argument).sum())
 
 

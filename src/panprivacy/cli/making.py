@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from panprivacy._validate import positive_integer
+from panprivacy._validate import expected_range, positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cli.options import Expected, Statistics
 from panprivacy.errors import PlanError
@@ -121,6 +121,7 @@ def check_options(names: list[Statistics], sizes: Sizes, asked: Asked, delta: st
         message = "--deletions needs --delta: the column that says who comes and who leaves"
         raise PlanError(message)
     incidence = Statistics.incidence in names
+    _check_sizes(names, sizes)
     net = sizes.deletions and Statistics.distinct in names
     if asked.named() and not incidence:
         message = "--exactly, --at-least and --cropped-sum are for --stat incidence"
@@ -131,6 +132,20 @@ def check_options(names: list[Statistics], sizes: Sizes, asked: Asked, delta: st
     if sizes.bound is None and (incidence or net):
         message = "say --bound: the largest sum of a user's deltas, or the most rows a user has"
         raise PlanError(message)
+
+
+def _check_sizes(names: list[Statistics], sizes: Sizes) -> None:
+    """Refuse a number of users that no statistic uses."""
+    numbered = {Statistics.density, Statistics.incidence} & set(names)
+    if sizes.universe is not None and not numbered:
+        message = "--universe is for --stat density and incidence; distinct takes --expected"
+        raise PlanError(message)
+    hashed = Statistics.incidence in names and sizes.universe is None
+    if sizes.expected is not None and not (Statistics.distinct in names or hashed):
+        message = "--expected is for open-ended ids: --universe says how many users there are"
+        raise PlanError(message)
+    if sizes.expected is not None:
+        expected_range(sizes.expected)
 
 
 def _distinct(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> Statistic:

@@ -60,6 +60,19 @@ def parse_states(option: str, text: str | None) -> tuple[int, ...]:
     return tuple(states)
 
 
+def parse_whole(text: str) -> int:
+    """Read a whole number; 1e6 and 1_000_000 are some too.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return _whole(text)
+    except (ValueError, OverflowError):
+        message = f"{text!r} is not a whole number"
+        raise ValueError(message) from None
+
+
 def _whole(text: str) -> int:
     number = float(text)
     if number != int(number):

@@ -58,9 +58,8 @@ def _document(answer: Release | IncidenceRelease) -> dict[str, object]:
     if isinstance(answer, Release):
         return {**_interval(answer), **cost}
     kinds: dict[str, dict[str, object]] = {}
-    for name, one in answer.answers().items():
-        kind, _, state = name.rpartition(" ")
-        kinds.setdefault(kind.replace(" ", "_"), {})[state] = _interval(one)
+    for (kind, state), one in answer.answers().items():
+        kinds.setdefault(kind, {})[str(state)] = _interval(one)
     return {**kinds, **cost}
 
 
@@ -85,7 +84,7 @@ def print_text(answers: Answers) -> None:
     console = Console(width=100, highlight=False, markup=False)
     console.print(table)
     for answer in answers.releases.values():
-        hidden = 0 if isinstance(answer, Release) else len(answer.answers()) - _MOST_ROWS
+        hidden = 0 if isinstance(answer, Release) else answer.answered - _MOST_ROWS
         if hidden > 0:
             console.print(f"{hidden:,} more states: --json shows them.", soft_wrap=True)
     console.print(f"Guarantee: {Guarantee(answers.ledger.total)}.", soft_wrap=True)
@@ -99,7 +98,8 @@ def _rows(name: str, answer: Release | IncidenceRelease) -> list[tuple[str, Rele
     """The lines of one answer."""
     if isinstance(answer, Release):
         return [(name, answer)]
-    return list(answer.answers().items())[:_MOST_ROWS]
+    shown = list(answer.answers(_MOST_ROWS).items())[:_MOST_ROWS]
+    return [(str(one), release) for one, release in shown]
 
 
 def _number(name: str, value: float) -> str:

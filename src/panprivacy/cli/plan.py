@@ -13,7 +13,7 @@ from panprivacy._validate import positive_fraction, positive_integer
 from panprivacy.cli.options import Expected, Statistics, parse_expected
 from panprivacy.errors import PlanError
 from panprivacy.planning import plan as make_plan
-from panprivacy.planning.search import AnyPlan
+from panprivacy.planning.search import Searched
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 _USELESS_PERCENT = 1_000
@@ -39,7 +39,7 @@ def plan(
     """Show the error to expect by epsilon and memory, or the plan that reaches an error."""
     sizes = _sizes(stat, expected, universe)
 
-    def planned(total: Fraction, nbytes: int | None, target: str | None = None) -> AnyPlan:
+    def planned(total: Fraction, nbytes: int | None, target: str | None = None) -> Searched:
         return make_plan(
             stat.value, epsilon=total, memory=nbytes, error=target,
             confidence=confidence, releases=releases, **sizes,

@@ -20,12 +20,13 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.making import Asked, Counting, Sizes, Statistic, check_options, make_statistics
-from panprivacy.cli.options import Statistics, parse_expected, parse_states
+from panprivacy.cli.options import Statistics, parse_expected, parse_states, parse_whole
 from panprivacy.cli.output import Answers, print_json, print_text
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Ledger
 from panprivacy.ids import read_deltas
 from panprivacy.sources import FORMATS, Column, Source, open_source
+from panprivacy.sources.columns import show
 from panprivacy.statistics.table import refuse_deltas
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
@@ -72,11 +73,18 @@ def run(
         list[Statistics] | None, typer.Option(help="What to count; may be repeated.")
     ] = None,
     universe: Annotated[
-        int | None, typer.Option(help="density, incidence: the ids are 0 to UNIVERSE-1.")
+        int | None,
+        typer.Option(
+            parser=parse_whole, metavar="N", help="density, incidence: the ids are 0 to N-1."
+        ),
     ] = None,
     memory: Annotated[
         int | None,
-        typer.Option(metavar="BYTES", help="Most of each table: 65536, for incidence as needed."),
+        typer.Option(
+            parser=parse_whole,
+            metavar="BYTES",
+            help="Most of each table: 65536, for incidence as needed.",
+        ),
     ] = None,
     expected: Annotated[
         str | None,
@@ -92,7 +100,11 @@ def run(
     ] = False,
     bound: Annotated[
         int | None,
-        typer.Option(metavar="Z", help="incidence, deletions: the largest sum of a user's deltas."),
+        typer.Option(
+            parser=parse_whole,
+            metavar="Z",
+            help="incidence, deletions: the largest sum of a user's deltas; others spoil answers.",
+        ),
     ] = None,
     signed: Annotated[
         bool, typer.Option("--signed", help="Such sums may be below 0, down to -Z.")
@@ -213,12 +225,20 @@ class Intake:
         elif users.null_count:
             message = "the user id is null; use --nulls skip to leave such rows out"
             raise InputError(message, row=users.is_null().index(True).as_py() + 1)
-        if deltas is not None and not self.deletions:
-            refuse_deltas(
-                read_deltas(deltas, len(users)) < 0,
-                "delta is below 0; say --deletions if users can leave",
-            )
+        if deltas is not None:
+            self._check_deltas(deltas, batch.schema.names[1])
         return users, deltas
+
+    def _check_deltas(self, column: pa.Array, name: str) -> None:
+        """Refuse what the statistics would refuse, in words that name the column."""
+        try:
+            deltas = read_deltas(column, len(column))
+        except InputError as error:
+            reason = f"column {show(name)}: {error.reason}"
+            raise InputError(reason, row=error.row) from None
+        if not self.deletions:
+            wrong = "delta is below 0; say --deletions if users can leave"
+            refuse_deltas(deltas < 0, wrong)
 
     def _placed(self, error: InputError, batch: pa.RecordBatch) -> InputError:
         """The error with its row in the batch, where skipped rows count too."""

@@ -13,13 +13,14 @@ from panprivacy.decoders.density import DensityModel
 from panprivacy.decoders.intervals import Model, discrete_laplace_variance, noise_quantile
 from panprivacy.decoders.levels import LevelModel
 from panprivacy.decoders.modular import Estimates, SharedModel, StateModel
-from panprivacy.decoders.questions import Question, States
+from panprivacy.decoders.questions import Name, Question, States
 
 __all__ = [
     "DensityModel",
     "Estimates",
     "LevelModel",
     "Model",
+    "Name",
     "Question",
     "SharedModel",
     "StateModel",

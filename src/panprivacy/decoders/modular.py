@@ -29,13 +29,14 @@ from panprivacy.decoders.questions import Question, Scores
 _MOST_STRAIN = 0.1
 """Decompounding takes logarithms, which are nearly linear as far as this relative variance."""
 
-_MOST_STRAIN_OF_FEW = 0.04
-"""With so few values that a single frequency is read, a full table is harder to tell."""
+_FULL = 0.3
+"""A release is refused from this strain on: fewer users than were planned for look so too."""
 
-_FULL = 3
-"""A release is refused from so many times the strain on that a plan may have."""
+_MOST_LOST = 1e-3
+"""How often that may happen to a plan."""
 
-_FEW = 4
+_PHASES = 3
+"""By how many deviations of the spectrum a logarithm stays within its principal value."""
 
 _SHARES = 64
 
@@ -258,7 +259,8 @@ class SharedModel:
 
     A cell's value is noise plus the states of a random number of users, so the spectrum of the
     values is `F f * exp(load * (F s - 1))`, `s` the law of one user's state: a logarithm undoes it.
-    Its principal value is right while the load is below pi. States of 0 leave no trace.
+    Its principal value is right while the load is below pi, less what noise turns it by. States of
+    0 leave no trace.
 
     Args:
         law: the noise of the cells.
@@ -271,21 +273,57 @@ class SharedModel:
     cells: int
 
     def strain(self, load: float, noise_variance: float) -> float:
-        """The relative variance of the spectrum that is left at so many users a cell."""
-        spectrum = np.maximum(np.abs(self.law.spectrum()[1:]), 1e-9)
-        flatness = float(np.mean(spectrum ** (-2.0 * (self.epoch + 1))))
-        return math.exp(min(2 * load, 700)) * flatness * self._noise(noise_variance)
+        """The mean relative variance of the spectrum that so many users a cell leave."""
+        return float(self._strains(load, noise_variance).mean())
 
-    @property
-    def most_strain(self) -> float:
-        """The largest strain that a plan may have."""
-        return _MOST_STRAIN if self.law.modulus > _FEW else _MOST_STRAIN_OF_FEW
+    def lost(self, load: float, noise_variance: float) -> float:
+        """A bound of the probability that so many users a cell look like too many, `is_full`.
+
+        One pair of frequencies does it that is so near 0 that its share of the mean is too large;
+        a frequency and its conjugate are one pair.
+        """
+        strains = self._strains(load, noise_variance)
+        pairs = strains[: self.law.modulus // 2]
+        sides = np.full(len(pairs), 2.0)
+        if self.law.modulus % 2 == 0:
+            sides[-1] = 1.0
+        near = np.sqrt(sides * pairs / (_FULL * len(strains)))
+        quantiles = (1 - near) / np.sqrt(pairs / sides)
+        tails = [math.erfc(quantile / math.sqrt(2)) / 2 for quantile in quantiles.tolist()]
+        return min(math.fsum(tails), 1.0)
+
+    def _strains(self, load: float, noise_variance: float) -> Floats:
+        """The relative variance of each frequency but 0, with all users in one state.
+
+        That leaves the least of them: `exp(load (cos - 1))` of each.
+        """
+        spectrum = np.maximum(np.abs(self.law.spectrum()[1:]), 1e-9) ** (self.epoch + 1)
+        angles = 2 * math.pi * np.arange(1, self.law.modulus) / self.law.modulus
+        left = np.exp(min(load, 100) * (np.cos(angles) - 1)) * spectrum
+        return self._noise(noise_variance) / left**2
+
+    def is_readable(self, load: float, noise_variance: float) -> bool:
+        """Whether answers about so many users a cell are good, and rarely lost."""
+        strain = self.strain(load, noise_variance)
+        if strain > _MOST_STRAIN or self._wraps(load, strain):
+            return False
+        return self.lost(load, noise_variance) <= _MOST_LOST
+
+    @staticmethod
+    def _wraps(load: float, strain: float) -> bool:
+        """Whether a logarithm may leave its principal value: with users all in one state it can."""
+        return load + _PHASES * math.sqrt(strain) >= math.pi
 
     def is_full(self, histogram: ArrayLike, noise_variance: float) -> bool:
         """Whether a noised histogram has too little left of its spectrum to be read."""
         left = np.maximum(np.abs(self._observed(histogram)[1:]) ** 2, 1e-300)
         strain = self._noise(noise_variance) * float(np.mean(1 / left))
-        return strain > _FULL * self.most_strain
+        return strain > _FULL or self._wraps(self.load(histogram), strain)
+
+    def load(self, histogram: ArrayLike) -> float:
+        """How many users share a cell, from the sizes of the spectrum, which do not wrap."""
+        sizes = np.abs(self._observed(histogram) / self.law.spectrum() ** (self.epoch + 1))
+        return -float(np.log(np.maximum(sizes[1:], 1e-300)).sum()) / self.law.modulus
 
     def _noise(self, noise_variance: float) -> float:
         """The variance of each frequency of what is observed."""

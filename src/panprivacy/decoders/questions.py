@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import positive_integer, whole_number
+from panprivacy._validate import whole_number
+from panprivacy.errors import PlanError
 
 Scores = NDArray[np.int64]
+
+_FAR = 1 << 62
+
+
+class Name(NamedTuple):
+    """What an answer is called.
+
+    Args:
+        kind: "exactly", "at_least", "cropped_sum", "distinct", or "share".
+        argument: the state that is asked for, or where sums are cropped; 0 for "distinct".
+    """
+
+    kind: str
+    argument: int
+
+    def __str__(self) -> str:
+        words = self.kind.replace("_", " ")
+        return words if self.kind == "distinct" else f"{words} {self.argument}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,8 +37,8 @@ class Question:
     """What each user counts by his state.
 
     Args:
-        kind: "exactly", "at_least", "cropped_sum", "distinct", or "share".
-        argument: the state that is asked for, or where sums are cropped; 0 for "distinct".
+        kind: as in `Name`.
+        argument: as in `Name`.
         scores: int64[M], for the states 0, 1, ... and, from the end, -1, -2, ...
     """
 
@@ -29,8 +49,7 @@ class Question:
     @property
     def name(self) -> str:
         """In words, such as "exactly 3"."""
-        words = self.kind.replace("_", " ")
-        return words if self.kind == "distinct" else f"{words} {self.argument}"
+        return str(Name(self.kind, self.argument))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +82,32 @@ class States:
         values = self.values()
         return (values >= self.lowest) & (values <= self.bound)
 
+    def _state(self, least: int, **named: object) -> int:
+        """A state that can be asked for."""
+        chosen = whole_number(-_FAR, _FAR, **named)
+        if least <= chosen <= self.bound:
+            return chosen
+        name, words = next(iter(named)), "raise the bound" if chosen > 0 else "ask for another"
+        if least <= -chosen <= self.bound:
+            words = "states below 0 need signed=True"
+        message = f"{name} must lie within {least} to {self.bound:,}, the bound: {words}"
+        raise PlanError(message)
+
     def exactly(self, state: object) -> Question:
         """Users in this state."""
-        chosen = whole_number(self.lowest, self.bound, exactly=state)
+        chosen = self._state(self.lowest, exactly=state)
         scores = np.zeros(self.modulus, np.int64)
         scores[chosen % self.modulus] = 1
         return Question("exactly", chosen, scores)
 
     def at_least(self, least: object) -> Question:
         """Users in this state or a higher one."""
-        chosen = whole_number(1, self.bound, at_least=least)
+        chosen = self._state(1, at_least=least)
         return Question("at_least", chosen, (self.values() >= chosen).astype(np.int64))
 
     def cropped_sum(self, tau: object) -> Question:
         """The sum of states, each cut to 0 .. tau."""
-        chosen = positive_integer(self.bound, cropped_sum=tau)
+        chosen = self._state(1, cropped_sum=tau)
         return Question("cropped_sum", chosen, np.clip(self.values(), 0, chosen))
 
     def distinct(self) -> Question:
@@ -85,11 +115,11 @@ class States:
         return Question("distinct", 0, (self.values() != 0).astype(np.int64))
 
     def at_most_share(self, most: int, share: float) -> Question:
-        """Above 0 if more than a share of all users that came are in states 1 .. most.
+        """Above 0 if more than a share of all users not in state 0 are in state `most` or lower.
 
         The scores are 2**30 times what counts.
         """
         values = self.values()
-        low = ((values > 0) & (values <= most)).astype(float)
+        low = ((values != 0) & (values <= most)).astype(float)
         scores = np.rint((low - share * (values != 0)) * 2**30).astype(np.int64)
         return Question("share", most, scores)

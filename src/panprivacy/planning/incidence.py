@@ -12,25 +12,22 @@ import numpy as np
 from panprivacy.addressing import Addressing, Direct, Hashed, Sampled
 from panprivacy.cells import Law, ModularCells
 from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
-from panprivacy.cells.law import MOST_MODULUS, on_set
+from panprivacy.cells.law import MOST_MODULUS, hit_and_miss, on_set
 from panprivacy.cells.modular import counter_type
-from panprivacy.decoders import SharedModel, StateModel, States, noise_quantile
+from panprivacy.decoders import SharedModel, StateModel, States
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.hashing import KEY_BYTES
-from panprivacy.planning.net import probabilities
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
 
 MAX_DIRECT_BYTES = 1 << 26
 """A universe whose counters fit in so many bytes gets one each; larger ones a sample."""
 
-MOST_BOUND = MOST_MODULUS // 4
-"""Difference sets up to 4 times the bound have a law."""
+MOST_BOUND = MOST_MODULUS // 8 - 1
+"""Signed states are twice as many, and a difference set may be 4 times larger."""
 
 _TYPICAL_QUESTIONS = 8
 """A split of epsilon is for so many named counts, or the whole histogram if that is better."""
-
-_LEAST_SPECTRUM = 1e-9
 
 _CELLS_PER_USER = 2
 """Of hashed cells: with more the noise of empty cells grows, with fewer that of collisions."""
@@ -83,8 +80,8 @@ class IncidencePlan:
         """The states that users can be in."""
         return States(self.law.modulus, self.bound, self.signed)
 
-    def names_are_cheap(self, epoch: int) -> bool:
-        """Whether a named statistic can be one count of cells."""
+    def can_name(self, epoch: int) -> bool:
+        """Whether a named statistic can be released as one count of cells."""
         return self.universe is not None and self.law.members is not None and epoch == 0
 
     def model(self, epoch: int) -> StateModel | SharedModel:
@@ -99,19 +96,15 @@ class IncidencePlan:
         Args:
             questions: how many are released at once; the whole histogram where that is better.
         """
-        share = (self.universe or self.cells) / self.cells
+        scale = (self.universe or self.cells) / self.cells
         intrusions = self.request.intrusions
         load = 0.0 if self.universe else (self.expected or 0) / self.cells
         shown = _Entry(self.law.modulus, self.law.entry_deviation() ** 2, self.split.contrast)
-        asked = questions if self.names_are_cheap(intrusions) else math.inf
+        asked = questions if self.can_name(intrusions) else math.inf
         # As many users as can be in one state make the most of collisions.
         collisions = math.exp(2 * load) * float(np.i0(2 * load))
         variance = shown.variance(self.cells, self.split.budget, asked, intrusions)
-        return share * math.sqrt(variance * collisions)
-
-    def margin(self, confidence: float) -> float:
-        """How far an entry that holds few users strays at most with this probability, in users."""
-        return noise_quantile(confidence, 0.0) * self.error(_TYPICAL_QUESTIONS)
+        return scale * math.sqrt(variance * collisions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +124,7 @@ class _Entry:
     @classmethod
     def of(cls, chosen: DifferenceSet, epsilon: Fraction) -> _Entry:
         """Of a law on a difference set."""
-        hit, miss = probabilities(chosen, epsilon, 0)
+        hit, miss = hit_and_miss(chosen, epsilon, 0)
         size, modulus = chosen.size, chosen.modulus
         if not hit > miss:
             return cls(modulus, math.inf, 0.0)
@@ -163,15 +156,59 @@ def plan_incidence(
     *,
     signed: bool,
 ) -> IncidencePlan:
-    """Plan an `Incidence`; see there for the arguments."""
-    states = 2 * bound + 1 if signed else bound + 1
-    sets = [*of_at_least(max(states, 3)), point(max(states, 2))]
-    size = cells or _default_cells(universe, expected, max(chosen.modulus for chosen in sets))
-    if universe is not None and size > universe:
-        message = f"cells ({size:,}) exceed the universe ({universe:,}); leave cells out"
+    """Plan an `Incidence`.
+
+    Args:
+        bound: the largest distance of a state from 0.
+        universe: number of possible users.
+        cells: number of counters.
+        expected: the most users of hashed counters.
+        law: of the noise.
+        request: epsilon and what it covers.
+        signed: whether states below 0 occur.
+
+    Raises:
+        PlanError: they do not go together, or the counters could not be read.
+    """
+    _check_sizes(universe, cells, expected)
+    planned = _planned(bound, universe, cells, expected, law, request, signed=signed)
+    if _is_readable(planned):
+        return planned
+    refused = f"{planned.cells:,} hashed counters cannot be read at bound {bound:,}"
+    if cells is not None or law is not None:
+        message = f"{refused}; take more cells, a larger epsilon or a smaller bound"
         raise PlanError(message)
+    enough = _enough(planned)
+    ways = f"plan for {enough:,} expected users, " if enough else ""
+    message = f"{refused} and {expected:,} users; {ways}a larger epsilon or a smaller bound"
+    raise PlanError(message)
+
+
+def _enough(refused: IncidencePlan) -> int | None:
+    """For how many users the plan can be read, because they get more counters."""
+    bound, request, signed = refused.bound, refused.request, refused.signed
+    for doublings in range(1, 30):
+        expected = (refused.expected or 1) << doublings
+        planned = _planned(bound, None, None, expected, None, request, signed=signed)
+        if _is_readable(planned):
+            return expected
+    return None
+
+
+def _planned(
+    bound: int,
+    universe: int | None,
+    cells: int | None,
+    expected: int | None,
+    law: Law | None,
+    request: Request,
+    *,
+    signed: bool,
+) -> IncidencePlan:
+    """The plan, whether it can be read or not."""
+    states = 2 * bound + 1 if signed else bound + 1
     if law is None:
-        budget, chosen = _best(request, size, tuple(sets), shared=universe is None)
+        budget, chosen = _best(request, states, universe, cells, expected)
         law = on_set(chosen, budget.state)
     else:
         budget = _budget_for(law, states, request)
@@ -180,43 +217,50 @@ def plan_incidence(
         raise PlanError(message)
     contrast = 0.0 if law.members is None else law.hit() - law.miss()
     split = Split(budget, contrast, noise_variance(1, budget))
-    plan = IncidencePlan(bound, signed, universe, size, expected, law, request, split)
-    _check_load(plan)
-    return plan
+    size = cells or _default_cells(universe, expected, law.modulus)
+    return IncidencePlan(bound, signed, universe, size, expected, law, request, split)
 
 
-def _default_cells(universe: int | None, expected: int | None, modulus: int) -> int:
-    if universe is not None:
-        return min(universe, MAX_DIRECT_BYTES // counter_type(modulus).itemsize)
-    if expected is None:
+def _check_sizes(universe: int | None, cells: int | None, expected: int | None) -> None:
+    """Refuse sizes that do not say how many users there are, or contradict each other."""
+    if universe is not None and cells is not None and cells > universe:
+        message = f"cells ({cells:,}) exceed the universe ({universe:,}); leave cells out"
+        raise PlanError(message)
+    if universe is None and cells is None and expected is None:
         message = (
             "say universe= (how many users there could be), or for open-ended ids expected= "
             "(the most that may come) or cells="
         )
         raise PlanError(message)
-    return _CELLS_PER_USER * expected
+
+
+def _default_cells(universe: int | None, expected: int | None, modulus: int) -> int:
+    """One for each user, as far as memory reaches; hashed ones for those that are expected."""
+    if universe is not None:
+        return min(universe, MAX_DIRECT_BYTES // counter_type(modulus).itemsize)
+    return _CELLS_PER_USER * (expected or 1)
 
 
 def _best(
-    request: Request, cells: int, sets: tuple[DifferenceSet, ...], *, shared: bool
+    request: Request, states: int, universe: int | None, cells: int | None, expected: int | None
 ) -> tuple[Budget, DifferenceSet]:
     """The budget and the set of the smallest predicted error."""
+    questions = math.inf if universe is None or request.intrusions else _TYPICAL_QUESTIONS
+
+    def variance(budget: Budget, chosen: DifferenceSet) -> float:
+        size = cells or _default_cells(universe, expected, chosen.modulus)
+        entry = _Entry.of(chosen, budget.state)
+        scale = (universe or size) / size
+        return scale**2 * entry.variance(size, budget, questions, request.intrusions)
+
+    sets = [*of_at_least(max(states, 3)), point(max(states, 2))]
     options = [(budget, chosen) for budget in budgets(request) for chosen in sets]
-    times = request.intrusions
-    errors = [_error(*option, cells, times, shared=shared) for option in options]
-    best = int(np.argmin(errors))
-    if not math.isfinite(errors[best]):
+    variances = [variance(*option) for option in options]
+    best = int(np.argmin(variances))
+    if not math.isfinite(variances[best]):
         message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
         raise PlanError(message)
     return options[best]
-
-
-def _error(
-    budget: Budget, chosen: DifferenceSet, cells: int, intrusions: int, *, shared: bool
-) -> float:
-    """The predicted variance of an entry."""
-    questions = math.inf if shared or intrusions else _TYPICAL_QUESTIONS
-    return _Entry.of(chosen, budget.state).variance(cells, budget, questions, intrusions)
 
 
 def _budget_for(law: Law, states: int, request: Request) -> Budget:
@@ -224,30 +268,22 @@ def _budget_for(law: Law, states: int, request: Request) -> Budget:
     if law.modulus < states:
         message = f"the law has {law.modulus:,} values, and the states need {states:,}"
         raise PlanError(message)
-    if float(np.abs(law.spectrum()).min()) < _LEAST_SPECTRUM:
-        message = "the law's noise cannot be undone: its spectrum has a zero"
-        raise PlanError(message)
+    law.check_readable()
     state = request.budget.state if request.budget else Fraction(math.ceil(law.loss * 1e6), 10**6)
     left = (request.epsilon - request.looks * state) / request.releases
     if not law.within(state) or left <= 0:
-        message = f"the law's loss of {law.loss:.6g} a look exceeds what epsilon leaves the state"
+        message = (
+            f"the law's loss of {law.loss:.6g} a look exceeds what epsilon leaves the state; make "
+            "it with a smaller epsilon, such as 9/10 of the total"
+        )
         raise PlanError(message)
     return request.budget or Budget(state, left)
 
 
-def _check_load(plan: IncidencePlan) -> None:
-    """Refuse hashed counters that could not be read."""
+def _is_readable(plan: IncidencePlan) -> bool:
+    """Whether hashed counters can be read; others always can."""
     if plan.universe is not None:
-        return
+        return True
     load = (plan.expected or 0) / plan.cells
     model = SharedModel(plan.law, plan.request.intrusions, plan.cells)
-    strain = model.strain(load, noise_variance(2, plan.split.budget))
-    if strain <= model.most_strain:
-        return
-    users = f" and {plan.expected:,} users" if plan.expected else ""
-    message = (
-        f"{plan.cells:,} hashed counters cannot be read at bound {plan.bound:,}{users}: "
-        f"the noise is {strain / model.most_strain:.2g} times too large; take more cells, a larger "
-        "epsilon or a smaller bound"
-    )
-    raise PlanError(message)
+    return model.is_readable(load, noise_variance(2, plan.split.budget))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from panprivacy.cells.difference_sets import (
     next_residues,
     point,
 )
-from panprivacy.cells.law import MOST_MODULUS, on_set
+from panprivacy.cells.law import MOST_MODULUS, hit_and_miss, on_set
 from panprivacy.cells.modular import counter_type
 from panprivacy.decoders import LevelModel
 from panprivacy.errors import PlanError
@@ -28,9 +27,6 @@ from panprivacy.planning.distinct import LevelledPlan, least_regret
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
 
 MOST_BOUND = MOST_MODULUS // 2
-
-_MOST_EXPONENT = 27.0
-"""Beyond it a probability cannot be told from 1 in floating point, and no answer gets better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,7 @@ class NetDistinctPlan(LevelledPlan):
         A user that adds a uniform nonzero number shrinks the chance of 0 beyond its share `1/M` by
         the factor `-1/(M-1)`.
         """
-        hit, miss = probabilities(self.chosen, self.split.budget.state, epoch)
+        hit, miss = hit_and_miss(self.chosen, self.split.budget.state, epoch)
         modulus = self.chosen.modulus
         return LevelModel(
             self.levels,
@@ -86,19 +82,6 @@ class NetDistinctPlan(LevelledPlan):
             decay=modulus / (modulus - 1),
             noise_variance=self.split.noise_variance,
         )
-
-
-@functools.lru_cache(maxsize=1024)
-def probabilities(chosen: DifferenceSet, epsilon: Fraction, epoch: int) -> tuple[float, float]:
-    """How often a counter shows a member: at a sum of 0, and at any other, each as likely."""
-    ratio = math.exp(min(float(epsilon), _MOST_EXPONENT))
-    size, modulus = chosen.size, chosen.modulus
-    hit = size * ratio / (size * ratio + modulus - size)
-    if epoch:
-        law = on_set(chosen, epsilon)
-        noise = np.fft.ifft(law.spectrum() ** (epoch + 1)).real
-        hit = float(noise[law.members].sum())
-    return hit, (size - hit) / (modulus - 1)
 
 
 @functools.lru_cache(maxsize=256)
@@ -136,9 +119,9 @@ def _best(
 ) -> tuple[Split, DifferenceSet]:
     """The split and the set with the smallest error for a count of few users in `cells` cells."""
     options = [(budget, chosen) for budget in budgets(request) for chosen in sets]
-    errors = [_error(budget, chosen, request.intrusions, cells) for budget, chosen in options]
+    errors = [_deviation(budget, chosen, request.intrusions, cells) for budget, chosen in options]
     budget, chosen = options[int(np.argmin(errors))]
-    hit, miss = probabilities(chosen, budget.state, request.intrusions)
+    hit, miss = hit_and_miss(chosen, budget.state, request.intrusions)
     signal = hit - miss > 0 and on_set(chosen, budget.state).ratio > 1
     if not signal or not math.isfinite(min(errors)):
         message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
@@ -146,8 +129,8 @@ def _best(
     return Split(budget, hit - miss, noise_variance(1, budget)), chosen
 
 
-def _error(budget: Budget, chosen: DifferenceSet, intrusions: int, cells: int) -> float:
-    hit, miss = probabilities(chosen, budget.state, intrusions)
+def _deviation(budget: Budget, chosen: DifferenceSet, intrusions: int, cells: int) -> float:
+    hit, miss = hit_and_miss(chosen, budget.state, intrusions)
     cell = (hit * (1 - hit) + miss * (1 - miss)) / 2
     deviation = math.sqrt(cells * cell + noise_variance(1, budget))
     return deviation / (hit - miss) if hit > miss else math.inf

@@ -27,7 +27,7 @@ Searched = DensityPlan | DistinctPlan
 AnyPlan = Searched | NetDistinctPlan | IncidencePlan
 
 DEFAULT_MEMORY = 1 << 16
-_MOST_BYTES = 1 << 30
+_MOST_SEARCHED = 1 << 30
 _EPSILONS = (Fraction(1, 1_000), Fraction(32))
 _USEFUL = 0.5
 
@@ -145,7 +145,7 @@ def _smallest_memory(
     make: Maker, epsilon: Fraction, most: int | None, reaches: Reaches
 ) -> Searched | None:
     """The first power of two bytes, or else `most`, that reaches the target."""
-    limit = _MOST_BYTES if most is None else most
+    limit = _MOST_SEARCHED if most is None else most
     for memory in (*(1 << power for power in range((limit - 1).bit_length())), limit):
         candidate = make(epsilon, memory)
         if reaches(candidate):
@@ -172,7 +172,7 @@ def _three_digits(number: float) -> Fraction:
 
 def _refuse(make: Maker, epsilon: Fraction | None, size: int | None, reaches: Reaches) -> Searched:
     """Raise, saying what would reach the target."""
-    memory = size or (DEFAULT_MEMORY if epsilon is None else _MOST_BYTES)
+    memory = size or (DEFAULT_MEMORY if epsilon is None else _MOST_SEARCHED)
     at_epsilon = "" if epsilon is None else f" at epsilon {float(epsilon):g}"
     ways = _ways(make, _EPSILONS[1] if epsilon is None else epsilon, memory, reaches)
     message = f"no plan of up to {memory:,} bytes reaches this error{at_epsilon}; {ways}"
@@ -221,15 +221,17 @@ def check_useful(planned: AnyPlan) -> None:
 
 def _check_counters(planned: IncidencePlan | NetDistinctPlan) -> None:
     if isinstance(planned, NetDistinctPlan):
-        error, users = planned.best_error(), 1.0
+        relative, most = planned.best_error(), 1.0
     else:
-        error = planned.error()
-        users = _USEFUL * (planned.universe or planned.expected or planned.cells)
-    if error < users:
+        users = planned.universe or planned.expected or planned.cells
+        relative, most = planned.error() / users, _USEFUL
+    if relative < most:
         return
+    full = isinstance(planned, IncidencePlan) and planned.cells == planned.universe
+    ways = "a larger epsilon" if full else "more memory, a larger epsilon"
     message = (
-        f"this plan gives a standard deviation of {error / users * _USEFUL:.2g} times the users: "
-        "the answer would be noise; more memory, a larger epsilon or more users would do"
+        f"this plan gives a standard deviation of {relative:.2g} times the users: the answer would "
+        f"be noise; {ways} or more users would do"
     )
     raise PlanError(message)
 

@@ -46,7 +46,7 @@ class DistinctCount(CountStatistic[DistinctPlan | NetDistinctPlan]):
     [tests/contract, tests/exact/test_exact.py]
 
     Accuracy: `plan.error(users)` is the predicted relative standard deviation; with 64 KiB and
-    epsilon 1 it is below 1 % from 200,000 to 10 million users when those are expected.
+    epsilon 1 it is below 1 % from 200,000 to 9 million users when those are expected.
     [tests/statistical/test_distinct_count.py, docs/accuracy.md]
 
     Args:
@@ -103,7 +103,7 @@ class DistinctCount(CountStatistic[DistinctPlan | NetDistinctPlan]):
             refuse_beyond(deltas, self._plan.bound, signed=self._plan.signed)
         else:
             refuse_deltas(
-                deltas < 1, "delta must be at least 1: for users that leave, say deletions=True"
+                deltas < 1, "delta must be at least 1; if users can leave, say deletions=True"
             )
 
 

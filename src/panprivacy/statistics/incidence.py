@@ -55,12 +55,12 @@ class Incidence(Statistic[IncidencePlan]):
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
     at most `e**epsilon` when all or some updates of one user are added or removed, whatever the
     states do. With `intrusions=k` that includes the states at k announced intrusions before that
-    time. [tests/contract, tests/exact/test_exact.py]
+    time. [tests/contract, tests/exact/test_counters.py]
 
     Accuracy: with m cells the standard deviation of an entry is about `sqrt(m)/t`,
     `t = tanh(epsilon/2)`, whatever the bound, and `e**(users/m)` times that with hashed cells; the
     whole histogram adds the noise of its `M` values. `plan.error()` predicts it.
-    [tests/statistical/test_incidence.py, docs/accuracy.md]
+    [tests/statistical/test_incidence.py, docs/accuracy-counters.md]
 
     Args:
         epsilon: total loss of state and releases, in nats.
@@ -73,8 +73,8 @@ class Incidence(Statistic[IncidencePlan]):
         signed: whether states below 0 occur.
         law: the noise of the counters; None for the one with the smallest predicted error.
         releases: how many releases epsilon covers.
-        intrusions: how many announced intrusions epsilon covers. Each multiplies the error by about
-            `sqrt(M)/t`: a fresh statistic is mostly better.
+        intrusions: how many announced intrusions epsilon covers. Each multiplies the error by a
+            large factor (docs/guarantees/modular.md): a fresh statistic is mostly better.
         budget: how epsilon is split between state and releases; None for the smallest error.
         ledger: budget shared with other statistics of the same stream.
         coins: source of all randomness; None for the operating system's.
@@ -161,7 +161,7 @@ class Incidence(Statistic[IncidencePlan]):
     def _may_name(self, questions: Mapping[str, Question]) -> bool:
         """Whether so few questions may need less noise than the histogram."""
         few = 0 < len(questions) ** 2 <= self._plan.law.modulus
-        return few and self._plan.names_are_cheap(self._state.intrusions)
+        return few and self._plan.can_name(self._state.intrusions)
 
     def check_asked(
         self,
@@ -242,7 +242,7 @@ def _several(states: object) -> tuple[object, ...]:
     """One state, or several."""
     if isinstance(states, numbers.Integral):
         return (states,)
-    if isinstance(states, Iterable):
+    if isinstance(states, Iterable) and not isinstance(states, str | bytes | Mapping):
         return tuple(states)
     message = "name a state, or several, as whole numbers"
     raise PlanError(message)

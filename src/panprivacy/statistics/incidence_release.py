@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from panprivacy._validate import proportion
-from panprivacy.decoders import Estimates, Question, SharedModel, StateModel
+from panprivacy.decoders import Estimates, Name, Question, SharedModel, StateModel
 from panprivacy.errors import PlanError
 from panprivacy.planning import IncidencePlan
 from panprivacy.statistics.table import Release
@@ -83,12 +83,15 @@ class IncidenceRelease:
         return self._answer(self.plan.states.distinct())
 
     def quantile(self, share: float) -> Release:
-        """The smallest q such that this share of the users that came did so at most q times.
+        """The smallest q such that this share of all users not in state 0 is in state q or lower.
 
-        It needs the whole histogram. States below 0 count as users that came.
+        "Half of those that came did so at most q times." It needs the whole histogram.
 
         Args:
             share: 0 to 1; 0.5 for the median.
+
+        Raises:
+            PlanError: the release answers named statistics only.
         """
         wanted, whole = proportion(share=share), self._histogram()
 
@@ -98,7 +101,7 @@ class IncidenceRelease:
 
         def smallest(reaches: Callable[[int], bool]) -> int:
             """Bisect for the smallest state that `reaches`."""
-            low, high = 0, self.plan.bound
+            low, high = self.plan.states.lowest - self.plan.signed, self.plan.bound
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (low, middle) if reaches(middle) else (middle, high)
@@ -115,25 +118,38 @@ class IncidenceRelease:
         """Whether the upper (sign 1) or the lower (-1) end of an interval is above 0."""
         return estimates(most).bound(self.confidence, sign) > 0
 
-    def answers(self) -> dict[str, Release]:
-        """Everything that was named, or all states, by name."""
+    def answers(self, most: int | None = None) -> dict[Name, Release]:
+        """Everything that was named, or all states.
+
+        Args:
+            most: of states, only so many, those nearest to 0; None for all.
+        """
         if self.whole is None:
-            return {name: self._release(*one) for name, one in self.named.items()}
+            return {
+                Name(question.kind, question.argument): self._release(question, estimates)
+                for question, estimates in self.named.values()
+            }
         values, low, high = self._entries(self.whole)
         states = self.plan.states
         return {
-            f"exactly {state}": Release(
+            Name("exactly", state): Release(
                 float(values[at]), float(low[at]), float(high[at]),
                 self.confidence, self.epsilon, self.counts,
             )
-            for state in self._readable()
+            for state in self._readable(most)
             for at in [state % states.modulus]
         }  # fmt: skip
 
-    def _readable(self) -> list[int]:
-        """The states whose users leave a trace."""
+    def _readable(self, most: int | None = None) -> list[int]:
+        """The states whose users leave a trace, in order."""
         states = range(self.plan.states.lowest, self.plan.bound + 1)
-        return [state for state in states if state or self.plan.universe is not None]
+        traced = [state for state in states if state or self.plan.universe is not None]
+        return sorted(sorted(traced, key=abs)[:most])
+
+    @property
+    def answered(self) -> int:
+        """How many answers there are."""
+        return len(self.named) if self.whole is None else len(self._readable())
 
     def to_arrow(self) -> pa.Table:
         """The count of counts: a row for each state, with columns `state`, `users`, `low`, `high`.
@@ -187,7 +203,10 @@ class IncidenceRelease:
 
     def _histogram(self) -> Whole:
         if self.whole is None:
-            message = f"this release answers {', '.join(self.named)}; name more in release()"
+            message = (
+                f"this release answers {', '.join(self.named)}; name more in release(), or nothing "
+                "for the whole histogram"
+            )
             raise PlanError(message)
         return self.whole
 

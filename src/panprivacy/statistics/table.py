@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
 from panprivacy.addressing import Addressing, Slots
-from panprivacy.cells import Cells
+from panprivacy.cells import Cells, Law
 from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.decoders import Model
@@ -332,10 +332,23 @@ def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
 @functools.lru_cache(maxsize=64)
 def _public_text(statistic: str, plan: Plan, ledger: Fraction) -> bytes:
     """The public parameters as JSON."""
-    fields = dataclasses.asdict(plan)  # type: ignore[call-overload]
-    budget = fields.pop("split")["budget"]
-    public = {"statistic": statistic, "ledger": ledger, "budget": budget, **fields}
-    return json.dumps(public, default=str, sort_keys=True).encode()
+    public = {"statistic": statistic, "ledger": ledger, **_fields(plan)}
+    public["budget"] = plan.split.budget  # the rest of a split follows from the plan
+    del public["split"]
+    return json.dumps(public, default=_plain, sort_keys=True).encode()
+
+
+def _fields(record: object) -> dict[str, object]:
+    """The fields of a dataclass."""
+    names = [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
+    return {name: getattr(record, name) for name in names}
+
+
+def _plain(value: object) -> object:
+    """What JSON does not know: plans within plans as objects, laws and fractions as text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, Law):
+        return _fields(value)
+    return str(value)
 
 
 def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:

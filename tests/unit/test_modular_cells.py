@@ -129,6 +129,18 @@ def test_batches_split_anywhere_give_the_same_table(kind, factors, modulus, rows
 
 @KINDS
 @settings(deadline=None)
+@given(st.sampled_from(PRIMES[:-1]), ROWS, st.integers(0, 30))
+def test_rows_without_deltas_add_one_each(kind, factors, modulus, rows, cut):
+    cells = kind(CELLS, spike(modulus))
+    slots, _ = arrays(rows, CELLS * factors(modulus))
+    counted, added = some_table(cells), some_table(cells)
+    cells.update(counted, [slots[:cut].copy(), slots[cut:].copy()], None, 0, NO_COINS)
+    cells.update(added, [slots], np.ones(len(slots), np.int64), 0, NO_COINS)
+    assert counted.tolist() == added.tolist()
+
+
+@KINDS
+@settings(deadline=None)
 @given(st.sampled_from(PRIMES[:-1]), ROWS, st.randoms())
 def test_inserts_and_then_the_same_deletes_in_any_order_leave_no_trace(
     kind, factors, modulus, rows, chance
@@ -155,12 +167,15 @@ def test_a_batch_of_a_user_is_not_changed(kind, factors):
     assert set(deltas.tolist()) == {-7}
 
 
-@settings(deadline=None)
-@given(MODULI)
-def test_a_counter_takes_the_fewest_bytes_that_hold_its_values(modulus):
+@pytest.mark.parametrize(
+    ("modulus", "nbytes"), [(2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4), (1 << 24, 4)]
+)
+def test_a_counter_takes_the_fewest_bytes_that_hold_its_values(modulus, nbytes):
     cells = ModularCells(CELLS, spike(modulus))
-    fitting = [bits for bits in (8, 16, 32) if modulus <= 2**bits]
-    assert cells.dtype == f"uint{fitting[0]}"
+    table = cells.born(GivenNoise([modulus - 1] * CELLS))
+    assert table.tolist() == [modulus - 1] * CELLS
+    assert table.dtype == cells.dtype == f"uint{8 * nbytes}"
+    assert table.nbytes == cells.nbytes == CELLS * nbytes
 
 
 @pytest.mark.parametrize("modulus", [3, 300, 70_000])

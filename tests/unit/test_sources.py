@@ -467,7 +467,7 @@ class TestOpen:
         assert len(rows(path, USER, kind=None)) == 10
 
     def test_what_cannot_be_opened(self, tmp_path, monkeypatch):
-        known = "csv, tsv, ndjson, parquet, arrow"
+        known = "csv, tsv, ndjson, parquet, arrow, combined, lines"
         (tmp_path / "x.csv").touch()
         (tmp_path / "x.gz").touch()
         monkeypatch.chdir(tmp_path)
@@ -499,7 +499,7 @@ class TestOpen:
         error = refusal(open_source, "a.csv", columns=[USER, USER])
         assert str(error) == "column 'user' is asked for twice"
 
-    @pytest.mark.parametrize("kind", FORMATS)
+    @pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "lines"])
     def test_size_and_position(self, tmp_path, kind):
         data = {
             "csv": b"user\nann\n",
@@ -507,10 +507,12 @@ class TestOpen:
             "ndjson": b'{"user":1}\n',
             "parquet": parquet_bytes(table()),
             "arrow": arrow_bytes(table()),
+            "combined": b'user - - [21/Nov/2026:08:00:00 +0000] "GET / HTTP/1.1" 200 5\n',
         }[kind]
         path = tmp_path / "input"
         path.write_bytes(data)
-        with open_source(str(path), columns=[USER], format=kind) as source:
+        column = Column("remote_addr") if kind == "combined" else USER
+        with open_source(str(path), columns=[column], format=kind) as source:
             assert source.size == len(data)
             assert source.position == 0
             list(source.batches())

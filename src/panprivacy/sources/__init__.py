@@ -1,8 +1,9 @@
 """Ids from a file or a pipe, as they arrive, in bounded memory.
 
-`reader` reads ahead in a thread; `delimited`, `ndjson` and `columnar` parse one format each; `text`
-holds what the text formats share. The ids are sensitive: an error names the row and the reason, and
-carries neither a value nor the exception of pyarrow, which quotes values.
+`reader` reads ahead in a thread; `delimited`, `ndjson`, `log_lines` and `columnar` parse the
+formats; `text` holds what the text formats share; `addresses` reads the IP addresses of any format.
+The ids are sensitive: an error names the row and the reason, and carries neither a value nor the
+exception of pyarrow, which quotes values.
 """
 
 from __future__ import annotations
@@ -14,22 +15,28 @@ from pathlib import PurePath
 import pyarrow as pa
 
 from panprivacy.errors import InputError
+from panprivacy.sources.addresses import with_addresses
 from panprivacy.sources.columnar import read_arrow, read_parquet
-from panprivacy.sources.columns import Column, show
+from panprivacy.sources.columns import Column, Prefixes, show
 from panprivacy.sources.delimited import read_delimited
+from panprivacy.sources.log_lines import only_wanted_groups, read_combined, read_lines
 from panprivacy.sources.ndjson import read_ndjson
 from panprivacy.sources.reader import Input, Source
 
-__all__ = ["FORMATS", "Column", "Source", "open_source"]
+__all__ = ["FORMATS", "Column", "Prefixes", "Source", "open_source"]
 
-_READERS: dict[str, Callable[[Input, Sequence[Column]], Iterator[pa.RecordBatch]]] = {
+_Reader = Callable[[Input, Sequence[Column]], Iterator[pa.RecordBatch]]
+
+_READERS: dict[str, _Reader] = {
     "csv": partial(read_delimited, delimiter=","),
     "tsv": partial(read_delimited, delimiter="\t"),
     "ndjson": read_ndjson,
     "parquet": read_parquet,
     "arrow": read_arrow,
+    "combined": read_combined,
 }
-FORMATS = tuple(_READERS)
+_LINES = "lines"
+FORMATS = (*_READERS, _LINES)
 _EXTENSIONS = {
     **{f".{name}": name for name in FORMATS},
     ".jsonl": "ndjson",
@@ -39,7 +46,13 @@ _EXTENSIONS = {
 }
 
 
-def open_source(path: str, *, columns: Sequence[Column], format: str | None = None) -> Source:  # noqa: A002 - the word that users know
+def open_source(
+    path: str,
+    *,
+    columns: Sequence[Column],
+    format: str | None = None,  # noqa: A002 - the word that users know
+    pattern: str | None = None,
+) -> Source:
     """Open a file, or standard input, for one pass over some of its columns.
 
     Errors in what the input holds are raised when its batches are iterated over.
@@ -48,17 +61,20 @@ def open_source(path: str, *, columns: Sequence[Column], format: str | None = No
         path: a file, or "-" for standard input.
         columns: at least one; handed out in this order.
         format: one of `FORMATS`; by default what the file's extension says.
+        pattern: for the format "lines": a regular expression of RE2 that is found in every line;
+            its named groups are the columns.
 
     Returns:
         A context manager that hands out record batches.
 
     Raises:
-        InputError: there is no such file, its format is not known, or a column is named twice.
+        InputError: there is no such file, its format is not known, the pattern is missing or wrong,
+            or a column is named twice.
     """
     _check_wanted(columns)
-    read = _READERS[_format(path, format)]
+    read = _reader(_format(path, format), columns, pattern)
     file = Input.open(path)
-    return Source(file, read(file, columns))
+    return Source(file, with_addresses(file, read(file, columns), columns))
 
 
 def _check_wanted(columns: Sequence[Column]) -> None:
@@ -70,13 +86,30 @@ def _check_wanted(columns: Sequence[Column]) -> None:
         if names.count(name) > 1:
             message = f"column {show(name)} is asked for twice"
             raise InputError(message)
+    for column in columns:
+        if column.integers and column.address is not None:
+            message = f"column {show(column.name)} cannot hold both whole numbers and IP addresses"
+            raise InputError(message)
+
+
+def _reader(kind: str, columns: Sequence[Column], pattern: str | None) -> _Reader:
+    """What reads a format; a pattern that cannot be used is refused before anything is read."""
+    if kind != _LINES and pattern is not None:
+        message = f"a pattern is for the format {_LINES}, and the format is {kind}"
+        raise InputError(message)
+    if kind != _LINES:
+        return _READERS[kind]
+    if pattern is None:
+        message = f"the format {_LINES} needs a pattern, such as ^(?P<user>\\S+)"
+        raise InputError(message)
+    return partial(read_lines, pattern=only_wanted_groups(pattern, columns))
 
 
 def _format(path: str, named: str | None) -> str:
     """The format that is named, or that the extension means."""
     known = ", ".join(FORMATS)
     if named is not None:
-        if named not in _READERS:
+        if named not in FORMATS:
             message = f"there is no format {show(named)}; the formats are {known}"
             raise InputError(message)
         return named

@@ -8,10 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from panprivacy._validate import whole_number
 from panprivacy.errors import InputError
 
 _SHOWN_NAMES = 20
 _SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """How many leading bits of an IP address stand for its user; the rest is dropped.
+
+    Args:
+        ipv4: from 1 to 32, also of IPv4-mapped IPv6 addresses, which are IPv4 addresses.
+        ipv6: from 1 to 128; one subscriber often has all of a /64 or a /56.
+
+    Raises:
+        PlanError: a length is out of range.
+    """
+
+    ipv4: int = 32
+    ipv6: int = 128
+
+    def __post_init__(self) -> None:
+        whole_number(1, 32, ipv4=self.ipv4)
+        whole_number(1, 128, ipv6=self.ipv6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +43,13 @@ class Column:
         name: as the file spells it.
         integers: text must hold whole numbers here, and is read as int64. Parquet and Arrow files
             say their own types, and are not converted.
+        address: text must hold IP addresses here, and is read as numbers of 16 bytes, of which so
+            many leading bits are kept.
     """
 
     name: str
     integers: bool = False
+    address: Prefixes | None = None
 
 
 def check_columns(

@@ -1,0 +1,256 @@
+"""IP addresses: one number of 16 bytes each, however the address is written.
+
+An IPv4 address becomes the IPv6 address that maps it, so that 1.2.3.4 and ::ffff:102:304 are one
+user. What is accepted is what Python's `ipaddress` accepts, except zones: an address with a zone
+means nothing outside of the machine that wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+
+from panprivacy._kernels import kernel
+from panprivacy.errors import InputError
+from panprivacy.sources.columns import Column, Prefixes
+from panprivacy.sources.reader import Input
+
+Bytes = npt.NDArray[np.uint8]
+Groups = npt.NDArray[np.uint16]
+
+ADDRESS_BYTES = 16
+ADDRESSES = pa.binary(ADDRESS_BYTES)
+
+_DOT, _COLON, _ZERO = b".:0"
+
+
+def with_addresses(
+    file: Input, batches: Iterator[pa.RecordBatch], columns: Sequence[Column]
+) -> Iterator[pa.RecordBatch]:
+    """Read the addresses in the columns that hold them; other columns pass.
+
+    Args:
+        file: where the batches come from; the rows of a pipe are not counted, as in `text.parsed`.
+        batches: with the wanted columns in order.
+        columns: what is wanted.
+
+    Yields:
+        Record batches.
+
+    Raises:
+        InputError: what is no address, with its row counted over the whole file.
+    """
+    rows = 0
+    for batch in batches:
+        try:
+            converted = _converted(batch, columns)
+        except InputError as error:
+            raise error.after(rows) from None
+        rows += batch.num_rows if file.size is not None else 0
+        del batch
+        yield converted
+        del converted
+
+
+def read_addresses(column: pa.Array, prefixes: Prefixes) -> pa.Array:
+    """Read a column of addresses.
+
+    Args:
+        column: texts or byte strings; nulls stay null.
+        prefixes: how many bits to keep.
+
+    Returns:
+        Big-endian numbers of 16 bytes, of Arrow's type fixed_size_binary(16).
+
+    Raises:
+        InputError: something else, with its row in the column.
+    """
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), ADDRESSES)
+    offsets, text = _layout(column)
+    known = np.array(column.is_valid())
+    # NumPy keeps small arrays that were freed, with what they hold; Arrow's buffers are no cache.
+    buffer = pa.allocate_buffer(ADDRESS_BYTES * len(column))
+    numbers = np.frombuffer(buffer, np.uint8)
+    groups = np.zeros(8, np.uint16)
+    bad = _read_all(offsets, text, known, prefixes.ipv4, prefixes.ipv6, numbers, groups)
+    if bad >= 0:
+        message = "this is not an IP address"
+        raise InputError(message, row=bad + 1)
+    return pa.Array.from_buffers(ADDRESSES, len(column), [validity(known), buffer])
+
+
+def validity(known: npt.NDArray[np.bool_]) -> pa.Buffer | None:
+    """Arrow's bitmap of the rows that are not null; None if all are not."""
+    return None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+
+
+def _converted(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:
+    if not any(column.address for column in columns):
+        return batch
+    arrays = [
+        read_addresses(array, column.address) if column.address else array
+        for array, column in zip(batch.columns, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _layout(column: pa.Array) -> tuple[npt.NDArray[Any], Bytes]:
+    """The offsets of a column of byte strings, and the bytes they point into, both read-only."""
+    kind = column.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        column = column.cast(pa.large_binary())
+    elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        pass
+    elif not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        message = "IP addresses must be texts such as 192.0.2.1 or 2001:db8::1"
+        raise InputError(message)
+    width = np.int32 if pa.types.is_string(kind) or pa.types.is_binary(kind) else np.int64
+    _, offsets, text = column.buffers()
+    ends = frozen(offsets, width) if offsets else np.zeros(1, width)
+    return ends[column.offset : column.offset + len(column) + 1], frozen(text, np.uint8)
+
+
+def frozen(buffer: pa.Buffer | None, kind: Any) -> npt.NDArray[Any]:
+    """An Arrow buffer in place, read-only: kernels are compiled for one kind of array."""
+    view = np.frombuffer(buffer, kind) if buffer else np.empty(0, kind)
+    view.flags.writeable = False
+    return view
+
+
+@njit
+def _digit(character: int) -> int:
+    """The value of a hexadecimal digit, or 16."""
+    if 0 <= character - _ZERO <= 9:
+        return character - _ZERO
+    lower = character | 32
+    return lower - 87 if 97 <= lower <= 102 else 16
+
+
+@njit
+def _read_ipv4(text: Bytes, at: int, stop: int) -> int:
+    """The IPv4 address text[at:stop], or -1."""
+    number = 0
+    for part in range(4):
+        begin, value = at, 0
+        while at < stop and at - begin < 3 and _digit(text[at]) < 10:
+            value = 10 * value + _digit(text[at])
+            at += 1
+        leading_zero = at - begin > 1 and text[begin] == _ZERO
+        if at == begin or leading_zero or value > 255:
+            return -1
+        number = number << 8 | value
+        if part < 3:
+            if at == stop or text[at] != _DOT:
+                return -1
+            at += 1
+    return number if at == stop else -1
+
+
+@njit
+def _read_ipv6(text: Bytes, at: int, stop: int, groups: Groups) -> bool:
+    """Write the eight groups of text[at:stop]; whether it is an IPv6 address."""
+    used, gap = 0, -1
+    if stop - at >= 2 and text[at] == _COLON and text[at + 1] == _COLON:
+        gap = 0
+        at += 2
+    while at < stop:
+        begin, value = at, 0
+        while at < stop and at - begin < 4 and _digit(text[at]) < 16:
+            value = value << 4 | _digit(text[at])
+            at += 1
+        if at < stop and text[at] == _DOT:
+            used += _read_last(text, begin, stop, groups, used)
+            break
+        if at == begin or used == 8:
+            return False
+        groups[used] = value
+        used += 1
+        if at == stop:
+            break
+        if text[at] != _COLON or at + 1 == stop:
+            return False
+        at += 1
+        if text[at] == _COLON:
+            if gap >= 0:
+                return False
+            gap = used
+            at += 1
+    return used == 8 if gap < 0 else _widen(groups, used, gap)
+
+
+@njit
+def _read_last(text: Bytes, at: int, stop: int, groups: Groups, used: int) -> int:
+    """Write the last two groups, text[at:stop], which is an IPv4 address; 2, or too many groups."""
+    number = _read_ipv4(text, at, stop)
+    if number < 0 or used > 6:
+        return 9
+    groups[used], groups[used + 1] = number >> 16, number & 0xFFFF
+    return 2
+
+
+@njit
+def _widen(groups: Groups, used: int, gap: int) -> bool:
+    """Put the zeros that :: stands for in their place; whether it stands for any."""
+    zeros = 8 - used
+    if zeros <= 0:
+        return False
+    for group in range(7, gap - 1, -1):
+        groups[group] = groups[group - zeros] if group - zeros >= gap else 0
+    return True
+
+
+@njit
+def _truncated(
+    high: np.uint64, low: np.uint64, ipv4: int, ipv6: int
+) -> tuple[np.uint64, np.uint64]:
+    """The number without the bits that are not kept."""
+    mapped = high == np.uint64(0) and low >> np.uint64(32) == np.uint64(0xFFFF)
+    dropped = 32 - ipv4 if mapped else 128 - ipv6
+    if dropped >= 64:
+        return high >> np.uint64(dropped - 64) << np.uint64(dropped - 64), np.uint64(0)
+    return high, low >> np.uint64(dropped) << np.uint64(dropped)
+
+
+@njit
+def _write(word: np.uint64, numbers: Bytes, at: int) -> None:
+    """Write eight bytes, the most significant one first."""
+    for byte in range(8):
+        numbers[at + byte] = word >> np.uint64(56 - 8 * byte)
+
+
+@kernel(nogil=True)
+def _read_all(
+    offsets: npt.NDArray[Any],
+    text: Bytes,
+    known: npt.NDArray[np.bool_],
+    ipv4: int,
+    ipv6: int,
+    numbers: Bytes,
+    groups: Groups,
+) -> int:
+    """Write the number of each address into `numbers`; the first row that is none, or -1."""
+    for row in range(known.size):
+        high = low = np.uint64(0)
+        start, stop = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if known[row]:
+            number = _read_ipv4(text, start, stop)
+            if number >= 0:
+                low = np.uint64(0xFFFF << 32 | number)
+            elif _read_ipv6(text, start, stop, groups):
+                for group in range(4):
+                    high = high << np.uint64(16) | np.uint64(groups[group])
+                    low = low << np.uint64(16) | np.uint64(groups[group + 4])
+            else:
+                groups[:] = 0
+                return row
+            high, low = _truncated(high, low, ipv4, ipv6)
+        _write(high, numbers, ADDRESS_BYTES * row)
+        _write(low, numbers, ADDRESS_BYTES * row + 8)
+    groups[:] = 0
+    return -1

@@ -1,0 +1,399 @@
+r"""Log lines: the combined format of Apache and nginx, and whatever a regular expression describes.
+
+Fields are handed out as they stand in the log, escapes and all: a browser is the same user agent in
+every line of one log. A field that is empty, or "-", is null.
+
+A remote user may hold spaces, brackets and escaped quotes: outsiders can put them there. Quotes are
+escaped by the server, as \" or \x22, so that the first `] "` of a line ends the time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+from panprivacy._kernels import kernel
+from panprivacy.errors import InputError
+from panprivacy.hashing import trailing_zeros
+from panprivacy.sources.addresses import Bytes, frozen, validity
+from panprivacy.sources.columns import Column, check_columns, not_integers, show_all
+from panprivacy.sources.reader import Input
+from panprivacy.sources.text import Lines, parsed, whole_records
+
+Bounds = npt.NDArray[np.int32]
+
+_NUMBERS = ("status", "body_bytes_sent")
+FIELDS = (
+    *("remote_addr", "remote_user", "time_local", "request"),
+    *(*_NUMBERS, "http_referer", "http_user_agent"),
+)
+"""Of the combined format, by their names in nginx; the identity that `identd` tells is left out."""
+
+_LF, _CR, _SPACE, _QUOTE, _DASH, _ZERO, _OPEN, _BACKSLASH, _CLOSE = b'\n\r "-0[\\]'
+_EIGHT = np.uint64(8)
+_EACH_BYTE = np.uint64(0x0101010101010101)
+_TOP_BITS = np.uint64(0x8080808080808080)
+_MOST_DIGITS = 19
+_LARGEST = np.uint64((1 << 63) - 1)
+# What does not start a group comes first: quoted text, an escape, a class of characters.
+_GROUP = re.compile(
+    r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\(\?P?<(\w+)>", re.DOTALL
+)
+
+
+def read_combined(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """Parse lines of the combined format, or of the common one, which ends before the referer.
+
+    Args:
+        file: the input.
+        columns: what to hand out, out of `FIELDS`: int64 where integers are wanted, of the status
+            and of the bytes sent, otherwise binary.
+
+    Yields:
+        Record batches.
+
+    Raises:
+        InputError: there is no such field, or a line has another format; further fields at its end
+            are ignored.
+    """
+    check_columns(columns, FIELDS, known=f"the fields of a line are {show_all(FIELDS)}")
+    yield from parsed(file, whole_records(file, Lines()), partial(_parse_combined, columns=columns))
+
+
+def read_lines(file: Input, columns: Sequence[Column], *, pattern: str) -> Iterator[pa.RecordBatch]:
+    """Find a pattern in every line.
+
+    Args:
+        file: the input.
+        columns: what to hand out: int64 where integers are wanted, otherwise binary.
+        pattern: comes from `only_wanted_groups`.
+
+    Returns:
+        Record batches.
+
+    Raises:
+        InputError: a line does not match.
+    """
+    parse = partial(_parse_lines, columns=columns, pattern=pattern)
+    return parsed(file, whole_records(file, Lines()), parse)
+
+
+def only_wanted_groups(pattern: str, columns: Sequence[Column]) -> str:
+    """Check a pattern, and let it capture only what is wanted, which is several times faster.
+
+    Args:
+        pattern: a regular expression of RE2, over bytes.
+        columns: the named groups that are wanted.
+
+    Returns:
+        The pattern with the other groups unnamed.
+
+    Raises:
+        InputError: the pattern is wrong, or has no such groups.
+    """
+    names = _group_names(pattern)
+    if not names:
+        message = "the pattern has no named group, such as (?P<user>\\S+), to be a column"
+        raise InputError(message)
+    check_columns(columns, names, known=f"the named groups of the pattern are {show_all(names)}")
+    wanted = {column.name for column in columns}
+    return _GROUP.sub(
+        lambda found: "(?:" if found[1] and found[1] not in wanted else found[0], pattern
+    )
+
+
+def _group_names(pattern: str) -> list[str]:
+    """Have RE2 read the pattern; of its complaint, what is wrong, without the pattern."""
+    try:
+        matched = pc.extract_regex(pa.array([], pa.binary()), pattern)
+    except pa.ArrowInvalid as error:
+        complaint = str(error)
+    except UnicodeEncodeError:
+        complaint = "invalid UTF-8"
+    else:
+        return [field.name for field in matched.type]
+    if "unnamed groups" in complaint:
+        message = "the pattern has a group without a name; write (?:...) or (?P<name>...)"
+        raise InputError(message)
+    reason = complaint.removeprefix("Invalid regular expression: ").split(": ")[0]
+    message = f"the pattern is no regular expression of RE2: {' '.join(reason.split())}"
+    raise InputError(message)
+
+
+def _parse_lines(block: bytes, *, columns: Sequence[Column], pattern: str) -> pa.Table:
+    """One block of whole lines, as a table of the wanted columns."""
+    matched = pc.extract_regex(_lines(block), pattern)
+    if matched.null_count:
+        message = "this line does not match the pattern"
+        raise InputError(message, row=matched.is_null().index(pa.scalar(value=True)).as_py() + 1)
+    return pa.table({c.name: _finished(matched.field(c.name), c) for c in columns})
+
+
+def _parse_combined(block: bytes, *, columns: Sequence[Column]) -> pa.Table:
+    """One block of whole lines, as a table of the wanted columns."""
+    text = np.frombuffer(block, np.uint8)
+    lines = np.count_nonzero(text == _LF)
+    bounds = np.empty((lines, 2 * len(FIELDS)), np.int32)
+    bad = _find_fields(text, bounds)
+    if bad >= 0:
+        message = "this line is not in the combined log format"
+        raise InputError(message, row=bad + 1)
+    return pa.table({c.name: _finished(_field(text, bounds, c.name), c) for c in columns})
+
+
+def _lines(block: bytes) -> pa.Array:
+    """The lines of a block, without their ends."""
+    text = np.frombuffer(block, np.uint8)
+    newlines = np.flatnonzero(text == _LF)
+    ends = np.zeros(len(newlines) + 1, np.int32)
+    data = pa.allocate_buffer(len(block))
+    _cut(text, newlines, ends, np.frombuffer(data, np.uint8))
+    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), data])
+
+
+def _field(text: Bytes, bounds: Bounds, name: str) -> pa.Array:
+    """One field of every line."""
+    at = 2 * FIELDS.index(name)
+    starts = bounds[:, at]
+    ends = np.zeros(len(bounds) + 1, np.int32)
+    np.cumsum(bounds[:, at + 1] - starts, out=ends[1:])
+    # NumPy keeps small arrays that were freed, with what they hold; Arrow's buffers are no cache.
+    data = pa.allocate_buffer(int(ends[-1]))
+    _gather(text, starts, ends, np.frombuffer(data, np.uint8))
+    return pa.Array.from_buffers(pa.binary(), len(bounds), [None, pa.py_buffer(ends), data])
+
+
+def _finished(field: pa.Array, column: Column) -> pa.Array:
+    """The field with its nulls, as numbers if it holds them."""
+    _, ends, data = field.buffers()
+    offsets, text = frozen(ends, np.int32), frozen(data, np.uint8)
+    known = np.empty(len(field), np.bool_)
+    _find_known(offsets, text, known)
+    valid = validity(known)
+    if not (column.integers or column.name in _NUMBERS):
+        return pa.Array.from_buffers(pa.binary(), len(field), [valid, ends, data])
+    numbers = pa.allocate_buffer(8 * len(field))
+    bad = _read_integers(offsets, text, known, np.frombuffer(numbers, np.int64))
+    if bad >= 0:
+        raise not_integers(column.name).after(bad)
+    return pa.Array.from_buffers(pa.int64(), len(field), [valid, numbers])
+
+
+@kernel(nogil=True)
+def _cut(text: Bytes, newlines: npt.NDArray[np.int64], ends: Bounds, data: Bytes) -> None:
+    """Copy the lines without their ends, LF or CRLF; `ends` gets where each line ends."""
+    at = used = 0
+    for line in range(newlines.size):
+        length = newlines[line] - at
+        if length and text[newlines[line] - 1] == _CR:
+            length -= 1
+        _copy(text, np.uint64(at), data, np.uint64(used), np.uint64(length))
+        used += length
+        ends[line + 1] = used
+        at = newlines[line] + 1
+
+
+@kernel(nogil=True)
+def _gather(text: Bytes, starts: Bounds, ends: Bounds, data: Bytes) -> None:
+    """Copy one field of every line, one after another."""
+    for line in range(starts.size):
+        length = np.uint64(ends[line + 1] - ends[line])
+        _copy(text, np.uint64(starts[line]), data, np.uint64(ends[line]), length)
+
+
+@njit
+def _copy(text: Bytes, at: np.uint64, data: Bytes, to: np.uint64, length: np.uint64) -> None:
+    for byte in range(length):  # unsigned: NumPy's index from the end costs time
+        data[to + byte] = text[at + byte]
+
+
+@kernel(nogil=True)
+def _find_known(offsets: Bounds, text: Bytes, known: npt.NDArray[np.bool_]) -> None:
+    """Find what is neither empty nor "-"."""
+    for row in range(known.size):
+        length = offsets[row + 1] - offsets[row]
+        known[row] = length > 1 or (length == 1 and text[offsets[row]] != _DASH)
+
+
+@kernel(nogil=True)
+def _read_integers(
+    offsets: Bounds, text: Bytes, known: npt.NDArray[np.bool_], numbers: npt.NDArray[np.int64]
+) -> int:
+    """Read decimal numbers that may have a minus sign; the first row that is none, or -1."""
+    for row in range(known.size):
+        numbers[row] = 0
+        if not known[row]:
+            continue
+        at, stop = offsets[row], offsets[row + 1]
+        negative = text[at] == _DASH
+        at += negative
+        if at == stop:
+            return row
+        while at < stop - 1 and text[at] == _ZERO:
+            at += 1
+        if stop - at > _MOST_DIGITS:
+            return row
+        size = np.uint64(0)
+        for digit in range(at, stop):
+            if not 0 <= text[digit] - _ZERO <= 9:
+                return row
+            size = np.uint64(10) * size + np.uint64(text[digit] - _ZERO)
+        if size > _LARGEST + np.uint64(negative):
+            return row
+        numbers[row] = -np.int64(size) if negative else np.int64(size)
+    return -1
+
+
+@kernel(nogil=True)
+def _find_fields(text: Bytes, bounds: Bounds) -> int:
+    """Find the fields of every line.
+
+    No search goes past a newline, and the last byte is one: nothing outside of the text is read.
+
+    Args:
+        text: lines, each with a newline at its end.
+        bounds: of each line, where each field starts and ends.
+
+    Returns:
+        The first line that is not in the combined format, or -1.
+    """
+    at = 0
+    for line in range(len(bounds)):
+        at = _find_head(text, at, bounds[line])
+        if at >= 0:
+            at = _find_numbers(text, at, bounds[line])
+        if at >= 0:
+            at = _find_agent(text, at, bounds[line])
+        if at < 0:
+            return line
+        at = _next(text, at, _LF, _LF) + 1
+    return -1
+
+
+@njit(inline="always")
+def _find_head(text: Bytes, at: int, bound: Bounds) -> int:
+    """Find the address, the user and the time; the start of the request, or -1."""
+    end = _next(text, at, _SPACE, _SPACE)
+    if end == at or text[end] != _SPACE:
+        return -1
+    bound[0], bound[1] = at, end
+    at = end + 1
+    end = _next(text, at, _SPACE, _SPACE)  # the identity that identd tells
+    if end == at or text[end] != _SPACE:
+        return -1
+    at = end + 1
+    end = _next(text, at, _CLOSE, _CLOSE)
+    while text[end] == _CLOSE and not (text[end + 1] == _SPACE and text[end + 2] == _QUOTE):
+        end = _next(text, end + 1, _CLOSE, _CLOSE)
+    start = end
+    while start > at and text[start - 1] != _OPEN and text[start - 1] != _CLOSE:
+        start -= 1
+    if text[end] == _LF or start - at < 3 or start == end:
+        return -1
+    if text[start - 1] != _OPEN or text[start - 2] != _SPACE:
+        return -1
+    bound[2], bound[3] = at, start - 2
+    if start - 2 - at == 2 and text[at] == _QUOTE and text[at + 1] == _QUOTE:
+        bound[3] = at  # how Apache writes an empty name
+    bound[4], bound[5] = start, end
+    return end + 3
+
+
+@njit(inline="always")
+def _find_numbers(text: Bytes, at: int, bound: Bounds) -> int:
+    """Find the request, the status and the bytes sent; where these end, or -1."""
+    end = _quoted_end(text, at)
+    if text[end] != _QUOTE:
+        return -1
+    bound[6], bound[7] = at, end
+    end += 1
+    for field in (8, 10):
+        at = end + 1
+        if text[end] != _SPACE:
+            return -1
+        end = _number_end(text, at)
+        if end == at:
+            return -1
+        bound[field], bound[field + 1] = at, end
+    return end
+
+
+@njit(inline="always")
+def _find_agent(text: Bytes, at: int, bound: Bounds) -> int:
+    """Find the referer and the user agent, if the line has them; where the format ends, or -1."""
+    bound[12:] = at
+    if _is_line_end(text, at):
+        return at
+    for field in (12, 14):
+        if text[at] != _SPACE or text[at + 1] != _QUOTE:
+            return -1
+        end = _quoted_end(text, at + 2)
+        if text[end] != _QUOTE:
+            return -1
+        bound[field], bound[field + 1] = at + 2, end
+        at = end + 1
+    return at if text[at] == _SPACE or _is_line_end(text, at) else -1
+
+
+@njit
+def _quoted_end(text: Bytes, at: int) -> int:
+    """The next quote that is not escaped, or newline."""
+    end = _next(text, at, _QUOTE, _BACKSLASH)
+    while text[end] == _BACKSLASH:
+        escaped = 1 if text[end + 1] == _LF else 2
+        end = _next(text, end + escaped, _QUOTE, _BACKSLASH)
+    return end
+
+
+@njit
+def _number_end(text: Bytes, at: int) -> int:
+    """The end of some digits, or of a dash."""
+    if text[at] == _DASH:
+        return at + 1
+    while 0 <= text[at] - _ZERO <= 9:
+        at += 1
+    return at
+
+
+@njit
+def _is_line_end(text: Bytes, at: int) -> bool:
+    return text[at] == _LF or (text[at] == _CR and text[at + 1] == _LF)
+
+
+@njit
+def _next(text: Bytes, at: int, first: int, second: int) -> np.int64:
+    """The next of two characters, or newline; eight bytes at a time while there are so many."""
+    here = np.uint64(at)
+    while here + _EIGHT <= np.uint64(text.size):
+        word = _word(text, here)
+        found = _zeros(word ^ (np.uint64(first) * _EACH_BYTE))
+        found |= _zeros(word ^ (np.uint64(second) * _EACH_BYTE))
+        found |= _zeros(word ^ (np.uint64(_LF) * _EACH_BYTE))
+        if found:
+            return np.int64(here + trailing_zeros(found) // _EIGHT)
+        here += _EIGHT
+    while text[here] != first and text[here] != second and text[here] != _LF:
+        here += np.uint64(1)
+    return np.int64(here)
+
+
+@njit
+def _word(text: Bytes, at: np.uint64) -> np.uint64:
+    """Eight bytes, the first one lowest; compiled to one load."""
+    word = np.uint64(0)
+    for byte in range(8):
+        word |= np.uint64(text[at + np.uint64(byte)]) << np.uint64(8 * byte)
+    return word
+
+
+@njit
+def _zeros(word: np.uint64) -> np.uint64:
+    """The top bits of the bytes that are 0; bytes above the lowest such may be wrong."""
+    return (word - _EACH_BYTE) & ~word & _TOP_BITS

@@ -38,6 +38,7 @@ accuracy: $(VENV)/.run
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.ingest
+	$(BIN)/python -m benchmarks.log_lines
 
 clean:
 	rm -rf $(VENV) build

@@ -1,6 +1,6 @@
 """`python -m panprivacy`."""
 
-from panprivacy.cli import main
+from panprivacy_launcher import main
 
 if __name__ == "__main__":
     main()

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from panprivacy.cli.doctor import doctor
 from panprivacy.cli.plan import plan
 from panprivacy.cli.run import run
 from panprivacy.errors import PanPrivacyError
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(plan)
+app.command()(doctor)
 
 
 @app.callback()

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
+from panprivacy._kernels import wipe_stack
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.making import Asked, Counting, Sizes, Statistic, check_options, make_statistics
@@ -214,6 +215,7 @@ class Intake:
             raise self._placed(error, batch).after(rows_before) from None
         if self.demonstration is not None:
             self.demonstration.observe(users, deltas, batch.num_rows)
+        wipe_stack()
 
     def _columns(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
         users = batch.column(0)

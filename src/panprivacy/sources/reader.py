@@ -27,6 +27,7 @@ from typing import BinaryIO, Self
 
 import pyarrow as pa
 
+from panprivacy._kernels import wipe_stack
 from panprivacy.errors import InputError
 
 BATCH_ROWS = 1 << 18
@@ -216,6 +217,7 @@ class Source:
             for batch in self._batches:
                 self._queue.put(batch)
                 del batch
+                wipe_stack()
                 if self._file.stopped.is_set():
                     return
         except Exception as error:  # noqa: BLE001 - whatever it is, the consumer must hear of it

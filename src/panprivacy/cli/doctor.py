@@ -1,0 +1,41 @@
+"""`panprivacy doctor`: is this a machine that may be seized?"""
+
+from __future__ import annotations
+
+import dataclasses
+import json as json_format
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from panprivacy.hygiene import Finding, findings
+
+
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say what protects the memory of this program here; exit 1 if something does not."""
+    found = findings()
+    if json:
+        document = {"ok": all(one.ok for one in found), "findings": _documents(found)}
+        print(json_format.dumps(document))
+    else:
+        _print_text(found)
+    raise typer.Exit(int(not all(one.ok for one in found)))
+
+
+def _documents(found: list[Finding]) -> list[dict[str, object]]:
+    return [{**dataclasses.asdict(one), "fix": None if one.ok else one.fix} for one in found]
+
+
+def _print_text(found: list[Finding]) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for one in found:
+        table.add_row("ok" if one.ok else "NO", one.name, one.says)
+    console = Console(width=100, highlight=False, markup=False)
+    console.print(table)
+    for one in found:
+        if not one.ok:
+            console.print(f"To mend {one.name}: {one.fix}.", soft_wrap=True)

@@ -1,0 +1,228 @@
+"""What keeps ids out of freed memory, dumps and swap, and whether it is on.
+
+The allocator is set by `panprivacy_launcher`, before the process starts. The rest is set here by
+system calls. `findings` asks the system what is really on, and believes no setting.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_IS_LINUX = sys.platform.startswith("linux")
+_GET_DUMPABLE, _SET_DUMPABLE = 3, 4
+_LOCK_EVERYTHING = 1 | 2 | 4
+"""What is mapped now, what will be, and each page not before it is touched."""
+_CAN_LOCK = 1 << 14
+_NOT_SYNCHRONISED = 5
+_PROBE_BYTES = 256
+_KEY_MARK = b"AGE-SECRET-KEY-"
+_MOST_KEY_BYTES = 1 << 16
+_KEY_FOLDERS = ["~", "~/.age", "~/.config/age", "~/.config/sops/age", "/etc/panprivacy", "."]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One measure, as it really is.
+
+    Args:
+        name: of the measure.
+        ok: whether ids are safe from what it is against.
+        says: what was found.
+        fix: what to do when it is not ok.
+    """
+
+    name: str
+    ok: bool
+    says: str
+    fix: str
+
+
+def protect() -> None:
+    """Forbid core dumps and the reading of this process by others of its user; lock its memory.
+
+    What the system does not allow is left; `findings` tells.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if not _IS_LINUX:
+        return
+    _LIBC.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+    if _may_lock():
+        _LIBC.mlockall(_LOCK_EVERYTHING)
+
+
+def _may_lock() -> bool:
+    """Whether memory can be locked without limit; with one, allocations would fail beyond it."""
+    if int(_status("CapEff"), 16) & _CAN_LOCK:
+        return True
+    unlimited = resource.RLIM_INFINITY
+    if resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] != unlimited:
+        return False
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (unlimited, unlimited))
+    return True
+
+
+def findings() -> list[Finding]:
+    """What is on in this process and on this machine."""
+    if not _IS_LINUX:
+        says = "memory is only protected on Linux"
+        return [Finding("system", ok=False, says=says, fix="run it on Linux")]
+    checks: list[Callable[[], Finding]] = [
+        _allocator, _dumps, _swap, _hibernation, _tracing, _sealing_key, _clock,
+    ]  # fmt: skip
+    return [check() for check in checks]
+
+
+def _allocator() -> Finding:
+    kept = []
+    if not _free_overwrites():
+        kept.append("the C library")
+    if sys.getallocatedblocks():  # of Python's own allocator; 0 when it is not used
+        kept.append("Python")
+    if pa.default_memory_pool().backend_name != "system":
+        kept.append("Arrow")
+    return Finding(
+        "allocator",
+        not kept,
+        f"{' and '.join(kept)} keep what was freed" if kept else "freed memory is overwritten",
+        "start it as panprivacy, on Linux with glibc 2.26 or newer",
+    )
+
+
+def _free_overwrites() -> bool:
+    """Free a block that others keep from being given back to the system, and look at it again.
+
+    What is left of a freed block lies in memory that stays mapped; nothing is written to it.
+    """
+    _LIBC.malloc.restype = ctypes.c_void_p
+    block, guard = _LIBC.malloc(_PROBE_BYTES), _LIBC.malloc(_PROBE_BYTES)
+    mark = b"\x5a" * _PROBE_BYTES
+    ctypes.memmove(block, mark, _PROBE_BYTES)
+    _LIBC.free(ctypes.c_void_p(block))
+    left = ctypes.string_at(block, _PROBE_BYTES)
+    _LIBC.free(ctypes.c_void_p(guard))
+    return b"\x5a" * 8 not in left
+
+
+def _dumps() -> Finding:
+    dumpable = _LIBC.prctl(_GET_DUMPABLE, 0, 0, 0, 0) != 0
+    limit = resource.getrlimit(resource.RLIMIT_CORE)[0]
+    off = not dumpable and limit == 0
+    return Finding(
+        "dumps",
+        off,
+        "no core dumps; other processes of this user cannot read this one"
+        if off
+        else "this process can be dumped or read",
+        "start it as panprivacy, not from within another program",
+    )
+
+
+def _swap() -> Finding:
+    locked = int(_status("VmLck").split()[0]) > 0
+    swappable = not locked and bool(_swaps())
+    return Finding(
+        "swap",
+        not swappable,
+        "memory may be written to swap"
+        if swappable
+        else "memory is locked"
+        if locked
+        else "there is no swap",
+        "allow locking (ulimit -l unlimited; LimitMEMLOCK=infinity for systemd), or swapoff -a",
+    )
+
+
+def _swaps() -> list[str]:
+    """The swap areas of the machine."""
+    return _text("/proc/swaps").splitlines()[1:]
+
+
+def _hibernation() -> Finding:
+    able = "disk" in _text("/sys/power/state").split() and bool(_swaps())
+    return Finding(
+        "hibernation",
+        not able,
+        "the machine can write its memory to disk" if able else "memory is never written to disk",
+        "systemctl mask hibernate.target hybrid-sleep.target suspend-then-hibernate.target, "
+        "and swapoff -a",
+    )
+
+
+def _tracing() -> Finding:
+    scope = _text("/proc/sys/kernel/yama/ptrace_scope").strip()
+    return Finding(
+        "ptrace scope",
+        scope not in {"", "0"},
+        f"{scope}: only a parent or an administrator may attach"
+        if scope not in {"", "0"}
+        else "the kernel does not restrict who attaches to a process",
+        "sysctl kernel.yama.ptrace_scope=1, on a kernel with Yama",
+    )
+
+
+def _sealing_key() -> Finding:
+    found = next(_key_files(), None)
+    return Finding(
+        "sealing key",
+        found is None,
+        "no age identity in the usual places"
+        if found is None
+        else f"an age identity lies in {found.parent}",
+        "move the identity to another machine: whoever takes this one opens all checkpoints",
+    )
+
+
+def _key_files() -> Iterator[Path]:
+    """Small files in the usual places that hold an age identity."""
+    for folder in dict.fromkeys(Path(name).expanduser() for name in _KEY_FOLDERS):
+        with suppress(OSError, RuntimeError):
+            for path in sorted(folder.iterdir()):
+                if _holds_key(path):
+                    yield path
+
+
+def _holds_key(path: Path) -> bool:
+    with suppress(OSError):
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_KEY_BYTES:
+            return _KEY_MARK in path.read_bytes()
+    return False
+
+
+def _clock() -> Finding:
+    record = ctypes.create_string_buffer(256)  # zero modes: it is only read
+    state = _LIBC.adjtimex(record)
+    return Finding(
+        "clock",
+        0 <= state < _NOT_SYNCHRONISED,
+        "synchronised"
+        if 0 <= state < _NOT_SYNCHRONISED
+        else "nothing keeps the clock right, by which windows are cut",
+        "timedatectl set-ntp true, or run chrony",
+    )
+
+
+def _status(name: str) -> str:
+    """A field of this process's status; "0" if there is none."""
+    for line in _text("/proc/self/status").splitlines():
+        field, _, value = line.partition(":")
+        if field == name:
+            return value.strip()
+    return "0"
+
+
+def _text(path: str) -> str:
+    """A file of the kernel, empty if there is none."""
+    with suppress(OSError):
+        return Path(path).read_text(encoding="ascii")
+    return ""

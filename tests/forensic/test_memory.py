@@ -1,0 +1,285 @@
+"""No id is left in memory, in children or in files once its batch is counted.
+
+100,000 ids of high entropy go through every format. The program is then held still: a file's
+reader has to write its answer into a full pipe, a pipe's reader waits for more. All readable memory
+is searched for every 8-byte piece of every id. The same program started without its launcher shows
+that the search finds what is there.
+
+An id has 16 letters of 6 bits, so that one of 900,000 pieces occurs by chance in 4e8 bytes of
+unrelated letters with probability 2e-6. Numbers are searched for as 8 bytes, and their digits as
+16 bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import os
+import string
+import subprocess
+import sys
+import termios
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from panprivacy import SystemCoins
+
+from .memory import Needles, pieces, processes_below, search_files, search_process
+
+IDS = 100_000
+LETTERS = np.frombuffer((string.ascii_letters + string.digits + "-_").encode(), np.uint8)
+HARDENED = ["-m", "panprivacy"]
+PLAIN = ["-c", "from panprivacy.cli import main; main()"]
+"""The same command line without its launcher."""
+
+PIPE_BYTES = 4_096
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+PATIENCE = 120
+STAT = ["--stat", "distinct", "--epsilon", "1"]
+NET = [
+    *("--stat", "incidence", "--exactly", "1:3", "--bound", "4", "--expected", "100000"),
+    *("--delta", "delta", "--deletions", "--epsilon", "3"),
+]
+
+
+def can_read_others():
+    """Whether a process that is not dumpable can be read."""
+    return os.geteuid() == 0
+
+
+pytestmark = pytest.mark.skipif(
+    not can_read_others(), reason="only an administrator can read the memory of the program"
+)
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """Ids, and what is searched for.
+
+    Args:
+        column: the ids.
+        needles: pieces of them.
+    """
+
+    column: pa.Array
+    needles: list
+
+    def table(self):
+        """With a delta of 1 each."""
+        deltas = np.ones(len(self.column), np.int64)
+        return pa.table({"id": self.column, "delta": deltas})
+
+
+def texts():
+    drawn = np.frombuffer(SystemCoins().key(16 * IDS), np.uint8)
+    data = LETTERS[drawn % 64].tobytes()
+    rows = [data[i : i + 16] for i in range(0, len(data), 16)]
+    return Canaries(pa.array(rows).cast(pa.string()), [Needles.of(pieces(rows))])
+
+
+def numbers():
+    drawn = np.frombuffer(SystemCoins().key(8 * IDS), np.uint64) % 10**18 + 10**18
+    digits = [str(value).encode() for value in drawn]
+    raw = Needles.of(drawn.astype("<u8").view(np.uint8).reshape(-1, 8))
+    return Canaries(pa.array(drawn.astype(np.int64)), [raw, Needles.of(pieces(digits, 16))])
+
+
+KINDS = {"texts": texts, "numbers": numbers}
+
+
+def csv_lines(table):
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return "".join(["id,delta\n", *(f"{user},{delta}\n" for user, delta in rows)]).encode()
+
+
+def ndjson_lines(table):
+    quote = '"' if pa.types.is_string(table["id"].type) else ""
+    ids = table["id"].to_pylist()
+    return "".join(f'{{"id": {quote}{user}{quote}, "delta": 1}}\n' for user in ids).encode()
+
+
+def arrow_bytes(table):
+    """A stream without the mark of its end: a reader of a pipe waits for more."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=10_000)
+    return sink.getvalue().to_pybytes().removesuffix(END_OF_STREAM)
+
+
+def parquet_bytes(table):
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+FORMATS = {
+    "csv": csv_lines,
+    "ndjson": ndjson_lines,
+    "arrow": arrow_bytes,
+    "parquet": parquet_bytes,
+}
+
+
+@contextlib.contextmanager
+def started(program, words, folder, **streams):
+    """The command line, writing whatever it writes below a folder of its own."""
+    places = {name: str(folder) for name in ("HOME", "TMPDIR", "NUMBA_CACHE_DIR", "MPLCONFIGDIR")}
+    process = subprocess.Popen(
+        [sys.executable, *program, "run", *words],
+        cwd=folder,
+        env={**os.environ, **places},
+        bufsize=0,
+        **streams,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def full_pipe():
+    """A pipe that takes nothing more."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    os.write(writing, b"\n" * PIPE_BYTES)
+    return reading, writing
+
+
+def wait_until(ready):
+    end = time.monotonic() + PATIENCE
+    while not ready():
+        assert time.monotonic() < end, "the program did not come so far"
+        time.sleep(0.05)
+
+
+def is_answering(process):
+    """Whether its main thread waits in a write to standard output."""
+    call = Path(f"/proc/{process.pid}/task/{process.pid}/syscall").read_text().split()
+    return call[:2] == ["1", "0x1"]
+
+
+def busy_time(process):
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13]))
+
+
+def is_waiting(process, pipe):
+    """Whether it has read all that is there and does nothing more."""
+    unread = fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4)
+    before = busy_time(process)
+    time.sleep(0.5)
+    return unread == b"\0" * 4 and busy_time(process) == before
+
+
+def found(process, canaries, folder):
+    """How many pieces of ids are left in memory, in children, and in files."""
+    family = processes_below(process.pid)
+    in_memory = sum(search_process(one, n) for one in family for n in canaries.needles)
+    return in_memory, sum(search_files(folder, needles) for needles in canaries.needles)
+
+
+def left_by_file(program, canaries, kind, folder, options=STAT):
+    """What is left when a file has been counted."""
+    path = folder.parent / f"{folder.name}.{kind}"
+    path.write_bytes(FORMATS[kind](canaries.table()))
+    reading, writing = full_pipe()
+    words = [str(path), "--user", "id", *options]
+    try:
+        with started(program, words, folder, stdout=writing) as process:
+            wait_until(lambda: is_answering(process))
+            return found(process, canaries, folder)
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def write_all(pipe, data):
+    """An unbuffered pipe may take less at a time."""
+    view = memoryview(data)
+    while view:
+        view = view[pipe.write(view) :]
+
+
+def left_by_pipe(program, canaries, kind, folder, parts=1):
+    """What is left when a pipe has fallen silent; a part is written when the last one is read."""
+    words = ["-", "--format", kind, "--user", "id", *STAT]
+    data = FORMATS[kind](canaries.table())
+    cuts = np.linspace(0, len(data), parts + 1).astype(int)
+    with started(
+        program, words, folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as process:
+        for start, end in itertools.pairwise(cuts):
+            write_all(process.stdin, data[start:end])
+            time.sleep(0 if parts == 1 else 0.005)
+        wait_until(lambda: is_waiting(process, process.stdin))
+        return found(process, canaries, folder)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "written"
+    place.mkdir()
+    return place
+
+
+def cases(fast):
+    """Every format with every kind of id, most of them slow."""
+    return [
+        pytest.param(
+            kind, ids, marks=[] if (kind, ids) in fast else [pytest.mark.slow], id=f"{kind}, {ids}"
+        )
+        for kind in FORMATS
+        for ids in KINDS
+    ]
+
+
+@pytest.mark.parametrize(("kind", "ids"), cases({("csv", "texts"), ("parquet", "numbers")}))
+def test_nothing_is_left_of_a_file(kind, ids, folder):
+    assert left_by_file(HARDENED, KINDS[ids](), kind, folder) == (0, 0)
+
+
+@pytest.mark.parametrize("ids", KINDS)
+@pytest.mark.slow
+def test_nothing_is_left_of_deltas_and_deletions(ids, folder):
+    assert left_by_file(HARDENED, KINDS[ids](), "parquet", folder, NET) == (0, 0)
+
+
+PIPES = [kind for kind in FORMATS if kind != "parquet"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ids", "parts"),
+    [
+        pytest.param("csv", "texts", 1),
+        *(
+            pytest.param(kind, ids, parts, marks=pytest.mark.slow)
+            for kind in PIPES
+            for ids in KINDS
+            for parts in (1, 200)
+            if (kind, ids, parts) != ("csv", "texts", 1)
+        ),
+    ],
+)
+def test_nothing_is_left_while_a_pipe_is_silent(kind, ids, parts, folder):
+    assert left_by_pipe(HARDENED, KINDS[ids](), kind, folder, parts) == (0, 0)
+
+
+@pytest.mark.parametrize(("kind", "ids"), cases({("csv", "texts")}))
+def test_without_hardening_the_same_search_finds_ids(kind, ids, folder):
+    """The control: it sees what is there."""
+    in_memory, _ = left_by_file(PLAIN, KINDS[ids](), kind, folder)
+    assert in_memory > 100
+
+
+def test_the_search_of_files_finds_ids(folder):
+    canaries = texts()
+    (folder / "leak.csv").write_bytes(csv_lines(canaries.table()))
+    assert sum(search_files(folder, one) for one in canaries.needles) >= IDS

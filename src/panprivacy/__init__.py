@@ -6,6 +6,7 @@
 >>> answer = visitors.release()
 """
 
+from panprivacy._version import VERSION
 from panprivacy.cells import Law
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
@@ -13,7 +14,7 @@ from panprivacy.guarantee import Budget, Guarantee, Ledger
 from panprivacy.planning import DensityPlan, DistinctPlan, IncidencePlan, NetDistinctPlan, plan
 from panprivacy.statistics import Density, DistinctCount, Incidence, IncidenceRelease, Release
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Budget",

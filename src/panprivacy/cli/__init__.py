@@ -6,13 +6,13 @@ nothing on standard output.
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import sys
 from typing import Annotated
 
 import typer
 
+from panprivacy._version import VERSION
 from panprivacy.cli.doctor import doctor
 from panprivacy.cli.plan import plan
 from panprivacy.cli.run import run
@@ -29,7 +29,7 @@ UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"panprivacy {importlib.metadata.version('panprivacy')}")
+        typer.echo(f"panprivacy {VERSION}")
         raise typer.Exit
 
 

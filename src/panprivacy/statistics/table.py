@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
+from panprivacy._version import VERSION
 from panprivacy.addressing import Addressing, Slots
 from panprivacy.cells import Cells, Law
 from panprivacy.cells.protocol import Deltas, Table
@@ -32,7 +33,8 @@ from panprivacy.ids import read_deltas, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning import Request, Split
 
-_HEADER = struct.Struct("<8sIII")
+_HEADER = struct.Struct("<8sIQII")
+"""Magic, bytes of public text, bytes of key and table, releases, announced intrusions."""
 _MAGIC = b"panpriv1"
 
 
@@ -198,7 +200,7 @@ class Statistic(ABC, Generic[P]):
     @property
     def state_bytes(self) -> int:
         """The size of `state()`, which no stream changes."""
-        return len(self._header()) + len(self._state.key) + self._state.table.nbytes
+        return len(self._header()) + self._body_bytes
 
     def update(self, users: object, deltas: object = None) -> None:
         """Take in one batch of events; an error changes nothing.
@@ -282,7 +284,11 @@ class Statistic(ABC, Generic[P]):
         """The public part of the state; its length depends on the plan alone."""
         text = _public_text(type(self).__name__, self._plan, self._ledger.total)
         counters = self._state.releases, self._state.intrusions
-        return _HEADER.pack(_MAGIC, len(text), *counters) + text
+        return _HEADER.pack(_MAGIC, len(text), self._body_bytes, *counters) + text
+
+    @property
+    def _body_bytes(self) -> int:
+        return len(self._state.key) + self._state.table.nbytes
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} epsilon={float(self._plan.request.epsilon):g}>"
@@ -332,7 +338,7 @@ def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
 @functools.lru_cache(maxsize=64)
 def _public_text(statistic: str, plan: Plan, ledger: Fraction) -> bytes:
     """The public parameters as JSON."""
-    public = {"statistic": statistic, "ledger": ledger, **_fields(plan)}
+    public = {"version": VERSION, "statistic": statistic, "ledger": ledger, **_fields(plan)}
     public["budget"] = plan.split.budget  # the rest of a split follows from the plan
     del public["split"]
     return json.dumps(public, default=_plain, sort_keys=True).encode()

@@ -1,0 +1,3 @@
+"""The version, which the build reads and every state names."""
+
+VERSION = "0.1.0"

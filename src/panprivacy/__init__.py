@@ -12,7 +12,16 @@ from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
 from panprivacy.planning import DensityPlan, DistinctPlan, IncidencePlan, NetDistinctPlan, plan
-from panprivacy.statistics import Density, DistinctCount, Incidence, IncidenceRelease, Release
+from panprivacy.statistics import (
+    Density,
+    DistinctCount,
+    Grouped,
+    Incidence,
+    IncidenceRelease,
+    Release,
+    Window,
+    Windowed,
+)
 
 __version__ = VERSION
 
@@ -24,6 +33,7 @@ __all__ = [
     "DensityPlan",
     "DistinctCount",
     "DistinctPlan",
+    "Grouped",
     "Guarantee",
     "Incidence",
     "IncidencePlan",
@@ -36,5 +46,7 @@ __all__ = [
     "PlanError",
     "Release",
     "SystemCoins",
+    "Window",
+    "Windowed",
     "plan",
 ]

@@ -48,6 +48,25 @@ def randomised_response(epsilon: Fraction) -> Fraction:
     return max(1 - Fraction(complement, grid), Fraction(1, 2))
 
 
+@functools.lru_cache(maxsize=1024)
+def unseen_loss(state: Fraction, release: Fraction) -> Fraction:
+    """An upper bound, within 1e-48, of what one release costs if nobody ever sees the state.
+
+    It is `2 artanh(tanh(state/2) tanh(release/2))`: the release tells about the user's cell, and
+    the cell tells about the user, each through noise of its own. [docs/guarantees/windows.md]
+
+    Args:
+        state: epsilon of the state, in nats.
+        release: epsilon of the release.
+    """
+    if state + release > LARGEST_EXPONENT:
+        return min(state, release)
+    both, one, other = map(exp_bounds, (state + release, state, release))
+    ratio = (1 + both[1]) / (one[0] + other[0])
+    parts = (_DIGITS.create_decimal(part) for part in ratio.as_integer_ratio())
+    return min(state, release, Fraction(_DIGITS.ln(_DIGITS.divide(*parts))) + 100 * _ULP)
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """A pure differential privacy guarantee that survives one unannounced intrusion.
@@ -98,6 +117,16 @@ class Budget:
     def total(self, *, releases: int, intrusions: int) -> Fraction:
         """What the state, `releases` releases and `intrusions` announced intrusions cost."""
         return (intrusions + 1) * self.state + releases * self.release
+
+    def unseen(self, *, releases: int, intrusions: int) -> Fraction:
+        """What `releases` releases cost if nobody ever sees the state.
+
+        Several releases may tell how a cell moved between them, which its noise does not hide; a
+        cell that is re-randomised between them is not looked into further.
+        """
+        if releases == 1 and not intrusions:
+            return unseen_loss(self.state, self.release)
+        return releases * self.release
 
 
 class Account:

@@ -119,9 +119,23 @@ def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
     return np.ascontiguousarray(values, np.int64)
 
 
+def as_column(column: object, wanted: str) -> pa.ChunkedArray:
+    """A column as Arrow has it.
+
+    Args:
+        column: whatever `read_ids` takes, of any type.
+        wanted: what to say if it is no column.
+
+    Raises:
+        InputError: it is no column, or a masked array with values left out.
+    """
+    _refuse_masked(column, "the value is null")
+    chunks = _arrow_chunks(column, wanted)
+    return pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], pa.int64())
+
+
 def _delta_array(deltas: object) -> NDArray[Any]:
-    chunks = _arrow_chunks(deltas, _WANTED_DELTAS)
-    column = pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], pa.int64())
+    column = as_column(deltas, _WANTED_DELTAS)
     _refuse_nulls(column, _NULL_DELTA)
     return np.asarray(column.to_numpy())
 

@@ -166,9 +166,9 @@ class GrowsBehindTheTable(pp.Density):
         (KeepsTheBatch, "batch"),
         (KeepsAGenerator, "_generator"),
         (KeepsAFunction, "_decoder"),
-        (CountsRowsAsReleases, "_state.releases"),
+        (CountsRowsAsReleases, "_kept.releases"),
         (CachesSlots, "_addressing.seen["),
-        (GrowsBehindTheTable, "_state.table.base"),
+        (GrowsBehindTheTable, "_kept.table.base"),
     ],
 )
 def test_the_search_finds_planted_violations(violation, where):
@@ -202,4 +202,4 @@ def test_the_search_finds_what_is_left_in_a_module(monkeypatch):
 def test_the_search_reports_what_it_does_not_know():
     statistic = pp.Density(universe=10, epsilon=1)
     statistic._state.key = iter(())
-    assert undeclared(statistic) == {"_state.key"}
+    assert undeclared(statistic) == {"_kept.key"}

@@ -14,6 +14,7 @@ import typer
 
 from panprivacy._version import VERSION
 from panprivacy.cli.doctor import doctor
+from panprivacy.cli.explain import explain
 from panprivacy.cli.plan import plan
 from panprivacy.cli.run import run
 from panprivacy.errors import PanPrivacyError
@@ -43,6 +44,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(plan)
 app.command()(doctor)
+app.command()(explain)
 
 
 @app.callback()

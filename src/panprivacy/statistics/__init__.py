@@ -2,8 +2,20 @@
 
 from panprivacy.statistics.density import Density
 from panprivacy.statistics.distinct_count import DistinctCount
+from panprivacy.statistics.grouped import Grouped
 from panprivacy.statistics.incidence import Incidence
 from panprivacy.statistics.incidence_release import IncidenceRelease
 from panprivacy.statistics.table import Release, Statistic
+from panprivacy.statistics.windowed import Window, Windowed
 
-__all__ = ["Density", "DistinctCount", "Incidence", "IncidenceRelease", "Release", "Statistic"]
+__all__ = [
+    "Density",
+    "DistinctCount",
+    "Grouped",
+    "Incidence",
+    "IncidenceRelease",
+    "Release",
+    "Statistic",
+    "Window",
+    "Windowed",
+]

@@ -7,35 +7,27 @@ sense, and what the noised counts mean.
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import json
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
-from panprivacy._version import VERSION
 from panprivacy.addressing import Addressing, Slots
-from panprivacy.cells import Cells, Law
+from panprivacy.cells import Cells
 from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.decoders import Model
-from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
-from panprivacy.ids import read_deltas, read_ids
+from panprivacy.ids import Ids, read_deltas, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning import Request, Split
-
-_HEADER = struct.Struct("<8sIQII")
-"""Magic, bytes of public text, bytes of key and table, releases, announced intrusions."""
-_MAGIC = b"panpriv1"
+from panprivacy.statistics.header import Header, public_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +149,26 @@ def instance(kind: type[T], **named: object) -> T | None:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events that a statistic has checked and can count; they hold ids.
+
+    Args:
+        ids: of the users.
+        deltas: int64, one for each id; None for 1 each.
+    """
+
+    ids: list[Ids]
+    deltas: Deltas | None
+
+
 class Statistic(ABC, Generic[P]):
     """The base of all table statistics; see the subclasses.
 
     An object belongs to one thread at a time; several threads need a lock around it.
     """
 
-    __slots__ = ("_account", "_addressing", "_coins", "_ledger", "_plan", "_state")
+    __slots__ = ("_account", "_addressing", "_coins", "_kept", "_ledger", "_plan")
 
     def __init__(self, plan: P, coins: Coins | None, ledger: Ledger | None) -> None:
         asked = plan.request
@@ -172,7 +177,7 @@ class Statistic(ABC, Generic[P]):
         self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         self._ledger.check(asked.epsilon)
         key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
-        self._state = State(key, plan.table.born(self._coins))
+        self._kept: State | None = State(key, plan.table.born(self._coins))
         self._addressing = plan.address(key)
         # Last, so that a table that does not fit in memory costs a shared ledger nothing.
         self._account = self._ledger.open(asked.epsilon)
@@ -181,6 +186,10 @@ class Statistic(ABC, Generic[P]):
     @abstractmethod
     def _check_deltas(self, deltas: Deltas) -> None:
         """Raise `InputError` for a delta that this statistic cannot count."""
+
+    @abstractmethod
+    def release(self, *_arguments: Any, **_named: Any) -> Any:
+        """Publish the answer; the budget is spent first."""
 
     @property
     def plan(self) -> P:
@@ -198,9 +207,22 @@ class Statistic(ABC, Generic[P]):
         return Guarantee(self._plan.request.epsilon, self._plan.request.intrusions)
 
     @property
+    def unseen(self) -> Fraction:
+        """The loss if nobody ever sees the state; see `Windowed`."""
+        asked = self._plan.request
+        return self._plan.split.budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
+
+    @property
+    def _state(self) -> State:
+        if self._kept is None:
+            message = "the state was wiped; make a new statistic"
+            raise PanPrivacyError(message)
+        return self._kept
+
+    @property
     def state_bytes(self) -> int:
         """The size of `state()`, which no stream changes."""
-        return len(self._header()) + self._body_bytes
+        return self._header().state_bytes
 
     def update(self, users: object, deltas: object = None) -> None:
         """Take in one batch of events; an error changes nothing.
@@ -214,15 +236,40 @@ class Statistic(ABC, Generic[P]):
             InputError: a null, a wrong type, a delta that cannot be counted, or an id outside a
                 declared universe. The message names the row, never the id.
         """
-        batch = read_ids(users)
-        self._addressing.check(batch)
-        checked = None if deltas is None else read_deltas(deltas, sum(map(len, batch)))
+        self.apply(self.prepare(users, deltas))
+
+    def prepare(self, users: object, deltas: object = None) -> Batch:
+        """Check one batch of events without counting it, so that several statistics can take it.
+
+        Args:
+            users: as for `update`.
+            deltas: as for `update`.
+
+        Returns:
+            What `apply` takes. It holds ids: use it at once.
+
+        Raises:
+            InputError: as for `update`.
+        """
+        ids = read_ids(users)
+        self._addressing.check(ids)
+        checked = None if deltas is None else read_deltas(deltas, sum(map(len, ids)))
         if checked is not None:
             self._check_deltas(checked)
-        state, slots = self._state, self._addressing.slots(batch)
+        return Batch(ids, checked)
+
+    def apply(self, batch: Batch) -> None:
+        """Count a batch that this statistic has checked, or one that was made like it."""
+        state, slots = self._state, self._addressing.slots(batch.ids)
         if self._plan.key_bytes:  # without a key the slots are the caller's ids
             slots = _wiped(slots)
-        self._plan.table.update(state.table, slots, checked, state.intrusions, self._coins)
+        self._plan.table.update(state.table, slots, batch.deltas, state.intrusions, self._coins)
+
+    def forget(self) -> None:
+        """Wipe the state: nothing can be counted, released or seen any more. May be repeated."""
+        if self._kept is not None:
+            wipe(self._kept.table)
+            self._kept = None
 
     def _spend(self) -> Fraction:
         """Pay for a release; the coins and the table come after that."""
@@ -278,13 +325,13 @@ class Statistic(ABC, Generic[P]):
         Whoever reads it has intruded: only one unannounced look is covered. Announce this one
         before the state may be seen again.
         """
-        return self._header() + self._state.key + self._state.table.tobytes()
+        return self._header().packed() + self._state.key + self._state.table.tobytes()
 
-    def _header(self) -> bytes:
+    def _header(self) -> Header:
         """The public part of the state; its length depends on the plan alone."""
-        text = _public_text(type(self).__name__, self._plan, self._ledger.total)
-        counters = self._state.releases, self._state.intrusions
-        return _HEADER.pack(_MAGIC, len(text), self._body_bytes, *counters) + text
+        name, budget = type(self).__name__, self._plan.split.budget
+        text = public_text(name, self._plan, budget, self._ledger.total)
+        return Header(text, self._body_bytes, self._state.releases, self._state.intrusions)
 
     @property
     def _body_bytes(self) -> int:
@@ -333,28 +380,6 @@ def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
     for piece in pieces:
         yield piece
         wipe(piece)
-
-
-@functools.lru_cache(maxsize=64)
-def _public_text(statistic: str, plan: Plan, ledger: Fraction) -> bytes:
-    """The public parameters as JSON."""
-    public = {"version": VERSION, "statistic": statistic, "ledger": ledger, **_fields(plan)}
-    public["budget"] = plan.split.budget  # the rest of a split follows from the plan
-    del public["split"]
-    return json.dumps(public, default=_plain, sort_keys=True).encode()
-
-
-def _fields(record: object) -> dict[str, object]:
-    """The fields of a dataclass."""
-    names = [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
-    return {name: getattr(record, name) for name in names}
-
-
-def _plain(value: object) -> object:
-    """What JSON does not know: plans within plans as objects, laws and fractions as text."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, Law):
-        return _fields(value)
-    return str(value)
 
 
 def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:

@@ -1,0 +1,332 @@
+"""`panprivacy explain`: one page on what a seized state can say about anybody."""
+
+from __future__ import annotations
+
+import json as json_format
+import math
+import textwrap
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+
+from panprivacy._version import VERSION
+from panprivacy.explain import (
+    KINDS,
+    PRIORS,
+    Alike,
+    Bound,
+    Description,
+    Progress,
+    Shared,
+    as_document,
+    ledgers,
+    promised,
+    read_states,
+    so_far,
+)
+
+_WIDTH = 100
+_MOST_IN = 10**15
+"""A chance below one in so many is shown as 0 where it bounds from below."""
+_RARE = Fraction(1, 100)
+"""Chances below it are shown as one in so many."""
+_MOST_DECIMALS = 12
+_UPWARD = Context(prec=4, rounding=ROUND_CEILING, Emax=999_999, Emin=-999_999)
+
+_ANYBODY = (
+    "Whatever somebody believed before, here is between what chances the belief that a given "
+    "person was in the stream can end up:"
+)
+_ONE_PERSON = (
+    "The bounds hold for one person, and for a reader who knows the addressing key and everything "
+    "about everybody else. They do not hold for facts about groups: for k people it is k times "
+    "epsilon, and people who come only together are a group."
+)
+_ONE_LOOK = (
+    "They hold if the state was seen only once without that being announced. A second copy from "
+    "another moment (a backup, a snapshot of the machine) voids them."
+)
+_ELSEWHERE = "What is kept or published elsewhere about the same people adds to the loss."
+_ADJACENCY = (
+    "Pan-privacy: differential privacy of the state and the releases together, for users. It "
+    "compares the stream with one that lacks all or some events of one person, all else equal."
+)
+_COMPUTED = (
+    "It was computed from the public front of each state; cells and key were not read. That all "
+    "lengths fit was checked. That panprivacy wrote these bytes, unaltered, cannot be seen in them."
+)
+
+
+def explain(
+    state: Annotated[Path, typer.Argument(help="A file with what state() returned.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say what a seized state is, and what it can tell about anybody."""
+    states = read_states(state)
+    if json:
+        print(json_format.dumps(as_document(states)))
+    else:
+        _print_text(states)
+
+
+def _print_text(states: Sequence[Alike]) -> None:
+    console = Console(width=_WIDTH, highlight=False, markup=False)
+    for alike in states:
+        _print_one(console, alike, states[-1].last)
+    if states[-1].last > 1:
+        _print_together(console, states)
+    _print_heading(console, "Where this ends")
+    _print_items(console, [_ONE_PERSON, _ONE_LOOK, _ELSEWHERE])
+    _print_heading(console, "What is not there")
+    _print_items(console, _absent(states))
+    _print_heading(console, "What this page rests on")
+    _print_items(console, _sources(states))
+
+
+def _print_one(console: Console, alike: Alike, count: int) -> None:
+    described = alike.description
+    if alike.first > 1:
+        console.print()
+    console.print(_title(alike, count))
+    _print_heading(console, "What it is")
+    for name, says in _facts(described).items():
+        _print_filled(console, says, f"{name:<17}")
+    _print_heading(console, "What it can say about a person")
+    _print_items(console, [_ANYBODY])
+    _print_beliefs(console, described.so_far, described.promised)
+    _print_items(console, [_looks(described), _promise(described)])
+    _print_heading(console, "Which guarantee this is")
+    _print_items(console, _guarantee(described))
+
+
+def _print_together(console: Console, states: Sequence[Alike]) -> None:
+    _print_heading(console, f"All {states[-1].last:,} states together")
+    now, life = so_far(states), promised(states)
+    text = (
+        "Losses add up over the states in which a person may be. For a person who is in all of "
+        f"them it is at most epsilon {_epsilon(now.epsilon)} so far and {_epsilon(life.epsilon)} "
+        "over their lives:"
+    )
+    _print_items(console, [text])
+    _print_beliefs(console, now, life)
+    _print_items(console, [_shared(one) for one in ledgers(states)])
+
+
+def _print_heading(console: Console, heading: str) -> None:
+    console.print()
+    console.print(heading)
+
+
+def _print_items(console: Console, sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        _print_filled(console, sentence)
+
+
+def _print_filled(console: Console, text: str, name: str = "") -> None:
+    """A paragraph, with a name before it that later lines leave room for."""
+    first, later = "  " + name, " " * (2 + len(name))
+    filled = textwrap.fill(
+        text, _WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False
+    )
+    console.print(filled, soft_wrap=True)
+
+
+def _print_beliefs(console: Console, now: Bound, life: Bound) -> None:
+    """How beliefs end up, so far and after everything that was promised."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("believed before", "with what came out so far", "with all that was promised"):
+        table.add_column(heading, justify="right")
+    for prior in PRIORS:
+        table.add_row(_about(prior), _range(now, prior), _range(life, prior))
+    console.print(Padding(table, (0, 0, 0, 4), expand=False))
+
+
+def _title(alike: Alike, count: int) -> str:
+    places = f"State {alike.first:,}" if alike.count == 1 else f"States {alike.first:,} to "
+    places += "" if alike.count == 1 else f"{alike.last:,}, all alike,"
+    described = alike.description
+    return f"{places} of {count:,}: {described.statistic}, made by panprivacy {described.version}"
+
+
+def _facts(described: Description) -> dict[str, str]:
+    """What is public about a state, by name."""
+    sizes = described.sizes
+    facts = {"question": KINDS[described.kind].question}
+    if sizes.universe is not None:
+        facts["universe"] = f"{sizes.universe:,} possible users"
+    if sizes.expected is not None:
+        low, high = sizes.expected
+        facts["expected"] = f"{low:,} to {high:,} users" if low < high else f"{low:,} users"
+    if sizes.bound is not None:
+        least = -sizes.bound if sizes.signed else 0
+        facts["bound"] = f"a user's events add up to {least:,} to {sizes.bound:,}"
+    facts["cells"] = _cells(described)
+    facts["releases"] = _progress(described.releases)
+    facts["announced looks"] = _progress(described.intrusions)
+    key = described.sizes.key_bytes
+    facts["size"] = (
+        f"{described.state_bytes:,} bytes, {key or 'none'} of them an addressing key; neither the "
+        "size nor anything else here depends on the number of rows"
+    )
+    return facts
+
+
+def _cells(described: Description) -> str:
+    sizes = described.sizes
+    what = "noisy bits" if sizes.modulus is None else f"noisy counters modulo {sizes.modulus:,}"
+    levels = f" in {sizes.levels:,} levels" if sizes.levels and sizes.levels > 1 else ""
+    return f"{sizes.cells:,} {what}{levels}"
+
+
+def _progress(progress: Progress) -> str:
+    return f"{progress.made:,} made of {progress.planned:,} planned"
+
+
+def _looks(described: Description) -> str:
+    """What the middle column is for."""
+    releases = _counted(described.releases.made, "release")
+    bound = described.so_far
+    earlier = described.intrusions.made
+    seen = "this state"
+    if earlier:
+        seen += f", the {_counted(earlier, 'announced look')} before it (if by the same party)"
+    return (
+        f"So far: {seen} and {releases}, epsilon {_epsilon(bound.epsilon)}. The odds change by at "
+        f"most {_factor(bound)}."
+    )
+
+
+def _promise(described: Description) -> str:
+    """What the last column is for."""
+    bound = described.promised
+    return (
+        f"Promised over its whole life: epsilon {_epsilon(bound.epsilon)}. The odds change by at "
+        f"most {_factor(bound)}; the odds of one person having been there in place of another by "
+        f"at most {_factor(bound.replaced)}."
+    )
+
+
+def _guarantee(described: Description) -> list[str]:
+    kind, budget = KINDS[described.kind], described.budget
+    looks = _counted(described.intrusions.planned + 1, "look")
+    releases = _counted(described.releases.planned, "release")
+    covers = (
+        f"Epsilon {_epsilon(described.epsilon)} covers {looks} at the state, "
+        f"{_epsilon(budget.state)} each, and {releases}, {_epsilon(budget.release)} each."
+    )
+    return [
+        _ADJACENCY,
+        covers,
+        f"Its ledger allows epsilon {_epsilon(described.ledger)} for all statistics that share it.",
+        f"Proved in {', '.join(kind.proofs)}.",
+        f"Checked by {', '.join(kind.checks)}.",
+    ]
+
+
+def _shared(shared: Shared) -> str:
+    total, sums = _epsilon(shared.total), _epsilon(shared.promised)
+    if not shared.possible:
+        return (
+            f"The states that name a ledger of {total} promise {sums} in all: they do not share "
+            f"one ledger, and {sums} counts."
+        )
+    return (
+        f"The states that name a ledger of {total} promise {sums} in all. If it is one ledger, "
+        f"{total} also covers every other statistic that shares it."
+    )
+
+
+def _absent(states: Sequence[Alike]) -> list[str]:
+    """What nobody finds in the file, and what is there in its place."""
+    keys = any(alike.description.sizes.key_bytes for alike in states)
+    direct = any(not alike.description.sizes.key_bytes for alike in states)
+    sentences = ["No ids, no list of people, no times, no number of events."]
+    if keys:
+        sentences.append(
+            "The addressing key is within the state: whoever has it can tell which cell an id "
+            "belongs to. The guarantee covers that; what the cell holds is noisy."
+        )
+    if direct:
+        sentences.append(
+            "Where there is no key, cell number n belongs to user n. The guarantee covers that; "
+            "what the cell holds is noisy."
+        )
+    return sentences
+
+
+def _sources(states: Sequence[Alike]) -> list[str]:
+    named = (
+        f"The named files are in the source of panprivacy {VERSION}. Bounds are rounded outward."
+    )
+    sentences = [_COMPUTED, named]
+    if {alike.description.version for alike in states} != {VERSION}:
+        sentences.append("Another version made the state: compare with the files of that one.")
+    return sentences
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _epsilon(epsilon: Fraction) -> str:
+    """Four digits, rounded up."""
+    shown = _rounded_up(epsilon)
+    return f"{shown:,f}" if Fraction(1, 10**6) < epsilon < _MOST_IN else f"{shown:e}"
+
+
+def _factor(bound: Bound) -> str:
+    """By what factor odds change, rounded up."""
+    if bound.odds is None:
+        return "a factor that is too large to write"
+    shown = _rounded_up(bound.odds)
+    return f"a factor of {shown:,f}" if shown < _MOST_IN else f"a factor of {shown:e}"
+
+
+def _rounded_up(number: Fraction) -> Decimal:
+    return _UPWARD.divide(*map(Decimal, number.as_integer_ratio()))
+
+
+def _range(bound: Bound, prior: Fraction) -> str:
+    low, high = bound.posterior(prior)
+    return f"{_at_least(low)} to {_at_most(high)}"
+
+
+def _about(chance: Fraction) -> str:
+    """A round chance."""
+    return f"1 in {int(1 / chance):,}" if chance < _RARE else f"{float(100 * chance):g} %"
+
+
+def _at_least(chance: Fraction) -> str:
+    """A chance, rounded down."""
+    if chance * _MOST_IN < 1:
+        return "0"
+    if chance < _RARE:
+        return f"1 in {math.ceil(1 / chance):,}"
+    decimals = _decimals(chance)
+    return _percent(math.floor(100 * chance * 10**decimals), decimals)
+
+
+def _at_most(chance: Fraction) -> str:
+    """A chance, rounded up."""
+    if chance < _RARE:
+        return f"1 in {math.floor(1 / chance):,}"
+    decimals = _decimals(chance)
+    return _percent(math.ceil(100 * chance * 10**decimals), decimals)
+
+
+def _decimals(chance: Fraction) -> int:
+    """How many it takes to tell a chance from certainty, to three digits."""
+    least = 100 * min(chance, 1 - chance)
+    return next((n for n in range(1, _MOST_DECIMALS) if least * 10**n >= 100), _MOST_DECIMALS)
+
+
+def _percent(steps: int, decimals: int) -> str:
+    whole = steps == 100 * 10**decimals
+    return "100 %" if whole else f"{Decimal(steps).scaleb(-decimals):f} %"

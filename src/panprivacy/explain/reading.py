@@ -1,0 +1,106 @@
+"""Find the states in a file, without reading what is in their tables."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from panprivacy.errors import InputError
+from panprivacy.explain.description import Description
+from panprivacy.explain.parameters import describe
+from panprivacy.statistics.header import Header, read_header
+
+_SEALS = b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----"
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """States that stand one after another and have the same front.
+
+    Args:
+        first: place of the first one in the file, counting from 1.
+        last: place of the last one.
+        description: of each.
+    """
+
+    first: int
+    last: int
+    description: Description
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.last - self.first + 1
+
+
+def read_states(path: Path) -> list[Alike]:
+    """Describe the states that a file holds, one after another.
+
+    Only their public fronts are read, without a buffer that would take in what follows.
+
+    Raises:
+        InputError: the file cannot be read, is sealed, or holds anything else. No message shows
+            what the file holds.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            message = "a state is read from a file, and this is none"
+            raise InputError(message)
+        with path.open("rb", buffering=0) as stream:
+            return _grouped(_headers(stream))
+    except OSError as error:
+        message = f"the file cannot be read: {error.strerror}"
+        raise InputError(message) from None
+
+
+def _headers(stream: BinaryIO) -> Iterator[Header]:
+    """The front of each state, in turn."""
+    size = os.fstat(stream.fileno()).st_size
+    _refuse_sealed(stream)
+    start, place = 0, 1
+    while start < size or place == 1:
+        try:
+            header = _header_at(stream, start, size)
+        except InputError as error:
+            where = f"after state {place - 1:,} of the file: " if place > 1 else ""
+            raise InputError(where + error.reason) from None
+        yield header
+        start += header.state_bytes
+        place += 1
+
+
+def _header_at(stream: BinaryIO, start: int, size: int) -> Header:
+    """The front of the state that begins at `start`, in a file of so many bytes."""
+    stream.seek(start)
+    header = read_header(stream)
+    if start + header.state_bytes > size:
+        message = "the state is cut off"
+        raise InputError(message)
+    return header
+
+
+def _refuse_sealed(stream: BinaryIO) -> None:
+    front = stream.read(max(map(len, _SEALS)))
+    if front.startswith(_SEALS):
+        message = (
+            "the file is sealed (encrypted with age): nothing in it can be read without the "
+            "identity, which is kept elsewhere"
+        )
+        raise InputError(message)
+
+
+def _grouped(headers: Iterable[Header]) -> list[Alike]:
+    """One description for each run of equal headers."""
+    found: list[Alike] = []
+    before = None
+    for place, header in enumerate(headers, start=1):
+        if header == before:
+            found[-1] = Alike(found[-1].first, place, found[-1].description)
+        else:
+            found.append(Alike(place, place, describe(header)))
+        before = header
+    return found

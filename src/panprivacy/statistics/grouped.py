@@ -1,0 +1,258 @@
+"""The same question for each group: visitors by page, crashes by version, callers by district.
+
+One table for each group that was declared beforehand. A table that appeared with its first event
+would tell that somebody is in that group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any, Generic, NoReturn, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from panprivacy._validate import positive_fraction, truth, whole_number
+from panprivacy.errors import InputError, PlanError
+from panprivacy.guarantee import Guarantee, Ledger
+from panprivacy.ids import as_column
+from panprivacy.statistics.table import Batch, Statistic, instance
+
+S = TypeVar("S", bound=Statistic[Any])
+Label = str | int
+
+_MOST_GROUPS = 65_535
+_WANTED = " must be in a one-dimensional array or sequence"
+_WANTED_GROUPS = "groups must be all texts, or all whole numbers, as they were declared"
+
+
+class Grouped(Generic[S]):
+    """One statistic for each of some declared groups.
+
+    >>> from functools import partial
+    >>> import panprivacy as pp
+    >>> distinct = partial(pp.DistinctCount, expected=(100, 100_000))
+    >>> pages = pp.Grouped(lambda epsilon: distinct(epsilon=epsilon), ["home", "help"],
+    ...                    epsilon=1, per_user=2)
+    >>> pages.update(["ada", "grace", "ada"], ["home", "home", "help"])
+    >>> sorted(pages.release())
+    ['help', 'home']
+
+    Guarantee: the joint law of all tables at any one time and all releases changes by a factor of
+    at most `e**epsilon` when all or some updates of one user are added or removed, who appears in
+    at most `per_user` groups; of a user in n groups, by `e**(n * epsilon / per_user)`.
+    [tests/exact/test_groups.py]
+
+    Accuracy: that of each statistic at `epsilon / per_user`.
+
+    Args:
+        factory: makes the statistic of one group; is given its epsilon, `epsilon / per_user`.
+        groups: the labels, texts or whole numbers.
+        epsilon: total loss of a user, in nats.
+        per_user: in how many groups one user may appear.
+        ignore_others: leave out events of undeclared groups, and of none; else they are an error.
+        ledger: budget shared with other statistics of the same stream.
+
+    Raises:
+        PlanError: an argument out of range, or statistics of another epsilon or of several plans.
+        BudgetError: the ledger has less than `epsilon` available.
+    """
+
+    __slots__ = ("_account", "_guarantee", "_ignore_others", "_ledger", "_per_user", "_set",
+                 "_statistics")  # fmt: skip
+
+    def __init__(
+        self,
+        factory: Callable[[Fraction], S],
+        groups: Sequence[Label],
+        *,
+        epsilon: object,
+        per_user: int = 1,
+        ignore_others: bool = False,
+        ledger: Ledger | None = None,
+    ) -> None:
+        total = positive_fraction(epsilon=epsilon)
+        labels, self._set = _declared(groups)
+        self._per_user = whole_number(1, len(labels), per_user=per_user)
+        self._ignore_others = truth(ignore_others=ignore_others)
+        self._ledger = instance(Ledger, ledger=ledger) or Ledger(total)
+        self._ledger.check(total)
+        share = total / self._per_user
+        self._statistics = {label: factory(share) for label in labels}
+        _check_alike(list(self._statistics.values()), share)
+        request = self._first.plan.request
+        self._guarantee = Guarantee(total, request.intrusions)
+        self._account = self._ledger.open(total)
+        self._spend(request.looks * self._first.plan.split.budget.state)
+
+    @property
+    def statistics(self) -> Mapping[Label, S]:
+        """The statistic of each group."""
+        return dict(self._statistics)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The budget; shared if it was given one."""
+        return self._ledger
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to each user who appears in at most `per_user` groups."""
+        return self._guarantee
+
+    @property
+    def unseen(self) -> Fraction:
+        """The loss if nobody ever sees the state; see `Windowed`."""
+        return self._per_user * self._first.unseen
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of `state()`, which no stream changes."""
+        return sum(one.state_bytes for one in self._statistics.values())
+
+    def update(self, users: object, groups: object, deltas: object = None) -> None:
+        """Take in one batch of events; an error changes nothing.
+
+        Args:
+            users: user ids, one for each event, as for the statistic.
+            groups: the label of each event: a NumPy array, Arrow array, pandas or Polars series,
+                or sequence of texts or whole numbers.
+            deltas: one whole number for each event; None for 1 each.
+
+        Raises:
+            InputError: as for the statistic; or an undeclared group, unless these are ignored. The
+                message names the row, never the id or the group.
+        """
+        ids = _gatherable(as_column(users, "user ids" + _WANTED))
+        changes = None if deltas is None else as_column(deltas, "deltas" + _WANTED)
+        codes = self._codes(groups, len(ids))
+        if changes is not None and len(changes) != len(ids):
+            message = (
+                f"there must be one delta for each id: {len(ids):,} ids, {len(changes):,} deltas"
+            )
+            raise InputError(message)
+        batches = list(self._prepared(ids, codes, changes))
+        for statistic, batch in batches:
+            statistic.apply(batch)
+
+    def release(self, **asked: Any) -> dict[Label, Any]:
+        """Publish the answer of each group.
+
+        Args:
+            asked: what the statistic's `release` takes.
+
+        Returns:
+            The releases by label.
+
+        Raises:
+            BudgetError: all planned releases have been made. Nothing was spent.
+        """
+        # Each table pays before its answer exists; nothing leaves before all have.
+        answers = {label: one.release(**asked) for label, one in self._statistics.items()}
+        self._spend(self._first.plan.split.budget.release)
+        return answers
+
+    def announce_intrusion(self) -> None:
+        """Re-randomise all tables after somebody has seen them; see `Statistic`."""
+        for statistic in self._statistics.values():
+            statistic.announce_intrusion()
+
+    def state(self) -> bytes:
+        """Exactly what an intruder would get: the state of each group, one after another."""
+        return b"".join(one.state() for one in self._statistics.values())
+
+    def forget(self) -> None:
+        """Wipe all tables. May be repeated."""
+        for statistic in self._statistics.values():
+            statistic.forget()
+
+    @property
+    def _first(self) -> S:
+        """A statistic; all have the same plan."""
+        return next(iter(self._statistics.values()))
+
+    def _spend(self, epsilon: Fraction) -> None:
+        self._account.spend(self._per_user * epsilon)
+
+    def _codes(self, groups: object, rows: int) -> NDArray[np.uint16]:
+        """The place of each row's group; that of undeclared ones is after all others."""
+        column = as_column(groups, _WANTED_GROUPS)
+        if len(column) != rows:
+            message = f"there must be one group for each id: {rows:,} ids, {len(column):,} groups"
+            raise InputError(message)
+        places = pc.index_in(_as_labels(column, self._set.type), value_set=self._set)
+        if places.null_count and not self._ignore_others:
+            message = "the group was not declared; declare it, or ignore others"
+            raise InputError(message, row=places.is_null().index(pa.scalar(value=True)).as_py() + 1)
+        return np.asarray(places.fill_null(len(self._set))).astype(np.uint16)
+
+    def _prepared(
+        self, ids: pa.ChunkedArray, codes: NDArray[np.uint16], deltas: pa.ChunkedArray | None
+    ) -> Iterator[tuple[S, Batch]]:
+        """What each statistic is to count."""
+        order = np.argsort(codes, kind="stable")
+        ends = np.searchsorted(codes[order], np.arange(len(self._set)), side="right")
+        start = 0
+        for statistic, end in zip(self._statistics.values(), ends, strict=True):
+            rows, start = order[start:end], end
+            if not len(rows):
+                continue
+            try:
+                chosen = None if deltas is None else deltas.take(pa.array(rows))
+                yield statistic, statistic.prepare(ids.take(pa.array(rows)), chosen)
+            except InputError as error:
+                row = None if error.row is None else int(rows[error.row - 1]) + 1
+                raise InputError(error.reason, row=row) from None
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        message = "a Grouped cannot be pickled or copied: a plain copy is a second intrusion"
+        raise TypeError(message)
+
+
+def _declared(groups: Sequence[Label]) -> tuple[list[Label], pa.Array]:
+    """The labels, and what a column of them is compared with."""
+    labels = [] if isinstance(groups, str) else list(groups)
+    numbers = [one for one in labels if isinstance(one, int) and not isinstance(one, bool)]
+    texts = [one.encode() for one in labels if isinstance(one, str)]
+    if not 1 <= len(labels) <= _MOST_GROUPS or len(set(labels)) < len(labels):
+        message = f"groups must be 1 to {_MOST_GROUPS:,} different labels"
+        raise PlanError(message)
+    if len(numbers) == len(labels) and all(abs(one) < 1 << 63 for one in numbers):
+        return labels, pa.array(numbers, pa.int64())
+    if len(texts) == len(labels):
+        return labels, pa.array(texts, pa.large_binary())
+    message = "groups must be all texts, or all whole numbers of 64 bits"
+    raise PlanError(message)
+
+
+def _as_labels(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column in the type of the declared labels."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    numbers = pa.types.is_integer(column.type)
+    if numbers == pa.types.is_integer(kind) or pa.types.is_null(column.type):
+        with suppress(pa.ArrowException):  # what it says quotes a group
+            return column.cast(kind)
+    raise InputError(_WANTED_GROUPS)
+
+
+def _gatherable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a layout of which Arrow can take rows."""
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+        return column.cast(pa.large_binary())
+    return column
+
+
+def _check_alike(statistics: Sequence[Statistic[Any]], share: Fraction) -> None:
+    """Refuse a factory that does not spend what it is given, or not on equal tables."""
+    plan = statistics[0].plan
+    if any(one.plan != plan for one in statistics):
+        message = "the factory must plan the same statistic for each group"
+        raise PlanError(message)
+    if plan.request.epsilon != share or any(one.ledger.total != share for one in statistics):
+        message = f"the factory must give the epsilon of {float(share):g} to a ledger of its own"
+        raise PlanError(message)

@@ -1,0 +1,129 @@
+"""The public front of a state: what it is, how much follows, and nothing about anybody.
+
+A state is a header of fixed size, the public parameters as JSON, the addressing key and the table.
+The header has the lengths of all that follows, so states can be written one after another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import struct
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, BinaryIO
+
+from panprivacy._version import VERSION
+from panprivacy.cells import Law
+from panprivacy.errors import InputError
+from panprivacy.guarantee import Budget
+
+_LAYOUT = struct.Struct("<8sIQII")
+"""Magic, bytes of public text, bytes of key and table, releases, announced intrusions."""
+
+_FORMAT = b"panpriv"
+_MAGIC = _FORMAT + b"1"
+
+MOST_TEXT = 1 << 16
+"""More bytes of public parameters than any plan has; a longer text is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before the key and the table of a state; all of it is public.
+
+    Args:
+        text: the public parameters as JSON.
+        body_bytes: of key and table.
+        releases: number of releases made.
+        intrusions: number of intrusions announced.
+    """
+
+    text: bytes
+    body_bytes: int
+    releases: int
+    intrusions: int
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of the whole state."""
+        return _LAYOUT.size + len(self.text) + self.body_bytes
+
+    def packed(self) -> bytes:
+        """The header as a state begins with it."""
+        counters = self.releases, self.intrusions
+        return _LAYOUT.pack(_MAGIC, len(self.text), self.body_bytes, *counters) + self.text
+
+    def public(self) -> dict[str, Any]:
+        """The public parameters.
+
+        Raises:
+            InputError: the text is not what `public_text` writes.
+        """
+        try:
+            found = json.loads(self.text)
+            known = isinstance(found, dict) and json.dumps(found, sort_keys=True) == str(
+                self.text, "ascii"
+            )
+        except (ValueError, RecursionError):
+            known = False
+        if not known:
+            message = "the state is damaged: its public parameters cannot be read"
+            raise InputError(message)
+        return found
+
+
+def read_header(stream: BinaryIO) -> Header:
+    """Read the front of a state, and leave the stream before its key and table.
+
+    Raises:
+        InputError: no state begins here, or it ends before its key.
+    """
+    front = stream.read(_LAYOUT.size)
+    if not front.startswith(_MAGIC[: len(front)]) or not front:
+        other = front.startswith(_FORMAT)
+        message = "a state of another format" if other else "there is no state of panprivacy here"
+        raise InputError(message)
+    if len(front) < _LAYOUT.size:
+        message = "the state is cut off"
+        raise InputError(message)
+    _, text_bytes, body_bytes, releases, intrusions = _LAYOUT.unpack(front)
+    if text_bytes > MOST_TEXT:
+        message = "the state is damaged: its public parameters are too long"
+        raise InputError(message)
+    text = stream.read(text_bytes)
+    if len(text) < text_bytes:
+        message = "the state is cut off"
+        raise InputError(message)
+    return Header(text, body_bytes, releases, intrusions)
+
+
+@functools.lru_cache(maxsize=64)
+def public_text(statistic: str, plan: Hashable, budget: Budget, ledger: Fraction) -> bytes:
+    """The public parameters as JSON.
+
+    Args:
+        statistic: name of the class.
+        plan: its plan.
+        budget: how the plan splits epsilon; the rest of a split follows from the plan.
+        ledger: total of the ledger.
+    """
+    public = {"version": VERSION, "statistic": statistic, "ledger": ledger, **_fields(plan)}
+    public["budget"] = budget
+    del public["split"]
+    return json.dumps(public, default=_plain, sort_keys=True).encode()
+
+
+def _fields(record: object) -> dict[str, object]:
+    """The fields of a dataclass."""
+    names = [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
+    return {name: getattr(record, name) for name in names}
+
+
+def _plain(value: object) -> object:
+    """What JSON does not know: plans within plans as objects, laws and fractions as text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, Law):
+        return _fields(value)
+    return str(value)

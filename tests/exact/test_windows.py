@@ -1,0 +1,147 @@
+"""What windows lose, on every outcome of every coin: seen, unseen, and one of each."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+
+import panprivacy as pp
+from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
+
+
+class Unseen:
+    """A statistic whose state nobody ever sees; only its releases are public."""
+
+    def __init__(self, statistic, **asked):
+        self._statistic, self._asked = statistic, asked
+        self.update = statistic.update
+
+    def release(self):
+        return self._statistic.release(**self._asked)
+
+    def state(self):
+        return b""
+
+
+class Windows:
+    """A release is the end of a window, which lasts a second; a step of the stream takes none.
+
+    Args:
+        statistic: what a window counts with.
+        seen: what an intruder gets of a window, by its number.
+    """
+
+    def __init__(self, statistic, seen=lambda _: True):
+        self._now, self._window, self._seen = 0.0, 0, seen
+        self._windowed = pp.Windowed(statistic, every=1, clock=lambda: self._now)
+        self.update = self._windowed.update
+
+    def release(self):
+        self._now, self._window = self._now + 1, self._window + 1
+        (window,) = self._windowed.advance()
+        return SimpleNamespace(counts=window.release.counts)
+
+    def state(self):
+        return self._windowed.current.state() if self._seen(self._window) else b""
+
+
+def density(coins, budget=None, releases=1, universe=1):
+    return pp.Density(universe=universe, epsilon=1, releases=releases, coins=coins, budget=budget)
+
+
+def counter(coins, **arguments):
+    sizes = {"universe": 1, "bound": 2, "epsilon": 1, "budget": HALVES}
+    return pp.Incidence(**{**sizes, **arguments}, coins=coins)
+
+
+NEAR = partial(EnumeratedCoins, tail=3)
+"""Coins for several noises, with fewer outcomes each."""
+
+HALVES = pp.Budget(state=Fraction(1, 2), release=Fraction(1, 2))
+SPLITS = [
+    HALVES,
+    pp.Budget(state=Fraction(9, 10), release=Fraction(1, 10)),
+    pp.Budget(state=Fraction(1, 10), release=Fraction(9, 10)),
+]
+
+
+@pytest.mark.parametrize("budget", SPLITS)
+def test_a_window_that_nobody_saw_loses_exactly_what_is_claimed(budget):
+    loss = exact_loss(lambda coins: Unseen(density(coins, budget)), [[0], RELEASE], [[], RELEASE])
+    claimed = density(None, budget).unseen
+    assert loss.within(claimed)
+    assert loss.epsilon == pytest.approx(float(claimed), rel=1e-9)
+    half = [math.tanh(float(epsilon) / 2) for epsilon in (budget.state, budget.release)]
+    assert float(claimed) == pytest.approx(2 * math.atanh(half[0] * half[1]), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("stream", "neighbour"),
+    [
+        ([[0, 1], [0], RELEASE], [[1], [], RELEASE]),
+        ([[0], RELEASE, [0, 0]], [[], RELEASE, []]),
+        ([[1], [0, 1], RELEASE], [[1], [1], RELEASE]),
+    ],
+)
+def test_other_users_change_nothing_about_an_unseen_window(stream, neighbour):
+    make = lambda coins: Unseen(density(coins, HALVES, universe=2))  # noqa: E731
+    assert exact_loss(make, stream, neighbour).within(density(None, HALVES).unseen)
+
+
+@pytest.mark.parametrize("states", [[(0, 1)], [(0, 2)], [(0, 2), (0, -1)], [(0, 1), (0, 1)]])
+@pytest.mark.parametrize("law", ["flat", "spike"])
+def test_counters_that_nobody_saw_lose_at_most_what_is_claimed(states, law):
+    chosen = pp.Law.flat(3, HALVES.state) if law == "flat" else pp.Law.spike(3, HALVES.state)
+    loss = exact_loss(
+        lambda coins: Unseen(counter(coins, law=chosen), exactly=(1,)),
+        [states, RELEASE],
+        [[], RELEASE],
+        coins=NEAR(),
+    )
+    assert loss.within(counter(None, law=chosen).unseen)
+
+
+def test_several_releases_claim_their_sum():
+    """Counters keep their noise from release to release: how a user moved shows through it."""
+    budget = pp.Budget(state=Fraction(1, 5), release=Fraction(2, 5))
+    make = lambda coins: counter(coins, budget=budget, releases=2)  # noqa: E731
+    claimed = make(None).unseen
+    assert claimed == 2 * budget.release
+    stream, neighbour = [RELEASE, [(0, 1)], RELEASE], [RELEASE, [], RELEASE]
+    loss = exact_loss(
+        lambda coins: Unseen(make(coins), exactly=(1,)), stream, neighbour, coins=NEAR()
+    )
+    assert loss.within(claimed)
+    assert not loss.within(
+        pp.Budget(Fraction(2, 5), Fraction(4, 5)).unseen(releases=1, intrusions=0) / 2
+    )
+
+
+@pytest.mark.parametrize("seen", [0, 1])
+def test_two_windows_of_which_one_is_seen(seen):
+    """The user comes twice to the window that is seen, before and after it is."""
+    often = [[0], [0], RELEASE]
+    stream = [*often, [0], RELEASE] if seen == 0 else [[0], RELEASE, *often]
+    neighbour = [step if step == RELEASE else [] for step in stream]
+    loss = exact_loss(
+        lambda coins: Windows(lambda: density(coins, HALVES), lambda window: window == seen),
+        stream,
+        neighbour,
+        coins=NEAR(),
+    )
+    claimed = pp.Windowed(lambda: density(None, HALVES), every=1).loss(2, seen=1)
+    assert claimed == 1 + density(None, HALVES).unseen
+    assert loss.within(claimed)
+    t, both = math.tanh(0.25), float(density(None, HALVES).unseen) + 0.5
+    expected = both - math.log((1 - t) / 2 + (1 + t) / 2 * math.exp(-0.5))
+    assert loss.epsilon == pytest.approx(expected, rel=1e-6)
+
+
+def test_one_intruder_at_any_time_sees_one_window():
+    stream, neighbour = [[0], RELEASE, [0]], [[], RELEASE, []]
+    loss = exact_loss(lambda coins: Windows(lambda: density(coins, HALVES)), stream, neighbour)
+    assert loss.within(pp.Windowed(lambda: density(None, HALVES), every=1).loss(2))

@@ -1,0 +1,469 @@
+"""What a state says about anybody: the bounds by other means, and no answer to bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panprivacy as pp
+from panprivacy.cells import Law
+from panprivacy.cells.bits import keep_probability
+from panprivacy.cli.explain import _at_least, _at_most, _rounded_up
+from panprivacy.errors import InputError
+from panprivacy.explain import (
+    KINDS,
+    PRIORS,
+    Bound,
+    as_document,
+    float_above,
+    float_below,
+    promised,
+    read_states,
+    so_far,
+)
+from panprivacy.guarantee import randomised_response
+from panprivacy.testing import SeededCoins
+from tests.commands import run_command
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+STATISTICS = {
+    "density": partial(pp.Density, universe=501, epsilon=1),
+    "sample": partial(pp.Density, universe=501, cells=101, epsilon="0.3"),
+    "distinct": partial(pp.DistinctCount, expected=(100, 10_000), memory=256, epsilon=1),
+    "one level": partial(pp.DistinctCount, expected=300, memory=256, epsilon=Fraction(7, 3)),
+    "deletions": partial(
+        pp.DistinctCount, expected=300, memory=512, deletions=True, bound=5, epsilon=2
+    ),
+    "signed": partial(
+        pp.DistinctCount,
+        expected=300,
+        memory=999,
+        deletions=True,
+        bound=300,
+        signed=True,
+        epsilon=2,
+    ),
+    "incidence": partial(pp.Incidence, universe=501, bound=7, epsilon=1),
+    "incidence sample": partial(
+        pp.Incidence, universe=901, cells=101, bound=300, signed=True, epsilon=1
+    ),
+    "hashed": partial(pp.Incidence, expected=60_000, bound=2, epsilon=1),
+    "custom law": partial(pp.Incidence, universe=501, bound=2, law=Law.of([3, 1, 1]), epsilon=2),
+    "named law": partial(
+        pp.Incidence, universe=501, bound=1, law=Law("a, weights 9 to 1\n", [2, 1]), epsilon=1
+    ),
+    "budget": partial(pp.Density, universe=501, epsilon=1, budget=pp.Budget("0.6", "0.2")),
+}
+LIVED = {"releases": 3, "intrusions": 2}
+SMALL = STATISTICS["density"](universe=9).state()
+COUNTERS = STATISTICS["deletions"](memory=8).state()
+
+
+def explained(path, *states):
+    path.write_bytes(b"".join(states))
+    return read_states(path)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "seized.state"
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_state_is_described_as_it_was_planned(name, file):
+    statistic = STATISTICS[name]()
+    (alike,) = explained(file, statistic.state())
+    described, plan = alike.description, statistic.plan
+    assert described.statistic == type(statistic).__name__
+    assert described.version == pp.__version__
+    assert described.epsilon == plan.request.epsilon == described.ledger
+    assert described.budget == plan.split.budget
+    assert described.state_bytes == statistic.state_bytes == file.stat().st_size
+    assert described.sizes.cells == plan.cells
+    assert described.sizes.table_bytes == plan.table.nbytes
+    assert described.sizes.key_bytes == plan.key_bytes
+    for field in ("universe", "bound", "signed", "levels"):
+        assert getattr(described.sizes, field) == getattr(plan, field, None)
+    law = getattr(plan, "law", None)
+    assert described.sizes.modulus == (law.modulus if law else None)
+
+
+@pytest.mark.parametrize("name", ["density", "distinct", "deletions", "incidence"])
+def test_releases_and_announced_intrusions_are_counted(name, file):
+    statistic = STATISTICS[name](epsilon=9, **LIVED)
+    statistic.update([1, 2, 3])
+    losses = []
+    for step in (statistic.release, statistic.announce_intrusion, statistic.release,
+                 statistic.announce_intrusion, statistic.release):  # fmt: skip
+        step()
+        losses.append(explained(file, statistic.state())[0].description.so_far.epsilon)
+    look, release = statistic.plan.split.budget.state, statistic.plan.split.budget.release
+    assert losses == sorted(losses)
+    assert losses[0] == look + release
+    assert losses[-1] == 3 * look + 3 * release <= 9
+    described = explained(file, statistic.state())[0].description
+    assert (described.releases.made, described.releases.planned) == (3, 3)
+    assert (described.intrusions.made, described.intrusions.planned) == (2, 2)
+
+
+def test_the_number_of_rows_changes_nothing(file):
+    statistic = STATISTICS["distinct"]()
+    before = as_document(explained(file, statistic.state()))
+    statistic.update(range(1_000))
+    assert as_document(explained(file, statistic.state())) == before
+
+
+# Bounds
+
+
+def precise_exp(epsilon):
+    with localcontext(prec=100):
+        return Fraction((Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp())
+
+
+EPSILONS = st.fractions(Fraction(1, 10**6), 40, max_denominator=10**6)
+CHANCES = st.fractions(Fraction(1, 10**9), 1 - Fraction(1, 10**9), max_denominator=10**12)
+
+
+@settings(deadline=None)
+@given(EPSILONS, CHANCES)
+def test_beliefs_are_those_of_bayes_at_the_worst_ratio_and_no_others(epsilon, prior):
+    low, high = Bound(epsilon).posterior(prior)
+    odds, factor = prior / (1 - prior), precise_exp(epsilon)
+    for bound, worst in ((low, odds / factor), (high, odds * factor)):
+        exact = worst / (1 + worst)
+        assert abs(bound - exact) < exact / 10**48
+    assert low <= odds / factor / (1 + odds / factor)
+    assert high >= odds * factor / (1 + odds * factor)
+    assert float_below(low) <= low
+    assert float_above(high) >= high
+    assert float_above(high) - float_below(low) <= high - low + Fraction(1, 10**15)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("bit", [0, 1])
+def test_a_bit_attains_the_bound_of_its_state(prior, bit, file):
+    """Bayes on the law of the one cell of the person, with the person and without."""
+    statistic = STATISTICS["density"](universe=1, epsilon=3)
+    epsilon = statistic.plan.split.budget.state
+    present = statistic.plan.table.presence(0)
+    with_, without = (present, 1 - present) if bit else (1 - present, present)
+    after = prior * with_ / (prior * with_ + (1 - prior) * without)
+    low, high = explained(file, statistic.state())[0].description.so_far.posterior(prior)
+    assert low <= after <= high
+    assert abs(after - (high if bit else low)) < Fraction(1, 10**15)
+    assert present == randomised_response(epsilon)
+
+
+def looks_of(statistic):
+    """The probability of every run of bits at all looks so far, of one who comes and of nobody."""
+    cells = statistic.plan.table
+    keep = keep_probability(cells.epsilon_state, cells.intrusions, deletions=cells.deletions)
+
+    def law(touched, looks):
+        first = cells.presence(0) if touched[0] else 1 - cells.presence(0)
+        runs = {(1,): first, (0,): 1 - first}
+        for epoch in range(1, looks):
+            grown = {}
+            for run, chance in runs.items():
+                one = cells.presence(epoch) if touched[epoch] else keep if run[-1] else 1 - keep
+                grown[(*run, 1)], grown[(*run, 0)] = chance * one, chance * (1 - one)
+            runs = grown
+        return runs
+
+    return law
+
+
+@pytest.mark.parametrize("planned", [2, 3])
+@pytest.mark.parametrize("epsilon", [1, 6])
+@pytest.mark.parametrize("name", ["density", "distinct"])
+def test_announced_looks_at_bits_so_far_lose_at_most_what_is_said(name, epsilon, planned, file):
+    statistic = STATISTICS[name](epsilon=epsilon, intrusions=planned)
+    for made in range(planned + 1):
+        bound = explained(file, statistic.state())[0].description.so_far
+        law = looks_of(statistic)
+        quiet = law([False] * (made + 1), made + 1)
+        for history in range(1, 2 ** (made + 1)):
+            busy = law([bool(history >> epoch & 1) for epoch in range(made + 1)], made + 1)
+            for run, chance in busy.items():
+                assert max(chance / quiet[run], quiet[run] / chance) <= bound.odds
+        if made < planned:
+            statistic.announce_intrusion()
+
+
+def test_the_first_of_several_looks_may_cost_more_than_their_share(file):
+    statistic = STATISTICS["density"](epsilon=3, intrusions=3)
+    statistic.announce_intrusion()
+    look = statistic.plan.split.budget.state
+    assert 2 * look < explained(file, statistic.state())[0].description.so_far.epsilon < 4 * look
+
+
+def test_a_loss_beyond_all_numbers_promises_nothing(file):
+    bound = Bound(Fraction(10_001))
+    assert bound.odds is None
+    assert bound.posterior(Fraction(1, 2)) == (0, 1)
+    states = explained(file, STATISTICS["density"](epsilon=900_000).state())
+    document = as_document(states)
+    assert document["states"][0]["promised"]["odds"] == "inf"
+    assert "inf" in json.dumps(document, allow_nan=False)
+    assert run_command("explain", file).code == 0
+
+
+@given(CHANCES)
+def test_printed_chances_are_rounded_outward(chance):
+    low, high = (read_chance(one(chance)) for one in (_at_least, _at_most))
+    assert low <= chance <= high
+    assert high - low < Fraction(1, 50) * chance
+    assert Fraction(_rounded_up(chance)) >= chance
+
+
+def read_chance(text):
+    if text.startswith("1 in "):
+        return Fraction(1, int(text[5:].replace(",", "")))
+    return Fraction(text.removesuffix(" %")) / 100
+
+
+@pytest.mark.parametrize("power", [400, -400])
+def test_floats_are_rounded_outward_where_they_end(power):
+    number = Fraction(10) ** power
+    assert float_above(number) >= number
+    if power < 0:
+        assert float_below(number) == 0
+
+
+# Several states
+
+
+def test_states_of_one_file_are_told_in_turn_and_added_up(file):
+    ledger = pp.Ledger(2)
+    statistics = [STATISTICS[name](ledger=ledger) for name in ("density", "distinct")]
+    states = explained(file, *(one.state() for one in statistics))
+    assert [one.description.statistic for one in states] == ["Density", "DistinctCount"]
+    assert promised(states).epsilon == 2
+    assert so_far(states).epsilon == sum(one.plan.split.budget.state for one in statistics)
+    (shared,) = as_document(states)["together"]["ledgers"]
+    assert shared == {"total": 2.0, "promised": 2.0, "possible": True}
+
+
+def test_states_that_exceed_a_ledger_do_not_share_it(file):
+    states = explained(file, *(STATISTICS["density"]().state() for _ in range(3)))
+    assert [(one.first, one.last) for one in states] == [(1, 3)]
+    assert as_document(states)["together"]["ledgers"][0]["possible"] is False
+    assert "they do not share one ledger" in run_command("explain", file).stdout
+
+
+def test_the_groups_of_a_grouped_statistic_are_alike(file):
+    pages = pp.Grouped(
+        lambda epsilon: STATISTICS["distinct"](epsilon=epsilon), ["a", "b"], epsilon=1, per_user=2
+    )
+    (alike,) = explained(file, pages.state())
+    assert alike.count == 2
+    assert promised([alike]).epsilon == 1
+
+
+# What is named
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_named_file_exists(kind):
+    named = KINDS[kind].proofs + KINDS[kind].checks
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert len(named) >= 5
+
+
+def test_a_page_names_only_files_that_exist(file):
+    for make in STATISTICS.values():
+        file.write_bytes(make().state())
+        page = run_command("explain", file).stdout
+        named = re.findall(r"(?:docs|tests)/[\w/]+(?:\.\w+)?", page)
+        assert len(named) >= 5
+        assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+# The command
+
+
+def test_the_page_has_the_numbers_of_the_document(file):
+    file.write_bytes(STATISTICS["distinct"]().state())
+    page, document = run_command("explain", file), run_command("explain", file, "--json")
+    assert page.code == document.code == 0
+    assert page.stderr == document.stderr == ""
+    (told,) = json.loads(document.stdout)["states"]
+    assert told["promised"]["odds"] == pytest.approx(math.e)
+    assert told["promised"]["odds"] >= math.e
+    assert told["promised"]["beliefs"][4]["before"] == 0.5
+    assert "26.8 % to 73.2 %" in page.stdout
+    assert f"{told['bytes']:,} bytes" in page.stdout
+    assert all(len(line) <= 100 for line in page.stdout.splitlines())
+
+
+def test_the_table_in_the_readme_is_what_is_printed(file):
+    statistic = pp.DistinctCount(epsilon=1, expected=(1_000, 1_000_000))
+    statistic.release()
+    file.write_bytes(statistic.state())
+    block = README.split("$ panprivacy explain seized.state\n")[1].split("```")[0]
+    shown = [line for line in block.splitlines() if line != "..."]
+    assert shown
+    assert set(shown) <= set(run_command("explain", file).stdout.splitlines())
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+@pytest.mark.parametrize("name", ["sample", "distinct", "hashed"])
+def test_key_and_cells_are_not_shown(name, arguments, file):
+    statistic = STATISTICS[name](coins=SeededCoins(5))
+    file.write_bytes(statistic.state())
+    printed = run_command("explain", file, *arguments).stdout
+    state = statistic._state
+    blank = state.table.copy()
+    blank[:] = 0
+    file.write_bytes(
+        statistic.state()[: -len(state.key) - blank.nbytes]
+        + bytes(len(state.key))
+        + blank.tobytes()
+    )
+    assert run_command("explain", file, *arguments).stdout == printed
+
+
+def test_a_table_is_not_read(file):
+    """A file of 32 GiB that has no blocks on the disk is told as fast as any other."""
+    universe = 1 << 38
+    text = SMALL[28:-2].replace(b'"cells": 9', f'"cells": {universe}'.encode())
+    text = text.replace(b'"universe": 9', f'"universe": {universe}'.encode())
+    front = SMALL[:8] + len(text).to_bytes(4, "little") + (universe // 8).to_bytes(8, "little")
+    with file.open("wb") as stream:
+        stream.write(front + bytes(8) + text)
+        stream.truncate(28 + len(text) + universe // 8)
+    (alike,) = read_states(file)
+    assert alike.description.sizes.cells == universe
+
+
+# Bad input
+
+
+def refused(file, content):
+    file.write_bytes(content)
+    result = run_command("explain", file)
+    assert (result.code, result.stdout) == (2, "")
+    assert result.stderr.startswith("panprivacy: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def told_or_refused(file, content):
+    """The only error that may come of it, or nothing."""
+    try:
+        document = as_document(explained(file, content))
+    except InputError as error:
+        return str(error)
+    json.dumps(document, allow_nan=False)
+    return ""
+
+
+@pytest.mark.parametrize("state", [SMALL, COUNTERS])
+def test_every_truncation_is_refused(state, file):
+    for length in range(len(state)):
+        file.write_bytes(state[:length])
+        with pytest.raises(InputError):
+            read_states(file)
+        file.write_bytes(state + state[:length])
+        if length:
+            with pytest.raises(InputError, match="after state 1 of the file"):
+                read_states(file)
+
+
+@pytest.mark.parametrize("state", [SMALL, COUNTERS, STATISTICS["custom law"](universe=9).state()])
+def test_every_flipped_bit_of_a_header_is_refused_or_told(state, file):
+    length = 28 + int.from_bytes(state[8:12], "little")
+    for bit in range(8 * length):
+        damaged = bytearray(state)
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert "\n" not in told_or_refused(file, bytes(damaged))
+
+
+def with_text(text, body=b"\0\0"):
+    return SMALL[:8] + len(text).to_bytes(4, "little") + len(body).to_bytes(8, "little") + bytes(
+        8
+    ) + text + body  # fmt: skip
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+PUBLIC = json.loads(SMALL[28:-2])
+
+
+@st.composite
+def damaged_parameters(draw):
+    """Public parameters with one of them, or one within, replaced."""
+    public = json.loads(json.dumps(PUBLIC))
+    part = draw(st.sampled_from([public, public["budget"], public["request"]]))
+    part[draw(st.sampled_from([*part, "chosen", "law"]))] = draw(JSON)
+    return public
+
+
+@settings(deadline=None, max_examples=300)
+@given(damaged_parameters())
+def test_any_other_parameters_are_refused_or_told(tmp_path_factory, public):
+    file = tmp_path_factory.getbasetemp() / "damaged.state"
+    content = with_text(json.dumps(public, sort_keys=True).encode())
+    assert "\n" not in told_or_refused(file, content)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "no state"),
+        (b"user\nada\ngrace\n", "no state"),
+        (b"panpriv2" + SMALL[8:], "another format"),
+        (SMALL + b"\0", "after state 1"),
+        (SMALL + b"ada", "after state 1"),
+        (SMALL[:8] + b"\xff\xff\xff\xff" + SMALL[12:], "too long"),
+        (with_text(b"[" * 60_000), "damaged"),
+        (with_text(b'{"a":' * 10_000), "damaged"),
+        (with_text(b"[]"), "damaged"),
+        (with_text(b"9" * 50_000), "damaged"),
+        (with_text(b"\xff\xfe"), "damaged"),
+        (with_text(SMALL[28:-2] + b" "), "damaged"),
+        (with_text(SMALL[28:-2].replace(b"Density", b"Grades!")), "does not know"),
+        (with_text(SMALL[28:-2].replace(b'"epsilon": "1"', b'"epsilon": "1/0"')), "go together"),
+        (with_text(SMALL[28:-2].replace(b'"epsilon": "1"', b'"epsilon": "1/2"')), "go together"),
+        (with_text(SMALL[28:-2].replace(b"0.1.0", b"0\\u001b[2J")), "go together"),
+        (with_text(SMALL[28:-2], b"\0\0\0"), "go together"),
+        (SMALL[:20] + b"\2\0\0\0" + SMALL[24:], "go together"),
+        (b"age-encryption.org/v1\n-> X25519 abc\n", "sealed"),
+        (b"-----BEGIN AGE ENCRYPTED FILE-----\nYWdl", "sealed"),
+    ],
+)
+def test_bad_input_is_one_line_that_shows_nothing_of_it(content, says, file):
+    line = refused(file, content)
+    assert says in line
+    assert not {"ada", "grace", "Grades", "X25519", "\x1b"} & set(re.findall(r"[\w\x1b]+", line))
+
+
+def test_a_law_that_loses_more_than_a_look_may_is_refused(file):
+    state = STATISTICS["custom law"]().state()
+    assert "go together" in refused(file, state.replace(b"weights 3 to 1", b"weights 4 to 1"))
+
+
+def test_what_is_no_file_is_refused_in_one_line(tmp_path):
+    for path in (tmp_path, tmp_path / "missing", Path("/dev/zero")):
+        result = run_command("explain", path)
+        assert (result.code, result.stdout) == (2, "")
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_sealed_file_says_that_it_is_sealed(file):
+    line = refused(file, b"age-encryption.org/v1\n")
+    assert "without the identity" in line

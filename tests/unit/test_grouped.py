@@ -1,0 +1,211 @@
+"""One table for each declared group."""
+
+from __future__ import annotations
+
+import copy
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import panprivacy as pp
+from panprivacy.testing import SeededCoins
+
+LABELS = ["home", "help", "shop"]
+
+
+def distinct(epsilon, **arguments):
+    return pp.DistinctCount(
+        **{"epsilon": epsilon, "expected": (100, 100_000), "memory": 4_096, **arguments}
+    )
+
+
+def density(epsilon, **arguments):
+    return pp.Density(**{"universe": 1_000, "epsilon": epsilon, **arguments})
+
+
+def grouped(factory=density, groups=LABELS, **arguments):
+    return pp.Grouped(factory, groups, **{"epsilon": 60, "per_user": 2, **arguments})
+
+
+FORMS = {
+    "list": list,
+    "numpy": np.array,
+    "objects": lambda labels: np.array(labels, object),
+    "arrow": pa.array,
+    "large": lambda labels: pa.array(labels, pa.large_string()),
+    "bytes": lambda labels: pa.array([label.encode() for label in labels]),
+    "dictionary": lambda labels: pa.array(labels).dictionary_encode(),
+    "chunks": lambda labels: pa.chunked_array([labels[:2], labels[2:]]),
+    "pandas": pd.Series,
+    "categories": lambda labels: pd.Series(labels, dtype="category"),
+    "views": lambda labels: pa.array(labels, pa.string_view()),
+}
+
+
+class TestUpdate:
+    @pytest.mark.parametrize("form", FORMS)
+    def test_each_event_counts_in_its_group(self, form):
+        pages = grouped()
+        labels = ["home", "help", "home"] * 300
+        pages.update(np.arange(900), FORMS[form](labels))
+        shares = {label: answer.value for label, answer in pages.release().items()}
+        assert shares == pytest.approx({"home": 0.6, "help": 0.3, "shop": 0}, abs=1e-3)
+
+    @pytest.mark.parametrize(
+        "users",
+        [
+            lambda texts: texts,
+            np.array,
+            pa.array,
+            lambda texts: pa.array(texts).dictionary_encode(),
+            lambda texts: pa.array(texts, pa.string_view()),
+            pd.Series,
+        ],
+    )
+    def test_every_form_of_ids(self, users):
+        pages = grouped(distinct)
+        pages.update(users([f"user {i}" for i in range(2_000)]), ["home", "shop"] * 1_000)
+        found = {label: answer.value for label, answer in pages.release().items()}
+        assert found == pytest.approx({"home": 1_000, "help": 0, "shop": 1_000}, abs=60)
+
+    def test_whole_numbers_as_labels(self):
+        ports = grouped(groups=[80, 443])
+        ports.update([1, 2, 3], np.array([443, 80, 443], np.uint16))
+        assert ports.release()[443].value == pytest.approx(2e-3, abs=1e-4)
+
+    def test_a_batch_without_events(self):
+        grouped().update([], [])
+
+    def test_deltas_follow_their_events(self):
+        pages = grouped()
+        pages.update([1, 2, 3, 1], ["home", "help", "home", "home"], [1, 1, 1, -1])
+        found = {label: answer.value for label, answer in pages.release().items()}
+        assert found == pytest.approx({"home": 1e-3, "help": 1e-3, "shop": 0}, abs=1e-4)
+
+    @given(st.lists(st.tuples(st.integers(0, 50), st.sampled_from(LABELS)), max_size=40))
+    def test_it_is_the_same_as_a_statistic_for_each(self, rows):
+        def seeded():
+            return grouped(lambda epsilon: density(epsilon, universe=51, coins=SeededCoins(5)))
+
+        users, labels = [user for user, _ in rows], [label for _, label in rows]
+        pages, alone = seeded(), seeded()
+        pages.update(users, labels)
+        for label, statistic in alone.statistics.items():
+            chosen = [user for user, group in rows if group == label]
+            if chosen:
+                statistic.update(chosen)
+        assert pages.state() == alone.state()
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (([1, 2, 5_000], ["shop", "home", "home"]), "row 3: the user id lies outside"),
+            (([1, 2, 3], ["home", "help", "canary"]), "row 3: the group was not declared"),
+            (([1, 2, 3], ["home", None, "home"]), "row 2: the group was not declared"),
+            (([1, None, 3], ["home", "help", "home"]), "row 2: the user id is null"),
+            (([1, 2, 3], ["home", "help"]), "one group for each id: 3 ids, 2 groups"),
+            (([1, 2, 3], [1, 2, 3]), "groups must be all texts"),
+            (([1, 2, 3], "canary"), "groups must be all texts"),
+            (([1, 2, 3], [0.5, 1, 2]), "groups must be all texts"),
+            (("canary", ["home"]), "user ids must be"),
+            (([1, 2], ["home", "help"], [1]), "one delta for each id: 2 ids, 1 deltas"),
+            (([1, 2], ["home", "help"], [1, 5]), "row 2: delta must be 1"),
+            (([[1], [2]], ["home", "help"]), "user ids must be"),
+        ],
+    )
+    def test_an_error_names_the_row_and_changes_nothing(self, arguments, message):
+        pages = grouped()
+        before = pages.state()
+        with pytest.raises(pp.InputError, match=message.replace(": ", ".*: ")) as caught:
+            pages.update(*arguments)
+        assert pages.state() == before
+        assert "canary" not in str(caught.value)
+
+    def test_a_late_group_that_is_refused_leaves_the_early_ones_as_they_were(self):
+        pages = grouped()
+        before = pages.state()
+        with pytest.raises(pp.InputError, match="row 1"):
+            pages.update([9_999, 1, 2], ["shop", "home", "help"])
+        assert pages.state() == before
+
+    def test_others_can_be_ignored(self):
+        pages = grouped(ignore_others=True)
+        pages.update([1, 2, 9_999, 3], ["home", "canary", "canary", None])
+        assert pages.release()["home"].value == pytest.approx(1e-3, abs=1e-4)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"groups": []}, "1 to 65,535 different labels"),
+            ({"groups": ["a", "a"]}, "different labels"),
+            ({"groups": "abc"}, "different labels"),
+            ({"groups": ["a", 1]}, "all texts, or all whole numbers"),
+            ({"groups": [True, False]}, "all texts, or all whole numbers"),
+            ({"groups": [1 << 70]}, "64 bits"),
+            ({"per_user": 0}, "per_user must be"),
+            ({"per_user": 4}, "per_user must be at most 3"),
+            ({"epsilon": 0}, "epsilon must be"),
+            ({"ignore_others": "yes"}, "ignore_others must be True or False"),
+            ({"factory": lambda _: density(1)}, "must give the epsilon of 30"),
+            ({"factory": lambda e: density(e, ledger=pp.Ledger(100))}, "a ledger of its own"),
+        ],
+    )
+    def test_arguments(self, arguments, message):
+        with pytest.raises(pp.PlanError, match=message):
+            grouped(**arguments)
+
+    def test_plans_that_differ(self):
+        sizes = iter([1_000, 2_000, 1_000])
+        with pytest.raises(pp.PlanError, match="plan the same statistic"):
+            grouped(lambda epsilon: density(epsilon, universe=next(sizes)))
+
+    def test_it_cannot_be_copied(self):
+        with pytest.raises(TypeError, match="second intrusion"):
+            copy.deepcopy(grouped())
+
+
+class TestBudget:
+    def test_the_ledger_pays_for_the_groups_of_one_user(self):
+        ledger = pp.Ledger(4)
+        pages = grouped(epsilon=3, ledger=ledger)
+        budget = pages.statistics["home"].plan.split.budget
+        assert ledger.spent == 2 * budget.state
+        assert ledger.available == 1
+        pages.release()
+        assert ledger.spent == 3
+        with pytest.raises(pp.BudgetError, match="all 1 planned releases"):
+            pages.release()
+        assert ledger.spent == 3
+
+    def test_a_ledger_without_enough(self):
+        ledger = pp.Ledger(1)
+        with pytest.raises(pp.BudgetError):
+            grouped(epsilon=2, ledger=ledger)
+        assert ledger.available == 1
+
+    def test_announced_intrusions(self):
+        pages = grouped(partial(density, intrusions=1), epsilon=3)
+        assert pages.guarantee == pp.Guarantee(Fraction(3), 1)
+        before = pages.state()
+        pages.announce_intrusion()
+        assert len(pages.state()) == pages.state_bytes == len(before)
+        with pytest.raises(pp.BudgetError):
+            pages.announce_intrusion()
+
+    def test_what_is_unseen_costs_as_many_groups(self):
+        pages = grouped(epsilon=2)
+        assert pages.unseen == 2 * pages.statistics["help"].unseen
+
+    def test_windows_of_groups(self):
+        daily = pp.Windowed(lambda: grouped(epsilon=2), every=3_600)
+        daily.update([1, 2], ["home", "help"])
+        assert set(daily.close().release) == set(LABELS)
+        assert daily.loss(3) == 2 + 2 * grouped(epsilon=2).unseen

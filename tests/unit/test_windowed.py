@@ -1,0 +1,226 @@
+"""Windows end by the clock, release once, and are wiped."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import pickle
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panprivacy as pp
+from panprivacy.guarantee import unseen_loss
+
+MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
+DAY = 86_400
+YEAR = Fraction("0.95"), Fraction("0.05")
+
+
+class Clock:
+    """What time it is."""
+
+    def __init__(self, now=MONDAY + 9 * 3_600):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+def density(**arguments):
+    return pp.Density(**{"universe": 1_000, "epsilon": 1, **arguments})
+
+
+def windowed(clock, every=DAY, factory=density, **arguments):
+    return pp.Windowed(factory, every=every, clock=clock, **arguments)
+
+
+def starts(windows):
+    return [window.start.isoformat() for window in windows]
+
+
+class TestClock:
+    def test_windows_are_cut_on_the_grid(self):
+        clock = Clock()
+        daily = windowed(clock, timedelta(days=1))
+        assert daily.ends == datetime(2026, 11, 17, tzinfo=UTC)
+        clock.now = MONDAY + DAY - 0.001
+        assert daily.advance() == []
+        clock.now = MONDAY + DAY
+        (window,) = daily.advance()
+        assert window.start == datetime(2026, 11, 16, 9, tzinfo=UTC)
+        assert window.end == datetime(2026, 11, 17, tzinfo=UTC)
+        assert daily.ends == datetime(2026, 11, 18, tzinfo=UTC)
+        assert daily.releases == (window,)
+
+    def test_weeks_begin_on_mondays_and_hours_on_the_hour(self):
+        clock = Clock(MONDAY + 2 * DAY + 1_234)
+        assert windowed(clock, 7 * DAY).ends == datetime(2026, 11, 23, tzinfo=UTC)
+        assert windowed(clock, 3_600).ends == datetime(2026, 11, 18, 1, tzinfo=UTC)
+
+    def test_idle_windows_release_too(self):
+        clock = Clock()
+        daily = windowed(clock)
+        clock.now += 3 * DAY
+        daily.update([1, 2, 3])
+        assert starts(daily.releases) == [
+            "2026-11-16T09:00:00+00:00",
+            "2026-11-17T00:00:00+00:00",
+            "2026-11-18T00:00:00+00:00",
+        ]
+        assert all(len(window.release.counts) == 1 for window in daily.releases)
+
+    def test_an_update_counts_in_the_window_of_its_moment(self):
+        clock = Clock()
+        daily = windowed(clock, factory=lambda: density(epsilon=30))
+        daily.update(np.arange(1_000))
+        clock.now += DAY
+        daily.update(np.arange(500))
+        clock.now += DAY
+        daily.update(np.arange(250))
+        shares = [window.release.value for window in daily.releases]
+        assert shares == pytest.approx([1, 0.5], abs=1e-3)
+        assert daily.close().release.value == pytest.approx(0.25, abs=1e-3)
+
+    def test_a_clock_that_is_set_back_prolongs_the_window(self):
+        clock = Clock()
+        daily = windowed(clock)
+        clock.now -= 5 * DAY
+        assert daily.advance() == []
+        clock.now = MONDAY + DAY
+        assert len(daily.advance()) == 1
+
+    def test_a_window_closed_after_the_clock_was_set_back_does_not_end_before_it_began(self):
+        clock = Clock()
+        daily = windowed(clock)
+        clock.now -= 5 * DAY
+        window = daily.close()
+        assert window.end >= window.start
+
+    def test_a_clock_that_is_set_forward_by_years_leaves_out_what_is_between(self):
+        clock = Clock(0.0)
+        daily = windowed(clock, every=1)
+        clock.now = MONDAY + 0.5
+        assert len(daily.advance()) == 1
+        assert daily.ends.timestamp() == MONDAY + 1
+
+    @settings(deadline=None)
+    @given(
+        st.integers(1, 10**6),
+        st.lists(st.floats(-1e4, 1e6, allow_nan=False), max_size=5),
+    )
+    def test_windows_follow_one_another(self, every, steps):
+        clock = Clock()
+        windows = windowed(clock, every, lambda: density(universe=1))
+        for step in steps:
+            clock.now += step
+            windows.advance()
+            assert windows.ends.timestamp() > clock.now
+        found = windows.releases
+        assert all(window.start <= window.end for window in found)
+        pairs = itertools.pairwise(found)
+        assert all(one.end <= other.start for one, other in pairs)
+
+    def test_the_last_window_closes_early(self):
+        clock = Clock()
+        daily = windowed(clock)
+        clock.now += 60
+        window = daily.close()
+        assert window.end - window.start == timedelta(minutes=1)
+        assert daily.ends == datetime(2026, 11, 17, tzinfo=UTC)
+        clock.now += 60
+        assert daily.close().start == window.end
+
+
+class TestState:
+    def test_the_old_table_is_wiped(self):
+        clock = Clock()
+        daily = windowed(clock)
+        old = daily.current
+        table = old._state.table
+        assert table.any()
+        clock.now += DAY
+        daily.advance()
+        assert not table.any()
+        assert daily.current is not old
+        for use in (old.state, old.release, lambda: old.update([1]), old.announce_intrusion):
+            with pytest.raises(pp.PanPrivacyError, match="the state was wiped"):
+                use()
+        old.forget()
+
+    def test_each_window_has_its_own_ledger(self):
+        clock = Clock()
+        daily = windowed(clock)
+        clock.now += DAY
+        daily.advance()
+        assert daily.current.ledger.spent == daily.current.plan.split.budget.state
+
+    def test_a_shared_ledger_is_refused(self):
+        ledger = pp.Ledger(5)
+        clock = Clock()
+        daily = windowed(clock, factory=lambda: density(ledger=ledger))
+        clock.now += DAY
+        with pytest.raises(pp.PlanError, match="a ledger of its own"):
+            daily.advance()
+
+    def test_what_is_asked_at_the_end(self):
+        clock = Clock()
+        daily = windowed(clock, release=lambda statistic: statistic.release(confidence=0.5))
+        assert daily.close().release.confidence == 0.5
+
+    def test_an_update_that_is_refused_counts_nothing(self):
+        daily = windowed(Clock())
+        before = daily.current.state()
+        with pytest.raises(pp.InputError):
+            daily.update([5_000])
+        assert daily.current.state() == before
+
+    @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+    def test_it_cannot_be_copied(self, copied):
+        with pytest.raises(TypeError, match="second intrusion"):
+            copied(windowed(Clock()))
+
+
+@pytest.mark.parametrize("every", [0, 0.5, -1, math.nan, math.inf, "1d", None, timedelta(0)])
+def test_lengths_that_are_refused(every):
+    with pytest.raises(pp.PlanError, match="every must be"):
+        windowed(Clock(), every)
+
+
+class TestLoss:
+    def test_a_year_of_which_one_day_is_seen(self):
+        budget = pp.Budget(*YEAR)
+        daily = windowed(Clock(), factory=lambda: density(budget=budget))
+        assert float(daily.loss(365)) == pytest.approx(9.05, abs=0.005)
+        assert daily.loss(365, seen=365) == 365
+        assert daily.loss(1, seen=0) == daily.current.unseen < Fraction("0.05")
+        assert daily.loss(1) == 1
+
+    @pytest.mark.parametrize(("windows", "seen"), [(0, 0), (2, 3), (5, -1), (1.5, 1)])
+    def test_numbers_that_are_refused(self, windows, seen):
+        with pytest.raises(pp.PlanError, match=r"(windows|seen) must"):
+            windowed(Clock()).loss(windows, seen=seen)
+
+    @given(
+        st.fractions(Fraction(1, 10**6), 30, max_denominator=10**6),
+        st.fractions(Fraction(1, 10**6), 30, max_denominator=10**6),
+    )
+    def test_the_bound_lies_just_above_the_formula(self, state, release):
+        bound = unseen_loss(state, release)
+        assert 0 < bound <= min(state, release)
+        a, b = float(state), float(release)
+        formula = math.log1p(math.expm1(a) * math.expm1(b) / (math.exp(a) + math.exp(b)))
+        assert float(bound) == pytest.approx(formula, rel=1e-9)
+
+    def test_epsilons_beyond_the_exponential(self):
+        assert unseen_loss(Fraction(10**6), Fraction(1, 2)) == Fraction(1, 2)
+
+    def test_several_releases_or_intrusions_claim_the_sum(self):
+        budget = pp.Budget(*YEAR)
+        assert budget.unseen(releases=3, intrusions=0) == 3 * budget.release
+        assert budget.unseen(releases=1, intrusions=1) == budget.release

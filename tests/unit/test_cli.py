@@ -16,9 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import panprivacy as pp
+from panprivacy.cli.intake import Columns, Intake, Nulls
 from panprivacy.cli.making import Counting
-from panprivacy.cli.options import Statistics
-from panprivacy.cli.run import Intake, Nulls, Schedule, _moments, run
+from panprivacy.cli.publishing import Schedule, Timed, publish
+from panprivacy.cli.run import run
+from panprivacy.sources import Column
 from tests.commands import run_command
 
 SECRET = "patient-4711"
@@ -284,9 +286,10 @@ def test_a_silent_pipe_leaves_no_batch_behind():
             alive.append(held[0]() is not None)
 
     held, alive = [], []
-    statistics = {Statistics.distinct: pp.DistinctCount(epsilon=1, expected=100)}
-    intake = Intake(Counting(statistics, pp.Ledger(1)), Nulls.error, deletions=False)
-    for _ in _moments(Pipe(), intake, Schedule(1, None)):
+    statistics = {"distinct": pp.DistinctCount(epsilon=1, expected=100)}
+    publisher = Timed(Counting(statistics, pp.Ledger(1)), Schedule(1, None, None, 1), None)
+    intake = Intake(Columns(Column("id")), Nulls.error, deletions=False)
+    for _ in publish(Pipe(), intake, publisher):
         pass
     assert alive == [False]
 

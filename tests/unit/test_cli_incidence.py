@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -167,8 +168,8 @@ def test_states_may_be_below_0(folder, tmp_path):
 @pytest.mark.parametrize(("bound", "width"), [(100, 1), (300, 2)])
 def test_memory_limits_counters_of_the_width_that_the_law_needs(folder, bound, width):
     sizes = Sizes(memory=USERS // 2, bound=bound, universe=USERS)
-    made = make_statistics([Statistics.incidence], sizes, 1, pp.Ledger(1))
-    plan = made[Statistics.incidence].plan
+    made = make_statistics([Statistics.incidence], sizes, 1, None, pp.Ledger(1))
+    plan = made["incidence"].plan
     assert plan.table.dtype.itemsize == width
     assert plan.cells == USERS // 2 // width
 
@@ -185,7 +186,7 @@ def test_density_takes_deltas_and_counts_whoever_entered_last(tmp_path):
 
 def test_json_is_strict_without_an_upper_end(capsys):
     release = pp.Release(1.0, 0.0, float("inf"), 0.95, 1.0, (1,))
-    print_json(Answers({"distinct": release}, pp.Ledger(1), 1))
+    print_json(Answers({"distinct": release}, pp.Guarantee(Fraction(1)), 1))
 
     def refuse(constant):
         raise AssertionError(constant)

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from panprivacy.cli.making import Sizes, Statistic
+from panprivacy.cli.making import Answer, Sizes, Statistic
 from panprivacy.decoders import Name
-from panprivacy.statistics import Density, IncidenceRelease, Release
+from panprivacy.statistics import Density, Grouped, IncidenceRelease
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Demonstration:
 
     def facts(
         self,
-        statistics: Mapping[str, Statistic],
-        answers: Mapping[str, Release | IncidenceRelease],
+        statistics: Mapping[str, Statistic | Grouped[Statistic]],
+        answers: Mapping[str, Answer],
     ) -> Facts:
         """The exact answer to everything that was released, and how fast rows were counted."""
         seconds = time.perf_counter() - self._start - self._overhead

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from panprivacy._validate import expected_range, positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cli.options import Expected, Statistics
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Ledger
+from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.planning import Request, check_useful, plan_incidence
 from panprivacy.planning.incidence import MOST_BOUND
-from panprivacy.statistics import Density, DistinctCount, Incidence, IncidenceRelease, Release
+from panprivacy.statistics import (
+    Density,
+    DistinctCount,
+    Grouped,
+    Incidence,
+    IncidenceRelease,
+    Label,
+    Release,
+)
 
 Statistic = Density | DistinctCount | Incidence
+Answer = Release | IncidenceRelease | Mapping[Label, Release | IncidenceRelease]
 DEFAULT_MEMORY = 65_536
 COUNTER_BYTES = 1, 2, 4
 DEFAULT_EXPECTED = (1_000, 1_000_000_000)
@@ -57,6 +67,21 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Grouping:
+    """The groups that are counted apart.
+
+    Args:
+        labels: of the groups.
+        per_user: in how many of them one user may appear.
+        ignore_others: leave out rows of undeclared groups; else they are an error.
+    """
+
+    labels: list[str]
+    per_user: int
+    ignore_others: bool
+
+
+@dataclass(frozen=True)
 class Counting:
     """The statistics of a run, and what they are asked.
 
@@ -67,31 +92,75 @@ class Counting:
         confidence: of all intervals.
     """
 
-    statistics: dict[Statistics, Statistic]
+    statistics: Mapping[str, Statistic | Grouped[Statistic]]
     ledger: Ledger
     asked: Asked = field(default_factory=Asked)
     confidence: float = 0.95
 
-    def release(self) -> dict[str, Release | IncidenceRelease]:
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all statistics together."""
+        return Guarantee(self.ledger.total)
+
+    @property
+    def unseen(self) -> Fraction:
+        """The loss if nobody ever sees the states."""
+        return sum((one.unseen for one in self.statistics.values()), Fraction(0))
+
+    @property
+    def state_bytes(self) -> int:
+        """Size of all states."""
+        return sum(one.state_bytes for one in self.statistics.values())
+
+    @property
+    def per_user(self) -> int | None:
+        """In how many groups one user may appear; None where there are no groups."""
+        grouped = (one.per_user for one in self.statistics.values() if isinstance(one, Grouped))
+        return next(grouped, None)
+
+    def update(self, users: object, deltas: object, groups: object) -> None:
+        """Have every statistic count a batch."""
+        for statistic in self.statistics.values():
+            if isinstance(statistic, Grouped):
+                statistic.update(users, groups, deltas)
+            else:
+                statistic.update(users, deltas)
+
+    def release(self) -> dict[str, Answer]:
         """One answer of each statistic."""
         return {
-            str(name): one.release(confidence=self.confidence, **self._arguments(one))
+            name: one.release(confidence=self.confidence, **self._arguments(one))
             for name, one in self.statistics.items()
         }
 
+    def forget(self) -> None:
+        """Wipe all states."""
+        for statistic in self.statistics.values():
+            statistic.forget()
+
     def check_asked(self) -> None:
         """Refuse states beyond the bound, before anything is counted."""
-        for statistic in self.statistics.values():
+        for statistic in self.single().values():
             if isinstance(statistic, Incidence):
                 statistic.check_asked(**self.asked.named())
 
-    def _arguments(self, statistic: Statistic) -> dict[str, Any]:
-        return dict(self.asked.named()) if isinstance(statistic, Incidence) else {}
+    def single(self) -> dict[str, Statistic]:
+        """Each statistic itself, or that of one group; all groups have the same plan."""
+        return {name: _single(one) for name, one in self.statistics.items()}
+
+    def _arguments(self, statistic: Statistic | Grouped[Statistic]) -> dict[str, Any]:
+        return dict(self.asked.named()) if isinstance(_single(statistic), Incidence) else {}
+
+
+def _single(statistic: Statistic | Grouped[Statistic]) -> Statistic:
+    if isinstance(statistic, Grouped):
+        return next(iter(statistic.statistics.values()))
+    return statistic
 
 
 def make_statistics(
-    names: list[Statistics], sizes: Sizes, releases: int, ledger: Ledger
-) -> dict[Statistics, Statistic]:
+    names: list[Statistics], sizes: Sizes, releases: int, grouping: Grouping | None, ledger: Ledger
+) -> dict[str, Statistic | Grouped[Statistic]]:
     """The statistics, sharing epsilon equally.
 
     Raises:
@@ -104,15 +173,48 @@ def make_statistics(
         message = "each --stat may be named once"
         raise PlanError(message)
     share = ledger.total / len(names)
-    makers = {
-        Statistics.distinct: _distinct,
-        Statistics.density: _density,
-        Statistics.incidence: _incidence,
+    statistics = {
+        str(name): _made(partial(_MAKERS[name], sizes, releases), share, grouping, ledger)
+        for name in names
     }
-    statistics = {name: makers[name](sizes, share, releases, ledger) for name in names}
     for statistic in statistics.values():
-        check_useful(statistic.plan)
+        check_useful(_single(statistic).plan)
     return statistics
+
+
+def make_counting(
+    names: list[Statistics],
+    sizes: Sizes,
+    asked: Asked,
+    grouping: Grouping | None,
+    releases: int,
+    *,
+    epsilon: Fraction,
+    confidence: float,
+) -> Counting:
+    """The statistics with a ledger of their own, and what they are asked."""
+    ledger = Ledger(epsilon)
+    statistics = make_statistics(names, sizes, releases, grouping, ledger)
+    return Counting(statistics, ledger, asked, confidence)
+
+
+def _made(
+    make: Callable[[Fraction, Ledger], Statistic],
+    epsilon: Fraction,
+    grouping: Grouping | None,
+    ledger: Ledger,
+) -> Statistic | Grouped[Statistic]:
+    """One statistic, or one for each group."""
+    if grouping is None:
+        return make(epsilon, ledger)
+    return Grouped(
+        lambda share: make(share, Ledger(share)),
+        grouping.labels,
+        epsilon=epsilon,
+        per_user=grouping.per_user,
+        ignore_others=grouping.ignore_others,
+        ledger=ledger,
+    )
 
 
 def check_options(names: list[Statistics], sizes: Sizes, asked: Asked, delta: str | None) -> None:
@@ -148,7 +250,7 @@ def _check_sizes(names: list[Statistics], sizes: Sizes) -> None:
         expected_range(sizes.expected)
 
 
-def _distinct(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> Statistic:
+def _distinct(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
     net = {"deletions": True, "bound": sizes.bound, "signed": sizes.signed}
     return DistinctCount(
         epsilon=epsilon,
@@ -160,7 +262,7 @@ def _distinct(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) ->
     )
 
 
-def _density(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> Statistic:
+def _density(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
     if sizes.universe is None:
         message = "--stat density needs --universe: how many users there could be"
         raise PlanError(message)
@@ -171,7 +273,7 @@ def _density(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> 
     )
 
 
-def _incidence(sizes: Sizes, epsilon: Fraction, releases: int, ledger: Ledger) -> Statistic:
+def _incidence(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
     bound = positive_integer(MOST_BOUND, bound=sizes.bound)
     expected, cells = None, None
     if sizes.universe is None:
@@ -214,3 +316,10 @@ def _counters(memory: int, sizes: Sizes, expected: int | None, request: Request)
             return cells
     message = f"--bound is too large for a --memory of {memory} bytes"
     raise PlanError(message)
+
+
+_MAKERS: dict[Statistics, Callable[[Sizes, int, Fraction, Ledger], Statistic]] = {
+    Statistics.distinct: _distinct,
+    Statistics.density: _density,
+    Statistics.incidence: _incidence,
+}

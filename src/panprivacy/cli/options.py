@@ -5,10 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 
 from panprivacy.errors import PlanError
+from panprivacy.sources import Prefixes
 
 Expected = int | tuple[int, int]
 
 _MOST_STATES = 100_000
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 class Statistics(StrEnum):
@@ -58,6 +60,33 @@ def parse_states(option: str, text: str | None) -> tuple[int, ...]:
         message = f"{option} names more than {_MOST_STATES:,} states; without it all are shown"
         raise PlanError(message)
     return tuple(states)
+
+
+def parse_duration(text: str) -> float:
+    """Read seconds from `30s`, `15m`, `12h`, `1d` or `1w`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number, unit = text[:-1], text[-1:]
+    if unit not in _SECONDS or not number.isdecimal() or not int(number):
+        message = f"{text!r} is not a length of time, such as 30s, 15m, 12h, 1d or 1w"
+        raise ValueError(message)
+    return float(int(number) * _SECONDS[unit])
+
+
+def parse_prefixes(text: str) -> Prefixes:
+    """Read `24:56`: how many bits of an IPv4 and of an IPv6 address to keep.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    try:
+        ipv4, ipv6 = map(int, text.split(":"))
+        return Prefixes(ipv4, ipv6)
+    except (ValueError, PlanError):
+        message = f"{text!r} is not how many bits to keep of IPv4:IPv6, such as 24:56"
+        raise ValueError(message) from None
 
 
 def parse_whole(text: str) -> int:

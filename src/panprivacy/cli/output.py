@@ -5,17 +5,27 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
 from panprivacy.cli.demonstration import Facts
-from panprivacy.guarantee import Guarantee, Ledger
-from panprivacy.statistics import IncidenceRelease, Release
+from panprivacy.cli.making import Answer
+from panprivacy.guarantee import Guarantee
+from panprivacy.statistics import IncidenceRelease, Label, Release, Window
 
 _MOST_ROWS = 21
+_MOMENT = "%Y-%m-%d %H:%M:%S"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a user loses who is in each of so many windows, of which one is seen."""
+
+    windows: int
+    epsilon: float
 
 
 @dataclass(frozen=True)
@@ -23,37 +33,59 @@ class Answers:
     """What one moment of publication gives.
 
     Args:
-        releases: the answer of each statistic.
-        ledger: the budget they share.
+        releases: the answer of each statistic, or its answers by group.
+        guarantee: of all of them together.
         state_bytes: size of all states, which no stream changes.
+        per_user: in how many groups one user may appear; None where there are no groups.
+        window: the clock window they are about.
+        loss: of a user of several windows.
         facts: the truth and the rate, in a demonstration.
     """
 
-    releases: Mapping[str, Release | IncidenceRelease]
-    ledger: Ledger
+    releases: Mapping[str, Answer]
+    guarantee: Guarantee
     state_bytes: int
+    per_user: int | None = None
+    window: Window | None = None
+    loss: Loss | None = None
     facts: Facts | None = None
+
+    def each(self) -> Iterator[tuple[str, Label | None, Release | IncidenceRelease]]:
+        """Name, group and answer."""
+        for name, answer in self.releases.items():
+            if isinstance(answer, Mapping):
+                yield from ((name, label, one) for label, one in answer.items())
+            else:
+                yield name, None, answer
 
     @property
     def confidence(self) -> float:
         """Of all intervals."""
-        return next(iter(self.releases.values())).confidence
+        return next(answer.confidence for _, _, answer in self.each())
 
 
 def print_json(answers: Answers) -> None:
     """Print one JSON object on one line, in a demonstration with the truth and the rate."""
     document: dict[str, object] = {
         "statistics": {name: _document(answer) for name, answer in answers.releases.items()},
-        "epsilon": float(answers.ledger.total),
+        "epsilon": float(answers.guarantee.epsilon),
         "state_bytes": answers.state_bytes,
     }
+    if answers.per_user:
+        document["per_user"] = answers.per_user
+    if answers.window and answers.loss:
+        start, end = (moment.isoformat() for moment in (answers.window.start, answers.window.end))
+        document["window"] = {"start": start, "end": end}
+        document["loss"] = dataclasses.asdict(answers.loss)
     if answers.facts:
         document["demonstration"] = dataclasses.asdict(answers.facts)
     print(json.dumps(document), flush=True)
 
 
-def _document(answer: Release | IncidenceRelease) -> dict[str, object]:
+def _document(answer: Answer) -> dict[str, object]:
     """An answer with its interval; those of an incidence count by kind and state."""
+    if isinstance(answer, Mapping):
+        return {"groups": {str(label): _document(one) for label, one in answer.items()}}
     cost: dict[str, object] = {"confidence": answer.confidence, "epsilon": answer.epsilon}
     if isinstance(answer, Release):
         return {**_interval(answer), **cost}
@@ -71,27 +103,44 @@ def _interval(release: Release) -> dict[str, object]:
 def print_text(answers: Answers) -> None:
     """Print a table, the guarantee, and in a demonstration the truth."""
     truths = answers.facts.truth if answers.facts else {}
+    grouped = answers.per_user is not None
     table = Table(box=None, pad_edge=False)
-    table.add_column("statistic")
+    for heading in ["statistic", *(["group"] if grouped else [])]:
+        table.add_column(heading)
     interval = f"{100 * answers.confidence:g} % interval"
     for heading in ["answer", interval, *(["truth"] if truths else [])]:
         table.add_column(heading, justify="right")
-    rows = [row for name, answer in answers.releases.items() for row in _rows(name, answer)]
-    for name, release in rows:
+    rows = [(*row, label) for name, label, answer in answers.each() for row in _rows(name, answer)]
+    for name, release, label in rows:
         ends = f"{_number(name, release.low)} to {_number(name, release.high)}"
         truth = [_number(name, truths[name])] if truths else []
-        table.add_row(name, _number(name, release.value), ends, *truth)
-    console = Console(width=100, highlight=False, markup=False)
+        group = [str(label)] if grouped else []
+        table.add_row(name, *group, _number(name, release.value), ends, *truth)
+    console = Console(width=100, highlight=False, markup=False, emoji=False)
+    if answers.window:
+        console.print(f"{answers.window.start:{_MOMENT}} to {answers.window.end:{_MOMENT}} UTC")
     console.print(table)
-    for answer in answers.releases.values():
+    for _, _, answer in answers.each():
         hidden = 0 if isinstance(answer, Release) else answer.answered - _MOST_ROWS
         if hidden > 0:
             console.print(f"{hidden:,} more states: --json shows them.", soft_wrap=True)
-    console.print(f"Guarantee: {Guarantee(answers.ledger.total)}.", soft_wrap=True)
+    console.print(f"Guarantee: {_promise(answers)}.", soft_wrap=True)
     console.print(f"State: {answers.state_bytes:,} bytes, whatever the stream.", soft_wrap=True)
     if answers.facts:
         fact = f"Demonstration: {answers.facts}; for the truth it kept raw ids."
         console.print(fact, soft_wrap=True)
+
+
+def _promise(answers: Answers) -> str:
+    """The guarantee, and what it is limited to."""
+    promise = str(answers.guarantee)
+    if answers.per_user is not None:
+        groups = "1 group" if answers.per_user == 1 else f"{answers.per_user} groups"
+        promise += f"; users of at most {groups}"
+    if answers.loss:
+        promise = f"in this window {promise}; over {answers.loss.windows:,} windows, one of them "
+        promise += f"seen, epsilon {answers.loss.epsilon:.4g}"
+    return promise
 
 
 def _rows(name: str, answer: Release | IncidenceRelease) -> list[tuple[str, Release]]:

@@ -2,7 +2,7 @@
 
 from panprivacy.statistics.density import Density
 from panprivacy.statistics.distinct_count import DistinctCount
-from panprivacy.statistics.grouped import Grouped
+from panprivacy.statistics.grouped import Grouped, Label
 from panprivacy.statistics.incidence import Incidence
 from panprivacy.statistics.incidence_release import IncidenceRelease
 from panprivacy.statistics.table import Release, Statistic
@@ -14,6 +14,7 @@ __all__ = [
     "Grouped",
     "Incidence",
     "IncidenceRelease",
+    "Label",
     "Release",
     "Statistic",
     "Window",

@@ -95,6 +95,11 @@ class Grouped(Generic[S]):
         return dict(self._statistics)
 
     @property
+    def per_user(self) -> int:
+        """In how many groups one user may appear."""
+        return self._per_user
+
+    @property
     def ledger(self) -> Ledger:
         """The budget; shared if it was given one."""
         return self._ledger
@@ -186,7 +191,7 @@ class Grouped(Generic[S]):
             raise InputError(message)
         places = pc.index_in(_as_labels(column, self._set.type), value_set=self._set)
         if places.null_count and not self._ignore_others:
-            message = "the group was not declared; declare it, or ignore others"
+            message = "the group was not declared; declare it, or say ignore_others=True"
             raise InputError(message, row=places.is_null().index(pa.scalar(value=True)).as_py() + 1)
         return np.asarray(places.fill_null(len(self._set))).astype(np.uint16)
 

@@ -20,7 +20,8 @@ from panprivacy.guarantee import Guarantee, Ledger
 
 _ORIGIN = datetime(1970, 1, 5, tzinfo=UTC).timestamp()
 """A Monday, so that windows of a week begin on Mondays; days and hours begin as UTC has them."""
-_SHORTEST, _LONGEST = 1, 3_660 * 86_400
+SHORTEST, LONGEST = 1, 3_660 * 86_400
+"""Seconds of a window."""
 _MOST_PASSED = 1_000
 """More windows than that do not pass: the clock was set."""
 
@@ -207,7 +208,7 @@ class Windowed(Generic[S]):
 def _seconds(every: timedelta | float) -> float:
     """The length of a window."""
     seconds = every.total_seconds() if isinstance(every, timedelta) else every
-    if not isinstance(seconds, (int, float)) or not _SHORTEST <= seconds <= _LONGEST:
+    if not isinstance(seconds, (int, float)) or not SHORTEST <= seconds <= LONGEST:
         message = "every must be a timedelta, or a number of seconds, from 1 second to 3,660 days"
         raise PlanError(message)
     return float(seconds)

@@ -1,0 +1,107 @@
+"""Batches of a source, as the statistics take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+
+from panprivacy._kernels import wipe_stack
+from panprivacy.cli.demonstration import Demonstration
+from panprivacy.cli.making import Counting
+from panprivacy.errors import InputError
+from panprivacy.ids import read_deltas
+from panprivacy.sources import Column
+from panprivacy.sources.columns import show
+from panprivacy.statistics.table import refuse_deltas
+
+
+class Nulls(StrEnum):
+    """What to do with a row that has no user id."""
+
+    error = "error"
+    skip = "skip"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is read of each row.
+
+    Args:
+        user: the user id.
+        delta: by how much the user's state changes; None for 1.
+        group: the group of the event; None where there are no groups.
+    """
+
+    user: Column
+    delta: Column | None = None
+    group: Column | None = None
+
+    def wanted(self) -> list[Column]:
+        """Those that there are, the user first."""
+        return [one for one in (self.user, self.delta, self.group) if one is not None]
+
+
+@dataclass
+class Intake:
+    """Takes batches in.
+
+    Args:
+        columns: of the batches.
+        nulls: what to do with a row that has no user id.
+        deletions: whether deltas may be below 0.
+        demonstration: keeps the truth, for public data.
+    """
+
+    columns: Columns
+    nulls: Nulls
+    deletions: bool
+    demonstration: Demonstration | None = None
+
+    def take(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> None:
+        """Have one batch counted; an error names the row, after so many rows before it."""
+        try:
+            users, deltas, groups = self._read(batch)
+            counting.update(users, deltas, groups)
+        except InputError as error:
+            raise self._placed(error, batch).after(rows_before) from None
+        if self.demonstration is not None:
+            self.demonstration.observe(users, deltas, batch.num_rows)
+        wipe_stack()
+
+    def _read(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None, pa.Array | None]:
+        """Users, deltas and groups of the rows that count."""
+        if batch.column(0).null_count:
+            if self.nulls is Nulls.error:
+                message = "the user id is null; use --nulls skip to leave such rows out"
+                raise InputError(message, row=batch.column(0).is_null().index(True).as_py() + 1)
+            batch = batch.filter(batch.column(0).is_valid())
+        users, deltas, groups = batch.column(0), None, None
+        if self.columns.delta is not None:
+            deltas = batch.column(1)
+            self._check_deltas(deltas, self.columns.delta.name)
+        if self.columns.group is not None:
+            groups = batch.column(batch.num_columns - 1)
+            if pa.types.is_integer(groups.type):  # groups are declared as texts
+                groups = groups.cast(pa.string())
+        return users, deltas, groups
+
+    def _check_deltas(self, column: pa.Array, name: str) -> None:
+        """Refuse what the statistics would refuse, in words that name the column."""
+        try:
+            deltas = read_deltas(column, len(column))
+        except InputError as error:
+            reason = f"column {show(name)}: {error.reason}"
+            raise InputError(reason, row=error.row) from None
+        if not self.deletions:
+            wrong = "delta is below 0; say --deletions if users can leave"
+            refuse_deltas(deltas < 0, wrong)
+
+    def _placed(self, error: InputError, batch: pa.RecordBatch) -> InputError:
+        """The error with its row in the batch, where skipped rows count too."""
+        if error.row is None or self.nulls is not Nulls.skip:
+            return error
+        kept = np.flatnonzero(np.asarray(batch.column(0).is_valid()))
+        return InputError(error.reason, row=int(kept[error.row - 1]) + 1)

@@ -1,0 +1,197 @@
+"""When answers leave: at the end, every so many seconds, or at the end of each clock window."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+from panprivacy._validate import positive_integer
+from panprivacy.cli.demonstration import Demonstration
+from panprivacy.cli.intake import Intake
+from panprivacy.cli.making import Counting
+from panprivacy.cli.output import Answers, Loss
+from panprivacy.errors import InputError, PlanError
+from panprivacy.sources import Source
+from panprivacy.statistics import Window, Windowed
+from panprivacy.statistics.windowed import LONGEST
+
+_LONG_BYTES = 1 << 26
+_MOST_SECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When answers are published.
+
+    Args:
+        releases: how many the budget covers; the last one is made at the end of the input.
+        every: seconds between the others; None to make the last one only.
+        window: seconds of a clock window; None for one count of everything.
+        windows: over how many windows a user's loss is added up.
+    """
+
+    releases: int
+    every: float | None
+    window: float | None
+    windows: int
+
+    def __post_init__(self) -> None:
+        positive_integer(windows=self.windows)
+        if self.window is not None and self.window > LONGEST:
+            message = f"--window must be at most {LONGEST // 86_400:,} days"
+            raise PlanError(message)
+        if self.window is not None and (self.every is not None or self.releases > 1):
+            message = "--window makes one answer a window: leave out --every and --releases"
+            raise PlanError(message)
+        if self.every is None:
+            return
+        if not 0 < self.every <= _MOST_SECONDS:
+            message = f"--every must be a number of seconds, above 0 and at most {_MOST_SECONDS:,}"
+            raise PlanError(message)
+        if self.releases < 2:
+            message = "--every needs --releases of at least 2: the last answer comes at the end"
+            raise PlanError(message)
+
+
+class Publisher(Protocol):
+    """Says when answers are due, and makes them."""
+
+    def counting(self) -> Counting:
+        """The statistics of this moment."""
+
+    def deadline(self) -> float | None:
+        """The next moment on the clock of `time.monotonic` when `due` wants to be asked."""
+
+    def due(self, *, passed: bool) -> Iterable[Answers]:
+        """What is to be published now; `passed` tells that the deadline has."""
+
+    def last(self) -> Answers:
+        """What is to be published at the end of the input."""
+
+
+class Timed:
+    """One count of everything, with an answer at the end and perhaps some before it.
+
+    Args:
+        counting: the statistics.
+        schedule: when answers are due.
+        demonstration: keeps the truth, for public data.
+    """
+
+    def __init__(
+        self, counting: Counting, schedule: Schedule, demonstration: Demonstration | None
+    ) -> None:
+        self._counting, self._schedule = counting, schedule
+        self._demonstration = demonstration
+        self._start, self._next = time.monotonic(), 1
+
+    def counting(self) -> Counting:
+        """The statistics."""
+        return self._counting
+
+    def deadline(self) -> float | None:
+        """When the next answer but the last is due."""
+        if self._schedule.every is None or self._next >= self._schedule.releases:
+            return None
+        return self._start + self._next * self._schedule.every
+
+    def due(self, *, passed: bool) -> Iterable[Answers]:
+        """An answer for each deadline."""
+        if not passed:
+            return []
+        self._next += 1
+        return [self.last()]
+
+    def last(self) -> Answers:
+        """One answer of each statistic."""
+        return _answers(self._counting, self._demonstration)
+
+
+class InWindows:
+    """A fresh count for each clock window, with an answer at its end.
+
+    Args:
+        make: makes the statistics of one window.
+        schedule: with the length of a window.
+    """
+
+    def __init__(self, make: Callable[[], Counting], schedule: Schedule) -> None:
+        self._windowed = Windowed(make, every=schedule.window or 0, release=_answers)
+        epsilon = float(self._windowed.loss(schedule.windows))
+        self._loss = Loss(schedule.windows, epsilon)
+
+    def counting(self) -> Counting:
+        """The statistics of the current window."""
+        return self._windowed.current
+
+    def deadline(self) -> float | None:
+        """The end of the current window."""
+        return time.monotonic() + self._windowed.ends.timestamp() - time.time()
+
+    def due(self, *, passed: bool) -> Iterable[Answers]:  # noqa: ARG002 - windows ask the clock
+        """What the windows that have passed released."""
+        return [self._of(window) for window in self._windowed.advance()]
+
+    def last(self) -> Answers:
+        """What the current window releases, which ends early."""
+        return self._of(self._windowed.close())
+
+    def _of(self, window: Window) -> Answers:
+        answers: Answers = window.release
+        return replace(answers, window=window, loss=self._loss)
+
+
+def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[Answers]:
+    """Count the input, and yield what is due; the last time at its end."""
+    rows = 0  # of a file; a running count of a pipe's rows would be state
+    with _progress(source) as advance, _rows_of(source):
+        for batch in source.batches_or_ticks(publisher.deadline):
+            yield from publisher.due(passed=batch is None)
+            if batch is None:
+                continue
+            intake.take(publisher.counting(), batch, rows)
+            rows += batch.num_rows if source.size is not None else 0
+            del batch  # ids are not held while a pipe is silent
+            advance()
+    yield from publisher.due(passed=False)
+    yield publisher.last()
+
+
+def _answers(counting: Counting, demonstration: Demonstration | None = None) -> Answers:
+    """One answer of each statistic."""
+    releases = counting.release()
+    facts = demonstration.facts(counting.statistics, releases) if demonstration else None
+    return Answers(
+        releases, counting.guarantee, counting.state_bytes, per_user=counting.per_user, facts=facts
+    )
+
+
+@contextmanager
+def _rows_of(source: Source) -> Iterator[None]:
+    """Say from where the row in an error is counted."""
+    try:
+        yield
+    except InputError as error:
+        if source.size is None and error.row is not None:
+            reason = f"{error.reason} (the rows of a pipe are counted in each block that arrives)"
+            raise InputError(reason, row=error.row) from None
+        raise
+
+
+@contextmanager
+def _progress(source: Source) -> Iterator[Callable[[], None]]:
+    """A bar in bytes, on a terminal, for input that takes a while."""
+    if source.size is None or source.size < _LONG_BYTES or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    columns = BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=source.size)
+        yield lambda: progress.update(task, completed=source.position)

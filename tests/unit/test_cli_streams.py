@@ -1,0 +1,251 @@
+"""The command line on log lines, by group, and by clock window."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import panprivacy as pp
+from panprivacy.cli.options import parse_duration
+from tests.commands import run_command
+
+TIGHT = ("--epsilon", "30", "--expected", "10:1000000")
+LINE = '{} - - [21/Nov/2026:08:00:00 +0000] "GET /{} HTTP/1.1" 200 5 "-" "curl/8"\n'
+
+
+def answer(*arguments):
+    result = run_command("run", *arguments, "--json")
+    assert result.code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def refused(*arguments):
+    result = run_command("run", *arguments)
+    assert result.code == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    return line.removeprefix("panprivacy: ")
+
+
+def distinct(document):
+    return document["statistics"]["distinct"]["value"]
+
+
+@pytest.fixture
+def log(tmp_path):
+    """600 IPv4 clients of 3 networks, the same as mapped IPv6 addresses, and 400 others."""
+    path = tmp_path / "access.log"
+    hosts = [f"10.0.{i % 3}.{i // 3}" for i in range(600)]
+    hosts += [f"::ffff:10.0.{i % 3}.{i // 3}" for i in range(600)]
+    hosts += [f"2001:db8:{i:x}::{i:x}" for i in range(400)]
+    path.write_text("".join(LINE.format(host, i % 7) for i, host in enumerate(hosts)))
+    return path
+
+
+class TestLogs:
+    STAT = ("--stat", "distinct", *TIGHT)
+
+    def test_addresses_are_read_as_numbers(self, log):
+        found = answer(log, "--format", "combined", "--user", "remote_addr", *self.STAT)
+        assert distinct(found) == pytest.approx(1_000, abs=30)
+
+    def test_addresses_may_be_taken_as_texts(self, log):
+        words = ("--format", "combined", "--user", "remote_addr", "--no-ip", *self.STAT)
+        assert distinct(answer(log, *words)) == pytest.approx(1_600, abs=40)
+
+    def test_prefixes(self, log):
+        words = ("--format", "combined", "--user", "remote_addr", "--prefix", "24:32", *self.STAT)
+        assert distinct(answer(log, *words)) == pytest.approx(4, abs=3)
+
+    def test_any_field(self, log):
+        found = answer(log, "--format", "combined", "--user", "request", *self.STAT)
+        assert distinct(found) == pytest.approx(7, abs=3)
+
+    def test_a_pattern(self, log):
+        words = ("--format", "lines", "--pattern", r"^(?P<who>\S+)", "--user", "who", "--ip")
+        assert distinct(answer(log, *words, *self.STAT)) == pytest.approx(1_000, abs=30)
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            (("--user", "remote_addr"), "the extension does not tell the format"),
+            (("--format", "combined", "--user", "nobody"), "remote_addr"),
+            (("--format", "combined", "--user", "request", "--ip"), "this is not an IP address"),
+            (("--format", "lines", "--user", "who"), "needs a pattern"),
+            (("--format", "lines", "--user", "who", "--pattern", "(?P<who"), "RE2"),
+            (("--format", "combined", "--user", "request", "--pattern", "x"), "a pattern is for"),
+            (("--format", "combined", "--user", "request", "--prefix", "24"), "24:56"),
+            (("--format", "combined", "--user", "request", "--prefix", "40:1"), "24:56"),
+            (("--format", "combined", "--user", "x", "--prefix", "8:8", "--no-ip"), "--no-ip"),
+        ],
+    )
+    def test_what_cannot_be_read(self, log, words, says):
+        assert says in refused(log, *words, *self.STAT)
+
+
+@pytest.fixture
+def pages(tmp_path):
+    """300 users of page 1, 200 of page 2, each in one."""
+    path = tmp_path / "pages.csv"
+    rows = [f"u{i},{1 if i < 300 else 2},p{1 if i < 300 else 2}\n" for i in range(500)]
+    path.write_text("id,number,page\n" + "".join(rows))
+    return path
+
+
+class TestGroups:
+    STAT = ("--user", "id", "--stat", "distinct", *TIGHT, "--memory", "8192")
+
+    def values(self, document):
+        groups = document["statistics"]["distinct"]["groups"]
+        return {label: one["value"] for label, one in groups.items()}
+
+    def test_each_group_is_counted(self, pages):
+        found = answer(pages, *self.STAT, "--by", "page", "--groups", "p1, p2,p3")
+        assert self.values(found) == pytest.approx({"p1": 300, "p2": 200, "p3": 0}, abs=20)
+        assert found["per_user"] == 1
+        assert found["epsilon"] == 30
+
+    def test_groups_that_are_numbers(self, pages, tmp_path):
+        table = pa.table({"id": [f"u{i}" for i in range(500)], "page": [1] * 300 + [2] * 200})
+        pq.write_table(table, tmp_path / "pages.parquet")
+        found = answer(tmp_path / "pages.parquet", *self.STAT, "--by", "page", "--groups", "1,2")
+        assert self.values(found) == pytest.approx({"1": 300, "2": 200}, abs=20)
+
+    def test_the_text_has_a_column_of_groups(self, pages):
+        words = ("--by", "page", "--groups", "p1,p2", "--per-user", "2")
+        result = run_command("run", pages, *self.STAT, *words)
+        assert result.stdout.splitlines()[0].split()[:2] == ["statistic", "group"]
+        assert "users of at most 2 groups" in result.stdout
+
+    def test_every_statistic_can_be_grouped(self, tmp_path):
+        path = tmp_path / "moves.csv"
+        rows = "".join(f"{i},a,1\n{i},b,1\n{i},b,-1\n" for i in range(90))
+        path.write_text("id,page,delta\n" + rows)
+        found = answer(
+            path, "--user", "id", "--stat", "density", "--stat", "incidence", "--universe", "100",
+            "--by", "page", "--groups", "a,b", "--per-user", "2", "--delta", "delta",
+            "--deletions", "--bound", "1", "--exactly", "0:1", "--epsilon", "60",
+        )["statistics"]  # fmt: skip
+        groups = found["density"]["groups"]
+        assert groups["a"]["value"] == pytest.approx(0.9, abs=0.05)
+        assert groups["b"]["value"] == pytest.approx(0, abs=0.05)
+        assert found["incidence"]["groups"]["b"]["exactly"]["0"]["value"] == pytest.approx(
+            100, abs=9
+        )
+
+    def test_undeclared_groups_name_their_row_or_are_left_out(self, pages):
+        words = (*self.STAT, "--by", "page", "--groups", "p1")
+        said = refused(pages, *words)
+        assert "row 301" in said
+        assert "p2" not in said
+        assert self.values(answer(pages, *words, "--ignore-others"))["p1"] == pytest.approx(
+            300, abs=20
+        )
+
+    def test_rows_are_named_beside_skipped_ones(self, tmp_path):
+        path = tmp_path / "nulls.csv"
+        path.write_text("id,page\na,p1\n,p1\n,p9\nb,p9\n")
+        words = ("--by", "page", "--groups", "p1", "--nulls", "skip")
+        assert "row 4" in refused(path, *self.STAT, *words)
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            (("--by", "page"), "--by COL and --groups"),
+            (("--groups", "a"), "--by COL and --groups"),
+            (("--per-user", "2"), "--per-user and --ignore-others are for --by"),
+            (("--by", "page", "--groups", "a,a"), "different labels"),
+            (
+                ("--by", "page", "--groups", "a,b", "--per-user", "3"),
+                "must be at most 2",
+            ),
+            (("--by", "page", "--groups", "p1,p2", "--demo"), "leave out --window and --by"),
+            (("--by", "page", "--groups", "p1,p2", "--plot", "x.png"), "leave out --window"),
+            (("--by", "nothing", "--groups", "p1,p2"), "there is no column"),
+            (("--by", "id", "--groups", "p1,p2"), "asked for twice"),
+        ],
+    )
+    def test_wrong_arguments(self, pages, words, says):
+        assert says in refused(pages, *self.STAT, *words)
+
+
+class TestWindows:
+    COMMAND = (
+        sys.executable, "-m", "panprivacy", "run", "-", "--format", "csv", "--user", "id",
+        "--stat", "distinct", *TIGHT, "--window", "1s",
+    )  # fmt: skip
+
+    def test_each_window_answers_for_itself_and_idle_ones_too(self):
+        with subprocess.Popen(
+            [*self.COMMAND, "--json", "--windows", "7"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as run:
+            first = json.loads(run.stdout.readline())  # of a window in which nothing came
+            run.stdin.write("id\n" + "".join(f"{i}\n" for i in range(400)))
+            run.stdin.flush()
+            time.sleep(2.5)
+            rest, _ = run.communicate("".join(f"{i}\n" for i in range(200)), timeout=60)
+        found = [first, *map(json.loads, rest.splitlines())]
+        assert distinct(found[0]) == pytest.approx(0, abs=9)
+        values = sorted(distinct(one) for one in found)
+        assert values[-1] == pytest.approx(400, abs=30)
+        assert values[-2] == pytest.approx(200, abs=30)
+        assert values[-3] == pytest.approx(0, abs=9)
+        spans = [one["window"] for one in found]
+        assert all(one["end"] == other["start"] for one, other in itertools.pairwise(spans))
+        assert found[0]["loss"]["windows"] == 7
+        assert found[0]["loss"]["epsilon"] < 7 * 30
+
+    def test_the_text_says_when_and_what_several_windows_cost(self):
+        result = subprocess.run(
+            self.COMMAND, input="id\na\n", capture_output=True, text=True, timeout=60, check=True
+        )
+        lines = result.stdout.splitlines()
+        assert lines[0].endswith("UTC")
+        assert "over 365 windows, one of them seen, epsilon" in result.stdout
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            (("--window", "1d"), "--window is for a pipe"),
+            (("--window", "1d", "--every", "5", "--releases", "3"), "leave out --every"),
+            (("--window", "1d", "--releases", "3"), "leave out --every and --releases"),
+            (("--window", "1d", "--demo"), "leave out --window and --by"),
+            (("--window", "1d", "--windows", "0"), "--windows must be"),
+            (("--window", "day"), "'day' is not a length of time"),
+            (("--window", "0d"), "'0d' is not a length of time"),
+            (("--window", "9999999d"), "--window must be"),
+        ],
+    )
+    def test_wrong_arguments(self, pages, words, says):
+        assert says in refused(pages, "--user", "id", "--stat", "distinct", *TIGHT, *words)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30s", 30), ("15m", 900), ("12h", 43_200), ("1d", 86_400), ("2w", 1_209_600)],
+)
+def test_lengths_of_time(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "d", "1", "-1d", "1.5d", "1 d", "²d", "1D", "0s"])
+def test_what_is_no_length_of_time(text):
+    with pytest.raises(ValueError, match="is not a length of time"):
+        parse_duration(text)
+
+
+def test_a_count_that_is_forgotten_cannot_go_on():
+    count = pp.DistinctCount(epsilon=1, expected=100)
+    count.forget()
+    with pytest.raises(pp.PanPrivacyError, match="wiped"):
+        count.update(["a"])

@@ -9,7 +9,7 @@
 from panprivacy._version import VERSION
 from panprivacy.cells import Law
 from panprivacy.coins import Coins, SystemCoins
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.errors import BudgetError, InputError, LostReleaseError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
 from panprivacy.planning import DensityPlan, DistinctPlan, IncidencePlan, NetDistinctPlan, plan
 from panprivacy.statistics import (
@@ -41,6 +41,7 @@ __all__ = [
     "InputError",
     "Law",
     "Ledger",
+    "LostReleaseError",
     "NetDistinctPlan",
     "PanPrivacyError",
     "PlanError",

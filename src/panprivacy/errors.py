@@ -37,5 +37,9 @@ class PlanError(PanPrivacyError, ValueError):
     """Parameters that are out of range or cannot be met together; the message says what would."""
 
 
+class LostReleaseError(PlanError):
+    """A release was paid for, and what came out cannot be read: more users came than planned."""
+
+
 class BudgetError(PanPrivacyError):
     """A release or statistic that the budget does not cover; nothing was spent."""

@@ -110,7 +110,7 @@ def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
     values = deltas if isinstance(deltas, np.ndarray) else _delta_array(deltas)
     if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
         raise InputError(_WANTED_DELTAS + _ONE_COLUMN)
-    if values.dtype == np.uint64 and len(values) and values.max() > _MOST_DELTA:
+    if values.dtype.kind == "u" and len(values) and values.max() > _MOST_DELTA:
         message = "a delta must be below 2**63"
         raise InputError(message, row=int(np.argmax(values > _MOST_DELTA)) + 1)
     if values.shape != (rows,):

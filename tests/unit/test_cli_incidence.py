@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -184,9 +185,27 @@ def test_density_takes_deltas_and_counts_whoever_entered_last(tmp_path):
     assert_holds(document["statistics"]["density"], 0.5)
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_lost_release_leaves_the_other_answers(tmp_path, form):
+    path = tmp_path / "many.csv"
+    path.write_text("id\n" + "".join(f"{n}\n" for n in range(60_000)))
+    result = run_command(
+        "run", path, "--user", "id", "--stat", "distinct", "--stat", "incidence", "--bound", "3",
+        "--expected", "5000", "--epsilon", "2", *form,
+    )  # fmt: skip
+    assert result.code == 1
+    if form:
+        found = json.loads(result.stdout)["statistics"]
+        assert found["incidence"] is None
+        assert found["distinct"]["value"] > 1_000
+    else:
+        assert re.search(r"^incidence +lost", result.stdout, re.MULTILINE)
+        assert "plan for more with --expected" in result.stdout
+
+
 def test_json_is_strict_without_an_upper_end(capsys):
     release = pp.Release(1.0, 0.0, float("inf"), 0.95, 1.0, (1,))
-    print_json(Answers({"distinct": release}, pp.Guarantee(Fraction(1)), 1))
+    print_json(Answers({"distinct": release}, pp.Guarantee(Fraction(1)), 1, 0.95))
 
     def refuse(constant):
         raise AssertionError(constant)

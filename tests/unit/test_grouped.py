@@ -172,6 +172,15 @@ class TestRefused:
             copy.deepcopy(grouped())
 
 
+def test_a_group_whose_release_is_lost_leaves_the_others():
+    sizes = {"expected": 1_000, "bound": 1}
+    pages = grouped(lambda epsilon: pp.Incidence(epsilon=epsilon, **sizes), LABELS, epsilon=4)
+    pages.update(np.arange(60_000), ["home"] * 60_000)
+    answers = pages.release()
+    assert answers["home"] is None
+    assert answers["help"].exactly(1).value == pytest.approx(0, abs=300)
+
+
 class TestBudget:
     def test_the_ledger_pays_for_the_groups_of_one_user(self):
         ledger = pp.Ledger(4)

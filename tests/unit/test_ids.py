@@ -239,3 +239,9 @@ def test_a_null_delta_in_a_later_chunk_is_refused_by_row():
 def test_a_message_about_deltas_speaks_of_deltas(deltas):
     with pytest.raises(InputError, match="delta"):
         read_deltas(deltas, 1)
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_unsigned_deltas_of_any_byte_order_are_not_taken_for_negative_ones(order):
+    with pytest.raises(InputError, match="below 2\\*\\*63"):
+        read_deltas(np.array([1, 2**64 - 1], f"{order}u8"), 2)

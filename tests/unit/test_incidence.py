@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -137,6 +140,55 @@ def test_a_plan_at_the_limit_is_hardly_ever_lost(bound):
         except pp.PlanError:
             lost += 1
     assert lost <= 8
+
+
+def releases_lost(runs, users, **arguments):
+    """How many releases of so many users, all in state 1, are lost."""
+    lost = 0
+    for seed in range(runs):
+        visits = pp.Incidence(**arguments, coins=SeededCoins(seed))
+        visits.update(np.arange(users))
+        try:
+            visits.release()
+        except pp.LostReleaseError:
+            lost += 1
+    return lost
+
+
+@pytest.mark.parametrize(("bound", "load"), [(1, 2.2), (2, 3), (6, 2.8)])
+def test_a_plan_near_pi_is_hardly_ever_lost(bound, load):
+    """The most users of these cells that the plan takes; the limits are those of the test above."""
+    arguments = {"epsilon": 5, "bound": bound, "cells": 100_000}
+    for users in np.linspace(load, 0.2, 200) * 100_000:
+        with contextlib.suppress(pp.PlanError):
+            pp.Incidence(**arguments, expected=int(users))
+            break
+    assert releases_lost(100, int(users), **arguments, expected=int(users)) <= 5
+
+
+@pytest.mark.parametrize("bound", [1, 3, 5])
+def test_three_times_as_many_users_are_mostly_refused(bound):
+    """One in four may come out; of 100, as many as 50 with a probability below 1e-7."""
+    users = fewest_users(bound)
+    assert releases_lost(100, 3 * users, epsilon=1, bound=bound, expected=users) > 50
+
+
+@pytest.mark.parametrize("release", [Fraction(1, 10**19), Fraction(1, 10**200)])
+def test_a_release_of_hardly_any_epsilon_is_refused_at_the_plan(release):
+    budget = pp.Budget(Fraction(1), release)
+    for law in (pp.Law.of([5, 3, 2, 2]), pp.Law.flat(7, 1), None):
+        with pytest.raises(pp.PlanError, match="too small"):
+            pp.Incidence(universe=100, bound=3, law=law, epsilon=1 + release, budget=budget)
+
+
+def test_a_release_of_very_much_epsilon_is_exact():
+    visits = pp.Incidence(universe=10, bound=3, epsilon=1_501, budget=pp.Budget(1, 1_500))
+    assert visits.release(exactly=1).exactly(1).low <= 0
+
+
+def test_states_in_an_array_without_dimensions_are_refused():
+    with pytest.raises(pp.PlanError, match="name a state"):
+        pp.Incidence(universe=10, bound=3, epsilon=1).release(exactly=np.array(1))
 
 
 def test_quantiles_of_signed_states_count_from_the_lowest():

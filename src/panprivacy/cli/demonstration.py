@@ -80,6 +80,8 @@ class Demonstration:
         truth: dict[str, float] = {}
         for name, statistic in statistics.items():
             answer = answers[name]
+            if answer is None:
+                continue
             if isinstance(answer, IncidenceRelease):
                 unseen = (self._sizes.universe or len(states)) - len(states)
                 truth |= {str(one): _exact(one, states, unseen) for one in answer.answers()}

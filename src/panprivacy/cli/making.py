@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 from panprivacy._validate import expected_range, positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cli.options import Expected, Statistics
-from panprivacy.errors import PlanError
+from panprivacy.errors import LostReleaseError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.planning import Request, check_useful, plan_incidence
 from panprivacy.planning.incidence import MOST_BOUND
@@ -26,7 +27,10 @@ from panprivacy.statistics import (
 )
 
 Statistic = Density | DistinctCount | Incidence
-Answer = Release | IncidenceRelease | Mapping[Label, Release | IncidenceRelease]
+Single = Release | IncidenceRelease | None
+"""None for a release that is lost: more users came than were planned for."""
+
+Answer = Single | Mapping[Label, Single]
 DEFAULT_MEMORY = 65_536
 COUNTER_BYTES = 1, 2, 4
 DEFAULT_EXPECTED = (1_000, 1_000_000_000)
@@ -128,10 +132,13 @@ class Counting:
 
     def release(self) -> dict[str, Answer]:
         """One answer of each statistic."""
-        return {
-            name: one.release(confidence=self.confidence, **self._arguments(one))
-            for name, one in self.statistics.items()
-        }
+        return {name: self._release(one) for name, one in self.statistics.items()}
+
+    def _release(self, statistic: Statistic | Grouped[Statistic]) -> Answer:
+        """One answer; none where it is lost, because the others are paid for as well."""
+        with suppress(LostReleaseError):
+            return statistic.release(confidence=self.confidence, **self._arguments(statistic))
+        return None
 
     def forget(self) -> None:
         """Wipe all states."""

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from panprivacy.cli.demonstration import Facts
-from panprivacy.cli.making import Answer
+from panprivacy.cli.making import Answer, Single
 from panprivacy.guarantee import Guarantee
 from panprivacy.statistics import IncidenceRelease, Label, Release, Window
 
 _MOST_ROWS = 21
+_LOST = "too many users share a counter; plan for more with --expected, next time"
 _MOMENT = "%Y-%m-%d %H:%M:%S"
 
 
@@ -36,6 +37,7 @@ class Answers:
         releases: the answer of each statistic, or its answers by group.
         guarantee: of all of them together.
         state_bytes: size of all states, which no stream changes.
+        confidence: of all intervals.
         per_user: in how many groups one user may appear; None where there are no groups.
         window: the clock window they are about.
         loss: of a user of several windows.
@@ -45,12 +47,13 @@ class Answers:
     releases: Mapping[str, Answer]
     guarantee: Guarantee
     state_bytes: int
+    confidence: float
     per_user: int | None = None
     window: Window | None = None
     loss: Loss | None = None
     facts: Facts | None = None
 
-    def each(self) -> Iterator[tuple[str, Label | None, Release | IncidenceRelease]]:
+    def each(self) -> Iterator[tuple[str, Label | None, Single]]:
         """Name, group and answer."""
         for name, answer in self.releases.items():
             if isinstance(answer, Mapping):
@@ -59,9 +62,9 @@ class Answers:
                 yield name, None, answer
 
     @property
-    def confidence(self) -> float:
-        """Of all intervals."""
-        return next(answer.confidence for _, _, answer in self.each())
+    def lost(self) -> bool:
+        """Whether an answer is missing."""
+        return any(answer is None for _, _, answer in self.each())
 
 
 def print_json(answers: Answers) -> None:
@@ -82,8 +85,10 @@ def print_json(answers: Answers) -> None:
     print(json.dumps(document), flush=True)
 
 
-def _document(answer: Answer) -> dict[str, object]:
+def _document(answer: Answer) -> dict[str, object] | None:
     """An answer with its interval; those of an incidence count by kind and state."""
+    if answer is None:
+        return None
     if isinstance(answer, Mapping):
         return {"groups": {str(label): _document(one) for label, one in answer.items()}}
     cost: dict[str, object] = {"confidence": answer.confidence, "epsilon": answer.epsilon}
@@ -112,18 +117,19 @@ def print_text(answers: Answers) -> None:
         table.add_column(heading, justify="right")
     rows = [(*row, label) for name, label, answer in answers.each() for row in _rows(name, answer)]
     for name, release, label in rows:
-        ends = f"{_number(name, release.low)} to {_number(name, release.high)}"
-        truth = [_number(name, truths[name])] if truths else []
         group = [str(label)] if grouped else []
-        table.add_row(name, *group, _number(name, release.value), ends, *truth)
+        truth = [_number(name, truths[name])] if truths and release else []
+        table.add_row(name, *group, *_cells(name, release), *truth)
     console = Console(width=100, highlight=False, markup=False, emoji=False)
     if answers.window:
         console.print(f"{answers.window.start:{_MOMENT}} to {answers.window.end:{_MOMENT}} UTC")
     console.print(table)
     for _, _, answer in answers.each():
-        hidden = 0 if isinstance(answer, Release) else answer.answered - _MOST_ROWS
+        hidden = 0 if not isinstance(answer, IncidenceRelease) else answer.answered - _MOST_ROWS
         if hidden > 0:
             console.print(f"{hidden:,} more states: --json shows them.", soft_wrap=True)
+    if answers.lost:
+        console.print(f"Lost: {_LOST}.", soft_wrap=True)
     console.print(f"Guarantee: {_promise(answers)}.", soft_wrap=True)
     console.print(f"State: {answers.state_bytes:,} bytes, whatever the stream.", soft_wrap=True)
     if answers.facts:
@@ -143,12 +149,21 @@ def _promise(answers: Answers) -> str:
     return promise
 
 
-def _rows(name: str, answer: Release | IncidenceRelease) -> list[tuple[str, Release]]:
+def _rows(name: str, answer: Single) -> list[tuple[str, Release | None]]:
     """The lines of one answer."""
+    if answer is None:
+        return [(name, None)]
     if isinstance(answer, Release):
         return [(name, answer)]
     shown = list(answer.answers(_MOST_ROWS).items())[:_MOST_ROWS]
     return [(str(one), release) for one, release in shown]
+
+
+def _cells(name: str, release: Release | None) -> tuple[str, str]:
+    if release is None:
+        return "lost", ""
+    ends = f"{_number(name, release.low)} to {_number(name, release.high)}"
+    return _number(name, release.value), ends
 
 
 def _number(name: str, value: float) -> str:

@@ -169,7 +169,12 @@ def _answers(counting: Counting, demonstration: Demonstration | None = None) -> 
     releases = counting.release()
     facts = demonstration.facts(counting.statistics, releases) if demonstration else None
     return Answers(
-        releases, counting.guarantee, counting.state_bytes, per_user=counting.per_user, facts=facts
+        releases,
+        counting.guarantee,
+        counting.state_bytes,
+        counting.confidence,
+        per_user=counting.per_user,
+        facts=facts,
     )
 
 

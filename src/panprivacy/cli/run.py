@@ -193,14 +193,17 @@ def run(
         None if by is None else Column(by),
     )
     kind = format and str(format)
-    answers = None
+    answers, lost = None, False
     with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
         _check_clock(source, schedule)
         intake = Intake(columns, nulls, deletions, demonstration)
         for answers in publish(source, intake, publisher):
             (print_json if json else print_text)(answers)
+            lost |= answers.lost
     if plot is not None and answers is not None:
         _draw(plot, publisher.counting(), answers, deletions=deletions)
+    if lost:
+        raise typer.Exit(1)
 
 
 def _grouping(
@@ -247,8 +250,8 @@ def _check_clock(source: Source, schedule: Schedule) -> None:
 def _draw(plot: Path, counting: Counting, answers: Answers, *, deletions: bool) -> None:
     from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
 
-    plans = {name: one.plan for name, one in counting.single().items()}
-    releases = {name: answer for name, _, answer in answers.each()}
+    releases = {name: answer for name, _, answer in answers.each() if answer is not None}
+    plans = {name: one.plan for name, one in counting.single().items() if name in releases}
     truths = answers.facts.truth if answers.facts else None
     plot_answers(plot, plans, releases, truths, deletions=deletions)
 

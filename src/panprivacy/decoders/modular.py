@@ -38,6 +38,9 @@ _MOST_LOST = 1e-3
 _PHASES = 3
 """By how many deviations of the spectrum a logarithm stays within its principal value."""
 
+_PLANNED_PHASES = 6
+"""The same of a plan: what a release sees of load and strain is itself noisy."""
+
 _SHARES = 64
 
 
@@ -277,7 +280,7 @@ class SharedModel:
         return float(self._strains(load, noise_variance).mean())
 
     def lost(self, load: float, noise_variance: float) -> float:
-        """A bound of the probability that so many users a cell look like too many, `is_full`.
+        """About the probability that so many users a cell look like too many, `is_full`.
 
         One pair of frequencies does it that is so near 0 that its share of the mean is too large;
         a frequency and its conjugate are one pair.
@@ -305,20 +308,20 @@ class SharedModel:
     def is_readable(self, load: float, noise_variance: float) -> bool:
         """Whether answers about so many users a cell are good, and rarely lost."""
         strain = self.strain(load, noise_variance)
-        if strain > _MOST_STRAIN or self._wraps(load, strain):
+        if strain > _MOST_STRAIN or self._wraps(load, strain, _PLANNED_PHASES):
             return False
         return self.lost(load, noise_variance) <= _MOST_LOST
 
     @staticmethod
-    def _wraps(load: float, strain: float) -> bool:
+    def _wraps(load: float, strain: float, deviations: float) -> bool:
         """Whether a logarithm may leave its principal value: with users all in one state it can."""
-        return load + _PHASES * math.sqrt(strain) >= math.pi
+        return load + deviations * math.sqrt(strain) >= math.pi
 
     def is_full(self, histogram: ArrayLike, noise_variance: float) -> bool:
         """Whether a noised histogram has too little left of its spectrum to be read."""
         left = np.maximum(np.abs(self._observed(histogram)[1:]) ** 2, 1e-300)
         strain = self._noise(noise_variance) * float(np.mean(1 / left))
-        return strain > _FULL or self._wraps(self.load(histogram), strain)
+        return strain > _FULL or self._wraps(self.load(histogram), strain, _PHASES)
 
     def load(self, histogram: ArrayLike) -> float:
         """How many users share a cell, from the sizes of the spectrum, which do not wrap."""

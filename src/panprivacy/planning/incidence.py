@@ -212,7 +212,7 @@ def _planned(
         law = on_set(chosen, budget.state)
     else:
         budget = _budget_for(law, states, request)
-    if law.ratio == 1:
+    if law.ratio == 1 or not math.isfinite(noise_variance(2, budget)):
         message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
         raise PlanError(message)
     contrast = 0.0 if law.members is None else law.hit() - law.miss()

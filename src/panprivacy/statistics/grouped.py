@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction, truth, whole_number
-from panprivacy.errors import InputError, PlanError
+from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.ids import as_column
 from panprivacy.statistics.table import Batch, Statistic, instance
@@ -151,13 +151,14 @@ class Grouped(Generic[S]):
             asked: what the statistic's `release` takes.
 
         Returns:
-            The releases by label.
+            The releases by label; None for a group whose release is lost, as `LostReleaseError`
+            says, because the others are paid for as well.
 
         Raises:
             BudgetError: all planned releases have been made. Nothing was spent.
         """
         # Each table pays before its answer exists; nothing leaves before all have.
-        answers = {label: one.release(**asked) for label, one in self._statistics.items()}
+        answers = {label: _unless_lost(one, asked) for label, one in self._statistics.items()}
         self._spend(self._first.plan.split.budget.release)
         return answers
 
@@ -243,6 +244,12 @@ def _as_labels(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         with suppress(pa.ArrowException):  # what it says quotes a group
             return column.cast(kind)
     raise InputError(_WANTED_GROUPS)
+
+
+def _unless_lost(statistic: Statistic[Any], asked: Mapping[str, Any]) -> Any:
+    with suppress(LostReleaseError):
+        return statistic.release(**asked)
+    return None
 
 
 def _gatherable(column: pa.ChunkedArray) -> pa.ChunkedArray:

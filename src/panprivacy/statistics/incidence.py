@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from panprivacy.decoders import (
     StateModel,
     discrete_laplace_variance,
 )
-from panprivacy.errors import PlanError
+from panprivacy.errors import LostReleaseError, PlanError
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.noise import wipe
 from panprivacy.planning import IncidencePlan, plan_incidence
@@ -233,9 +234,9 @@ def _check_load(model: SharedModel, counts: NDArray[np.int64], variance: float) 
     if model.is_full(counts, variance):
         message = (
             f"the {model.cells:,} hashed counters are too full to be read: this release is lost; "
-            "plan for more users with expected=, or take more cells"
+            "plan for more users with expected=, or cells="
         )
-        raise PlanError(message)
+        raise LostReleaseError(message)
 
 
 def _several(states: object) -> tuple[object, ...]:
@@ -243,6 +244,7 @@ def _several(states: object) -> tuple[object, ...]:
     if isinstance(states, numbers.Integral):
         return (states,)
     if isinstance(states, Iterable) and not isinstance(states, str | bytes | Mapping):
-        return tuple(states)
+        with suppress(TypeError):  # an array without dimensions
+            return tuple(states)
     message = "name a state, or several, as whole numbers"
     raise PlanError(message)

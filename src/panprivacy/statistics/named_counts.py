@@ -44,6 +44,8 @@ class NamedCounts:
     def is_better(self) -> bool:
         """Whether these counts have less output noise than the histogram, on average."""
         histogram = discrete_laplace_variance(float(2 / self.epsilon))
+        if not histogram:  # too little noise for a float: then all answers are exact
+            return True
         ratios = [
             self.model.named_noise(discrete_laplace_variance(float(scale)))
             / self.model.whole_noise(question, histogram)

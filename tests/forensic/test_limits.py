@@ -1,0 +1,58 @@
+"""What docs/threat-model.md says is not protected is really open: the same search finds it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .test_memory import (
+    HARDENED,
+    STAT,
+    can_read_others,
+    csv_lines,
+    found,
+    is_waiting,
+    started,
+    texts,
+    wait_until,
+    write_all,
+)
+
+pytestmark = pytest.mark.skipif(
+    not can_read_others(), reason="only an administrator can read the memory of the program"
+)
+
+PIPE = ["-", "--format", "csv", "--user", "id", *STAT]
+READ_BYTES = 4_096
+
+
+@pytest.mark.slow
+def test_an_event_in_flight_is_in_memory(tmp_path):
+    """The last line has no end yet, so the program keeps it."""
+    canaries = texts()
+    data = csv_lines(canaries.table()).removesuffix(b",1\n")
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    with started(HARDENED, PIPE, tmp_path, **streams) as process:
+        write_all(process.stdin, data)
+        wait_until(lambda: is_waiting(process, process.stdin))
+        in_memory, *_ = found(process, canaries, tmp_path)
+    assert 0 < in_memory < 1_000
+
+
+@pytest.mark.slow
+def test_what_is_not_yet_read_lies_in_the_pipe(tmp_path):
+    """Whoever may open the pipe of a stopped program reads what it has not read."""
+    data = csv_lines(texts().table())[:READ_BYTES]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    with started(HARDENED, PIPE, tmp_path, **streams) as process:
+        process.send_signal(signal.SIGSTOP)
+        write_all(process.stdin, data)
+        pipe = os.open(Path(f"/proc/{process.pid}/fd/0"), os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            assert os.read(pipe, READ_BYTES) == data
+        finally:
+            os.close(pipe)

@@ -13,6 +13,7 @@ MOST_BYTES = 1 << 40
 """The largest table that can be asked for."""
 
 _MOST_DIGITS = 400
+_MOST_BITS = 4_000
 
 
 def _single(named: dict[str, object]) -> tuple[str, object]:
@@ -32,7 +33,7 @@ def positive_fraction(**named: object) -> Fraction:
         raise PlanError(message)
     try:
         if isinstance(value, numbers.Rational):
-            fraction = Fraction(int(value.numerator), int(value.denominator))
+            fraction = _of_moderate_length(Fraction(int(value.numerator), int(value.denominator)))
         else:
             fraction = Fraction(_of_moderate_size(Decimal(str(value))))
     except (InvalidOperation, ValueError, OverflowError):
@@ -40,6 +41,14 @@ def positive_fraction(**named: object) -> Fraction:
     if fraction <= 0:
         raise PlanError(message)
     return fraction
+
+
+def _of_moderate_length(number: Fraction) -> Fraction:
+    """Refuse what no state could write down in digits."""
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+        message = "out of range"
+        raise ValueError(message)
+    return number
 
 
 def _of_moderate_size(number: Decimal) -> Decimal:

@@ -208,6 +208,7 @@ REFUSED = [
     *(np.float64("nan"), np.float64("inf"), np.float32("-inf")),
     *(True, False, np.bool_(True)),
     *("abc", "", "1/3", "0,1", "1e400000000", b"1", None, [1], 1j, object),
+    pytest.param(Fraction(10**5_000 + 1, 10**5_000), id="very long"),
 ]
 
 

@@ -14,8 +14,10 @@ from typing import Any, Generic, NoReturn, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import types
 from numpy.typing import NDArray
 
+from panprivacy._kernels import kernel
 from panprivacy._validate import positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
@@ -184,7 +186,7 @@ class Grouped(Generic[S]):
     def _spend(self, epsilon: Fraction) -> None:
         self._account.spend(self._per_user * epsilon)
 
-    def _codes(self, groups: object, rows: int) -> NDArray[np.uint16]:
+    def _codes(self, groups: object, rows: int) -> NDArray[np.int32]:
         """The place of each row's group; that of undeclared ones is after all others."""
         column = as_column(groups, _WANTED_GROUPS)
         if len(column) != rows:
@@ -194,16 +196,16 @@ class Grouped(Generic[S]):
         if places.null_count and not self._ignore_others:
             message = "the group was not declared; declare it, or say ignore_others=True"
             raise InputError(message, row=places.is_null().index(pa.scalar(value=True)).as_py() + 1)
-        return np.asarray(places.fill_null(len(self._set))).astype(np.uint16)
+        return np.ascontiguousarray(places.fill_null(len(self._set)))
 
     def _prepared(
-        self, ids: pa.ChunkedArray, codes: NDArray[np.uint16], deltas: pa.ChunkedArray | None
+        self, ids: pa.ChunkedArray, codes: NDArray[np.int32], deltas: pa.ChunkedArray | None
     ) -> Iterator[tuple[S, Batch]]:
         """What each statistic is to count."""
-        order = np.argsort(codes, kind="stable")
-        ends = np.searchsorted(codes[order], np.arange(len(self._set)), side="right")
+        order, ends = np.empty(len(codes), np.int64), np.zeros(len(self._set) + 1, np.int64)
+        _sort_rows(codes, order, ends)
         start = 0
-        for statistic, end in zip(self._statistics.values(), ends, strict=True):
+        for statistic, end in zip(self._statistics.values(), ends[:-1], strict=True):
             rows, start = order[start:end], end
             if not len(rows):
                 continue
@@ -217,6 +219,24 @@ class Grouped(Generic[S]):
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         message = "a Grouped cannot be pickled or copied: a plain copy is a second intrusion"
         raise TypeError(message)
+
+
+@kernel(
+    types.void(types.Array(types.int32, 1, "C", readonly=True), types.int64[::1], types.int64[::1])
+)
+def _sort_rows(codes: NDArray[np.int32], order: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+    """Order rows by their code, and find where the rows of each code end; `ends` comes as zeros."""
+    for row in range(codes.size):
+        ends[codes[row]] += 1
+    total = 0
+    for code in range(ends.size):
+        count = ends[code]
+        ends[code] = total
+        total += count
+    for row in range(codes.size):
+        code = codes[row]
+        order[ends[code]] = row
+        ends[code] += 1
 
 
 def _declared(groups: Sequence[Label]) -> tuple[list[Label], pa.Array]:

@@ -1,9 +1,10 @@
 """Everything the package raises on purpose.
 
     PanPrivacyError
-    ├── InputError     an id, a delta or a file cannot be used
-    ├── PlanError      the parameters cannot be met together
-    └── BudgetError    more privacy would be spent than was planned
+    ├── InputError          an id, a delta or a file cannot be used
+    ├── PlanError           the parameters cannot be met together
+    ├── BudgetError         more privacy would be spent than was planned
+    └── LostReleaseError    more users came than the plan can read
 
 No message holds an id: it names the row and the reason.
 """
@@ -37,9 +38,9 @@ class PlanError(PanPrivacyError, ValueError):
     """Parameters that are out of range or cannot be met together; the message says what would."""
 
 
-class LostReleaseError(PlanError):
-    """A release was paid for, and what came out cannot be read: more users came than planned."""
-
-
 class BudgetError(PanPrivacyError):
     """A release or statistic that the budget does not cover; nothing was spent."""
+
+
+class LostReleaseError(PanPrivacyError):
+    """A release was paid for, and what came out cannot be read: more users came than planned."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context
 from fractions import Fraction
 from threading import Lock
 
@@ -16,6 +16,8 @@ from panprivacy._validate import positive_fraction
 from panprivacy.errors import BudgetError
 
 _DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999)
+_SHOWN = Context(prec=6, rounding=ROUND_CEILING, Emax=999_999, Emin=-999_999)
+_SHOWN_EXACTLY = Context(prec=10_000, Emax=999_999, Emin=-999_999)
 _ULP = Fraction(1, 10**50)
 LARGEST_EXPONENT = Fraction(10_000)
 RANDOMISATION_BITS = 64
@@ -48,6 +50,16 @@ def randomised_response(epsilon: Fraction) -> Fraction:
     return max(1 - Fraction(complement, grid), Fraction(1, 2))
 
 
+def rounded_up(epsilon: Fraction) -> str:
+    """Up to six digits of a number, no smaller than it: a printed bound stays a bound.
+
+    >>> rounded_up(Fraction(1)), rounded_up(Fraction(1, 3))
+    ('1', '0.333334')
+    """
+    digits = _SHOWN.divide(*map(_SHOWN_EXACTLY.create_decimal, epsilon.as_integer_ratio()))
+    return f"{digits.normalize():f}"
+
+
 @functools.lru_cache(maxsize=1024)
 def unseen_loss(state: Fraction, release: Fraction) -> Fraction:
     """An upper bound, within 1e-48, of what one release costs if nobody ever sees the state.
@@ -77,10 +89,12 @@ class Guarantee:
     Args:
         epsilon: the add/remove loss, in nats.
         intrusions: how many announced intrusions it covers beside the unannounced one.
+        groups: in how many groups a user may appear; None where there are no groups.
     """
 
     epsilon: Fraction
     intrusions: int = 0
+    groups: int | None = None
 
     @property
     def replace(self) -> Fraction:
@@ -92,10 +106,17 @@ class Guarantee:
         if self.intrusions:
             seen = f"{self.intrusions} announced intrusions and {seen} after the last of them"
         return (
-            f"epsilon {float(self.epsilon):g} for adding or removing one user, "
-            f"{float(self.replace):g} for replacing one by another; "
-            f"it covers every release and {seen}"
+            f"epsilon {rounded_up(self.epsilon)} for adding or removing one user, "
+            f"{rounded_up(self.replace)} for replacing one by another; "
+            f"it covers every release and {seen}{self._who()}"
         )
+
+    def _who(self) -> str:
+        if self.groups is None:
+            return ""
+        groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
+        share = rounded_up(self.epsilon / self.groups)
+        return f", for a user in at most {groups}; each further group costs him {share} more"
 
 
 @dataclass(frozen=True, slots=True)

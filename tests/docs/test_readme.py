@@ -58,10 +58,15 @@ def test_the_transcript_is_what_make_run_prints(make_run):
 def test_what_does_not_depend_on_coins_is_the_same_to_the_digit(make_run):
     printed, _ = make_run
     shown = transcript("make run")
-    assert printed[2:4] == shown[2:4]
+    assert promises(printed) == promises(shown)
     assert truths(printed) == truths(shown)
     assert truths(shown)[:5] == ["251,561", "186,542", "50,271", "11,904", "2,754"]
     assert truths(shown)[-1] == "78,028"
+
+
+def promises(lines):
+    """The guarantees and the sizes of the states."""
+    return [line for line in lines if line.startswith(("Guarantee", "State"))]
 
 
 def truths(lines):

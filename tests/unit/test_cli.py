@@ -287,7 +287,7 @@ def test_a_silent_pipe_leaves_no_batch_behind():
 
     held, alive = [], []
     statistics = {"distinct": pp.DistinctCount(epsilon=1, expected=100)}
-    publisher = Timed(Counting(statistics, pp.Ledger(1)), Schedule(1, None, None, 1), None)
+    publisher = Timed(Counting(statistics, pp.Ledger(1)), Schedule(1, None, None), None)
     intake = Intake(Columns(Column("id")), Nulls.error, deletions=False)
     for _ in publish(Pipe(), intake, publisher):
         pass

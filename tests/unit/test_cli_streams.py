@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 import time
+from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import panprivacy as pp
-from panprivacy.cli.options import parse_duration
+from panprivacy.cli.making import Asked, Sizes, make_counting
+from panprivacy.cli.options import Statistics, parse_duration
 from tests.commands import run_command
 
 TIGHT = ("--epsilon", "30", "--expected", "10:1000000")
@@ -90,6 +93,17 @@ class TestLogs:
         assert says in refused(log, *words, *self.STAT)
 
 
+def test_a_batch_that_one_statistic_refuses_is_counted_by_none():
+    counting = make_counting(
+        [Statistics.distinct, Statistics.density], Sizes(universe=1_000, expected=1_000), Asked(),
+        None, 1, epsilon=Fraction(8), confidence=0.9,
+    )  # fmt: skip
+    before = [one.state() for one in counting.statistics.values()]
+    with pytest.raises(pp.InputError):
+        counting.update([3, 1_100], None, None)
+    assert [one.state() for one in counting.statistics.values()] == before
+
+
 @pytest.fixture
 def pages(tmp_path):
     """300 users of page 1, 200 of page 2, each in one."""
@@ -122,7 +136,7 @@ class TestGroups:
         words = ("--by", "page", "--groups", "p1,p2", "--per-user", "2")
         result = run_command("run", pages, *self.STAT, *words)
         assert result.stdout.splitlines()[0].split()[:2] == ["statistic", "group"]
-        assert "users of at most 2 groups" in result.stdout
+        assert "for a user in at most 2 groups" in result.stdout
 
     def test_every_statistic_can_be_grouped(self, tmp_path):
         path = tmp_path / "moves.csv"
@@ -162,6 +176,8 @@ class TestGroups:
             (("--groups", "a"), "--by COL and --groups"),
             (("--per-user", "2"), "--per-user and --ignore-others are for --by"),
             (("--by", "page", "--groups", "a,a"), "different labels"),
+            (("--by", "page", "--groups", "a,,b"), "an empty name"),
+            (("--windows", "9"), "--windows is for --window"),
             (
                 ("--by", "page", "--groups", "a,b", "--per-user", "3"),
                 "must be at most 2",
@@ -203,14 +219,34 @@ class TestWindows:
         spans = [one["window"] for one in found]
         assert all(one["end"] == other["start"] for one, other in itertools.pairwise(spans))
         assert found[0]["loss"]["windows"] == 7
-        assert found[0]["loss"]["epsilon"] < 7 * 30
+        unseen = pp.DistinctCount(epsilon=30, expected=(10, 10**6), memory=65_536).unseen
+        assert found[0]["loss"]["epsilon"] == pytest.approx(float(30 + 6 * unseen))
+
+    def test_a_bad_row_does_not_take_along_what_came_through_a_pipe(self):
+        command = [*self.COMMAND[:-2], "--every", "1", "--releases", "60", "--json"]
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as run:
+            run.stdin.write("id,x\n" + "".join(f"{i},1\n" for i in range(4_000)))
+            run.stdin.flush()
+            while distinct(json.loads(run.stdout.readline())) < 2_000:
+                pass
+            printed, said = run.communicate(",1\n", timeout=60)
+        assert run.returncode == 2
+        assert "user id is null" in said
+        last = json.loads(printed.splitlines()[-1])
+        assert distinct(last) == pytest.approx(4_000, abs=1_500)
 
     def test_the_text_says_when_and_what_several_windows_cost(self):
         result = subprocess.run(
             self.COMMAND, input="id\na\n", capture_output=True, text=True, timeout=60, check=True
         )
         lines = result.stdout.splitlines()
-        assert lines[0].endswith("UTC")
+        assert lines[0].endswith("UTC (partial)")
         assert "over 365 windows, one of them seen, epsilon" in result.stdout
 
     @pytest.mark.parametrize(
@@ -249,3 +285,16 @@ def test_a_count_that_is_forgotten_cannot_go_on():
     count.forget()
     with pytest.raises(pp.PanPrivacyError, match="wiped"):
         count.update(["a"])
+
+
+def test_the_epsilon_that_would_do_is_that_of_the_option(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("id,page\n1,a\n")
+    words = (
+        "--user", "id", "--stat", "density", "--universe", "100", "--by", "page",
+        "--groups", "a,b,c,d", "--per-user", "4",
+    )  # fmt: skip
+    said = refused(path, *words, "--epsilon", "1")
+    epsilon = re.search(r"epsilon ([\d.]+) would do", said)[1]
+    assert float(epsilon) > 2
+    assert run_command("run", path, *words, "--epsilon", epsilon).code == 0

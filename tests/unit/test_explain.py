@@ -260,7 +260,7 @@ def test_states_that_exceed_a_ledger_do_not_share_it(file):
     states = explained(file, *(STATISTICS["density"]().state() for _ in range(3)))
     assert [(one.first, one.last) for one in states] == [(1, 3)]
     assert as_document(states)["together"]["ledgers"][0]["possible"] is False
-    assert "they do not share one ledger" in run_command("explain", file).stdout
+    assert "If they are groups" in " ".join(run_command("explain", file).stdout.split())
 
 
 def test_the_groups_of_a_grouped_statistic_are_alike(file):

@@ -91,7 +91,7 @@ def test_a_table_that_is_too_full_is_refused(arguments, users):
         visits.update(np.arange(users), np.arange(users) % arguments["bound"] + 1)
         try:
             visits.release()
-        except pp.PlanError as error:
+        except pp.LostReleaseError as error:
             refused += "too full" in str(error)
     assert refused == 3
 
@@ -113,7 +113,7 @@ def test_twice_the_users_beyond_a_unique_logarithm_are_refused_at_the_release(se
     coins = SeededCoins(seed)
     visits = pp.Incidence(bound=2, epsilon=20, expected=100_000, cells=50_000, coins=coins)
     visits.update(np.arange(200_000))
-    with pytest.raises(pp.PlanError, match="too full"):
+    with pytest.raises(pp.LostReleaseError, match="too full"):
         visits.release()
 
 
@@ -137,7 +137,7 @@ def test_a_plan_at_the_limit_is_hardly_ever_lost(bound):
         visits.update(np.arange(users))
         try:
             visits.release()
-        except pp.PlanError:
+        except pp.LostReleaseError:
             lost += 1
     assert lost <= 8
 

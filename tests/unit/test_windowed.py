@@ -50,13 +50,17 @@ class TestClock:
         daily = windowed(clock, timedelta(days=1))
         assert daily.ends == datetime(2026, 11, 17, tzinfo=UTC)
         clock.now = MONDAY + DAY - 0.001
-        assert daily.advance() == []
+        daily.advance()
+        assert daily.releases == ()
         clock.now = MONDAY + DAY
-        (window,) = daily.advance()
+        daily.advance()
+        (window,) = daily.releases
         assert window.start == datetime(2026, 11, 16, 9, tzinfo=UTC)
         assert window.end == datetime(2026, 11, 17, tzinfo=UTC)
         assert daily.ends == datetime(2026, 11, 18, tzinfo=UTC)
-        assert daily.releases == (window,)
+        assert not window.complete
+        assert daily.take() == [window]
+        assert daily.releases == ()
 
     def test_weeks_begin_on_mondays_and_hours_on_the_hour(self):
         clock = Clock(MONDAY + 2 * DAY + 1_234)
@@ -83,36 +87,49 @@ class TestClock:
         daily.update(np.arange(500))
         clock.now += DAY
         daily.update(np.arange(250))
+        assert [window.complete for window in daily.releases] == [False, True]
         shares = [window.release.value for window in daily.releases]
         assert shares == pytest.approx([1, 0.5], abs=1e-3)
-        assert daily.close().release.value == pytest.approx(0.25, abs=1e-3)
+        daily.close()
+        assert daily.releases[-1].release.value == pytest.approx(0.25, abs=1e-3)
 
-    def test_a_clock_that_is_set_back_prolongs_the_window(self):
+    def test_a_clock_that_is_set_back_a_little_prolongs_the_window(self):
         clock = Clock()
         daily = windowed(clock)
-        clock.now -= 5 * DAY
-        assert daily.advance() == []
+        clock.now -= DAY / 2
+        daily.advance()
         clock.now = MONDAY + DAY
-        assert len(daily.advance()) == 1
+        daily.advance()
+        assert len(daily.releases) == 1
+
+    def test_a_clock_that_was_a_year_ahead_does_not_silence_a_year(self):
+        clock = Clock(MONDAY + 365 * DAY)
+        daily = windowed(clock)
+        clock.now = MONDAY + 1
+        daily.update([1])
+        assert daily.ends == datetime(2026, 11, 17, tzinfo=UTC)
+        assert len(daily.releases) == 1
 
     def test_a_window_closed_after_the_clock_was_set_back_does_not_end_before_it_began(self):
         clock = Clock()
         daily = windowed(clock)
-        clock.now -= 5 * DAY
-        window = daily.close()
+        clock.now -= DAY / 2
+        daily.close()
+        (window,) = daily.releases
         assert window.end >= window.start
 
     def test_a_clock_that_is_set_forward_by_years_leaves_out_what_is_between(self):
         clock = Clock(0.0)
         daily = windowed(clock, every=1)
         clock.now = MONDAY + 0.5
-        assert len(daily.advance()) == 1
+        daily.advance()
+        assert len(daily.releases) == 1
         assert daily.ends.timestamp() == MONDAY + 1
 
     @settings(deadline=None)
     @given(
         st.integers(1, 10**6),
-        st.lists(st.floats(-1e4, 1e6, allow_nan=False), max_size=5),
+        st.lists(st.floats(0, 1e6, allow_nan=False), max_size=5),
     )
     def test_windows_follow_one_another(self, every, steps):
         clock = Clock()
@@ -130,11 +147,13 @@ class TestClock:
         clock = Clock()
         daily = windowed(clock)
         clock.now += 60
-        window = daily.close()
-        assert window.end - window.start == timedelta(minutes=1)
+        daily.close()
         assert daily.ends == datetime(2026, 11, 17, tzinfo=UTC)
         clock.now += 60
-        assert daily.close().start == window.end
+        daily.close()
+        one, other = daily.releases
+        assert one.end - one.start == other.end - other.start == timedelta(minutes=1)
+        assert other.start == one.end
 
 
 class TestState:
@@ -162,16 +181,46 @@ class TestState:
 
     def test_a_shared_ledger_is_refused(self):
         ledger = pp.Ledger(5)
-        clock = Clock()
-        daily = windowed(clock, factory=lambda: density(ledger=ledger))
-        clock.now += DAY
         with pytest.raises(pp.PlanError, match="a ledger of its own"):
+            windowed(Clock(), factory=lambda: density(ledger=ledger))
+
+    def test_a_factory_that_changes_is_refused_and_ends_nothing(self):
+        clock, epsilons = Clock(), iter([1, 1, 2])
+        daily = windowed(clock, factory=lambda: density(epsilon=next(epsilons)))
+        daily.update([3])
+        before = daily.current.state()
+        clock.now += DAY
+        with pytest.raises(pp.PlanError, match="the same statistic for each window"):
             daily.advance()
+        assert daily.current.state() == before
+
+    def test_a_lost_release_ends_its_window_and_no_other(self):
+        clock = Clock()
+        daily = windowed(clock, factory=lambda: pp.Incidence(epsilon=1, expected=2_000, bound=1))
+        daily.update(np.arange(80_000))
+        table = daily.current._state.table
+        clock.now += DAY
+        daily.update([5])
+        clock.now += DAY
+        daily.advance()
+        assert [window.release is None for window in daily.releases] == [True, False]
+        assert not table.any()
+
+    def test_a_release_that_raises_wipes_its_state_too(self):
+        clock = Clock()
+        daily = windowed(clock, release=lambda statistic: statistic.release(confidence=7))
+        table = daily.current._state.table
+        clock.now += DAY
+        with pytest.raises(pp.PlanError, match="confidence"):
+            daily.advance()
+        assert not table.any()
+        daily.update([1])
 
     def test_what_is_asked_at_the_end(self):
         clock = Clock()
         daily = windowed(clock, release=lambda statistic: statistic.release(confidence=0.5))
-        assert daily.close().release.confidence == 0.5
+        daily.close()
+        assert daily.releases[0].release.confidence == 0.5
 
     def test_an_update_that_is_refused_counts_nothing(self):
         daily = windowed(Clock())
@@ -186,7 +235,10 @@ class TestState:
             copied(windowed(Clock()))
 
 
-@pytest.mark.parametrize("every", [0, 0.5, -1, math.nan, math.inf, "1d", None, timedelta(0)])
+@pytest.mark.parametrize(
+    "every",
+    [0, 0.5, 1.1, -1, True, math.nan, "1d", None, timedelta(0), timedelta(seconds=1.5)],
+)
 def test_lengths_that_are_refused(every):
     with pytest.raises(pp.PlanError, match="every must be"):
         windowed(Clock(), every)

@@ -234,8 +234,8 @@ def _shared(shared: Shared) -> str:
     total, sums = _epsilon(shared.total), _epsilon(shared.promised)
     if not shared.possible:
         return (
-            f"The states that name a ledger of {total} promise {sums} in all: they do not share "
-            f"one ledger, and {sums} counts."
+            f"The states that name a ledger of {total} promise {sums} in all, for a user of all of "
+            f"them. If they are groups, of which a user is in a few, only those count for him."
         )
     return (
         f"The states that name a ledger of {total} promise {sums} in all. If it is one ledger, "

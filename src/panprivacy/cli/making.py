@@ -104,7 +104,8 @@ class Counting:
     @property
     def guarantee(self) -> Guarantee:
         """Of all statistics together."""
-        return Guarantee(self.ledger.total)
+        groups = next(iter(self.statistics.values())).guarantee.groups
+        return Guarantee(self.ledger.total, groups=groups)
 
     @property
     def unseen(self) -> Fraction:
@@ -116,28 +117,25 @@ class Counting:
         """Size of all states."""
         return sum(one.state_bytes for one in self.statistics.values())
 
-    @property
-    def per_user(self) -> int | None:
-        """In how many groups one user may appear; None where there are no groups."""
-        grouped = (one.per_user for one in self.statistics.values() if isinstance(one, Grouped))
-        return next(grouped, None)
-
     def update(self, users: object, deltas: object, groups: object) -> None:
-        """Have every statistic count a batch."""
-        for statistic in self.statistics.values():
-            if isinstance(statistic, Grouped):
-                statistic.update(users, groups, deltas)
+        """Have every statistic count a batch, or none of them."""
+        checked: list[Callable[[], None]] = []
+        for one in self.statistics.values():
+            if isinstance(one, Grouped):
+                checked.append(partial(one.apply, one.prepare(users, groups, deltas)))
             else:
-                statistic.update(users, deltas)
+                checked.append(partial(one.apply, one.prepare(users, deltas)))
+        for count in checked:
+            count()
 
     def release(self) -> dict[str, Answer]:
         """One answer of each statistic."""
-        return {name: self._release(one) for name, one in self.statistics.items()}
+        return {name: self._release(name, one) for name, one in self.statistics.items()}
 
-    def _release(self, statistic: Statistic | Grouped[Statistic]) -> Answer:
+    def _release(self, name: str, statistic: Statistic | Grouped[Statistic]) -> Answer:
         """One answer; none where it is lost, because the others are paid for as well."""
         with suppress(LostReleaseError):
-            return statistic.release(confidence=self.confidence, **self._arguments(statistic))
+            return statistic.release(**self._asked_of(name))
         return None
 
     def forget(self) -> None:
@@ -145,24 +143,14 @@ class Counting:
         for statistic in self.statistics.values():
             statistic.forget()
 
-    def check_asked(self) -> None:
-        """Refuse states beyond the bound, before anything is counted."""
-        for statistic in self.single().values():
-            if isinstance(statistic, Incidence):
-                statistic.check_asked(**self.asked.named())
+    def check_release(self) -> None:
+        """Refuse what cannot be asked, before anything is counted."""
+        for name, statistic in self.statistics.items():
+            statistic.check_release(**self._asked_of(name))
 
-    def single(self) -> dict[str, Statistic]:
-        """Each statistic itself, or that of one group; all groups have the same plan."""
-        return {name: _single(one) for name, one in self.statistics.items()}
-
-    def _arguments(self, statistic: Statistic | Grouped[Statistic]) -> dict[str, Any]:
-        return dict(self.asked.named()) if isinstance(_single(statistic), Incidence) else {}
-
-
-def _single(statistic: Statistic | Grouped[Statistic]) -> Statistic:
-    if isinstance(statistic, Grouped):
-        return next(iter(statistic.statistics.values()))
-    return statistic
+    def _asked_of(self, name: str) -> dict[str, Any]:
+        named = self.asked.named() if name == Statistics.incidence else {}
+        return {"confidence": self.confidence, **named}
 
 
 def make_statistics(
@@ -185,7 +173,7 @@ def make_statistics(
         for name in names
     }
     for statistic in statistics.values():
-        check_useful(_single(statistic).plan)
+        check_useful(statistic.plan, ledger.total / statistic.plan.request.epsilon)
     return statistics
 
 

@@ -7,13 +7,15 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from rich.console import Console
 from rich.table import Table
 
 from panprivacy.cli.demonstration import Facts
 from panprivacy.cli.making import Answer, Single
-from panprivacy.guarantee import Guarantee
+from panprivacy.explain import float_above
+from panprivacy.guarantee import Guarantee, rounded_up
 from panprivacy.statistics import IncidenceRelease, Label, Release, Window
 
 _MOST_ROWS = 21
@@ -26,7 +28,7 @@ class Loss:
     """What a user loses who is in each of so many windows, of which one is seen."""
 
     windows: int
-    epsilon: float
+    epsilon: Fraction
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,6 @@ class Answers:
         guarantee: of all of them together.
         state_bytes: size of all states, which no stream changes.
         confidence: of all intervals.
-        per_user: in how many groups one user may appear; None where there are no groups.
         window: the clock window they are about.
         loss: of a user of several windows.
         facts: the truth and the rate, in a demonstration.
@@ -48,7 +49,6 @@ class Answers:
     guarantee: Guarantee
     state_bytes: int
     confidence: float
-    per_user: int | None = None
     window: Window | None = None
     loss: Loss | None = None
     facts: Facts | None = None
@@ -74,12 +74,19 @@ def print_json(answers: Answers) -> None:
         "epsilon": float(answers.guarantee.epsilon),
         "state_bytes": answers.state_bytes,
     }
-    if answers.per_user:
-        document["per_user"] = answers.per_user
+    if answers.guarantee.groups:
+        document["per_user"] = answers.guarantee.groups
     if answers.window and answers.loss:
-        start, end = (moment.isoformat() for moment in (answers.window.start, answers.window.end))
-        document["window"] = {"start": start, "end": end}
-        document["loss"] = dataclasses.asdict(answers.loss)
+        start, end = (
+            moment.isoformat(timespec="milliseconds")
+            for moment in (answers.window.start, answers.window.end)
+        )
+        document["window"] = {"start": start, "end": end, "complete": answers.window.complete}
+        document["loss"] = {
+            "windows": answers.loss.windows,
+            "seen": 1,
+            "epsilon": float_above(answers.loss.epsilon),
+        }
     if answers.facts:
         document["demonstration"] = dataclasses.asdict(answers.facts)
     print(json.dumps(document), flush=True)
@@ -108,7 +115,7 @@ def _interval(release: Release) -> dict[str, object]:
 def print_text(answers: Answers) -> None:
     """Print a table, the guarantee, and in a demonstration the truth."""
     truths = answers.facts.truth if answers.facts else {}
-    grouped = answers.per_user is not None
+    grouped = answers.guarantee.groups is not None
     table = Table(box=None, pad_edge=False)
     for heading in ["statistic", *(["group"] if grouped else [])]:
         table.add_column(heading)
@@ -122,7 +129,9 @@ def print_text(answers: Answers) -> None:
         table.add_row(name, *group, *_cells(name, release), *truth)
     console = Console(width=100, highlight=False, markup=False, emoji=False)
     if answers.window:
-        console.print(f"{answers.window.start:{_MOMENT}} to {answers.window.end:{_MOMENT}} UTC")
+        partial = "" if answers.window.complete else " (partial)"
+        span = f"{answers.window.start:{_MOMENT}} to {answers.window.end:{_MOMENT}} UTC{partial}"
+        console.print(span)
     console.print(table)
     for _, _, answer in answers.each():
         hidden = 0 if not isinstance(answer, IncidenceRelease) else answer.answered - _MOST_ROWS
@@ -140,12 +149,9 @@ def print_text(answers: Answers) -> None:
 def _promise(answers: Answers) -> str:
     """The guarantee, and what it is limited to."""
     promise = str(answers.guarantee)
-    if answers.per_user is not None:
-        groups = "1 group" if answers.per_user == 1 else f"{answers.per_user} groups"
-        promise += f"; users of at most {groups}"
     if answers.loss:
         promise = f"in this window {promise}; over {answers.loss.windows:,} windows, one of them "
-        promise += f"seen, epsilon {answers.loss.epsilon:.4g}"
+        promise += f"seen, epsilon {rounded_up(answers.loss.epsilon)}"
     return promise
 
 

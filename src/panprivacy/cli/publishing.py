@@ -23,6 +23,7 @@ from panprivacy.statistics import Window, Windowed
 from panprivacy.statistics.windowed import LONGEST
 
 _LONG_BYTES = 1 << 26
+_YEAR = 365
 _MOST_SECONDS = 1_000_000_000
 
 
@@ -34,16 +35,20 @@ class Schedule:
         releases: how many the budget covers; the last one is made at the end of the input.
         every: seconds between the others; None to make the last one only.
         window: seconds of a clock window; None for one count of everything.
-        windows: over how many windows a user's loss is added up.
+        windows: over how many windows a user's loss is added up; None for 365.
     """
 
     releases: int
     every: float | None
     window: float | None
-    windows: int
+    windows: int | None = None
 
     def __post_init__(self) -> None:
-        positive_integer(windows=self.windows)
+        if self.windows is not None:
+            positive_integer(windows=self.windows)
+        if self.windows is not None and self.window is None:
+            message = "--windows is for --window"
+            raise PlanError(message)
         if self.window is not None and self.window > LONGEST:
             message = f"--window must be at most {LONGEST // 86_400:,} days"
             raise PlanError(message)
@@ -67,12 +72,12 @@ class Publisher(Protocol):
         """The statistics of this moment."""
 
     def deadline(self) -> float | None:
-        """The next moment on the clock of `time.monotonic` when `due` wants to be asked."""
+        """When something will be due, on the clock of `time.monotonic`."""
 
-    def due(self, *, passed: bool) -> Iterable[Answers]:
-        """What is to be published now; `passed` tells that the deadline has."""
+    def due(self) -> Iterable[Answers]:
+        """What is to be published now."""
 
-    def last(self) -> Answers:
+    def last(self) -> Iterable[Answers]:
         """What is to be published at the end of the input."""
 
 
@@ -102,16 +107,17 @@ class Timed:
             return None
         return self._start + self._next * self._schedule.every
 
-    def due(self, *, passed: bool) -> Iterable[Answers]:
-        """An answer for each deadline."""
-        if not passed:
+    def due(self) -> Iterable[Answers]:
+        """An answer for each deadline that has passed."""
+        deadline = self.deadline()
+        if deadline is None or time.monotonic() < deadline:
             return []
         self._next += 1
-        return [self.last()]
+        return self.last()
 
-    def last(self) -> Answers:
+    def last(self) -> Iterable[Answers]:
         """One answer of each statistic."""
-        return _answers(self._counting, self._demonstration)
+        return [_answers(self._counting, self._demonstration)]
 
 
 class InWindows:
@@ -123,9 +129,9 @@ class InWindows:
     """
 
     def __init__(self, make: Callable[[], Counting], schedule: Schedule) -> None:
-        self._windowed = Windowed(make, every=schedule.window or 0, release=_answers)
-        epsilon = float(self._windowed.loss(schedule.windows))
-        self._loss = Loss(schedule.windows, epsilon)
+        self._windowed = Windowed(make, every=int(schedule.window or 0), release=_answers)
+        windows = schedule.windows or _YEAR
+        self._loss = Loss(windows, self._windowed.loss(windows))
 
     def counting(self) -> Counting:
         """The statistics of the current window."""
@@ -135,13 +141,15 @@ class InWindows:
         """The end of the current window."""
         return time.monotonic() + self._windowed.ends.timestamp() - time.time()
 
-    def due(self, *, passed: bool) -> Iterable[Answers]:  # noqa: ARG002 - windows ask the clock
+    def due(self) -> Iterable[Answers]:
         """What the windows that have passed released."""
-        return [self._of(window) for window in self._windowed.advance()]
+        self._windowed.advance()
+        return map(self._of, self._windowed.take())
 
-    def last(self) -> Answers:
-        """What the current window releases, which ends early."""
-        return self._of(self._windowed.close())
+    def last(self) -> Iterable[Answers]:
+        """The same, and what the current window releases, which ends early."""
+        self._windowed.close()
+        return map(self._of, self._windowed.take())
 
     def _of(self, window: Window) -> Answers:
         answers: Answers = window.release
@@ -152,16 +160,20 @@ def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[An
     """Count the input, and yield what is due; the last time at its end."""
     rows = 0  # of a file; a running count of a pipe's rows would be state
     with _progress(source) as advance, _rows_of(source):
-        for batch in source.batches_or_ticks(publisher.deadline):
-            yield from publisher.due(passed=batch is None)
-            if batch is None:
-                continue
-            intake.take(publisher.counting(), batch, rows)
-            rows += batch.num_rows if source.size is not None else 0
-            del batch  # ids are not held while a pipe is silent
-            advance()
-    yield from publisher.due(passed=False)
-    yield publisher.last()
+        try:
+            for batch in source.batches_or_ticks(publisher.deadline):
+                yield from publisher.due()
+                if batch is None:
+                    continue
+                intake.take(publisher.counting(), batch, rows)
+                rows += batch.num_rows if source.size is not None else 0
+                del batch  # ids are not held while a pipe is silent
+                advance()
+        except InputError:
+            if source.size is None:  # what has come through a pipe does not come again
+                yield from publisher.last()
+            raise
+    yield from publisher.last()
 
 
 def _answers(counting: Counting, demonstration: Demonstration | None = None) -> Answers:
@@ -173,7 +185,6 @@ def _answers(counting: Counting, demonstration: Demonstration | None = None) -> 
         counting.guarantee,
         counting.state_bytes,
         counting.confidence,
-        per_user=counting.per_user,
         facts=facts,
     )
 

@@ -111,8 +111,9 @@ def run(
         ),
     ] = None,
     windows: Annotated[
-        int, typer.Option(help="Say what a user of so many windows loses, one of them seen.")
-    ] = 365,
+        int | None,
+        typer.Option(help="Say what a user of so many windows loses, one of them seen: 365."),
+    ] = None,
     by: Annotated[
         str | None, typer.Option(metavar="COL", help="A column of groups, counted apart.")
     ] = None,
@@ -182,7 +183,7 @@ def run(
     publisher = (
         Timed(make(), schedule, demonstration) if window is None else InWindows(make, schedule)
     )
-    publisher.counting().check_asked()
+    publisher.counting().check_release()
     _check_plot(plot)
     numbered = Statistics.density in names or (Statistics.incidence in names and universe)
     if ip is None and format == "combined" and user == _ADDRESS_FIELD:
@@ -219,6 +220,9 @@ def _grouping(
             raise PlanError(message)
         return None
     labels = [label.strip() for label in groups.split(",")]
+    if not all(labels):
+        message = "--groups has an empty name between its commas"
+        raise PlanError(message)
     return Grouping(labels, per_user, ignore_others)
 
 
@@ -251,7 +255,7 @@ def _draw(plot: Path, counting: Counting, answers: Answers, *, deletions: bool) 
     from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
 
     releases = {name: answer for name, _, answer in answers.each() if answer is not None}
-    plans = {name: one.plan for name, one in counting.single().items() if name in releases}
+    plans = {name: one.plan for name, one in counting.statistics.items() if name in releases}
     truths = answers.facts.truth if answers.facts else None
     plot_answers(plot, plans, releases, truths, deletions=deletions)
 

@@ -14,7 +14,7 @@ from panprivacy.explain.description import Description, Progress, Sizes
 from panprivacy.guarantee import LARGEST_EXPONENT, Budget, exp_bounds
 from panprivacy.planning import Request
 from panprivacy.statistics.header import Header
-from panprivacy.statistics.table import MOST_EPSILON, MOST_INTRUSIONS, MOST_RELEASES
+from panprivacy.statistics.plans import MOST_EPSILON, MOST_INTRUSIONS, MOST_RELEASES
 
 _MOST_SIZE = 1 << 62
 _DAMAGED = "the state is damaged: its public parameters do not go together"

@@ -17,6 +17,7 @@ from panprivacy._validate import (
 )
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
+from panprivacy.guarantee import rounded_up
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
 from panprivacy.planning.incidence import IncidencePlan
@@ -29,6 +30,7 @@ AnyPlan = Searched | NetDistinctPlan | IncidencePlan
 DEFAULT_MEMORY = 1 << 16
 _MOST_SEARCHED = 1 << 30
 _EPSILONS = (Fraction(1, 1_000), Fraction(32))
+_WHOLE = Fraction(1)
 _USEFUL = 0.5
 
 
@@ -179,17 +181,23 @@ def _refuse(make: Maker, epsilon: Fraction | None, size: int | None, reaches: Re
     raise PlanError(message)
 
 
-def _ways(make: Maker, epsilon: Fraction, memory: int, reaches: Reaches) -> str:
+def _ways(
+    make: Maker, epsilon: Fraction, memory: int, reaches: Reaches, parts: Fraction = _WHOLE
+) -> str:
     """What would reach a target: more memory, a larger epsilon, or more users."""
     larger = _smallest_memory(make, epsilon, None, reaches)
     looser = _smallest_epsilon(make, memory, reaches)
     ways = [f"a memory of {larger.table.nbytes:,} bytes"] if larger else []
-    ways += [f"epsilon {float(looser.request.epsilon):g}"] if looser else []
+    ways += [f"epsilon {rounded_up(parts * looser.request.epsilon)}"] if looser else []
     return f"{' or '.join(ways)} would do" if ways else "more users would do"
 
 
-def check_useful(planned: AnyPlan) -> None:
+def check_useful(planned: AnyPlan, parts: Fraction = _WHOLE) -> None:
     """Refuse a plan whose answers would be noise, saying what would do better.
+
+    Args:
+        planned: the plan.
+        parts: into how many such parts the epsilon is split that can be changed.
 
     Raises:
         PlanError: over the whole expected range the standard deviation exceeds the number of
@@ -214,7 +222,7 @@ def check_useful(planned: AnyPlan) -> None:
             return candidate.error(0.5) < _USEFUL / 2
         return candidate.best_error() < _USEFUL
 
-    ways = _ways(make, planned.request.epsilon, planned.table.nbytes, useful)
+    ways = _ways(make, planned.request.epsilon, planned.table.nbytes, useful, parts)
     message = f"this plan gives {what}: the answer would be noise; {ways}"
     raise PlanError(message)
 

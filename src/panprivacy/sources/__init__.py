@@ -38,7 +38,7 @@ _READERS: dict[str, _Reader] = {
 _LINES = "lines"
 FORMATS = (*_READERS, _LINES)
 _EXTENSIONS = {
-    **{f".{name}": name for name in FORMATS},
+    **{f".{name}": name for name in ("csv", "tsv", "ndjson", "parquet", "arrow")},
     ".jsonl": "ndjson",
     ".ipc": "arrow",
     ".feather": "arrow",

@@ -19,7 +19,8 @@ from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.planning import DensityPlan, plan_density
-from panprivacy.statistics.table import CountStatistic, refuse_deltas, request
+from panprivacy.statistics.plans import request
+from panprivacy.statistics.table import CountStatistic, refuse_deltas
 
 
 class Density(CountStatistic[DensityPlan]):

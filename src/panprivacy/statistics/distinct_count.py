@@ -26,7 +26,8 @@ from panprivacy.planning import (
     plan_net_distinct,
 )
 from panprivacy.planning.net import MOST_BOUND
-from panprivacy.statistics.table import CountStatistic, refuse_beyond, refuse_deltas, request
+from panprivacy.statistics.plans import request
+from panprivacy.statistics.table import CountStatistic, refuse_beyond, refuse_deltas
 
 
 class DistinctCount(CountStatistic[DistinctPlan | NetDistinctPlan]):

@@ -6,7 +6,7 @@ would tell that somebody is in that group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, TypeVar
@@ -22,7 +22,8 @@ from panprivacy._validate import positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.ids import as_column
-from panprivacy.statistics.table import Batch, Statistic, instance
+from panprivacy.statistics.plans import instance
+from panprivacy.statistics.table import Batch, Statistic
 
 S = TypeVar("S", bound=Statistic[Any])
 Label = str | int
@@ -87,19 +88,19 @@ class Grouped(Generic[S]):
         self._statistics = {label: factory(share) for label in labels}
         _check_alike(list(self._statistics.values()), share)
         request = self._first.plan.request
-        self._guarantee = Guarantee(total, request.intrusions)
+        self._guarantee = Guarantee(total, request.intrusions, self._per_user)
         self._account = self._ledger.open(total)
         self._spend(request.looks * self._first.plan.split.budget.state)
 
     @property
-    def statistics(self) -> Mapping[Label, S]:
-        """The statistic of each group."""
-        return dict(self._statistics)
+    def plan(self) -> Any:
+        """The plan of the statistic of each group."""
+        return self._first.plan
 
     @property
-    def per_user(self) -> int:
-        """In how many groups one user may appear."""
-        return self._per_user
+    def groups(self) -> tuple[Label, ...]:
+        """The labels."""
+        return tuple(self._statistics)
 
     @property
     def ledger(self) -> Ledger:
@@ -134,6 +135,22 @@ class Grouped(Generic[S]):
             InputError: as for the statistic; or an undeclared group, unless these are ignored. The
                 message names the row, never the id or the group.
         """
+        self.apply(self.prepare(users, groups, deltas))
+
+    def prepare(self, users: object, groups: object, deltas: object = None) -> list[Batch | None]:
+        """Check one batch of events without counting it.
+
+        Args:
+            users: as for `update`.
+            groups: as for `update`.
+            deltas: as for `update`.
+
+        Returns:
+            What `apply` takes: a batch for each group, or None.
+
+        Raises:
+            InputError: as for `update`.
+        """
         ids = _gatherable(as_column(users, "user ids" + _WANTED))
         changes = None if deltas is None else as_column(deltas, "deltas" + _WANTED)
         codes = self._codes(groups, len(ids))
@@ -142,9 +159,18 @@ class Grouped(Generic[S]):
                 f"there must be one delta for each id: {len(ids):,} ids, {len(changes):,} deltas"
             )
             raise InputError(message)
-        batches = list(self._prepared(ids, codes, changes))
-        for statistic, batch in batches:
-            statistic.apply(batch)
+        return list(self._prepared(ids, codes, changes))
+
+    def apply(self, batches: Sequence[Batch | None]) -> None:
+        """Count what `prepare` has checked."""
+        for statistic, batch in zip(self._statistics.values(), batches, strict=True):
+            if batch is not None:
+                statistic.apply(batch)
+
+    def check_release(self, **asked: Any) -> None:
+        """Raise what `release` would refuse, without spending anything."""
+        for statistic in self._statistics.values():
+            statistic.check_release(**asked)
 
     def release(self, **asked: Any) -> dict[Label, Any]:
         """Publish the answer of each group.
@@ -159,10 +185,9 @@ class Grouped(Generic[S]):
         Raises:
             BudgetError: all planned releases have been made. Nothing was spent.
         """
-        # Each table pays before its answer exists; nothing leaves before all have.
-        answers = {label: _unless_lost(one, asked) for label, one in self._statistics.items()}
+        self.check_release(**asked)
         self._spend(self._first.plan.split.budget.release)
-        return answers
+        return {label: _unless_lost(one, asked) for label, one in self._statistics.items()}
 
     def announce_intrusion(self) -> None:
         """Re-randomise all tables after somebody has seen them; see `Statistic`."""
@@ -186,6 +211,9 @@ class Grouped(Generic[S]):
     def _spend(self, epsilon: Fraction) -> None:
         self._account.spend(self._per_user * epsilon)
 
+    def __repr__(self) -> str:
+        return f"<Grouped of {len(self._statistics):,} groups, each {self._first!r}>"
+
     def _codes(self, groups: object, rows: int) -> NDArray[np.int32]:
         """The place of each row's group; that of undeclared ones is after all others."""
         column = as_column(groups, _WANTED_GROUPS)
@@ -194,24 +222,28 @@ class Grouped(Generic[S]):
             raise InputError(message)
         places = pc.index_in(_as_labels(column, self._set.type), value_set=self._set)
         if places.null_count and not self._ignore_others:
-            message = "the group was not declared; declare it, or say ignore_others=True"
-            raise InputError(message, row=places.is_null().index(pa.scalar(value=True)).as_py() + 1)
+            row = places.is_null().index(pa.scalar(value=True)).as_py()
+            missing = not column[row].is_valid
+            message = "there is no group" if missing else "the group was not declared"
+            message += "; declare all groups=, or say ignore_others=True"
+            raise InputError(message, row=row + 1)
         return np.ascontiguousarray(places.fill_null(len(self._set)))
 
     def _prepared(
         self, ids: pa.ChunkedArray, codes: NDArray[np.int32], deltas: pa.ChunkedArray | None
-    ) -> Iterator[tuple[S, Batch]]:
-        """What each statistic is to count."""
+    ) -> Iterator[Batch | None]:
+        """What the statistic of each group is to count."""
         order, ends = np.empty(len(codes), np.int64), np.zeros(len(self._set) + 1, np.int64)
         _sort_rows(codes, order, ends)
         start = 0
         for statistic, end in zip(self._statistics.values(), ends[:-1], strict=True):
             rows, start = order[start:end], end
             if not len(rows):
+                yield None
                 continue
             try:
                 chosen = None if deltas is None else deltas.take(pa.array(rows))
-                yield statistic, statistic.prepare(ids.take(pa.array(rows)), chosen)
+                yield statistic.prepare(ids.take(pa.array(rows)), chosen)
             except InputError as error:
                 row = None if error.row is None else int(rows[error.row - 1]) + 1
                 raise InputError(error.reason, row=row) from None
@@ -241,17 +273,20 @@ def _sort_rows(codes: NDArray[np.int32], order: NDArray[np.int64], ends: NDArray
 
 def _declared(groups: Sequence[Label]) -> tuple[list[Label], pa.Array]:
     """The labels, and what a column of them is compared with."""
-    labels = [] if isinstance(groups, str) else list(groups)
+    labels = [] if isinstance(groups, str) or not isinstance(groups, Iterable) else list(groups)
     numbers = [one for one in labels if isinstance(one, int) and not isinstance(one, bool)]
-    texts = [one.encode() for one in labels if isinstance(one, str)]
-    if not 1 <= len(labels) <= _MOST_GROUPS or len(set(labels)) < len(labels):
-        message = f"groups must be 1 to {_MOST_GROUPS:,} different labels"
+    texts = [one for one in labels if isinstance(one, str)]
+    if not 1 <= len(labels) <= _MOST_GROUPS or max(len(set(numbers)), len(set(texts))) < len(
+        labels
+    ):
+        message = f"groups must be 1 to {_MOST_GROUPS:,} different labels, all texts or all numbers"
         raise PlanError(message)
-    if len(numbers) == len(labels) and all(abs(one) < 1 << 63 for one in numbers):
+    if numbers and all(-(1 << 63) <= one < 1 << 63 for one in numbers):
         return labels, pa.array(numbers, pa.int64())
-    if len(texts) == len(labels):
-        return labels, pa.array(texts, pa.large_binary())
-    message = "groups must be all texts, or all whole numbers of 64 bits"
+    with suppress(UnicodeEncodeError):
+        if texts:
+            return labels, pa.array([one.encode() for one in texts], pa.large_binary())
+    message = "groups must be whole numbers of 64 bits, or texts that UTF-8 can write"
     raise PlanError(message)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,8 @@ from panprivacy.planning import IncidencePlan, plan_incidence
 from panprivacy.planning.incidence import MOST_BOUND
 from panprivacy.statistics.incidence_release import IncidenceRelease, Whole, check_askable
 from panprivacy.statistics.named_counts import NamedCounts
-from panprivacy.statistics.table import Statistic, instance, refuse_beyond, request
+from panprivacy.statistics.plans import instance, request
+from panprivacy.statistics.table import Statistic, refuse_beyond
 
 
 class Incidence(Statistic[IncidencePlan]):
@@ -143,12 +145,12 @@ class Incidence(Statistic[IncidencePlan]):
             The answers, functions of the noised counts and the plan alone.
 
         Raises:
-            PlanError: a state beyond the bound, or too many users for the hashed cells; only the
-                latter has been spent.
+            PlanError: a state beyond the bound. Nothing was spent.
+            LostReleaseError: too many users for the hashed cells. This has been spent.
             BudgetError: all planned releases have been made. Nothing was spent.
         """
         level = proportion(confidence=confidence)
-        questions = self.check_asked(
+        questions = self._questions(
             exactly=exactly, at_least=at_least, cropped_sum=cropped_sum, distinct=distinct
         )
         model = self._plan.model(self._state.intrusions)
@@ -164,7 +166,11 @@ class Incidence(Statistic[IncidencePlan]):
         few = 0 < len(questions) ** 2 <= self._plan.law.modulus
         return few and self._plan.can_name(self._state.intrusions)
 
-    def check_asked(
+    def _check_asked(self, *, confidence: float = 0.95, **states: Any) -> None:
+        proportion(confidence=confidence)
+        self._questions(**states)
+
+    def _questions(
         self,
         *,
         exactly: int | Iterable[int] = (),
@@ -172,7 +178,7 @@ class Incidence(Statistic[IncidencePlan]):
         cropped_sum: int | Iterable[int] = (),
         distinct: bool = False,
     ) -> Mapping[str, Question]:
-        """The questions that `release` would answer, by name; nothing is spent.
+        """The questions that `release` is to answer, by name.
 
         Raises:
             PlanError: one cannot be answered.

@@ -8,26 +8,24 @@ sense, and what the noised counts mean.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
-from panprivacy.addressing import Addressing, Slots
-from panprivacy.cells import Cells
+from panprivacy._validate import proportion
+from panprivacy.addressing import Slots
 from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
-from panprivacy.decoders import Model
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.guarantee import Budget, Guarantee, Ledger
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError
+from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.ids import Ids, read_deltas, read_ids
 from panprivacy.noise import wipe
-from panprivacy.planning import Request, Split
 from panprivacy.statistics.header import Header, public_text
+from panprivacy.statistics.plans import CountPlan, Plan, instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,51 +51,6 @@ class Release:
     counts: tuple[int, ...]
 
 
-class Plan(Hashable, Protocol):
-    """The public parameters of a statistic."""
-
-    @property
-    def request(self) -> Request:
-        """Epsilon and what it covers."""
-
-    @property
-    def split(self) -> Split:
-        """How epsilon is spent."""
-
-    @property
-    def table(self) -> Cells:
-        """The table's cells."""
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of addressing key."""
-
-    def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
-
-
-class SummableCells(Cells, Protocol):
-    """Cells of which a release counts how many are ones."""
-
-    def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
-        """The number of ones in each of `groups` equal runs of cells."""
-
-
-class CountPlan(Plan, Protocol):
-    """The public parameters of a statistic that has one answer."""
-
-    @property
-    def table(self) -> SummableCells:
-        """The table's cells."""
-
-    @property
-    def groups(self) -> int:
-        """How many counts a release publishes; a user moves one of them, by at most one."""
-
-    def model(self, epoch: int) -> Model:
-        """What counts that are released after `epoch` announced intrusions say."""
-
-
 @dataclass(slots=True)
 class State:
     """All that survives between two updates; all that an intruder finds beside the plan.
@@ -117,36 +70,6 @@ class State:
 
 P = TypeVar("P", bound=Plan)
 C = TypeVar("C", bound=CountPlan)
-T = TypeVar("T")
-
-MOST_EPSILON = 1_000_000
-MOST_RELEASES = 1_000_000_000
-MOST_INTRUSIONS = 100
-
-
-def request(
-    epsilon: object, releases: object, intrusions: object, budget: Budget | None
-) -> Request:
-    """Check the arguments that every constructor takes."""
-    total = positive_fraction(epsilon=epsilon)
-    if total > MOST_EPSILON:
-        message = f"epsilon must be at most {MOST_EPSILON:,}"
-        raise PlanError(message)
-    return Request(
-        total,
-        positive_integer(MOST_RELEASES, releases=releases),
-        whole_number(0, MOST_INTRUSIONS, intrusions=intrusions),
-        instance(Budget, budget=budget),
-    )
-
-
-def instance(kind: type[T], **named: object) -> T | None:
-    """Read an object of one class, or None."""
-    ((name, value),) = named.items()
-    if value is not None and not isinstance(value, kind):
-        message = f"{name} must be a {kind.__name__}"
-        raise PlanError(message)
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +77,12 @@ class Batch:
     """Events that a statistic has checked and can count; they hold ids.
 
     Args:
+        plan: of the statistic that has checked them.
         ids: of the users.
         deltas: int64, one for each id; None for 1 each.
     """
 
+    plan: Plan
     ids: list[Ids]
     deltas: Deltas | None
 
@@ -256,10 +181,17 @@ class Statistic(ABC, Generic[P]):
         checked = None if deltas is None else read_deltas(deltas, sum(map(len, ids)))
         if checked is not None:
             self._check_deltas(checked)
-        return Batch(ids, checked)
+        return Batch(self._plan, ids, checked)
 
     def apply(self, batch: Batch) -> None:
-        """Count a batch that this statistic has checked, or one that was made like it."""
+        """Count a batch that this statistic has checked, or one of the same plan.
+
+        Raises:
+            InputError: it was checked for another plan. Nothing was counted.
+        """
+        if batch.plan is not self._plan and batch.plan != self._plan:
+            message = "this batch was checked for another plan"  # its cells may not exist here
+            raise InputError(message)
         state, slots = self._state, self._addressing.slots(batch.ids)
         if self._plan.key_bytes:  # without a key the slots are the caller's ids
             slots = _wiped(slots)
@@ -271,14 +203,31 @@ class Statistic(ABC, Generic[P]):
             wipe(self._kept.table)
             self._kept = None
 
-    def _spend(self) -> Fraction:
-        """Pay for a release; the coins and the table come after that."""
+    def check_release(self, **asked: Any) -> None:
+        """Raise what `release` would refuse, without spending anything.
+
+        Args:
+            asked: what `release` is to be given.
+        """
+        self._check_asked(**asked)
+        self._check_left()
+
+    @abstractmethod
+    def _check_asked(self, *_arguments: Any, **_asked: Any) -> None:
+        """Raise `PlanError` for what cannot be asked."""
+
+    def _check_left(self) -> None:
+        """Raise `BudgetError` if all planned releases have been made."""
         if self._state.releases >= self._plan.request.releases:
             message = (
                 f"all {self._plan.request.releases} planned releases have been made; "
                 "plan for more with releases= when the statistic is made"
             )
             raise BudgetError(message)
+
+    def _spend(self) -> Fraction:
+        """Pay for a release; the coins and the table come after that."""
+        self._check_left()
         epsilon = self._plan.split.budget.release
         self._account.spend(epsilon)
         return epsilon
@@ -352,6 +301,9 @@ class CountStatistic(Statistic[C]):
     """A statistic with one answer, which a model reads off the number of ones."""
 
     __slots__ = ()
+
+    def _check_asked(self, *, confidence: float = 0.95) -> None:
+        proportion(confidence=confidence)
 
     def release(self, *, confidence: float = 0.95) -> Release:
         """Publish the answer; the budget is spent first.

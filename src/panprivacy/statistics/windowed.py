@@ -7,20 +7,22 @@ in a window that is seen, and far less in the others; docs/guarantees/windows.md
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from panprivacy._validate import whole_number
-from panprivacy.errors import PlanError
+from panprivacy.errors import LostReleaseError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 
-_ORIGIN = datetime(1970, 1, 5, tzinfo=UTC).timestamp()
+_ORIGIN = int(datetime(1970, 1, 5, tzinfo=UTC).timestamp())
 """A Monday, so that windows of a week begin on Mondays; days and hours begin as UTC has them."""
-SHORTEST, LONGEST = 1, 3_660 * 86_400
+LONGEST = 3_660 * 86_400
 """Seconds of a window."""
 _MOST_PASSED = 1_000
 """More windows than that do not pass: the clock was set."""
@@ -41,9 +43,11 @@ class Windowable(Protocol):
     def ledger(self) -> Ledger:
         """The budget of one window."""
 
-    @property
-    def update(self) -> Callable[..., None]:
-        """Takes in one batch."""
+    def update(self, *columns: Any, **named: Any) -> None:
+        """Take in one batch."""
+
+    def release(self, *arguments: Any, **asked: Any) -> Any:
+        """Publish the answer."""
 
     def forget(self) -> None:
         """Wipe the state."""
@@ -59,11 +63,13 @@ class Window:
     Args:
         start: when it began, in UTC; the first one begins when counting does.
         end: when it ended.
-        release: what was released then.
+        complete: whether it was counted from its start to its end on the grid.
+        release: what was released then; None if it is lost, as `LostReleaseError` says.
     """
 
     start: datetime
     end: datetime
+    complete: bool
     release: Any
 
 
@@ -76,26 +82,28 @@ class Windowed(Generic[S]):
     ...     return pp.DistinctCount(epsilon=1, expected=(100, 100_000))
     >>> daily = pp.Windowed(visitors, every=timedelta(days=1))
     >>> daily.update(["ada", "grace", "ada"])
-    >>> today = daily.close()
+    >>> daily.close()
     >>> [window.release.confidence for window in daily.releases]
     [0.95]
 
     Windows are cut on a fixed grid (of UTC, weeks on Mondays) by the clock alone, and each passed
     window releases, also one without updates. `advance` closes them; `update` calls it first, and
-    a program that may be idle calls it on a timer. A clock that is set back prolongs the current
-    window; if more than 1,000 windows seem to have passed at once, those between are left out.
+    a program that may be idle calls it on a timer. If the clock is set back by more than a window,
+    the current window ends, and the next one starts at the new time; if more than 1,000 windows
+    seem to have passed at once, those between are left out.
 
     Guarantee: within a window, that of the statistic. Over several windows the loss of a user is
     at most `loss(windows, seen)`. [tests/exact/test_windows.py]
 
     Args:
-        factory: makes the statistic of one window, with a ledger of its own.
-        every: length of a window, or its seconds, from 1 second to ten years.
-        release: what is released at the end of a window; None for `release()`.
+        factory: makes the statistic of one window, always the same, with a ledger of its own.
+        every: length of a window, whole seconds up to ten years.
+        release: what is released at the end of a window; None for `release()`. If it raises, that
+            window has no answer: its state is wiped nevertheless.
         clock: seconds since 1970 in UTC.
 
     Raises:
-        PlanError: a length out of range, or a factory whose statistics share a ledger.
+        PlanError: a length out of range, or a factory whose statistics share a ledger or differ.
     """
 
     __slots__ = ("_clock", "_current", "_end", "_every", "_factory", "_release", "_releases",
@@ -105,15 +113,16 @@ class Windowed(Generic[S]):
         self,
         factory: Callable[[], S],
         *,
-        every: timedelta | float,
+        every: timedelta | int,
         release: Callable[[S], Any] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._every = _seconds(every)
         self._factory, self._clock = factory, clock
-        self._release = release or (lambda statistic: statistic.release())  # type: ignore[attr-defined]
+        self._release = release or (lambda statistic: statistic.release())
         self._releases: list[Window] = []
         self._current = factory()
+        self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told
         self._start = clock()
         self._end = self._end_of(self._start)
 
@@ -129,8 +138,13 @@ class Windowed(Generic[S]):
 
     @property
     def releases(self) -> tuple[Window, ...]:
-        """What all windows that have ended released."""
+        """What the windows that have ended released, oldest first, but for those taken."""
         return tuple(self._releases)
+
+    def take(self) -> list[Window]:
+        """Hand out `releases`, and keep them no longer."""
+        taken, self._releases = self._releases, []
+        return taken
 
     def update(self, *columns: Any, **named: Any) -> None:
         """Take one batch into the window of this moment.
@@ -140,34 +154,30 @@ class Windowed(Generic[S]):
             named: the same.
 
         Raises:
-            InputError: as for the statistic; no update is lost, none is counted.
+            InputError: as for the statistic; nothing of the batch is counted.
         """
         self.advance()
         self._current.update(*columns, **named)
 
-    def advance(self) -> list[Window]:
-        """Close the windows that have passed.
-
-        Returns:
-            What they released, oldest first.
-        """
-        now, closed = self._clock(), []
+    def advance(self) -> None:
+        """Close the windows that have passed; their answers join `releases`."""
+        now = self._clock()
+        if now < self._start - self._every:
+            self._close(self._start, now)
         while now >= self._end:
-            closed.append(self._close(self._end))
-            if now - self._end > _MOST_PASSED * self._every:
-                self._start = self._end_of(now) - self._every
-                self._end = self._end_of(now)
-        return closed
+            end = self._end
+            set_forward = now - end > _MOST_PASSED * self._every
+            self._close(end, self._end_of(now) - self._every if set_forward else end)
 
-    def close(self) -> Window:
+    def close(self) -> None:
         """Close the current window before its time, as at the end of the stream.
 
-        Returns:
-            What it released. What comes later in the same window is counted anew: a user of both
-            parts loses as in two windows.
+        What comes later in the same window is counted anew: a user of both parts loses as in two
+        windows.
         """
         self.advance()
-        return self._close(max(self._clock(), self._start))  # the clock may have been set back
+        end = max(self._clock(), self._start)  # the clock may have been set back
+        self._close(end, end)
 
     def loss(self, windows: int, *, seen: int = 1) -> Fraction:
         """The most that a user of so many windows loses, in nats.
@@ -181,23 +191,37 @@ class Windowed(Generic[S]):
         epsilon = self._current.guarantee.epsilon
         return open_ones * epsilon + (count - open_ones) * self._current.unseen
 
-    def _close(self, end: float) -> Window:
-        """Release, and wipe; a new statistic takes over."""
-        window = Window(_utc(self._start), _utc(end), self._release(self._current))
-        self._current.forget()
-        self._releases.append(window)
-        fresh = self._factory()
-        if fresh.ledger is self._current.ledger:
+    def _close(self, end: float, start: float) -> None:
+        """Release at `end`, and wipe, whatever happens; the next window begins at `start`."""
+        fresh = self._fresh()  # if that fails, nothing has ended
+        ended, began, due = self._current, self._start, self._end
+        self._current, self._start, self._end = fresh, start, self._end_of(start)
+        answer = None
+        try:
+            with suppress(LostReleaseError):
+                answer = self._release(ended)
+        finally:
+            ended.forget()
+        complete = began == due - self._every and end == due
+        self._releases.append(Window(_utc(began), _utc(end), complete, answer))
+
+    def __repr__(self) -> str:
+        return f"<Windowed every={self._every} s of {self._current!r}>"
+
+    def _fresh(self) -> S:
+        """A statistic for the next window, as private as the current one."""
+        fresh, current = self._factory(), self._current
+        if fresh.ledger is current.ledger:
             message = "each window needs a ledger of its own: let the factory make the ledger too"
             raise PlanError(message)
-        self._current = fresh
-        self._start = end
-        self._end = self._end_of(self._start)
-        return window
+        if (fresh.guarantee, fresh.unseen) != (current.guarantee, current.unseen):
+            message = "the factory must make the same statistic for each window"
+            raise PlanError(message)
+        return fresh
 
-    def _end_of(self, moment: float) -> float:
+    def _end_of(self, moment: float) -> int:
         """The end of the window that holds a moment."""
-        passed = (moment - _ORIGIN) // self._every
+        passed = (math.floor(moment) - _ORIGIN) // self._every
         return _ORIGIN + (passed + 1) * self._every
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
@@ -205,13 +229,14 @@ class Windowed(Generic[S]):
         raise TypeError(message)
 
 
-def _seconds(every: timedelta | float) -> float:
+def _seconds(every: timedelta | int) -> int:
     """The length of a window."""
-    seconds = every.total_seconds() if isinstance(every, timedelta) else every
-    if not isinstance(seconds, (int, float)) or not SHORTEST <= seconds <= LONGEST:
-        message = "every must be a timedelta, or a number of seconds, from 1 second to 3,660 days"
+    whole = isinstance(every, timedelta) and not every % timedelta(seconds=1)
+    seconds = every // timedelta(seconds=1) if isinstance(every, timedelta) and whole else every
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= LONGEST:
+        message = "every must be a timedelta or a number, of whole seconds from 1 to 3,660 days"
         raise PlanError(message)
-    return float(seconds)
+    return seconds
 
 
 def _utc(moment: float) -> datetime:

@@ -39,6 +39,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.log_lines
+	$(BIN)/python -m benchmarks.hygiene
 
 clean:
 	rm -rf $(VENV) build

@@ -10,8 +10,12 @@ from __future__ import annotations
 import os
 import sys
 
-_TUNABLES = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"
-"""Freed memory is overwritten at once; small blocks are not kept aside before that."""
+_TUNABLES = {
+    "glibc.malloc.perturb": "165",  # freed memory is overwritten at once
+    "glibc.malloc.tcache_count": "0",  # small blocks are not kept aside before that
+    "glibc.malloc.mmap_threshold": "33554432",  # the most; larger ones go to the kernel as they are
+    "glibc.malloc.trim_threshold": "268435456",  # what is overwritten is used again, which is fast
+}
 
 _SETTINGS = {
     "PYTHONMALLOC": "malloc",  # Python's own allocator keeps what was freed
@@ -19,21 +23,43 @@ _SETTINGS = {
     "LD_BIND_NOW": "1",  # a late binding saves the vector registers, with ids in them, on the stack
 }
 
+_PROCESS = "PANPRIVACY_PROCESS"
+"""Names the process that has started anew: not its children, which inherit the variable."""
+
 
 def hardened(environment: dict[str, str]) -> dict[str, str]:
     """The environment that the program needs, on top of one that it finds."""
-    given = environment.get("GLIBC_TUNABLES", "")
-    others = [one for one in given.split(":") if one and one not in _TUNABLES.split(":")]
-    return {**environment, **_SETTINGS, "GLIBC_TUNABLES": ":".join([*others, _TUNABLES])}
+    given = environment.get("GLIBC_TUNABLES", "").split(":")
+    ours = [f"{name}={value}" for name, value in _TUNABLES.items()]
+    tunables = ":".join([*filter(_is_kept, given), *ours])
+    return {**environment, **_SETTINGS, "GLIBC_TUNABLES": tunables}
+
+
+def _is_kept(tunable: str) -> bool:
+    """Whether it is a setting, and none of ours; one without a value can spoil all of them."""
+    name, _, value = tunable.partition("=")
+    return bool(name and value) and "=" not in value and name not in _TUNABLES
 
 
 def main() -> None:
     """Run the command line in a process whose memory is kept clean."""
-    wanted = hardened(dict(os.environ))
-    if wanted != dict(os.environ):
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], wanted)  # noqa: S606 - itself
+    if os.environ.get(_PROCESS) != str(os.getpid()):
+        _start_anew()
     from panprivacy.cli import main as run_command  # noqa: PLC0415 - only in the new process
     from panprivacy.hygiene import protect  # noqa: PLC0415
 
     protect()
     run_command()
+
+
+def _start_anew() -> None:
+    """Become the hardened process, once: who changes its settings must not make it start forever.
+
+    `panprivacy doctor` tells what did not take effect.
+    """
+    environment = {**hardened(dict(os.environ)), _PROCESS: str(os.getpid())}
+    try:
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - itself
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"panprivacy: cannot start anew with a clean allocator: {error}\n")
+        sys.exit(2)

@@ -7,6 +7,8 @@ system calls. `findings` asks the system what is really on, and believes no sett
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
 import resource
 import stat
 import sys
@@ -22,9 +24,15 @@ _IS_LINUX = sys.platform.startswith("linux")
 _GET_DUMPABLE, _SET_DUMPABLE = 3, 4
 _LOCK_EVERYTHING = 1 | 2 | 4
 """What is mapped now, what will be, and each page not before it is touched."""
-_CAN_LOCK = 1 << 14
 _NOT_SYNCHRONISED = 5
 _PROBE_BYTES = 256
+_PROBE_MARK = b"\x3c"
+"""Neither 165 nor 90, which the C library writes into what it frees and hands out."""
+_ATTACHERS = {
+    "1": "1: only a parent or an administrator may attach to a process",
+    "2": "2: only an administrator may attach to a process",
+    "3": "3: nobody may attach to a process",
+}
 _KEY_MARK = b"AGE-SECRET-KEY-"
 _MOST_KEY_BYTES = 1 << 16
 _KEY_FOLDERS = ["~", "~/.age", "~/.config/age", "~/.config/sops/age", "/etc/panprivacy", "."]
@@ -56,19 +64,19 @@ def protect() -> None:
     if not _IS_LINUX:
         return
     _LIBC.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
-    if _may_lock():
-        _LIBC.mlockall(_LOCK_EVERYTHING)
+    _lock_memory()
 
 
-def _may_lock() -> bool:
-    """Whether memory can be locked without limit; with one, allocations would fail beyond it."""
-    if int(_status("CapEff"), 16) & _CAN_LOCK:
-        return True
-    unlimited = resource.RLIM_INFINITY
-    if resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] != unlimited:
-        return False
-    resource.setrlimit(resource.RLIMIT_MEMLOCK, (unlimited, unlimited))
-    return True
+def _lock_memory() -> None:
+    """Lock memory if that has no limit; with one, allocations would fail beyond it.
+
+    With a limit of 0 only a process that may exceed it can lock. Its capabilities do not tell:
+    those of a container need not count outside of it.
+    """
+    most = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    limit = most if most == resource.RLIM_INFINITY else 0
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, most))
+    _LIBC.mlockall(_LOCK_EVERYTHING)
 
 
 def findings() -> list[Finding]:
@@ -93,8 +101,8 @@ def _allocator() -> Finding:
     return Finding(
         "allocator",
         not kept,
-        f"{' and '.join(kept)} keep what was freed" if kept else "freed memory is overwritten",
-        "start it as panprivacy, on Linux with glibc 2.26 or newer",
+        f"what is freed is kept by {' and '.join(kept)}" if kept else "freed memory is overwritten",
+        "start it as panprivacy, not with python -E or -I, on Linux with glibc 2.26 or newer",
     )
 
 
@@ -105,12 +113,11 @@ def _free_overwrites() -> bool:
     """
     _LIBC.malloc.restype = ctypes.c_void_p
     block, guard = _LIBC.malloc(_PROBE_BYTES), _LIBC.malloc(_PROBE_BYTES)
-    mark = b"\x5a" * _PROBE_BYTES
-    ctypes.memmove(block, mark, _PROBE_BYTES)
+    ctypes.memmove(block, _PROBE_MARK * _PROBE_BYTES, _PROBE_BYTES)
     _LIBC.free(ctypes.c_void_p(block))
     left = ctypes.string_at(block, _PROBE_BYTES)
     _LIBC.free(ctypes.c_void_p(guard))
-    return b"\x5a" * 8 not in left
+    return _PROBE_MARK * 8 not in left
 
 
 def _dumps() -> Finding:
@@ -128,7 +135,7 @@ def _dumps() -> Finding:
 
 
 def _swap() -> Finding:
-    locked = int(_status("VmLck").split()[0]) > 0
+    locked = _is_locked()
     swappable = not locked and bool(_swaps())
     return Finding(
         "swap",
@@ -140,6 +147,17 @@ def _swap() -> Finding:
         else "there is no swap",
         "allow locking (ulimit -l unlimited; LimitMEMLOCK=infinity for systemd), or swapoff -a",
     )
+
+
+def _is_locked() -> bool:
+    """Whether what is mapped from now on is locked; a library may have locked a page of its own."""
+    before = _locked_kibibytes()
+    with mmap.mmap(-1, mmap.PAGESIZE):
+        return _locked_kibibytes() > before
+
+
+def _locked_kibibytes() -> int:
+    return int(_status("VmLck").split()[0])
 
 
 def _swaps() -> list[str]:
@@ -162,10 +180,8 @@ def _tracing() -> Finding:
     scope = _text("/proc/sys/kernel/yama/ptrace_scope").strip()
     return Finding(
         "ptrace scope",
-        scope not in {"", "0"},
-        f"{scope}: only a parent or an administrator may attach"
-        if scope not in {"", "0"}
-        else "the kernel does not restrict who attaches to a process",
+        scope in _ATTACHERS,
+        _ATTACHERS.get(scope, "the kernel does not restrict who attaches to a process"),
         "sysctl kernel.yama.ptrace_scope=1, on a kernel with Yama",
     )
 
@@ -177,26 +193,32 @@ def _sealing_key() -> Finding:
         found is None,
         "no age identity in the usual places"
         if found is None
-        else f"an age identity lies in {found.parent}",
+        else f"an age identity lies in {_printable(found.parent.absolute())}",
         "move the identity to another machine: whoever takes this one opens all checkpoints",
     )
 
 
 def _key_files() -> Iterator[Path]:
     """Small files in the usual places that hold an age identity."""
-    for folder in dict.fromkeys(Path(name).expanduser() for name in _KEY_FOLDERS):
-        with suppress(OSError, RuntimeError):
-            for path in sorted(folder.iterdir()):
+    for folder in _KEY_FOLDERS:
+        with suppress(OSError, RuntimeError):  # unreadable, or a user without a home
+            for path in sorted(Path(folder).expanduser().iterdir()):
                 if _holds_key(path):
                     yield path
 
 
 def _holds_key(path: Path) -> bool:
+    """Whether it is a small file with the mark; those of the kernel have no size, and may wait."""
     with suppress(OSError):
         status = path.stat()
-        if stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_KEY_BYTES:
+        if stat.S_ISREG(status.st_mode) and 0 < status.st_size <= _MOST_KEY_BYTES:
             return _KEY_MARK in path.read_bytes()
     return False
+
+
+def _printable(path: Path) -> str:
+    """A path as text; a name on disk can be any bytes."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _clock() -> Finding:
@@ -224,5 +246,5 @@ def _status(name: str) -> str:
 def _text(path: str) -> str:
     """A file of the kernel, empty if there is none."""
     with suppress(OSError):
-        return Path(path).read_text(encoding="ascii")
+        return Path(path).read_text(encoding="utf-8", errors="replace")
     return ""

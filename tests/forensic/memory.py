@@ -1,7 +1,15 @@
-"""Search the memory of another process for what it should have forgotten."""
+"""Search the memory of another process for what it should have forgotten.
+
+All pages that are there are searched, whatever the program itself may do with them, as are the
+registers of its threads and files that it holds open.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +18,10 @@ import numpy as np
 
 _PIECE = 8
 _READ_BYTES = 1 << 24
+_OVERLAP = 15
+_PAGE = mmap.PAGESIZE
+_IN_MEMORY_OR_SWAP = np.uint64(3 << 62)
+_UNNAMED = 5
 _FILTER_BITS = 25
 _UNREADABLE = {"[vvar]", "[vvar_vclock]", "[vsyscall]"}
 
@@ -81,26 +93,45 @@ def search_process(process, needles):
     """How often needles lie in the memory of a process."""
     found = 0
     with Path(f"/proc/{process}/mem").open("rb", buffering=0) as memory:
-        for start, end in _regions(process):
+        for start, end in _present(process):
             for at in range(start, end, _READ_BYTES):
-                found += needles.found_in(_read(memory, at, min(end, at + _READ_BYTES + 15)))
+                found += needles.found_in(_read(memory, at, min(end, at + _READ_BYTES + _OVERLAP)))
     return found
 
 
+def _present(process):
+    """Runs of pages that are in memory or swap; what crosses from one region to the next counts."""
+    pages = []
+    with Path(f"/proc/{process}/pagemap").open("rb", buffering=0) as entries:
+        for start, end in _regions(process):
+            entries.seek(start // _PAGE * 8)
+            seen = np.frombuffer(entries.read((end - start) // _PAGE * 8), np.uint64)
+            pages.append(start // _PAGE + np.flatnonzero(seen & _IN_MEMORY_OR_SWAP))
+    pages = np.unique(np.concatenate(pages))
+    for run in np.split(pages, np.flatnonzero(np.diff(pages) > 1) + 1):
+        yield int(run[0]) * _PAGE, (int(run[-1]) + 1) * _PAGE
+
+
 def _regions(process):
+    """What is mapped; a region that the program may not read can hold what it once wrote."""
     for line in Path(f"/proc/{process}/maps").read_text().splitlines():
         fields = line.split()
-        if fields[1].startswith("r") and fields[-1] not in _UNREADABLE:
+        if len(fields) <= _UNNAMED or fields[_UNNAMED] not in _UNREADABLE:
             yield tuple(int(address, 16) for address in fields[0].split("-"))
 
 
 def _read(memory, start, end):
-    """What lies there, up to where nothing can be read."""
-    memory.seek(start)
-    try:
-        return np.frombuffer(memory.read(end - start), np.uint8)
-    except OSError:
-        return np.empty(0, np.uint8)
+    """What lies there; a page that cannot be read is left out, and those behind it are not."""
+    parts = []
+    while start < end:
+        memory.seek(start)
+        try:
+            part = memory.read(end - start)
+        except OSError:
+            part = b""
+        parts.append(part or bytes(min(_PAGE, end - start)))
+        start += len(parts[-1])
+    return np.frombuffer(b"".join(parts), np.uint8)
 
 
 def search_files(folder, needles):
@@ -116,3 +147,60 @@ def processes_below(process):
         for task in Path(f"/proc/{one}/task").glob("*/children"):
             found += map(int, task.read_text().split())
     return found
+
+
+def search_open_files(process, needles, known):
+    """How often needles lie in the files that a process holds open, deleted ones too."""
+    found = 0
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        status = link.stat()
+        if stat.S_ISREG(status.st_mode) and not os.path.samestat(status, known.stat()):
+            found += needles.found_in(np.frombuffer(link.read_bytes(), np.uint8))
+    return found
+
+
+_SEIZE, _INTERRUPT, _DETACH, _GET_REGISTERS = 0x4206, 0x4207, 17, 0x4204
+_GENERAL, _VECTORS = 1, 0x202
+_WAIT_FOR_THREADS = 0x40000000
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+_LIBC.ptrace.restype = ctypes.c_long
+
+
+class _Piece(ctypes.Structure):
+    _fields_ = (("start", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+def search_registers(process, needles):
+    """How often needles lie in the registers of the threads of a process."""
+    threads = [int(task.name) for task in Path(f"/proc/{process}/task").iterdir()]
+    return sum(needles.found_in(registers(thread)) for thread in threads)
+
+
+def registers(thread):
+    """What is in the registers of a thread, which is stopped for a moment.
+
+    A vector register of 512 bits lies there in up to three pieces of at least 16 bytes.
+    """
+    _trace(_SEIZE, thread)
+    try:
+        _trace(_INTERRUPT, thread)
+        os.waitpid(thread, _WAIT_FOR_THREADS)
+        held = _registers(thread, _GENERAL) + _registers(thread, _VECTORS)
+        return np.frombuffer(held, np.uint8)
+    finally:
+        _trace(_DETACH, thread)
+
+
+def _registers(thread, kind):
+    buffer = ctypes.create_string_buffer(1 << 14)
+    piece = _Piece(ctypes.addressof(buffer), len(buffer))
+    return b"" if _trace(_GET_REGISTERS, thread, kind, piece) else buffer.raw[: piece.size]
+
+
+def _trace(request, thread, number=0, piece=None):
+    """A call of `ptrace`; only registers that the processor lacks may be refused."""
+    result = _LIBC.ptrace(request, thread, number, ctypes.byref(piece) if piece else None)
+    if result and request != _GET_REGISTERS:
+        raise OSError(ctypes.get_errno(), "the thread cannot be traced")
+    return result

@@ -56,3 +56,20 @@ def test_what_is_not_yet_read_lies_in_the_pipe(tmp_path):
             assert os.read(pipe, READ_BYTES) == data
         finally:
             os.close(pipe)
+
+
+@pytest.mark.slow
+def test_the_kernel_counts_bytes(tmp_path):
+    """To the byte, for whoever may look: how much came is not hidden, only who."""
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    with started(HARDENED, PIPE, tmp_path, **streams) as process:
+        process.stdin.write(b"id,delta\n" + b"a,1\n" * 100)
+        wait_until(lambda: is_waiting(process, process.stdin))
+        before = bytes_read(process)
+        process.stdin.write(b"b,1\n" * 250)
+        wait_until(lambda: is_waiting(process, process.stdin))
+        assert bytes_read(process) - before >= 1_000
+
+
+def bytes_read(process):
+    return int(Path(f"/proc/{process.pid}/io").read_text().split()[1])

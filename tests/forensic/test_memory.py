@@ -1,13 +1,16 @@
 """No id is left in memory, in children or in files once its batch is counted.
 
 100,000 ids of high entropy go through every format. The program is then held still: a file's
-reader has to write its answer into a full pipe, a pipe's reader waits for more. All readable memory
-is searched for every 8-byte piece of every id. The same program started without its launcher shows
-that the search finds what is there.
+reader has to write its answer into a full pipe, a pipe's reader waits for more. All its memory, the
+registers of its threads, and the files that it wrote or holds open are searched for every 8-byte
+piece of every id. The same program started without its launcher shows that the search finds what is
+there.
 
 An id has 16 letters of 6 bits, so that one of 900,000 pieces occurs by chance in 4e8 bytes of
-unrelated letters with probability 2e-6. Numbers are searched for as 8 bytes, and their digits as
-16 bytes.
+unrelated letters with probability 2e-6. Texts are searched for as wide letters of 2 bytes too, in
+pieces of 8 letters; numbers as 8 bytes in both orders, as a float, as Python's digits of 30 bits,
+and as 16 decimal digits; addresses as 16 letters (8 occur in messages and settings by chance) and
+as two halves of 8 bytes in both orders.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import contextlib
 import fcntl
 import itertools
 import os
+import shutil
 import string
 import subprocess
 import sys
@@ -31,7 +35,15 @@ import pytest
 
 from panprivacy import SystemCoins
 
-from .memory import Needles, pieces, processes_below, search_files, search_process
+from .memory import (
+    Needles,
+    pieces,
+    processes_below,
+    search_files,
+    search_open_files,
+    search_process,
+    search_registers,
+)
 
 IDS = 100_000
 LETTERS = np.frombuffer((string.ascii_letters + string.digits + "-_").encode(), np.uint8)
@@ -42,6 +54,7 @@ PLAIN = ["-c", "from panprivacy.cli import main; main()"]
 PIPE_BYTES = 4_096
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 PATIENCE = 120
+NOTHING = (0, 0, 0)
 STAT = ["--stat", "distinct", "--epsilon", "1"]
 NET = [
     *("--stat", "incidence", "--exactly", "1:3", "--bound", "4", "--expected", "100000"),
@@ -81,14 +94,36 @@ def texts():
     drawn = np.frombuffer(SystemCoins().key(16 * IDS), np.uint8)
     data = LETTERS[drawn % 64].tobytes()
     rows = [data[i : i + 16] for i in range(0, len(data), 16)]
-    return Canaries(pa.array(rows).cast(pa.string()), [Needles.of(pieces(rows))])
+    wide = [row[start : start + 8].decode().encode("utf-16-le") for row in rows for start in (0, 8)]
+    return Canaries(
+        pa.array(rows).cast(pa.string()), [Needles.of(pieces(rows)), Needles.of(pieces(wide, 16))]
+    )
 
 
 def numbers():
     drawn = np.frombuffer(SystemCoins().key(8 * IDS), np.uint64) % 10**18 + 10**18
     digits = [str(value).encode() for value in drawn]
-    raw = Needles.of(drawn.astype("<u8").view(np.uint8).reshape(-1, 8))
-    return Canaries(pa.array(drawn.astype(np.int64)), [raw, Needles.of(pieces(digits, 16))])
+    python = (drawn & (2**30 - 1)) | (drawn >> np.uint64(30) & (2**30 - 1)) << np.uint64(32)
+    words = [drawn, drawn.byteswap(), drawn.astype(float).view(np.uint64), python]
+    return Canaries(
+        pa.array(drawn.astype(np.int64)),
+        [Needles.of(bytes_of(*words)), Needles.of(pieces(digits, 16))],
+    )
+
+
+def addresses():
+    """Of IPv6, in lines of a web server's log."""
+    drawn = np.frombuffer(SystemCoins().key(16 * IDS), ">u8")
+    digits = drawn.tobytes().hex(":", 2).encode()
+    rows = [digits[i : i + 39] for i in range(0, len(digits), 40)]
+    packed = drawn.astype(np.uint64)
+    halves = Needles.of(bytes_of(packed, packed.byteswap()))
+    return Canaries(pa.array(rows).cast(pa.string()), [Needles.of(pieces(rows, 16)), halves])
+
+
+def bytes_of(*words):
+    """Arrays of 64-bit words, as 8 bytes each."""
+    return np.concatenate(words).astype("<u8").view(np.uint8).reshape(-1, 8)
 
 
 KINDS = {"texts": texts, "numbers": numbers}
@@ -119,12 +154,21 @@ def parquet_bytes(table):
     return sink.getvalue().to_pybytes()
 
 
+def log_lines(table):
+    rest = '- - [01/Oct/2025:13:55:36 +0200] "GET / HTTP/1.1" 200 12 "-" "-"'
+    return "".join(f"{user} {rest}\n" for user in table["id"].to_pylist()).encode()
+
+
 FORMATS = {
     "csv": csv_lines,
     "ndjson": ndjson_lines,
     "arrow": arrow_bytes,
     "parquet": parquet_bytes,
 }
+LOG = "combined"
+WRITERS = {**FORMATS, LOG: log_lines}
+COLUMNS = {LOG: "remote_addr"}
+"""Where ids are, if not in the column `id`."""
 
 
 @contextlib.contextmanager
@@ -179,23 +223,25 @@ def is_waiting(process, pipe):
     return unread == b"\0" * 4 and busy_time(process) == before
 
 
-def found(process, canaries, folder):
-    """How many pieces of ids are left in memory, in children, and in files."""
-    family = processes_below(process.pid)
-    in_memory = sum(search_process(one, n) for one in family for n in canaries.needles)
-    return in_memory, sum(search_files(folder, needles) for needles in canaries.needles)
+def found(process, canaries, folder, read=Path(os.devnull)):
+    """How many pieces of ids are left in memory, in registers, and in files but the one read."""
+    family, needles = processes_below(process.pid), canaries.needles
+    in_memory = sum(search_process(one, n) for one in family for n in needles)
+    in_registers = sum(search_registers(one, n) for one in family for n in needles)
+    in_files = sum(search_open_files(one, n, read) for one in family for n in needles)
+    return in_memory, in_registers, in_files + sum(search_files(folder, n) for n in needles)
 
 
 def left_by_file(program, canaries, kind, folder, options=STAT):
     """What is left when a file has been counted."""
     path = folder.parent / f"{folder.name}.{kind}"
-    path.write_bytes(FORMATS[kind](canaries.table()))
+    path.write_bytes(WRITERS[kind](canaries.table()))
     reading, writing = full_pipe()
-    words = [str(path), "--user", "id", *options]
+    words = [str(path), "--user", COLUMNS.get(kind, "id"), *options]
     try:
         with started(program, words, folder, stdout=writing) as process:
             wait_until(lambda: is_answering(process))
-            return found(process, canaries, folder)
+            return found(process, canaries, folder, path)
     finally:
         os.close(reading)
         os.close(writing)
@@ -210,8 +256,8 @@ def write_all(pipe, data):
 
 def left_by_pipe(program, canaries, kind, folder, parts=1):
     """What is left when a pipe has fallen silent; a part is written when the last one is read."""
-    words = ["-", "--format", kind, "--user", "id", *STAT]
-    data = FORMATS[kind](canaries.table())
+    words = ["-", "--format", kind, "--user", COLUMNS.get(kind, "id"), *STAT]
+    data = WRITERS[kind](canaries.table())
     cuts = np.linspace(0, len(data), parts + 1).astype(int)
     with started(
         program, words, folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
@@ -223,11 +269,19 @@ def left_by_pipe(program, canaries, kind, folder, parts=1):
         return found(process, canaries, folder)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    place = tmp_path / "written"
-    place.mkdir()
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """Compiled functions, so that not every program compiles them, and the tests take less time."""
+    place = tmp_path_factory.mktemp("compiled")
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(place)}
+    subprocess.run([sys.executable, "-c", "import panprivacy.cli"], env=environment, check=True)
     return place
+
+
+@pytest.fixture
+def folder(tmp_path, compiled):
+    """Where a program writes what it writes, with a copy of its own of what it has compiled."""
+    return Path(shutil.copytree(compiled, tmp_path / "written"))
 
 
 def cases(fast):
@@ -243,13 +297,13 @@ def cases(fast):
 
 @pytest.mark.parametrize(("kind", "ids"), cases({("csv", "texts"), ("parquet", "numbers")}))
 def test_nothing_is_left_of_a_file(kind, ids, folder):
-    assert left_by_file(HARDENED, KINDS[ids](), kind, folder) == (0, 0)
+    assert left_by_file(HARDENED, KINDS[ids](), kind, folder) == NOTHING
 
 
 @pytest.mark.parametrize("ids", KINDS)
 @pytest.mark.slow
 def test_nothing_is_left_of_deltas_and_deletions(ids, folder):
-    assert left_by_file(HARDENED, KINDS[ids](), "parquet", folder, NET) == (0, 0)
+    assert left_by_file(HARDENED, KINDS[ids](), "parquet", folder, NET) == NOTHING
 
 
 PIPES = [kind for kind in FORMATS if kind != "parquet"]
@@ -269,13 +323,25 @@ PIPES = [kind for kind in FORMATS if kind != "parquet"]
     ],
 )
 def test_nothing_is_left_while_a_pipe_is_silent(kind, ids, parts, folder):
-    assert left_by_pipe(HARDENED, KINDS[ids](), kind, folder, parts) == (0, 0)
+    assert left_by_pipe(HARDENED, KINDS[ids](), kind, folder, parts) == NOTHING
 
 
 @pytest.mark.parametrize(("kind", "ids"), cases({("csv", "texts")}))
 def test_without_hardening_the_same_search_finds_ids(kind, ids, folder):
     """The control: it sees what is there."""
-    in_memory, _ = left_by_file(PLAIN, KINDS[ids](), kind, folder)
+    in_memory, *_ = left_by_file(PLAIN, KINDS[ids](), kind, folder)
+    assert in_memory > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("left", "options"), [(left_by_file, {}), (left_by_pipe, {"parts": 200})])
+def test_nothing_is_left_of_addresses_in_log_lines(left, options, folder):
+    assert left(HARDENED, addresses(), LOG, folder, **options) == NOTHING
+
+
+@pytest.mark.slow
+def test_without_hardening_addresses_of_log_lines_are_found(folder):
+    in_memory, *_ = left_by_file(PLAIN, addresses(), LOG, folder)
     assert in_memory > 100
 
 

@@ -34,7 +34,7 @@ def _print_text(found: list[Finding]) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for one in found:
         table.add_row("ok" if one.ok else "NO", one.name, one.says)
-    console = Console(width=100, highlight=False, markup=False)
+    console = Console(width=100, highlight=False, markup=False, emoji=False)
     console.print(table)
     for one in found:
         if not one.ok:

@@ -8,7 +8,6 @@ from enum import StrEnum
 import numpy as np
 import pyarrow as pa
 
-from panprivacy._kernels import wipe_stack
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.making import Counting
 from panprivacy.errors import InputError
@@ -16,6 +15,7 @@ from panprivacy.ids import read_deltas
 from panprivacy.sources import Column
 from panprivacy.sources.columns import show
 from panprivacy.statistics.table import refuse_deltas
+from panprivacy.wiping import wipe_traces
 
 
 class Nulls(StrEnum):
@@ -69,7 +69,7 @@ class Intake:
             raise self._placed(error, batch).after(rows_before) from None
         if self.demonstration is not None:
             self.demonstration.observe(users, deltas, batch.num_rows)
-        wipe_stack()
+        wipe_traces()
 
     def _read(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None, pa.Array | None]:
         """Users, deltas and groups of the rows that count."""

@@ -27,8 +27,8 @@ from typing import BinaryIO, Self
 
 import pyarrow as pa
 
-from panprivacy._kernels import wipe_stack
 from panprivacy.errors import InputError
+from panprivacy.wiping import wipe_traces
 
 BATCH_ROWS = 1 << 18
 _READ_BYTES = 1 << 20
@@ -217,7 +217,7 @@ class Source:
             for batch in self._batches:
                 self._queue.put(batch)
                 del batch
-                wipe_stack()
+                wipe_traces()
                 if self._file.stopped.is_set():
                     return
         except Exception as error:  # noqa: BLE001 - whatever it is, the consumer must hear of it

@@ -1,0 +1,70 @@
+"""The search of memory finds what is hidden from it: else nothing left would mean nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from panprivacy import SystemCoins
+
+from .memory import Needles, pieces, search_open_files, search_process, search_registers
+from .test_memory import can_read_others, wait_until
+
+pytestmark = pytest.mark.skipif(
+    not can_read_others(), reason="only an administrator can read the memory of a program"
+)
+
+HIDING = """
+import ctypes, mmap, os, sys, tempfile
+
+MOVE_AND_PAUSE = bytes.fromhex("f3440f6f3f" "660fefc0" "f30f7f07" "b822000000" "0f05" "c3")
+PAGE = mmap.PAGESIZE
+data = sys.stdin.buffer.read(64)  # inverted, so that no copy of it is found
+places = mmap.mmap(-1, 16 * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
+start = ctypes.addressof(ctypes.c_char.from_buffer(places))
+
+def hide(at, text):
+    for i, byte in enumerate(text):
+        places[at + i] = byte ^ 255
+
+hide(PAGE, data[:16])
+hide(5 * PAGE - 4, data[16:32])
+hide(9 * PAGE, data[32:48])
+file = tempfile.TemporaryFile()
+for i, byte in enumerate(data[48:]):
+    os.pwrite(file.fileno(), bytes([byte ^ 255]), i)
+libc = ctypes.CDLL(None)
+libc.mprotect(ctypes.c_void_p(start + PAGE), PAGE, 0)
+libc.mprotect(ctypes.c_void_p(start + 5 * PAGE), PAGE, 1)
+places[12 * PAGE : 12 * PAGE + len(MOVE_AND_PAUSE)] = MOVE_AND_PAUSE
+ctypes.CFUNCTYPE(None, ctypes.c_void_p)(start + 12 * PAGE)(start + 9 * PAGE)
+"""
+"""Hides an id on a page that nobody may read, one across two regions, one in the last vector
+register of 128 bits, and one in a deleted file. Then it pauses."""
+
+PAUSE = "34"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the registers are those of x86-64")
+def test_the_search_finds_what_is_hidden():
+    rows = [SystemCoins().key(16) for _ in range(4)]
+    unreadable, across, register, file = (Needles.of(pieces([row], 16)) for row in rows)
+    everything = Needles.of(pieces(rows))
+    with subprocess.Popen([sys.executable, "-c", HIDING], stdin=subprocess.PIPE) as process:
+        process.stdin.write(bytes(byte ^ 255 for row in rows for byte in row))
+        process.stdin.flush()
+        wait_until(lambda: Path(f"/proc/{process.pid}/syscall").read_text().split()[0] == PAUSE)
+        try:
+            assert search_process(process.pid, unreadable) == 1
+            assert search_process(process.pid, across) == 1
+            assert search_process(process.pid, register) == 0
+            assert search_registers(process.pid, register) == 1
+            assert search_open_files(process.pid, file, Path(os.devnull)) == 1
+            assert search_process(process.pid, everything) == 2 * 9
+        finally:
+            process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -185,26 +186,37 @@ def run(
     )
     publisher.counting().check_release()
     _check_plot(plot)
-    numbered = Statistics.density in names or (Statistics.incidence in names and universe)
     if ip is None and format == "combined" and user == _ADDRESS_FIELD:
         ip = True
     columns = Columns(
-        Column(user, integers=bool(numbered), address=_prefixes(prefix, ip=ip)),
+        Column(user, integers=_are_numbers(names, sizes), address=_prefixes(prefix, ip=ip)),
         None if delta is None else Column(delta, integers=True),
         None if by is None else Column(by),
     )
     kind = format and str(format)
-    answers, lost = None, False
     with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
         _check_clock(source, schedule)
         intake = Intake(columns, nulls, deletions, demonstration)
-        for answers in publish(source, intake, publisher):
-            (print_json if json else print_text)(answers)
-            lost |= answers.lost
-    if plot is not None and answers is not None:
-        _draw(plot, publisher.counting(), answers, deletions=deletions)
-    if lost:
+        printed = _printed(publish(source, intake, publisher), print_json if json else print_text)
+    if plot is not None:
+        _draw(plot, publisher.counting(), printed[-1], deletions=deletions)
+    if any(answers.lost for answers in printed):
         raise typer.Exit(1)
+
+
+def _printed(published: Iterable[Answers], show: Callable[[Answers], None]) -> list[Answers]:
+    """Print answers as they come, and keep the last one, and one that is lost."""
+    kept: list[Answers] = []
+    for answers in published:
+        show(answers)
+        kept = [*[one for one in kept if one.lost][:1], answers]
+    return kept
+
+
+def _are_numbers(names: list[Statistics], sizes: Sizes) -> bool:
+    """Whether the ids number the users of a universe."""
+    universe = sizes.universe is not None
+    return Statistics.density in names or (Statistics.incidence in names and universe)
 
 
 def _grouping(

@@ -237,7 +237,7 @@ def left_by_file(program, canaries, kind, folder, options=STAT):
     path = folder.parent / f"{folder.name}.{kind}"
     path.write_bytes(WRITERS[kind](canaries.table()))
     reading, writing = full_pipe()
-    words = [str(path), "--user", COLUMNS.get(kind, "id"), *options]
+    words = [str(path), "--format", kind, "--user", COLUMNS.get(kind, "id"), *options]
     try:
         with started(program, words, folder, stdout=writing) as process:
             wait_until(lambda: is_answering(process))

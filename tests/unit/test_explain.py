@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+import pyrage
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -467,3 +468,51 @@ def test_what_is_no_file_is_refused_in_one_line(tmp_path):
 def test_a_sealed_file_says_that_it_is_sealed(file):
     line = refused(file, b"age-encryption.org/v1\n")
     assert "without the identity" in line
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    """A sealed state, and the file with the identity that opens it."""
+    key = pyrage.x25519.Identity.generate()
+    identity = tmp_path / "key.txt"
+    identity.write_text(f"# created: today\n# public key: {key.to_public()}\n{key}\n")
+    state = pp.DistinctCount(epsilon=1, expected=1_000).state()
+    return state, key.to_public(), identity
+
+
+@pytest.mark.parametrize("armored", [False, True])
+def test_a_sealed_state_is_opened_with_its_identity(sealed, file, armored):
+    state, recipient, identity = sealed
+    file.write_bytes(state)
+    plain = run_command("explain", file, "--json")
+    file.write_bytes(pyrage.encrypt(state, [recipient], armored=armored))
+    assert run_command("explain", file, "--identity", identity, "--json").stdout == plain.stdout
+    result = run_command("explain", file)
+    assert result.code == 2
+    assert "name it with --identity" in result.stderr
+
+
+def test_a_sealed_state_that_cannot_be_opened_is_refused(sealed, file, tmp_path):
+    state, recipient, identity = sealed
+    data = pyrage.encrypt(state, [recipient])
+    other = tmp_path / "other.txt"
+    other.write_text(str(pyrage.x25519.Identity.generate()))
+    empty = tmp_path / "empty.txt"
+    empty.write_text("# nothing\n")
+    wrong = tmp_path / "wrong.txt"
+    wrong.write_text("canary")
+    cases = [
+        (data, other, "sealed to another identity"),
+        (data[:-5], identity, "damaged"),
+        (data, empty, "holds no age identity"),
+        (data, wrong, "holds no age identity"),
+        (data, tmp_path / "missing.txt", "No such file"),
+        (pyrage.encrypt(b"canary", [recipient]), identity, "no state of panprivacy"),
+    ]
+    for content, key, says in cases:
+        file.write_bytes(content)
+        result = run_command("explain", file, "--identity", key)
+        assert result.code == 2
+        assert says in result.stderr
+        assert "canary" not in result.stderr
+        assert len(result.stderr.splitlines()) == 1

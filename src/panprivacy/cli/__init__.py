@@ -21,7 +21,16 @@ from panprivacy.errors import PanPrivacyError
 
 _ARGUMENTS = [
     *("epsilon", "universe", "expected", "memory", "bound", "signed", "deletions", "releases"),
-    *("exactly", "at_least", "cropped_sum", "confidence", "per_user", "windows", "ignore_others"),
+    *(
+        "exactly",
+        "at_least",
+        "cropped_sum",
+        "confidence",
+        "per_user",
+        "windows",
+        "ignore_others",
+        "identity",
+    ),
 ]
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]

@@ -65,11 +65,16 @@ _COMPUTED = (
 
 
 def explain(
-    state: Annotated[Path, typer.Argument(help="A file with what state() returned.")],
+    state: Annotated[
+        Path, typer.Argument(help="A file with what state() returned, sealed with age or not.")
+    ],
+    identity: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The age identity of a sealed file.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say what a seized state is, and what it can tell about anybody."""
-    states = read_states(state)
+    states = read_states(state, identity)
     if json:
         print(json_format.dumps(as_document(states)))
     else:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+import pyrage
 
 from panprivacy.errors import InputError
 from panprivacy.explain.description import Description
@@ -37,20 +40,27 @@ class Alike:
         return self.last - self.first + 1
 
 
-def read_states(path: Path) -> list[Alike]:
+def read_states(path: Path, identity: Path | None = None) -> list[Alike]:
     """Describe the states that a file holds, one after another.
 
-    Only their public fronts are read, without a buffer that would take in what follows.
+    Only their public fronts are read, without a buffer that would take in what follows; a sealed
+    file has to be opened whole.
+
+    Args:
+        path: of the file.
+        identity: a file with the age identities that may open it, if it is sealed.
 
     Raises:
-        InputError: the file cannot be read, is sealed, or holds anything else. No message shows
-            what the file holds.
+        InputError: a file cannot be read, cannot be opened, or holds anything else. No message
+            shows what a file holds.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             message = "a state is read from a file, and this is none"
             raise InputError(message)
         with path.open("rb", buffering=0) as stream:
+            if _is_sealed(stream):
+                return _grouped(_headers(_opened(stream, identity)))
             return _grouped(_headers(stream))
     except OSError as error:
         message = f"the file cannot be read: {error.strerror}"
@@ -59,8 +69,7 @@ def read_states(path: Path) -> list[Alike]:
 
 def _headers(stream: BinaryIO) -> Iterator[Header]:
     """The front of each state, in turn."""
-    size = os.fstat(stream.fileno()).st_size
-    _refuse_sealed(stream)
+    size = stream.seek(0, os.SEEK_END)
     start, place = 0, 1
     while start < size or place == 1:
         try:
@@ -83,14 +92,41 @@ def _header_at(stream: BinaryIO, start: int, size: int) -> Header:
     return header
 
 
-def _refuse_sealed(stream: BinaryIO) -> None:
-    front = stream.read(max(map(len, _SEALS)))
-    if front.startswith(_SEALS):
+def _is_sealed(stream: BinaryIO) -> bool:
+    return stream.read(max(map(len, _SEALS))).startswith(_SEALS)
+
+
+def _opened(stream: BinaryIO, identity: Path | None) -> BinaryIO:
+    """What a sealed file holds."""
+    if identity is None:
         message = (
             "the file is sealed (encrypted with age): nothing in it can be read without the "
-            "identity, which is kept elsewhere"
+            "identity, which is kept elsewhere; where it is, name it with identity="
         )
         raise InputError(message)
+    stream.seek(0)
+    try:
+        return io.BytesIO(pyrage.decrypt(stream.read(), _identities(identity)))
+    except pyrage.DecryptError:
+        message = "the file is damaged, or sealed to another identity"
+    raise InputError(message)
+
+
+def _identities(path: Path) -> list[pyrage.x25519.Identity]:
+    """The identities in a file as age-keygen writes it."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    try:
+        found = [pyrage.x25519.Identity.from_str(line) for line in lines if _is_identity(line)]
+    except pyrage.IdentityError:
+        found = []
+    if not found:
+        message = "the identity file holds no age identity: a line AGE-SECRET-KEY-1..."
+        raise InputError(message)
+    return found
+
+
+def _is_identity(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith("#")
 
 
 def _grouped(headers: Iterable[Header]) -> list[Alike]:

@@ -19,6 +19,8 @@ from panprivacy.guarantee import unseen_loss
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
 DAY = 86_400
+SMALL = {"epsilon": 8, "expected": 5_000, "bound": 30}
+"""Counters that 80,000 users fill: so many frequencies are never all far from 0."""
 YEAR = Fraction("0.95"), Fraction("0.05")
 
 
@@ -196,7 +198,7 @@ class TestState:
 
     def test_a_lost_release_ends_its_window_and_no_other(self):
         clock = Clock()
-        daily = windowed(clock, factory=lambda: pp.Incidence(epsilon=1, expected=2_000, bound=1))
+        daily = windowed(clock, factory=lambda: pp.Incidence(**SMALL))
         daily.update(np.arange(80_000))
         table = daily.current._state.table
         clock.now += DAY

@@ -1,14 +1,14 @@
 """What is promised, in exact numbers: epsilon, what adjacency means, and who spends what.
 
-Everything here is a `Fraction`. Irrational numbers enter only through `exp_bounds`, which says
-on which side of the truth each of its two answers lies.
+Everything here is a `Fraction`. Irrational numbers enter only through `exp_bounds` and
+`log_above`, which say on which side of the truth their answers lie.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from threading import Lock
 
@@ -16,8 +16,6 @@ from panprivacy._validate import positive_fraction
 from panprivacy.errors import BudgetError
 
 _DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999)
-_SHOWN = Context(prec=6, rounding=ROUND_CEILING, Emax=999_999, Emin=-999_999)
-_SHOWN_EXACTLY = Context(prec=10_000, Emax=999_999, Emin=-999_999)
 _ULP = Fraction(1, 10**50)
 LARGEST_EXPONENT = Fraction(10_000)
 RANDOMISATION_BITS = 64
@@ -50,14 +48,26 @@ def randomised_response(epsilon: Fraction) -> Fraction:
     return max(1 - Fraction(complement, grid), Fraction(1, 2))
 
 
-def rounded_up(epsilon: Fraction) -> str:
-    """Up to six digits of a number, no smaller than it: a printed bound stays a bound.
+def log_above(ratio: Fraction) -> Fraction:
+    """A number above the logarithm, within 1e-50 and a relative 1e-50 of it."""
+    parts = (_DIGITS.create_decimal(part) for part in ratio.as_integer_ratio())
+    near = Fraction(_DIGITS.ln(_DIGITS.divide(*parts)))
+    return near + (abs(near) + 1) * _ULP
 
-    >>> rounded_up(Fraction(1)), rounded_up(Fraction(1, 3))
+
+def rounded_up(number: Fraction, digits: int) -> Decimal:
+    """So many digits of a number, no smaller than it: a printed bound stays a bound."""
+    upward = Context(prec=digits, rounding=ROUND_CEILING, Emax=999_999, Emin=-999_999)
+    return upward.divide(*map(Decimal, number.as_integer_ratio()))
+
+
+def shown(epsilon: Fraction) -> str:
+    """Up to six digits, rounded up.
+
+    >>> shown(Fraction(1)), shown(Fraction(1, 3))
     ('1', '0.333334')
     """
-    digits = _SHOWN.divide(*map(_SHOWN_EXACTLY.create_decimal, epsilon.as_integer_ratio()))
-    return f"{digits.normalize():f}"
+    return f"{rounded_up(epsilon, 6).normalize():f}"
 
 
 @functools.lru_cache(maxsize=1024)
@@ -75,8 +85,7 @@ def unseen_loss(state: Fraction, release: Fraction) -> Fraction:
         return min(state, release)
     both, one, other = map(exp_bounds, (state + release, state, release))
     ratio = (1 + both[1]) / (one[0] + other[0])
-    parts = (_DIGITS.create_decimal(part) for part in ratio.as_integer_ratio())
-    return min(state, release, Fraction(_DIGITS.ln(_DIGITS.divide(*parts))) + 100 * _ULP)
+    return min(state, release, log_above(ratio))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +115,8 @@ class Guarantee:
         if self.intrusions:
             seen = f"{self.intrusions} announced intrusions and {seen} after the last of them"
         return (
-            f"epsilon {rounded_up(self.epsilon)} for adding or removing one user, "
-            f"{rounded_up(self.replace)} for replacing one by another; "
+            f"epsilon {shown(self.epsilon)} for adding or removing one user, "
+            f"{shown(self.replace)} for replacing one by another; "
             f"it covers every release and {seen}{self._who()}"
         )
 
@@ -115,7 +124,7 @@ class Guarantee:
         if self.groups is None:
             return ""
         groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
-        share = rounded_up(self.epsilon / self.groups)
+        share = shown(self.epsilon / self.groups)
         return f", for a user in at most {groups}; each further group costs him {share} more"
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import panprivacy as pp
 from panprivacy.cells import Law
 from panprivacy.cells.bits import keep_probability
-from panprivacy.cli.explain import _at_least, _at_most, _rounded_up
+from panprivacy.cli.explain import _at_least, _at_most
 from panprivacy.errors import InputError
 from panprivacy.explain import (
     KINDS,
@@ -31,7 +31,7 @@ from panprivacy.explain import (
     read_states,
     so_far,
 )
-from panprivacy.guarantee import randomised_response
+from panprivacy.guarantee import randomised_response, rounded_up
 from panprivacy.testing import SeededCoins
 from tests.commands import run_command
 
@@ -226,7 +226,7 @@ def test_printed_chances_are_rounded_outward(chance):
     low, high = (read_chance(one(chance)) for one in (_at_least, _at_most))
     assert low <= chance <= high
     assert high - low < Fraction(1, 50) * chance
-    assert Fraction(_rounded_up(chance)) >= chance
+    assert Fraction(rounded_up(chance, 4)) >= chance
 
 
 def read_chance(text):

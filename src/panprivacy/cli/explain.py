@@ -6,7 +6,7 @@ import json as json_format
 import math
 import textwrap
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +31,7 @@ from panprivacy.explain import (
     read_states,
     so_far,
 )
+from panprivacy.guarantee import rounded_up
 
 _WIDTH = 100
 _MOST_IN = 10**15
@@ -38,7 +39,7 @@ _MOST_IN = 10**15
 _RARE = Fraction(1, 100)
 """Chances below it are shown as one in so many."""
 _MOST_DECIMALS = 12
-_UPWARD = Context(prec=4, rounding=ROUND_CEILING, Emax=999_999, Emin=-999_999)
+_DIGITS = 4
 
 _ANYBODY = (
     "Whatever somebody believed before, here is between what chances the belief that a given "
@@ -282,7 +283,7 @@ def _counted(number: int, noun: str) -> str:
 
 def _epsilon(epsilon: Fraction) -> str:
     """Four digits, rounded up."""
-    shown = _rounded_up(epsilon)
+    shown = rounded_up(epsilon, _DIGITS)
     return f"{shown:,f}" if Fraction(1, 10**6) < epsilon < _MOST_IN else f"{shown:e}"
 
 
@@ -290,12 +291,8 @@ def _factor(bound: Bound) -> str:
     """By what factor odds change, rounded up."""
     if bound.odds is None:
         return "a factor that is too large to write"
-    shown = _rounded_up(bound.odds)
+    shown = rounded_up(bound.odds, _DIGITS)
     return f"a factor of {shown:,f}" if shown < _MOST_IN else f"a factor of {shown:e}"
-
-
-def _rounded_up(number: Fraction) -> Decimal:
-    return _UPWARD.divide(*map(Decimal, number.as_integer_ratio()))
 
 
 def _range(bound: Bound, prior: Fraction) -> str:

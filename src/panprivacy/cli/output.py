@@ -15,7 +15,7 @@ from rich.table import Table
 from panprivacy.cli.demonstration import Facts
 from panprivacy.cli.making import Answer, Single
 from panprivacy.explain import float_above
-from panprivacy.guarantee import Guarantee, rounded_up
+from panprivacy.guarantee import Guarantee, shown
 from panprivacy.statistics import IncidenceRelease, Label, Release, Window
 
 _MOST_ROWS = 21
@@ -151,7 +151,7 @@ def _promise(answers: Answers) -> str:
     promise = str(answers.guarantee)
     if answers.loss:
         promise = f"in this window {promise}; over {answers.loss.windows:,} windows, one of them "
-        promise += f"seen, epsilon {rounded_up(answers.loss.epsilon)}"
+        promise += f"seen, epsilon {shown(answers.loss.epsilon)}"
     return promise
 
 

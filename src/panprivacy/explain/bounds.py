@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Context
 from fractions import Fraction
 
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds
 
 PRIORS = tuple(Fraction(text) for text in ("1/1000000", "1/1000", "1/100", "1/10", "1/2", "9/10"))
 """What somebody may have believed before; the bounds hold for every other belief too."""
-
-_DIGITS = Context(prec=60, Emax=999_999, Emin=-999_999)
-_ULP = Fraction(1, 10**50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +43,6 @@ class Bound:
             return Fraction(0), Fraction(1)
         other = 1 - prior
         return prior / (prior + other * factor), prior * factor / (prior * factor + other)
-
-
-def log_above(ratio: Fraction) -> Fraction:
-    """A number above the logarithm, within 1e-50 and a relative 1e-50 of it."""
-    parts = (_DIGITS.create_decimal(part) for part in ratio.as_integer_ratio())
-    near = Fraction(_DIGITS.ln(_DIGITS.divide(*parts)))
-    return near + (abs(near) + 1) * _ULP
 
 
 def float_above(number: Fraction) -> float:

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from panprivacy.cells.bits import keep_probability, worst_ratio
 from panprivacy.cells.modular import counter_type
-from panprivacy.explain.bounds import Bound, log_above
-from panprivacy.guarantee import Budget, randomised_response
+from panprivacy.explain.bounds import Bound
+from panprivacy.guarantee import Budget, log_above, randomised_response
 from panprivacy.hashing import KEY_BYTES
 
 

@@ -17,7 +17,7 @@ from panprivacy._validate import (
 )
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import rounded_up
+from panprivacy.guarantee import shown
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
 from panprivacy.planning.incidence import IncidencePlan
@@ -188,7 +188,7 @@ def _ways(
     larger = _smallest_memory(make, epsilon, None, reaches)
     looser = _smallest_epsilon(make, memory, reaches)
     ways = [f"a memory of {larger.table.nbytes:,} bytes"] if larger else []
-    ways += [f"epsilon {rounded_up(parts * looser.request.epsilon)}"] if looser else []
+    ways += [f"epsilon {shown(parts * looser.request.epsilon)}"] if looser else []
     return f"{' or '.join(ways)} would do" if ways else "more users would do"
 
 

@@ -15,6 +15,11 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import pytest
+
+needs_administrator = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only an administrator can read the memory of the program"
+)
 
 _PIECE = 8
 _READ_BYTES = 1 << 24

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from .memory import needs_administrator
 from .test_memory import (
     HARDENED,
     STAT,
-    can_read_others,
     csv_lines,
     found,
     is_waiting,
@@ -22,9 +22,7 @@ from .test_memory import (
     write_all,
 )
 
-pytestmark = pytest.mark.skipif(
-    not can_read_others(), reason="only an administrator can read the memory of the program"
-)
+pytestmark = needs_administrator
 
 PIPE = ["-", "--format", "csv", "--user", "id", *STAT]
 READ_BYTES = 4_096

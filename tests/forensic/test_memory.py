@@ -37,6 +37,7 @@ from panprivacy import SystemCoins
 
 from .memory import (
     Needles,
+    needs_administrator,
     pieces,
     processes_below,
     search_files,
@@ -62,14 +63,7 @@ NET = [
 ]
 
 
-def can_read_others():
-    """Whether a process that is not dumpable can be read."""
-    return os.geteuid() == 0
-
-
-pytestmark = pytest.mark.skipif(
-    not can_read_others(), reason="only an administrator can read the memory of the program"
-)
+pytestmark = needs_administrator
 
 
 @dataclass(frozen=True)

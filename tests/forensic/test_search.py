@@ -12,12 +12,17 @@ import pytest
 
 from panprivacy import SystemCoins
 
-from .memory import Needles, pieces, search_open_files, search_process, search_registers
-from .test_memory import can_read_others, wait_until
-
-pytestmark = pytest.mark.skipif(
-    not can_read_others(), reason="only an administrator can read the memory of a program"
+from .memory import (
+    Needles,
+    needs_administrator,
+    pieces,
+    search_open_files,
+    search_process,
+    search_registers,
 )
+from .test_memory import wait_until
+
+pytestmark = needs_administrator
 
 HIDING = """
 import ctypes, mmap, os, sys, tempfile

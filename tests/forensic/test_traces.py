@@ -10,7 +10,7 @@ import pytest
 
 from panprivacy import SystemCoins
 
-from .memory import Needles
+from .memory import Needles, needs_administrator
 from .test_memory import (
     HARDENED,
     IDS,
@@ -19,7 +19,6 @@ from .test_memory import (
     STAT,
     Canaries,
     arrow_bytes,
-    can_read_others,
     csv_lines,
     found,
     is_waiting,
@@ -31,9 +30,7 @@ from .test_memory import (
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not can_read_others(), reason="only an administrator can read the memory of the program"
-    ),
+    needs_administrator,
 ]
 
 SMALL = 100

@@ -185,10 +185,14 @@ def _refuse_masked(column: object, reason: str) -> None:
         raise InputError(reason, row=row)
 
 
+def first_null(column: pa.Array | pa.ChunkedArray) -> int:
+    """The place of the first null of a column that has one, counting from 0."""
+    return int(column.is_null().index(pa.scalar(value=True)).as_py())
+
+
 def _refuse_nulls(chunk: pa.Array | pa.ChunkedArray, reason: str) -> None:
     if chunk.null_count:
-        row = int(np.argmax(np.asarray(chunk.is_null()))) + 1
-        raise InputError(reason, row=row)
+        raise InputError(reason, row=first_null(chunk) + 1)
 
 
 def _from_dictionary(chunk: pa.DictionaryArray) -> Ids:

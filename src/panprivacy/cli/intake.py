@@ -11,7 +11,7 @@ import pyarrow as pa
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.making import Counting
 from panprivacy.errors import InputError
-from panprivacy.ids import read_deltas
+from panprivacy.ids import first_null, read_deltas
 from panprivacy.sources import Column
 from panprivacy.sources.columns import show
 from panprivacy.statistics.table import refuse_deltas
@@ -76,7 +76,7 @@ class Intake:
         if batch.column(0).null_count:
             if self.nulls is Nulls.error:
                 message = "the user id is null; use --nulls skip to leave such rows out"
-                raise InputError(message, row=batch.column(0).is_null().index(True).as_py() + 1)
+                raise InputError(message, row=first_null(batch.column(0)) + 1)
             batch = batch.filter(batch.column(0).is_valid())
         users, deltas, groups = batch.column(0), None, None
         if self.columns.delta is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any
 from panprivacy._validate import expected_range, positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cli.options import Expected, Statistics
-from panprivacy.errors import LostReleaseError, PlanError
+from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.planning import Request, check_useful, plan_incidence
 from panprivacy.planning.incidence import MOST_BOUND
@@ -25,6 +24,7 @@ from panprivacy.statistics import (
     Label,
     Release,
 )
+from panprivacy.statistics.table import unless_lost
 
 Statistic = Density | DistinctCount | Incidence
 Single = Release | IncidenceRelease | None
@@ -130,13 +130,10 @@ class Counting:
 
     def release(self) -> dict[str, Answer]:
         """One answer of each statistic."""
-        return {name: self._release(name, one) for name, one in self.statistics.items()}
-
-    def _release(self, name: str, statistic: Statistic | Grouped[Statistic]) -> Answer:
-        """One answer; none where it is lost, because the others are paid for as well."""
-        with suppress(LostReleaseError):
-            return statistic.release(**self._asked_of(name))
-        return None
+        return {
+            name: unless_lost(one.release, **self._asked_of(name))
+            for name, one in self.statistics.items()
+        }
 
     def forget(self) -> None:
         """Wipe all states."""

@@ -22,6 +22,7 @@ from numba import njit
 from panprivacy._kernels import kernel
 from panprivacy.errors import InputError
 from panprivacy.hashing import trailing_zeros
+from panprivacy.ids import first_null
 from panprivacy.sources.addresses import Bytes, frozen, validity
 from panprivacy.sources.columns import Column, check_columns, not_integers, show_all
 from panprivacy.sources.reader import Input
@@ -132,7 +133,7 @@ def _parse_lines(block: bytes, *, columns: Sequence[Column], pattern: str) -> pa
     matched = pc.extract_regex(_lines(block), pattern)
     if matched.null_count:
         message = "this line does not match the pattern"
-        raise InputError(message, row=matched.is_null().index(pa.scalar(value=True)).as_py() + 1)
+        raise InputError(message, row=first_null(matched) + 1)
     return pa.table({c.name: _finished(matched.field(c.name), c) for c in columns})
 
 

@@ -6,7 +6,7 @@ would tell that somebody is in that group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, TypeVar
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from panprivacy._kernels import kernel
 from panprivacy._validate import positive_fraction, truth, whole_number
-from panprivacy.errors import InputError, LostReleaseError, PlanError
+from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
-from panprivacy.ids import as_column
+from panprivacy.ids import as_column, first_null
 from panprivacy.statistics.plans import instance
-from panprivacy.statistics.table import Batch, Statistic
+from panprivacy.statistics.table import Batch, Statistic, unless_lost
 
 S = TypeVar("S", bound=Statistic[Any])
 Label = str | int
@@ -187,7 +187,7 @@ class Grouped(Generic[S]):
         """
         self.check_release(**asked)
         self._spend(self._first.plan.split.budget.release)
-        return {label: _unless_lost(one, asked) for label, one in self._statistics.items()}
+        return {label: unless_lost(one.release, **asked) for label, one in self._statistics.items()}
 
     def announce_intrusion(self) -> None:
         """Re-randomise all tables after somebody has seen them; see `Statistic`."""
@@ -222,7 +222,7 @@ class Grouped(Generic[S]):
             raise InputError(message)
         places = pc.index_in(_as_labels(column, self._set.type), value_set=self._set)
         if places.null_count and not self._ignore_others:
-            row = places.is_null().index(pa.scalar(value=True)).as_py()
+            row = first_null(places)
             missing = not column[row].is_valid
             message = "there is no group" if missing else "the group was not declared"
             message += "; declare all groups=, or say ignore_others=True"
@@ -299,12 +299,6 @@ def _as_labels(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         with suppress(pa.ArrowException):  # what it says quotes a group
             return column.cast(kind)
     raise InputError(_WANTED_GROUPS)
-
-
-def _unless_lost(statistic: Statistic[Any], asked: Mapping[str, Any]) -> Any:
-    with suppress(LostReleaseError):
-        return statistic.release(**asked)
-    return None
 
 
 def _gatherable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -8,7 +8,8 @@ sense, and what the noised counts mean.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, TypeVar
@@ -20,7 +21,7 @@ from panprivacy._validate import proportion
 from panprivacy.addressing import Slots
 from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError
+from panprivacy.errors import BudgetError, InputError, LostReleaseError, PanPrivacyError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.ids import Ids, read_deltas, read_ids
 from panprivacy.noise import wipe
@@ -332,6 +333,13 @@ def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
     for piece in pieces:
         yield piece
         wipe(piece)
+
+
+def unless_lost(release: Callable[..., Any], *arguments: Any, **asked: Any) -> Any:
+    """What a release gives, or None if it is lost: what others give is paid for as well."""
+    with suppress(LostReleaseError):
+        return release(*arguments, **asked)
+    return None
 
 
 def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:

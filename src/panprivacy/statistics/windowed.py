@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from panprivacy._validate import whole_number
-from panprivacy.errors import LostReleaseError, PlanError
+from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, Ledger
+from panprivacy.statistics.table import unless_lost
 
 _ORIGIN = int(datetime(1970, 1, 5, tzinfo=UTC).timestamp())
 """A Monday, so that windows of a week begin on Mondays; days and hours begin as UTC has them."""
@@ -196,10 +196,8 @@ class Windowed(Generic[S]):
         fresh = self._fresh()  # if that fails, nothing has ended
         ended, began, due = self._current, self._start, self._end
         self._current, self._start, self._end = fresh, start, self._end_of(start)
-        answer = None
         try:
-            with suppress(LostReleaseError):
-                answer = self._release(ended)
+            answer = unless_lost(self._release, ended)
         finally:
             ended.forget()
         complete = began == due - self._every and end == due

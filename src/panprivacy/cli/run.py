@@ -166,11 +166,7 @@ def run(
         signed=signed,
         deletions=deletions,
     )
-    asked = Asked(
-        parse_states("--exactly", exactly),
-        parse_states("--at-least", at_least),
-        parse_states("--cropped-sum", cropped_sum),
-    )
+    asked = _asked(exactly, at_least, cropped_sum)
     check_options(names, sizes, asked, delta)
     schedule = Schedule(positive_integer(releases=releases), every, window, windows)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
@@ -188,11 +184,8 @@ def run(
     _check_plot(plot)
     if ip is None and format == "combined" and user == _ADDRESS_FIELD:
         ip = True
-    columns = Columns(
-        Column(user, integers=_are_numbers(names, sizes), address=_prefixes(prefix, ip=ip)),
-        None if delta is None else Column(delta, integers=True),
-        None if by is None else Column(by),
-    )
+    users = Column(user, integers=_are_numbers(names, sizes), address=_prefixes(prefix, ip=ip))
+    columns = _columns(users, delta, by)
     kind = format and str(format)
     with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
         _check_clock(source, schedule)
@@ -202,6 +195,24 @@ def run(
         _draw(plot, publisher.counting(), printed[-1], deletions=deletions)
     if any(answers.lost for answers in printed):
         raise typer.Exit(1)
+
+
+def _asked(exactly: str | None, at_least: str | None, cropped_sum: str | None) -> Asked:
+    """What an incidence count is to release."""
+    return Asked(
+        parse_states("--exactly", exactly),
+        parse_states("--at-least", at_least),
+        parse_states("--cropped-sum", cropped_sum),
+    )
+
+
+def _columns(users: Column, delta: str | None, by: str | None) -> Columns:
+    """What is read of each row."""
+    return Columns(
+        users,
+        None if delta is None else Column(delta, integers=True),
+        None if by is None else Column(by),
+    )
 
 
 def _printed(published: Iterable[Answers], show: Callable[[Answers], None]) -> list[Answers]:

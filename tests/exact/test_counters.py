@@ -143,7 +143,7 @@ def test_hashed_counters_that_users_share_keep_their_claim(users, monkeypatch):
     others = [user for user in users if user != 5]
     make = whole(universe=None, cells=2, budget=pp.Budget(state=1, release=3))
     stream, neighbour = [users, RELEASE, [5]], [others, RELEASE, []]
-    loss = exact_loss(make, stream, neighbour, coins=EnumeratedCoins(tail=1))
+    loss = exact_loss(make, stream, neighbour, coins=EnumeratedCoins(tail=2))
     assert loss.within(4)
     assert loss.set_aside < Fraction(9, 10)
 

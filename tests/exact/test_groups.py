@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import chain
 
 import pytest
 
@@ -20,7 +21,7 @@ class Groups:
         self._grouped.update(users, groups)
 
     def release(self):
-        return Counts(tuple(one.counts for one in self._grouped.release().values()))
+        return Counts(tuple(chain(*(one.counts for one in self._grouped.release().values()))))
 
     def state(self):
         return self._grouped.state()

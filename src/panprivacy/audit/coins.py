@@ -1,0 +1,133 @@
+"""Coins that walk every outcome, each with its exact probability."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.audit.numbers import exp, short_exp
+
+TAIL: Final = 6
+"""Output noise is enumerated to ±2·TAIL; what noise beyond ±TAIL can reach is set aside."""
+
+Path = tuple[int, ...]
+"""What came of each draw, one after the other: an index into its possible outcomes."""
+
+
+@dataclass(slots=True)
+class EnumeratedCoins:
+    """Coins that walk every outcome: iterate, and run the same program once for each round.
+
+    >>> coins = EnumeratedCoins()
+    >>> [(coins.bernoulli(Fraction(1, 3), 2).tolist(), str(coins.probability)) for _ in coins]
+    [([0, 0], '4/9'), ([0, 1], '2/9'), ([1, 0], '2/9'), ([1, 1], '1/9')]
+
+    Noise of infinite support is walked to ±2·tail, with the probabilities of the whole law: a
+    rational number within a relative 1e-33 stands for `exp(-1/scale)`, the same one everywhere.
+
+    Keys are public constants: the law of a key does not depend on the stream, and the guarantee
+    holds for every key, so the audit fixes one.
+
+    Args:
+        addressing_key: what `key` returns, cut or repeated to length.
+        tail: noise beyond ± this marks the outcome as `far`.
+    """
+
+    addressing_key: bytes = bytes(16)
+    tail: int = TAIL
+    probability: Fraction = Fraction(1)
+    far: bool = False
+    noise: list[int] = field(default_factory=list)
+    _given: Path = ()
+    _choices: list[list[int]] = field(default_factory=list)
+    _depth: int = 0
+
+    def __iter__(self) -> Iterator[None]:
+        """Yield once for every outcome."""
+        return self.after(())
+
+    def after(self, path: Path) -> Iterator[None]:
+        """Yield once for every outcome whose first draws come out as on `path`.
+
+        `probability`, `far` and `noise` are those of the draws after the path.
+        """
+        self._given, self._choices = path, []
+        while True:
+            self.probability, self.far, self.noise, self._depth = Fraction(1), False, [], 0
+            yield
+            while self._choices and self._choices[-1][0] + 1 == self._choices[-1][1]:
+                self._choices.pop()
+            if not self._choices:
+                return
+            self._choices[-1][0] += 1
+
+    @property
+    def path(self) -> Path:
+        """How every draw of this round has come out so far."""
+        return self._given + tuple(choice for choice, _ in self._choices)
+
+    def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
+        """Bits that are 1 with `probability`."""
+        law = (1 - probability, probability)
+        return np.array([self._choose(law) for _ in range(size)], np.uint8)
+
+    def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
+        """Indices; `i` has probability `weights[i] / sum(weights)`."""
+        total = sum(weights)
+        law = tuple(Fraction(weight, total) for weight in weights)
+        return np.array([self._choose(law) for _ in range(size)], np.uint32)
+
+    def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
+        """Integers with `P(k)` proportional to `exp(-|k|/scale)`, up to ±2·tail."""
+        return self._draw_noise(_laplace_law(Fraction(scale), 2 * self.tail), size)
+
+    def discrete_gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
+        """Integers with `P(k)` proportional to `exp(-k**2/(2*variance))`, up to ±2·tail."""
+        return self._draw_noise(_gaussian_law(Fraction(variance), 2 * self.tail), size)
+
+    def key(self, nbytes: int) -> bytes:
+        """The fixed key."""
+        return (self.addressing_key * (nbytes // len(self.addressing_key) + 1))[:nbytes]
+
+    def _choose(self, law: Sequence[Fraction]) -> int:
+        """The outcome of one draw in this round; impossible outcomes are skipped."""
+        possible = [index for index, weight in enumerate(law) if weight]
+        place, self._depth = self._depth - len(self._given), self._depth + 1
+        if place < 0:
+            return possible[self._given[place]]
+        if place == len(self._choices):
+            self._choices.append([0, len(possible)])
+        index = possible[self._choices[place][0]]
+        self.probability *= law[index]
+        return index
+
+    def _draw_noise(self, law: Sequence[Fraction], size: int) -> NDArray[np.int64]:
+        start = self._depth
+        noise = np.array([self._choose(law) for _ in range(size)], np.int64) - 2 * self.tail
+        fresh = noise[max(len(self._given) - start, 0) :].tolist()
+        self.noise += fresh
+        self.far |= any(abs(value) > self.tail for value in fresh)
+        return noise
+
+
+@functools.lru_cache(maxsize=64)
+def _laplace_law(scale: Fraction, reach: int) -> tuple[Fraction, ...]:
+    """The probabilities of -reach .. reach."""
+    ratio = short_exp(-1 / scale)
+    return tuple((1 - ratio) / (1 + ratio) * ratio ** abs(k) for k in range(-reach, reach + 1))
+
+
+@functools.lru_cache(maxsize=64)
+def _gaussian_law(variance: Fraction, reach: int) -> tuple[Fraction, ...]:
+    """The probabilities of -reach .. reach; terms below e**-100 are left out of the total."""
+    far = max(reach, math.isqrt(math.ceil(200 * variance)) + 1)
+    weights = {k: exp(-k * k / (2 * variance)) for k in range(far + 1)}
+    total = 2 * sum(weights.values()) - 1
+    return tuple(weights[abs(k)] / total for k in range(-reach, reach + 1))

@@ -1,0 +1,260 @@
+"""The laws of what an intruder sees under two streams, and where they differ most.
+
+Probabilities are whole numbers over one denominator, so nothing is rounded. Two things make it
+fast, and both are exact: what follows from the same survivors is walked once, and answers that tell
+the same (their probabilities are proportional, whatever the statistic holds) are one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from panprivacy.audit.chain import ANNOUNCE, RELEASE, Chain, Outcome, Point, Published, Step, Stream
+
+View = tuple[object, ...]
+"""What an intruder sees, in the order of time: states as bytes, releases as tuples of counts."""
+
+Law = Mapping[tuple[Point, View], int]
+"""The weight of being somewhere, and of what has been seen on the way."""
+
+Move = tuple[Fraction, Point, Published | None]
+"""The probability of a move, where it leads, and what is published."""
+
+Moves = Mapping[Point, Sequence[Move]]
+"""From each point of a law."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The worst outcome at one intrusion time.
+
+    Args:
+        weights: of the outcome under the stream and under its neighbour.
+        denominator: what they are to be divided by.
+        after_step: the intrusion time.
+        view: the outcome.
+        set_aside: the probability of views that were not compared.
+    """
+
+    weights: tuple[int, int]
+    denominator: int
+    after_step: int
+    view: View
+    set_aside: Fraction
+
+    @property
+    def masses(self) -> tuple[Fraction, Fraction]:
+        """The two probabilities."""
+        first, second = self.weights
+        return Fraction(first, self.denominator), Fraction(second, self.denominator)
+
+    @property
+    def ratio(self) -> Fraction | float:
+        """The larger over the smaller, exactly; infinite if one of them is 0."""
+        smaller, larger = sorted(self.weights)
+        if larger == 0:
+            return Fraction(1)
+        return Fraction(larger, smaller) if smaller else math.inf
+
+    def exceeds(self, other: Comparison) -> bool:
+        """Whether this ratio is the larger one."""
+        return _is_above(self.weights, other.weights)
+
+
+class Laws:
+    """Compares what is seen under streams and their neighbours.
+
+    Args:
+        chain: of one statistic; what was walked for a pair of streams serves the next.
+    """
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._releases: dict[frozenset[Point], Moves] = {}
+
+    def comparisons(self, stream: Stream, neighbour: Stream) -> Iterator[Comparison]:
+        """The worst outcome for each intrusion time."""
+        walk = _Walk(self, stream, neighbour)
+        announced = [place + 1 for place, step in enumerate(stream) if step == ANNOUNCE]
+        laws: tuple[Law, Law] = walk.births
+        for time in range(len(stream) + 1):
+            if time >= max(announced, default=0):
+                yield _worst(walk.ends(_looked_at(laws), time), walk.denominator, time)
+            if time < len(stream):
+                laws = walk.advanced(laws, time)
+
+    def births(self) -> Sequence[Move]:
+        """How the statistic may begin."""
+        return _plain(self._chain.births())
+
+    def moves(self, points: frozenset[Point], step: Step) -> Moves:
+        """What may happen in a step, from each of the points."""
+        if step != RELEASE:
+            return {point: _plain(self._chain.after(point, step)) for point in points}
+        if points not in self._releases:
+            outcomes = {point: self._chain.after(point, step) for point in points}
+            self._releases[points] = _told_apart(outcomes, self._chain.coins.tail)
+        return self._releases[points]
+
+
+class _Walk:
+    """One stream and its neighbour: the laws of both, over one denominator."""
+
+    def __init__(self, laws: Laws, stream: Stream, neighbour: Stream) -> None:
+        self._steps = list(zip(stream, neighbour, strict=True))
+        births = laws.births()
+        self.denominator = _common_denominator([births])
+        start: Law = {(point, ()): _whole(mass, self.denominator) for mass, point, _ in births}
+        self.births = start, start
+        self._weights: list[tuple[dict[Point, list[tuple[int, Point, Published | None]]], ...]] = []
+        reached = [frozenset(point for _, point, _ in births)] * 2
+        for steps in self._steps:
+            reached = self._step(laws, steps, reached)
+
+    def _step(
+        self, laws: Laws, steps: tuple[Step, Step], reached: list[frozenset[Point]]
+    ) -> list[frozenset[Point]]:
+        """Add the moves of one step; returns what is reached then."""
+        if steps[0] == RELEASE:  # answers are told apart by all that the statistic may hold
+            reached = [reached[0] | reached[1]] * 2
+        moves = [laws.moves(points, step) for points, step in zip(reached, steps, strict=True)]
+        scale = _common_denominator([way for each in moves for way in each.values()])
+        self.denominator *= scale
+        self._weights.append(
+            tuple(
+                {
+                    point: [(_whole(mass, scale), end, told) for mass, end, told in way]
+                    for point, way in each.items()
+                }
+                for each in moves
+            )
+        )
+        return [frozenset(end for way in each.values() for _, end, _ in way) for each in moves]
+
+    def advanced(self, laws: tuple[Law, Law], time: int) -> tuple[Law, Law]:
+        """Both laws after the step that follows `time`."""
+        seen = _looked_at(laws) if self._steps[time][0] == ANNOUNCE else laws
+        first, second = (
+            _moved(law, weights) for law, weights in zip(seen, self._weights[time], strict=True)
+        )
+        return first, second
+
+    def ends(self, laws: tuple[Law, Law], time: int) -> list[dict[View, int]]:
+        """The laws of the whole view, once a look was taken at `time`."""
+        for step in range(time, len(self._steps)):
+            laws = self.advanced(laws, step)
+        ends: list[dict[View, int]] = []
+        for law in laws:
+            views: dict[View, int] = defaultdict(int)
+            for (_, view), weight in law.items():
+                views[view] += weight
+            ends.append(views)
+        return ends
+
+
+def _moved(
+    law: Law, moves: Mapping[Point, Sequence[tuple[int, Point, Published | None]]]
+) -> dict[tuple[Point, View], int]:
+    after: dict[tuple[Point, View], int] = defaultdict(int)
+    for (point, view), weight in law.items():
+        for factor, end, told in moves[point]:
+            after[end, view if told is None else (*view, told)] += weight * factor
+    return after
+
+
+def _looked_at(laws: tuple[Law, Law]) -> tuple[Law, Law]:
+    """Both laws with the state added to what has been seen."""
+    first, second = (
+        {(point, (*view, point.state)): weight for (point, view), weight in law.items()}
+        for law in laws
+    )
+    return first, second
+
+
+def _worst(ends: list[dict[View, int]], denominator: int, time: int) -> Comparison:
+    """The view with the worst ratio."""
+    first, second = ends
+    worst: tuple[tuple[int, int], View] = (0, 0), ()
+    for view in {**first, **second}:
+        weights = first.get(view, 0), second.get(view, 0)
+        if _is_above(weights, worst[0]):
+            worst = weights, view
+    compared = min(sum(first.values()), sum(second.values()))
+    shown = tuple(told.counts if isinstance(told, Published) else told for told in worst[1])
+    return Comparison(worst[0], denominator, time, shown, 1 - Fraction(compared, denominator))
+
+
+def _is_above(weights: tuple[int, int], others: tuple[int, int]) -> bool:
+    """Whether one ratio, larger over smaller, is above another, in whole numbers."""
+    (small, large), (other_small, other_large) = sorted(weights), sorted(others)
+    if other_large == 0:
+        return large > 0
+    return large * other_small > other_large * small
+
+
+def _plain(outcomes: Sequence[Outcome]) -> list[Move]:
+    """The moves of a step that publishes nothing."""
+    masses: dict[Point, Fraction] = defaultdict(Fraction)
+    for outcome in outcomes:
+        masses[outcome.point] += outcome.probability
+    return [(mass, point, None) for point, mass in masses.items()]
+
+
+def _told_apart(outcomes: Mapping[Point, Sequence[Outcome]], tail: int) -> Moves:
+    """The moves of a release; answers that far noise can reach are left out.
+
+    Two answers tell the same if their probabilities, from every point to every next one, are
+    proportional: then they change every ratio alike, and one stands for both.
+    """
+    _check_tail(outcomes, tail)
+    ways: dict[Published | None, dict[tuple[Point, Point], Fraction]] = defaultdict(dict)
+    far = set()
+    for point, each in outcomes.items():
+        for one in each:
+            way = ways[one.published]
+            way[point, one.point] = way.get((point, one.point), Fraction(0)) + one.probability
+            if one.far:
+                far.add(one.published)
+    moves: dict[tuple[Point, Point, Published | None], Fraction] = defaultdict(Fraction)
+    likes: dict[Hashable, Published | None] = {}
+    for published, way in ways.items():
+        if published in far:
+            continue
+        total = sum(way.values())
+        like = frozenset((ends, mass / total) for ends, mass in way.items())
+        told = likes.setdefault(like, published)
+        for (point, end), mass in way.items():
+            moves[point, end, told] += mass
+    by_point: dict[Point, list[Move]] = {point: [] for point in outcomes}
+    for (point, end, told), mass in moves.items():
+        by_point[point].append((mass, end, told))
+    return by_point
+
+
+def _check_tail(outcomes: Mapping[Point, Sequence[Outcome]], tail: int) -> None:
+    """Refuse noise that is walked less far than the counts without noise lie apart."""
+    exact = [
+        one.published.counts
+        for each in outcomes.values()
+        for one in each
+        if one.published is not None and one.noise and not any(one.noise)
+    ]
+    apart = max((max(column) - min(column) for column in zip(*exact, strict=True)), default=0)
+    if apart > tail:
+        message = (
+            f"counts without noise lie {apart} apart and noise is told from far noise at {tail}: "
+            f"give coins=EnumeratedCoins(tail={apart}) or more"
+        )
+        raise ValueError(message)
+
+
+def _common_denominator(ways: Sequence[Sequence[Move]]) -> int:
+    return math.lcm(*(mass.denominator for way in ways for mass, _, _ in way))
+
+
+def _whole(mass: Fraction, denominator: int) -> int:
+    return mass.numerator * (denominator // mass.denominator)

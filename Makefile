@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run test test-slow lint accuracy bench clean
+.PHONY: run test test-slow lint pins accuracy bench clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -30,6 +30,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Writes down the code that the proofs speak of as it is now: after they were read again.
+pins: | $(BIN)/python
+	$(BIN)/python -m tests.docs.pins
 
 accuracy: $(VENV)/.run
 	$(BIN)/python -m benchmarks.accuracy

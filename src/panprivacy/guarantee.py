@@ -72,7 +72,7 @@ def shown(epsilon: Fraction) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def unseen_loss(state: Fraction, release: Fraction) -> Fraction:
-    """An upper bound, within 1e-48, of what one release costs if nobody ever sees the state.
+    """An upper bound, within a relative 1e-47, of what one release costs if nobody sees the state.
 
     It is `2 artanh(tanh(state/2) tanh(release/2))`: the release tells about the user's cell, and
     the cell tells about the user, each through noise of its own. [docs/guarantees/windows.md]

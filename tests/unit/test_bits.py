@@ -272,7 +272,7 @@ def test_a_gain_of_tanh_epsilon_is_too_much_for_anything_else(epsilon, intrusion
     ("intrusions", "deletions", "loss"), [(2, False, 1.671), (6, False, 4.135), (1, True, 1.227)]
 )
 def test_what_that_gain_would_cost_at_one_half(intrusions, deletions, loss):
-    """The numbers of docs/guarantees/bits.md."""
+    """The numbers of docs/guarantees/intrusions.md."""
     present, keep = randomised_response(Fraction(1, 2)), Fraction((1 + math.tanh(0.5)) / 2)
     ratio = worst_ratio(present, keep, intrusions, deletions=deletions)
     assert math.log(ratio) == pytest.approx(loss, abs=5e-4)

@@ -7,7 +7,8 @@ An announced intrusion flips each bit with probability `(1-s)/2`. Bits of users 
 before then have mean `s` times what it was (in units of ±1), so later redraws use that mean too.
 
 Reference: V. Digalakis, G. Karystinos, M. Garofalakis, "Improved pan-private stream density
-estimation", Algorithm 2 (OptBern) with c = 1/2; docs/guarantees/bits.md proves the claims.
+estimation", Algorithm 2 (OptBern) with c = 1/2; docs/guarantees/bits.md and intrusions.md
+prove the claims.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ class Kind:
     checks: tuple[str, ...]
 
 
-def _kind(question: str, cells: str, exact: str, *statistical: str) -> Kind:
-    pages = [cells, "releases", "addressing"] if cells == "bits" else [cells, "addressing"]
+def _kind(question: str, proofs: str, exact: str, *statistical: str) -> Kind:
+    pages = (*proofs.split(), "addressing", "composition")
     measured = (f"tests/statistical/{name}.py" for name in statistical)
     return Kind(
         question,
@@ -40,19 +40,19 @@ def _kind(question: str, cells: str, exact: str, *statistical: str) -> Kind:
 KINDS = {
     "density": _kind(
         "what share of a known universe of users appeared, or is present?",
-        *("bits", "test_exact", "test_bits", "test_density"),
+        *("bits sums", "test_exact", "test_bits", "test_density"),
     ),
     "distinct": _kind(
         "how many different users appeared?",
-        *("bits", "test_exact", "test_bits", "test_distinct_count"),
+        *("bits sums", "test_exact", "test_bits", "test_distinct_count"),
     ),
     "net": _kind(
         "how many different users are left, when they come and go?",
-        *("modular", "test_counters", "test_net_distinct"),
+        *("scaled sums", "test_counters", "test_net_distinct"),
     ),
     "incidence": _kind(
         "how many users appeared exactly t times, for every t?",
-        *("modular", "test_counters", "test_incidence"),
+        *("modular named histogram", "test_counters", "test_incidence"),
     ),
 }
 

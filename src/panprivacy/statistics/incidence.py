@@ -77,7 +77,7 @@ class Incidence(Statistic[IncidencePlan]):
         law: the noise of the counters; None for the one with the smallest predicted error.
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers. Each multiplies the error by a
-            large factor (docs/guarantees/modular.md): a fresh statistic is mostly better.
+            large factor (docs/decoding.md): a fresh statistic is mostly better.
         budget: how epsilon is split between state and releases; None for the smallest error.
         ledger: budget shared with other statistics of the same stream.
         coins: source of all randomness; None for the operating system's.

@@ -101,7 +101,6 @@ def test_every_kind_of_named_count_keeps_its_claim(questions):
     assert loss.set_aside < Fraction(1, 2)
 
 
-@pytest.mark.slow
 def test_two_named_releases_keep_their_claim():
     stream = [[0], RELEASE, [(0, 2)], RELEASE]
     make = named(7, {"exactly": (1,)}, releases=2)
@@ -126,7 +125,6 @@ def test_a_histogram_keeps_its_claim(history):
     assert loss.set_aside < Fraction(9, 10)
 
 
-@pytest.mark.slow
 def test_two_histograms_keep_their_claim():
     stream = [[0], RELEASE, [0], RELEASE]
     make = whole(releases=2, budget=pp.Budget(state=1, release=3))
@@ -183,7 +181,6 @@ def test_a_named_count_before_an_announced_intrusion_keeps_its_claim(modulus):
     assert loss.set_aside < Fraction(1, 100)
 
 
-@pytest.mark.slow
 def test_a_named_count_and_a_histogram_around_an_announced_intrusion_keep_their_claim():
     budget = pp.Budget(state=1, release=3)
     make = named(3, {"exactly": (1,)}, budget=budget, releases=2, intrusions=1)

@@ -30,16 +30,14 @@ Stream = Sequence[Step]
 
 
 class Audited(Protocol):
-    """The public methods that the audit calls."""
+    """The public methods that the audit calls.
 
-    def update(self, users: object, deltas: object = None) -> None:
+    For `RELEASE` and `ANNOUNCE` steps also `release()`, of whose answer everything that can be
+    reached is public, and `announce_intrusion()`.
+    """
+
+    def update(self, users: Any, deltas: Any = None, /) -> None:
         """Take in one batch."""
-
-    def release(self) -> Any:
-        """Publish the answer, of which everything that can be reached is public."""
-
-    def announce_intrusion(self) -> None:
-        """Re-randomise the state."""
 
     def state(self) -> bytes:
         """The whole state."""
@@ -158,7 +156,7 @@ class Chain:
         return self._published[tells]
 
 
-def _take(statistic: Audited, step: Step) -> Any:
+def _take(statistic: Any, step: Step) -> Any:
     """One step; the answer if it is a release."""
     if step == RELEASE:
         return statistic.release()

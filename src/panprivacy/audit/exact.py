@@ -13,11 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from panprivacy.audit.chain import ANNOUNCE, RELEASE, Audited, Chain, Stream
 from panprivacy.audit.coins import EnumeratedCoins
-from panprivacy.audit.laws import Laws, View
+from panprivacy.audit.laws import Comparison, Laws, View
 from panprivacy.audit.numbers import CLOSE, exp, ln
+
+_MOST_SHOWN: Final = 8
+"""Bytes of a state in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class Loss:
         probabilities: of that outcome and all that tell the same, under stream and neighbour.
         set_aside: the largest total probability of views that were not compared, because output
             noise beyond the enumerated range could reach them.
+        shared: how many bytes at their start all states have in common, and are not shown.
     """
 
     epsilon: float
@@ -42,6 +47,7 @@ class Loss:
     view: View
     probabilities: tuple[Fraction, Fraction]
     set_aside: Fraction
+    shared: int = 0
 
     def __float__(self) -> float:
         return self.epsilon
@@ -101,7 +107,11 @@ def worst_loss(
     Raises:
         ValueError: as for `exact_loss`; or there are no pairs.
     """
-    laws = Laws(Chain(make, EnumeratedCoins() if coins is None else coins))
+    return worst_of(Laws(Chain(make, EnumeratedCoins() if coins is None else coins)), pairs)
+
+
+def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:
+    """`worst_loss` of a statistic whose laws are walked for other pairs as well."""
     worst, set_aside = None, Fraction(0)
     for stream, neighbour in pairs:
         _check_public(stream, neighbour)
@@ -112,9 +122,19 @@ def worst_loss(
     if worst is None:
         message = "there are no pairs of streams to compare"
         raise ValueError(message)
-    found, stream, neighbour = worst
+    return _loss(*worst, set_aside)
+
+
+def _loss(found: Comparison, stream: Stream, neighbour: Stream, set_aside: Fraction) -> Loss:
     return Loss(
-        ln(found.ratio), stream, neighbour, found.after_step, found.view, found.masses, set_aside
+        ln(found.ratio),
+        stream,
+        neighbour,
+        found.after_step,
+        found.view,
+        found.masses,
+        set_aside,
+        found.shared,
     )
 
 
@@ -134,17 +154,19 @@ def _seen(loss: Loss) -> str:
     view, told = iter(loss.view), []
     for place, step in enumerate([*loss.stream, None]):
         if place == loss.after_step:
-            told.append(f"reads the state …{_end(next(view))} after step {place}")
+            told.append(f"reads the state {_differing(next(view), loss)} after step {place}")
         if step == ANNOUNCE:
-            told.append(f"read the state …{_end(next(view))} in step {place + 1}")
+            told.append(f"read the state {_differing(next(view), loss)} in step {place + 1}")
         if step == RELEASE:
             told.append(f"is told {next(view)} or the like in step {place + 1}")
     return ", ".join(told)
 
 
-def _end(state: object) -> str:
-    """The last bytes of a state: the table stands there."""
-    return state[-4:].hex() if isinstance(state, bytes) else str(state)
+def _differing(state: object, loss: Loss) -> str:
+    """The bytes of a state that are not the same in all; of many, the last."""
+    if not isinstance(state, bytes):
+        return str(state)
+    return f"…{state[loss.shared :][-_MOST_SHOWN:].hex()}"
 
 
 def _shown(stream: Stream) -> str:

@@ -7,11 +7,13 @@ the same (their probabilities are proportional, whatever the statistic holds) ar
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from panprivacy.audit.chain import ANNOUNCE, RELEASE, Chain, Outcome, Point, Published, Step, Stream
 
@@ -27,6 +29,9 @@ Move = tuple[Fraction, Point, Published | None]
 Moves = Mapping[Point, Sequence[Move]]
 """From each point of a law."""
 
+_CLOSE: Final = 1e-12
+"""Ratios that are closer, relatively, are compared exactly: quotients are good to 1e-15."""
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -38,6 +43,7 @@ class Comparison:
         after_step: the intrusion time.
         view: the outcome.
         set_aside: the probability of views that were not compared.
+        shared: how many bytes at their start all states have in common then.
     """
 
     weights: tuple[int, int]
@@ -45,6 +51,7 @@ class Comparison:
     after_step: int
     view: View
     set_aside: Fraction
+    shared: int
 
     @property
     def masses(self) -> tuple[Fraction, Fraction]:
@@ -75,15 +82,24 @@ class Laws:
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
         self._releases: dict[frozenset[Point], Moves] = {}
+        self._compared: dict[str, list[Comparison]] = {}
 
-    def comparisons(self, stream: Stream, neighbour: Stream) -> Iterator[Comparison]:
+    def comparisons(self, stream: Stream, neighbour: Stream) -> Sequence[Comparison]:
         """The worst outcome for each intrusion time."""
+        pair = repr((stream, neighbour))
+        if pair not in self._compared:
+            self._compared[pair] = list(self._compare(stream, neighbour))
+        return self._compared[pair]
+
+    def _compare(self, stream: Stream, neighbour: Stream) -> Iterator[Comparison]:
         walk = _Walk(self, stream, neighbour)
         announced = [place + 1 for place, step in enumerate(stream) if step == ANNOUNCE]
         laws: tuple[Law, Law] = walk.births
         for time in range(len(stream) + 1):
             if time >= max(announced, default=0):
-                yield _worst(walk.ends(_looked_at(laws), time), walk.denominator, time)
+                weights, view, aside = _worst(walk.ends(_looked_at(laws), time), walk.denominator)
+                shared = _shared(point.state for law in laws for point, _ in law)
+                yield Comparison(weights, walk.denominator, time, view, aside, shared)
             if time < len(stream):
                 laws = walk.advanced(laws, time)
 
@@ -175,8 +191,15 @@ def _looked_at(laws: tuple[Law, Law]) -> tuple[Law, Law]:
     return first, second
 
 
-def _worst(ends: list[dict[View, int]], denominator: int, time: int) -> Comparison:
-    """The view with the worst ratio."""
+def _shared(states: Iterable[bytes]) -> int:
+    """How many bytes all have in common at their start: as many as the first and last in order."""
+    distinct = {*states}
+    ends = zip(min(distinct), max(distinct), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
+
+
+def _worst(ends: list[dict[View, int]], denominator: int) -> tuple[tuple[int, int], View, Fraction]:
+    """The view with the worst ratio, its weights, and the probability of what was set aside."""
     first, second = ends
     worst: tuple[tuple[int, int], View] = (0, 0), ()
     for view in {**first, **second}:
@@ -185,14 +208,18 @@ def _worst(ends: list[dict[View, int]], denominator: int, time: int) -> Comparis
             worst = weights, view
     compared = min(sum(first.values()), sum(second.values()))
     shown = tuple(told.counts if isinstance(told, Published) else told for told in worst[1])
-    return Comparison(worst[0], denominator, time, shown, 1 - Fraction(compared, denominator))
+    return worst[0], shown, 1 - Fraction(compared, denominator)
 
 
 def _is_above(weights: tuple[int, int], others: tuple[int, int]) -> bool:
-    """Whether one ratio, larger over smaller, is above another, in whole numbers."""
+    """Whether one ratio, larger over smaller, is above another, decided in whole numbers."""
     (small, large), (other_small, other_large) = sorted(weights), sorted(others)
     if other_large == 0:
         return large > 0
+    if small > 0 and other_small > 0:
+        apart = large / small - other_large / other_small
+        if abs(apart) > _CLOSE * (large / small):
+            return apart > 0
     return large * other_small > other_large * small
 
 

@@ -101,13 +101,14 @@ class Survivors:
 
 def _attributes(thing: Any, walk: Callable[[object], Hashable]) -> tuple[Hashable, ...]:
     """What an object holds in slots and in its dictionary, of all base classes."""
-    held = {name: getattr(thing, name) for name in _slots(type(thing)) if hasattr(thing, name)}
+    kind: Any = type(thing)
+    held = {name: getattr(thing, name) for name in _slots(kind) if hasattr(thing, name)}
     held.update(getattr(thing, "__dict__", {}))
     return tuple((name, walk(value)) for name, value in held.items())
 
 
 @functools.cache
-def _slots(kind: type[Any]) -> tuple[str, ...]:
+def _slots(kind: Any) -> tuple[str, ...]:
     return tuple(
         name
         for base in kind.__mro__

@@ -13,6 +13,8 @@ from typing import Annotated
 import typer
 
 from panprivacy._version import VERSION
+from panprivacy.cli.attack import attack
+from panprivacy.cli.audit import audit
 from panprivacy.cli.doctor import doctor
 from panprivacy.cli.explain import explain
 from panprivacy.cli.plan import plan
@@ -54,6 +56,8 @@ app.command()(run)
 app.command()(plan)
 app.command()(doctor)
 app.command()(explain)
+app.command()(audit)
+app.command()(attack)
 
 
 @app.callback()

@@ -1,0 +1,81 @@
+"""Dictionary attack: the intruder has the state and a list of people who may have come.
+
+He looks each of them up. A secret key does not stop him: the program needs it to count, so it is
+part of what he took.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from panprivacy._validate import positive_fraction
+from panprivacy.audit.attacks.guesses import Guesses, Truths, percent
+from panprivacy.audit.attacks.outcome import (
+    ORDINARY,
+    PRODUCT,
+    Finding,
+    Outcome,
+    Panel,
+    bounded_advantage,
+    fallen,
+)
+from panprivacy.audit.attacks.seized import Seized, tossed
+from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog, Sketch
+from panprivacy.coins import SystemCoins
+from panprivacy.hashing import KEY_BYTES
+from panprivacy.statistics import DistinctCount
+
+CANDIDATES = 100_000
+MEMORY = 1 << 20
+_OURS = "DistinctCount"
+_LEAST_ADVANTAGE = 0.9
+
+
+def attack(epsilon: Fraction | float) -> Outcome:
+    """Look up 100,000 candidates in sketches of the same memory."""
+    total, coins = positive_fraction(epsilon=epsilon), SystemCoins()
+    came = tossed(coins, CANDIDATES)
+    sketches: dict[str, Sketch] = {
+        "HyperLogLog": HyperLogLog(MEMORY, coins.key(KEY_BYTES)),
+        "bitmap": Bitmap(MEMORY, coins.key(KEY_BYTES)),
+    }
+    ordinary = {name: _looked_up(sketch, came) for name, sketch in sketches.items()}
+    ours = _guess_members(total, came)
+    findings = [one for name, guesses in ordinary.items() for one in _fallen(name, guesses)]
+    findings.append(bounded_advantage(_OURS, ours, total, _rates(ours)))
+    panels = [Panel(f"{name}, looked up", ORDINARY, one) for name, one in ordinary.items()]
+    panels.append(Panel(f"{_OURS}, looked up", PRODUCT, ours))
+    return Outcome("dictionary", float(total), tuple(findings), tuple(panels))
+
+
+def _looked_up(sketch: Sketch, came: Truths) -> Guesses:
+    """What an ordinary sketch of those who came says about every candidate."""
+    sketch.add(np.flatnonzero(came))
+    return Guesses(came, sketch.may_hold(np.arange(len(came))))
+
+
+def _guess_members(epsilon: Fraction, came: Truths) -> Guesses:
+    """The best guess from our state: the bit of each candidate's cell."""
+    visitors = DistinctCount(epsilon=epsilon, memory=MEMORY)
+    visitors.update(np.flatnonzero(came))
+    seized = Seized.of(visitors)
+    cells = seized.slots(np.arange(len(came)))
+    bits = np.unpackbits(seized.table, bitorder="little")
+    return Guesses(came, bits[cells].astype(np.bool_))
+
+
+def _fallen(name: str, guesses: Guesses) -> list[Finding]:
+    sentence = f"{_rates(guesses)}; a no is certain"
+    return [
+        fallen(name, "members found", guesses.found, sentence),
+        fallen(name, "advantage", guesses.advantage, sentence, least=_LEAST_ADVANTAGE),
+    ]
+
+
+def _rates(guesses: Guesses) -> str:
+    return (
+        f"{percent(guesses.found)} of {guesses.came.sum():,} members are named, "
+        f"and {percent(guesses.suspected)} of the others"
+    )

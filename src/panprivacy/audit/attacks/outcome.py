@@ -1,0 +1,125 @@
+"""What an attack found: its measured numbers beside their bounds, and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from panprivacy.audit.attacks.guesses import Guesses, most_right, right_probability
+
+ORDINARY = "ordinary"
+PRODUCT = "product"
+OUTSIDE = "outside the guarantee"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One number of one program.
+
+    Args:
+        target: the program that is attacked.
+        kind: "ordinary" for one that is to fall, "product" for ours, which is to hold, or
+            "outside the guarantee" for ours where nothing is promised.
+        figure: what is measured.
+        measured: the number.
+        bound: the most that is promised, exactly; None where nothing is.
+        limit: the bound and the slack of this run, which chance exceeds once in a million runs.
+        as_stated: whether an ordinary program fell, ours held, or what is outside is as we say.
+        sentence: the same in words.
+    """
+
+    target: str
+    kind: str
+    figure: str
+    measured: float
+    bound: float | None
+    limit: float | None
+    as_stated: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """What an intruder says about everybody, to be drawn.
+
+    Args:
+        title: of the picture.
+        kind: of the program, as in `Finding`.
+        guesses: about each person.
+    """
+
+    title: str
+    kind: str
+    guesses: Guesses
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What an attack found.
+
+    Args:
+        name: of the attack.
+        epsilon: of the programs that are to hold.
+        findings: one for each number.
+        panels: what the intruder says, for some of the programs.
+    """
+
+    name: str
+    epsilon: float
+    findings: tuple[Finding, ...]
+    panels: tuple[Panel, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether ordinary programs fall as stated and ours stays within its bounds."""
+        return all(one.as_stated for one in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in one sentence."""
+        wrong = [one for one in self.findings if not one.as_stated]
+        broken = dict.fromkeys(one.target for one in wrong if one.kind == PRODUCT)
+        if broken:
+            return f"The guarantee is broken: more than promised leaks from {'; '.join(broken)}."
+        if wrong:
+            targets = dict.fromkeys(one.target for one in wrong)
+            return f"The attack fails where it was to succeed: {'; '.join(targets)}."
+        if any(one.kind == OUTSIDE for one in self.findings):
+            return "A second unannounced look tells who came; looks that are announced hold."
+        return "Ordinary programs fall, ours holds."
+
+    def draw(self, path: Path) -> None:
+        """Draw the numbers with their bounds, and what the intruder says; a PNG file."""
+        from panprivacy.audit.attacks.picture import draw  # noqa: PLC0415 - Matplotlib is slow
+
+        draw(self, path)
+
+
+def fallen(
+    target: str, figure: str, measured: float, sentence: str, *, least: float = 1.0
+) -> Finding:
+    """An ordinary program, from which the intruder is to get at least so much."""
+    return Finding(target, ORDINARY, figure, measured, None, None, measured >= least, sentence)
+
+
+def bounded_share(target: str, guesses: Guesses, epsilon: Fraction, sentence: str) -> Finding:
+    """Ours: the share of right guesses beside the most that epsilon allows."""
+    bound, limit = _bounds(guesses, epsilon)
+    held = guesses.share <= limit
+    return Finding(
+        target, PRODUCT, "share of guesses right", guesses.share, bound, limit, held, sentence
+    )
+
+
+def bounded_advantage(target: str, guesses: Guesses, epsilon: Fraction, sentence: str) -> Finding:
+    """Ours: right less wrong guesses beside `(e**epsilon - 1)/(e**epsilon + 1)`."""
+    bound, limit = (2 * share - 1 for share in _bounds(guesses, epsilon))
+    held = guesses.advantage <= limit
+    return Finding(target, PRODUCT, "advantage", guesses.advantage, bound, limit, held, sentence)
+
+
+def _bounds(guesses: Guesses, epsilon: Fraction) -> tuple[float, float]:
+    """The share that epsilon allows, and the same with the slack of so many guesses."""
+    bound, people = right_probability(epsilon), len(guesses.came)
+    return bound, most_right(people, bound) / people

@@ -1,0 +1,98 @@
+"""From approximate answers back to the bits: what Theorems 9 to 11 of Mir et al. say exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.audit.attacks.guesses import Truths
+
+Floats = NDArray[np.floating[Any]]
+Queries = Floats
+"""One row a query, one column a person."""
+
+_ROUNDS = 10
+_BLOCK = 64
+
+
+def least_squares(queries: Queries, answers: Floats) -> Truths:
+    """The bits whose dot products are nearest to the answers, rounded (Theorem 9)."""
+    return _solve(queries, queries, answers) > 0.5
+
+
+def least_absolute(queries: Queries, answers: Floats, accuracy: float) -> Truths:
+    """The bits with the least sum of absolute errors, rounded (Theorem 10).
+
+    Answers that are far off keep little weight, so that a constant share of them may be anything.
+    Reweighted least squares find the minimum.
+
+    Args:
+        queries: one row each, of +1 and -1.
+        answers: to them.
+        accuracy: errors below it count as that large.
+    """
+    weighted = queries
+    for _ in range(_ROUNDS):
+        solution = _solve(weighted, queries, answers)
+        errors = np.maximum(np.abs(answers - queries @ solution), accuracy)
+        weighted = queries / errors[:, np.newaxis]
+    return _solve(weighted, queries, answers) > 0.5
+
+
+def _solve(weighted: Queries, queries: Queries, answers: Floats) -> Floats:
+    """The least squares solution by its normal equations."""
+    return np.linalg.solve(weighted.T @ queries, weighted.T @ answers)
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How far an answer may be from the truth: by a share of it, and by so much more.
+
+    Args:
+        share: `alpha_1`.
+        more: `alpha_2`.
+    """
+
+    share: float
+    more: float
+
+    def reach(self, truth: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The largest error."""
+        return self.share * truth + self.more
+
+
+def sparse_vectors(size: int, most: int) -> NDArray[np.float32]:
+    """All 0/1 vectors with at most so many ones, one a row."""
+    chosen = list(chain.from_iterable(combinations(range(size), ones) for ones in range(most + 1)))
+    rows = np.repeat(np.arange(len(chosen)), [len(ones) for ones in chosen])
+    vectors = np.zeros((len(chosen), size), np.float32)
+    vectors[rows, list(chain.from_iterable(chosen))] = 1
+    return vectors
+
+
+def unions(vectors: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:
+    """How many ones each vector (a row) and each query (a column) have together."""
+    alone = vectors.sum(axis=1)[:, np.newaxis] + queries.sum(axis=1)
+    return alone - vectors @ queries.T
+
+
+def consistent(
+    vectors: NDArray[np.float32], answers: NDArray[np.float32], accuracy: Accuracy
+) -> NDArray[np.float32]:
+    """The vectors that no answer to a union query contradicts (Theorem 11).
+
+    Args:
+        vectors: all that are possible; each is a query, too.
+        answers: one for each query.
+        accuracy: of the answers.
+    """
+    left = vectors
+    for start in range(0, len(vectors), _BLOCK):
+        truths = unions(left, vectors[start : start + _BLOCK])
+        errors = np.abs(truths - answers[start : start + _BLOCK])
+        left = left[(errors <= accuracy.reach(truths)).all(axis=1)]
+    return left

@@ -1,0 +1,145 @@
+"""Noise replay: the generator that draws the noise is part of the state.
+
+The intruder starts the program again with its seed, and sees the cells as they were before anybody
+came. What differs was done by people; and the noise of answers to come is known before they are
+made.
+
+A redrawn bit may fall on its old value, so a `Density` betrays those of its users whose bit
+changed; counters, to which visits are added, betray everybody and his visits.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import positive_fraction
+from panprivacy.audit.attacks.guesses import Guesses, Truths, percent
+from panprivacy.audit.attacks.outcome import (
+    ORDINARY,
+    PRODUCT,
+    Finding,
+    Outcome,
+    Panel,
+    bounded_advantage,
+    fallen,
+)
+from panprivacy.audit.attacks.seized import Seized, guess_from_noise, tossed
+from panprivacy.audit.seeded import SeededCoins
+from panprivacy.coins import Coins, SystemCoins
+from panprivacy.statistics import Density, Incidence
+
+PEOPLE = 100_000
+BOUND = 4
+_SEEDED = "its seed in its state"
+_FRESH = "SystemCoins"
+
+
+def attack(epsilon: Fraction | float) -> Outcome:
+    """Replay the noise of seeded programs, and try the same on ours."""
+    total, coins = positive_fraction(epsilon=epsilon), SystemCoins()
+    came = tossed(coins, PEOPLE)
+    visits = came * (1 + coins.categorical([1] * BOUND, PEOPLE).astype(np.int64))
+    betrayed, foreseen = _replay_bits(total, came, coins.key(32))
+    recovered = _replay_counters(total, visits, coins.key(32))
+    bits, counters = _guess_from_bits(total, came), _guess_from_counters(total, came)
+    findings = (
+        _betrayed(betrayed),
+        foreseen,
+        _recovered(visits, recovered),
+        bounded_advantage(f"Density, {_FRESH}", bits, total, _nothing(bits)),
+        bounded_advantage(f"Incidence, {_FRESH}", counters, total, _nothing(counters)),
+    )
+    panels = (
+        Panel("Density, its seed\nin its state", ORDINARY, betrayed),
+        Panel("Incidence, its seed\nin its state", ORDINARY, Guesses(came, recovered > 0)),
+        Panel(f"Density,\n{_FRESH}", PRODUCT, bits),
+    )
+    return Outcome("replay", float(total), findings, panels)
+
+
+def _density(epsilon: Fraction, coins: Coins) -> Density:
+    return Density(universe=PEOPLE, epsilon=epsilon, coins=coins)
+
+
+def _incidence(epsilon: Fraction, coins: Coins) -> Incidence:
+    return Incidence(universe=PEOPLE, bound=BOUND, epsilon=epsilon, coins=coins)
+
+
+def _bits(statistic: Density) -> NDArray[np.uint8]:
+    """The bit of each user, from the state."""
+    return statistic.plan.table.ones(Seized.of(statistic).table)
+
+
+def _counters(statistic: Incidence) -> NDArray[np.int64]:
+    """The counter of each user, from the state."""
+    return Seized.of(statistic, statistic.plan.table.dtype).table.astype(np.int64)
+
+
+def _replay_bits(epsilon: Fraction, came: Truths, seed: bytes) -> tuple[Guesses, Finding]:
+    """Whose bit differs from the one it was born with, and the noise of the next release."""
+    kept = SeededCoins(seed)
+    members = _density(epsilon, kept)
+    members.update(np.flatnonzero(came))
+    seen, taken = _bits(members), SeededCoins(kept.seed, kept.calls)
+    born = _bits(_density(epsilon, SeededCoins(taken.seed)))
+    noise = taken.discrete_laplace(1 / members.plan.split.budget.release, 1)
+    exact = members.release().counts[0] - int(noise[0])
+    return Guesses(came, seen != born), _foreseen(exact, int(seen.sum()))
+
+
+def _replay_counters(
+    epsilon: Fraction, visits: NDArray[np.int64], seed: bytes
+) -> NDArray[np.int64]:
+    """The visits of everybody: each counter less the noise it was born with."""
+    kept = SeededCoins(seed)
+    members = _incidence(epsilon, kept)
+    came = np.flatnonzero(visits)
+    members.update(came, visits[came])
+    born = _counters(_incidence(epsilon, SeededCoins(kept.seed)))
+    return (_counters(members) - born) % members.plan.law.modulus
+
+
+def _guess_from_bits(epsilon: Fraction, came: Truths) -> Guesses:
+    """The best guess from a `Density` as it ships: the bit of each user."""
+    members = _density(epsilon, SystemCoins())
+    members.update(np.flatnonzero(came))
+    return Guesses(came, _bits(members).astype(np.bool_))
+
+
+def _guess_from_counters(epsilon: Fraction, came: Truths) -> Guesses:
+    """The best guess from an `Incidence` as it ships, where members come once."""
+    members = _incidence(epsilon, SystemCoins())
+    members.update(np.flatnonzero(came))
+    return guess_from_noise(members.plan.law, _counters(members), came, visits=1)
+
+
+def _betrayed(guesses: Guesses) -> Finding:
+    named, certain = int(guesses.said.sum()), guesses.came[guesses.said]
+    share = float(certain.mean()) if named else 0.0
+    sentence = (
+        f"{named:,} of {guesses.came.sum():,} members are named, and {percent(share)} of these "
+        "names are right; the other members' bits fell on their old values"
+    )
+    return fallen(f"Density, {_SEEDED}", "names right", share, sentence)
+
+
+def _foreseen(exact: int, ones: int) -> Finding:
+    sentence = f"less the noise he foresaw, the next release says {exact:,}, of {ones:,} ones"
+    return fallen(f"Density, {_SEEDED}", "noise foreseen", float(exact == ones), sentence)
+
+
+def _recovered(visits: NDArray[np.int64], recovered: NDArray[np.int64]) -> Finding:
+    share = float((visits == recovered).mean())
+    sentence = f"the number of visits of {percent(share)} of {PEOPLE:,} people is recovered exactly"
+    return fallen(f"Incidence, {_SEEDED}", "people recovered", share, sentence)
+
+
+def _nothing(guesses: Guesses) -> str:
+    return (
+        f"there is no generator to replay: of {len(guesses.came):,} people whose cells tell "
+        f"anything, the best guess names {percent(guesses.found)} of the members and "
+        f"{percent(guesses.suspected)} of the others"
+    )

@@ -1,0 +1,86 @@
+"""What an intruder holds who took the state of one of our programs, and who may have come."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.addressing import Slots
+from panprivacy.audit.attacks.guesses import Guesses, Truths
+from panprivacy.cells import Law
+from panprivacy.cells.protocol import Table
+from panprivacy.coins import Coins
+from panprivacy.ids import read_ids
+from panprivacy.statistics.header import read_header
+from panprivacy.statistics.table import P, Statistic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seized(Generic[P]):
+    """The bytes of one look at a statistic, taken apart; its plan is public.
+
+    Args:
+        plan: the public parameters.
+        key: the addressing key.
+        table: the cells.
+    """
+
+    plan: P
+    key: bytes
+    table: Table
+
+    @classmethod
+    def of(cls, statistic: Statistic[P], kind: np.dtype[Any] | None = None) -> Seized[P]:
+        """Take the state of a statistic.
+
+        Args:
+            statistic: the program.
+            kind: of a cell; None for packed bits.
+        """
+        stream = io.BytesIO(statistic.state())
+        read_header(stream)
+        key = stream.read(statistic.plan.key_bytes)
+        return cls(statistic.plan, key, np.frombuffer(stream.read(), kind or np.uint8))
+
+    def slots(self, people: NDArray[np.int64]) -> Slots:
+        """The cell of each person: the key is in the state."""
+        return np.concatenate(list(self.plan.address(self.key).slots(read_ids(people))))
+
+
+def guess_from_noise(
+    law: Law, counters: NDArray[np.int64], came: Truths, *, visits: int
+) -> Guesses:
+    """The best guess from counters: whether their noise was likelier with visits or without.
+
+    Args:
+        law: of the noise.
+        counters: of each person.
+        came: whether each person came.
+        visits: how often those who came did.
+
+    Returns:
+        Guesses about the people whose counter is not as likely with visits as without.
+    """
+    present, absent = np.roll(law.weights, visits)[counters], law.weights[counters]
+    told = present != absent
+    return Guesses(came[told], (present > absent)[told])
+
+
+def tossed(coins: Coins, size: int) -> Truths:
+    """As many tosses of a fair coin."""
+    return coins.bernoulli(Fraction(1, 2), size).astype(np.bool_)
+
+
+def shuffled(coins: Coins, size: int) -> NDArray[np.int64]:
+    """The numbers from 0 to size-1 in random order."""
+    return np.argsort(np.frombuffer(coins.key(8 * size), np.uint64))
+
+
+def whole_numbers(coins: Coins, most: int, size: int) -> NDArray[np.int64]:
+    """Uniform whole numbers from -most to most."""
+    return coins.categorical([1] * (2 * most + 1), size).astype(np.int64) - most

@@ -1,0 +1,170 @@
+"""Two snapshots: the intruder sees the same state twice and compares.
+
+Unannounced, a bit that changed betrays its user with certainty; a second look like that lies
+outside of the guarantee. With `announce_intrusion` between the looks, every bit is flipped by a
+coin, and both looks together cost what was planned for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import positive_fraction
+from panprivacy.audit.attacks.guesses import Guesses, Truths, percent
+from panprivacy.audit.attacks.outcome import (
+    OUTSIDE,
+    PRODUCT,
+    Finding,
+    Outcome,
+    Panel,
+    bounded_advantage,
+    bounded_share,
+)
+from panprivacy.audit.attacks.seized import Seized, tossed
+from panprivacy.cells import BitCells
+from panprivacy.coins import SystemCoins
+from panprivacy.planning import DensityPlan
+from panprivacy.statistics import Density
+
+PEOPLE = 100_000
+_LEAST = 1e-99
+
+Bits = NDArray[np.uint8]
+History = tuple[int, int]
+
+_CAME, _STAYED, _LEFT = "came between", "came before and between", "came before, left between"
+_HISTORIES: dict[str, History] = {_CAME: (0, 1), _STAYED: (1, 1), _LEFT: (1, -1)}
+"""What members do before the first look and between the two: 1 to come, -1 to leave."""
+
+
+def attack(epsilon: Fraction | float) -> Outcome:
+    """Compare two looks at one `Density`, with and without an announcement."""
+    total = positive_fraction(epsilon=epsilon)
+    came = tossed(SystemCoins(), PEOPLE)
+    changed = _compare_unannounced(total, came)
+    announced = {name: _compare_announced(total, came, name) for name in _HISTORIES}
+    findings = [_betrayed(changed)]
+    findings += [_bounded(name, looks) for name, looks in announced.items()]
+    findings.append(_surest(announced[_LEFT]))
+    panels = (
+        Panel("two looks,\nunannounced", OUTSIDE, changed),
+        Panel("announced between\nthe two looks", PRODUCT, announced[_CAME].guesses),
+    )
+    return Outcome("snapshots", float(total), tuple(findings), panels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looks:
+    """What two looks tell, with an announcement between them.
+
+    Args:
+        planned: the loss that is planned for both.
+        guesses: of the best test, about everybody.
+        surest: the guesses about those whose bits tell most.
+    """
+
+    planned: Fraction
+    guesses: Guesses
+    surest: Guesses
+
+
+def _two_looks(
+    members: Density, came: Truths, history: History, between: Callable[[], None]
+) -> tuple[Bits, Bits]:
+    """The bits before and after what members do between the looks."""
+    people = np.flatnonzero(came)
+    _act(members, people, history[0])
+    first = _bits(members)
+    between()
+    _act(members, people, history[1])
+    return first, _bits(members)
+
+
+def _act(members: Density, people: NDArray[np.int64], delta: int) -> None:
+    if delta:
+        members.update(people, np.full(len(people), delta))
+
+
+def _bits(members: Density) -> Bits:
+    return members.plan.table.ones(Seized.of(members).table)
+
+
+def _compare_unannounced(epsilon: Fraction, came: Truths) -> Guesses:
+    """Who has a bit that changed, where members come between the looks."""
+    members = Density(universe=PEOPLE, epsilon=epsilon)
+    first, second = _two_looks(members, came, _HISTORIES[_CAME], lambda: None)
+    return Guesses(came, first != second)
+
+
+def _compare_announced(epsilon: Fraction, came: Truths, name: str) -> Looks:
+    """The best test from both looks, by the likelihood of the two bits."""
+    members, history = Density(universe=PEOPLE, epsilon=epsilon, intrusions=1), _HISTORIES[name]
+    looks = _two_looks(members, came, history, members.announce_intrusion)
+    plan = members.plan
+    ratio = (_law(plan.table, history) / _law(plan.table, (0, 0)))[looks]
+    guesses, told = Guesses(came, ratio > 1), np.abs(np.log(ratio))
+    most = told == told.max()
+    return Looks(_planned(plan), guesses, Guesses(came[most], guesses.said[most]))
+
+
+def _planned(plan: DensityPlan) -> Fraction:
+    """What both looks cost together."""
+    return plan.request.looks * plan.split.budget.state
+
+
+def _law(cells: BitCells, history: History) -> NDArray[np.float64]:
+    """The probability of each pair of bits, from the public plan."""
+    first = _coin(float(cells.presence(0)), history[0] or -1)
+    keep = float(1 + cells.gain()) / 2
+    left = np.array([[keep, 1 - keep], [1 - keep, keep]])
+    drawn = np.tile(_coin(float(cells.presence(1)), history[1]), (2, 1))
+    law = first[:, np.newaxis] * (drawn if history[1] else left)
+    return np.maximum(law, _LEAST)  # at a large epsilon some pairs never occur
+
+
+def _coin(presence: float, delta: int) -> NDArray[np.float64]:
+    """The law of a bit that was redrawn as its user came, or left or was born."""
+    law = np.array([1 - presence, presence])
+    return law if delta > 0 else law[::-1]
+
+
+def _bounded(name: str, looks: Looks) -> Finding:
+    guesses = looks.guesses
+    sentence = (
+        f"both looks cost {float(looks.planned):.4g} as planned, and the best test names "
+        f"{percent(guesses.found)} of the members and {percent(guesses.suspected)} of the others"
+    )
+    return bounded_advantage(f"announced: {name}", guesses, looks.planned, sentence)
+
+
+def _surest(looks: Looks) -> Finding:
+    sentence = (
+        f"members {_LEFT}; about the {len(looks.surest.came):,} people whose two bits tell most "
+        f"the intruder is right {percent(looks.surest.share)} of the time"
+    )
+    return bounded_share("announced: the surest bits", looks.surest, looks.planned, sentence)
+
+
+def _betrayed(guesses: Guesses) -> Finding:
+    named = int(guesses.said.sum())
+    share = float(guesses.came[guesses.said].mean()) if named else 0.0
+    sentence = (
+        f"{named:,} of {guesses.came.sum():,} members have a bit that changed, and "
+        f"{percent(share)} of those with such a bit are members: no promise is made about a second "
+        "unannounced look"
+    )
+    return Finding(
+        f"unannounced: {_CAME}",
+        OUTSIDE,
+        "names right",
+        share,
+        None,
+        None,
+        share == 1.0,
+        sentence,
+    )

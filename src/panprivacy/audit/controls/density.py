@@ -1,0 +1,182 @@
+"""Density estimators as they are printed.
+
+Reference: V. Digalakis, G. Karystinos, M. Garofalakis, "Improved pan-private stream density
+estimation", Algorithms 1 to 3 and section 4.2; C. Dwork, A. Roth, "The algorithmic foundations of
+differential privacy", section 12.2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from panprivacy.audit.chain import RELEASE
+from panprivacy.audit.coins import EnumeratedCoins
+from panprivacy.audit.controls.control import Answer, Control
+from panprivacy.audit.streams import short_streams
+from panprivacy.coins import Coins
+
+
+@dataclass(frozen=True, slots=True)
+class Laws:
+    """The constants of a table of presence bits.
+
+    Args:
+        absent: probability of a 1 at the start.
+        present: probability of a 1 once the user appeared.
+        unit: what a bit counts in the answer.
+        scale: of the noise on the answer, in the same units.
+    """
+
+    absent: Fraction
+    present: Fraction
+    unit: int = 1
+    scale: Fraction = Fraction(1)
+
+
+class PrintedBits:
+    """Presence bits, redrawn at each appearance, and noise on a multiple of their sum.
+
+    Args:
+        coins: source of randomness.
+        laws: the constants.
+        universe: number of users, 0 and up.
+    """
+
+    def __init__(self, coins: Coins, laws: Laws, universe: int = 2) -> None:
+        self._coins, self._laws = coins, laws
+        self._bits = coins.bernoulli(laws.absent, universe)
+
+    def update(self, users: Iterable[int], _deltas: object = None) -> None:
+        """Redraw the bit of each user."""
+        for user in users:
+            self._bits[user] = self._coins.bernoulli(self._laws.present, 1)[0]
+
+    def release(self) -> Answer:
+        """The sum of the bits, with noise."""
+        noise = self._coins.discrete_laplace(self._laws.scale, 1)
+        return Answer((self._laws.unit * int(self._bits.sum()) + int(noise[0]),))
+
+    def state(self) -> bytes:
+        """The bits."""
+        return self._bits.tobytes()
+
+
+class DistinctSampling:
+    """Algorithm 3 (PPDS): a sample of ids with a level that rises when the sample is full.
+
+    Args:
+        coins: source of randomness.
+        epsilon: of the state.
+        size: of the sample.
+        universe: number of users, 0 and up.
+    """
+
+    def __init__(self, coins: Coins, epsilon: Fraction, size: int, universe: int) -> None:
+        t = Fraction(math.tanh(epsilon / 2))
+        self._coins, self._size, self._present = coins, size, (1 + t) / 2
+        self._key = coins.key(8)
+        self._sample: set[int] = set()
+        self._level = 0
+        for user in range(universe):
+            if self._hash(user) >= self._level:
+                self._add(user, (1 - t) / 2)
+
+    def update(self, users: Iterable[int], _deltas: object = None) -> None:
+        """Redraw whether each user is in the sample."""
+        for user in users:
+            if user in self._sample:
+                if not self._flip(self._present):
+                    self._sample.remove(user)
+            elif self._hash(user) >= self._level:
+                self._add(user, self._present)
+
+    def state(self) -> bytes:
+        """The sample, its level and the key."""
+        return self._key + bytes([self._level, *sorted(self._sample)])
+
+    def _hash(self, user: int) -> int:
+        """The level of a user: l and above for one in 2**l."""
+        digest = hashlib.blake2b(bytes([user]), key=self._key, digest_size=8).digest()
+        number = int.from_bytes(digest)
+        return (number & -number).bit_length() - 1
+
+    def _add(self, user: int, probability: Fraction) -> None:
+        if self._flip(probability):
+            self._sample.add(user)
+        if len(self._sample) >= self._size:
+            self._sample = {user for user in self._sample if self._hash(user) > self._level}
+            self._level += 1
+
+    def _flip(self, probability: Fraction) -> bool:
+        return bool(self._coins.bernoulli(probability, 1)[0])
+
+
+TENTH, HALF = Fraction(1, 10), Fraction(1, 2)
+ALGORITHM_1 = Laws(HALF, HALF + TENTH / 4, unit=4)
+T = Fraction(math.tanh(TENTH / 2))
+ALGORITHM_2 = Laws((1 - T) / 2, (1 + T) / 2, scale=T / TENTH)
+T_HALF, OFF_CENTRE = Fraction(math.tanh(HALF / 2)), Fraction(4, 5)
+CENTRED = Laws(OFF_CENTRE * (1 - T_HALF), OFF_CENTRE * (1 + T_HALF))
+BIASED = Laws(HALF, HALF + TENTH)
+OFTEN = 20
+
+RELEASED = list(short_streams([[0], [1]], 2, releases=1))
+UNRELEASED = list(short_streams([[0], [1]], 2))
+
+DENSITY = (
+    Control(
+        name="d1-algorithm-1",
+        kind="control",
+        says="output noise 1/(epsilon m) where one bit moves the answer by 4/(epsilon m)",
+        make=lambda coins: PrintedBits(coins, ALGORITHM_1),
+        claimed=2 * TENTH,
+        streams=RELEASED,
+        coins=EnumeratedCoins(tail=8),
+        pair=([[0], RELEASE], [[], RELEASE]),
+        true_loss=3.37,
+    ),
+    Control(
+        name="d1-algorithm-2",
+        kind="control",
+        says="output noise 1/(epsilon m) where one bit moves the answer by 1/(t m)",
+        make=lambda coins: PrintedBits(coins, ALGORITHM_2),
+        claimed=2 * TENTH,
+        streams=RELEASED,
+        pair=([[0], RELEASE], [[], RELEASE]),
+        true_loss=1.47,
+    ),
+    Control(
+        name="d2",
+        kind="control",
+        says="bits of mean c (1 ± t) with c = 4/5: zeros tell more than ones",
+        make=lambda coins: PrintedBits(coins, CENTRED),
+        claimed=HALF,
+        streams=UNRELEASED,
+        pair=([[0]], [[]]),
+        true_loss=4.58,
+    ),
+    Control(
+        name="d3",
+        kind="control",
+        says="a level that rises when the sample is full tells how often a user came",
+        make=lambda coins: DistinctSampling(coins, TENTH, size=2, universe=3),
+        claimed=2 * TENTH,
+        streams=[*UNRELEASED, [[0]] * OFTEN],
+        pair=([[0]] * OFTEN, [[]] * OFTEN),
+        true_loss=14.9,
+    ),
+    Control(
+        name="r1",
+        kind="control",
+        says="bits of mean 1/2 and 1/2 + epsilon, called epsilon-private",
+        make=lambda coins: PrintedBits(coins, BIASED),
+        claimed=TENTH,
+        streams=UNRELEASED,
+        pair=([[0]], [[]]),
+        true_loss=-math.log(1 - 0.2),
+    ),
+)

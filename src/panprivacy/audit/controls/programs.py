@@ -1,0 +1,157 @@
+"""Our own class with the mistakes that programs around it make.
+
+Each keeps or shows something beside the private state, so its loss is infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from panprivacy.audit.chain import RELEASE, Audited
+from panprivacy.audit.coins import EnumeratedCoins
+from panprivacy.audit.controls.control import Control
+from panprivacy.audit.seeded import SeededCoins
+from panprivacy.audit.streams import short_streams
+from panprivacy.coins import Coins
+from panprivacy.statistics import Density, Release
+
+
+class Program:
+    """A program around a `Density`, which does nothing wrong; see the subclasses."""
+
+    def __init__(self, coins: Coins) -> None:
+        self._density = Density(universe=2, epsilon=1, coins=coins)
+
+    def update(self, users: Sequence[int], _deltas: object = None) -> None:
+        """Count the users."""
+        self._density.update(users)
+
+    def release(self) -> object:
+        """The answer."""
+        return self._density.release()
+
+    def state(self) -> bytes:
+        """What an intruder finds."""
+        return self._density.state()
+
+
+class SeededGenerator(Program):
+    """Keeps its generator: whoever has the seed draws the noise again."""
+
+    def __init__(self, coins: Coins) -> None:
+        self._generator = SeededCoins(coins.key(32))
+        super().__init__(self._generator)
+
+    def state(self) -> bytes:
+        """The bits, and the generator."""
+        return super().state() + self._generator.seed + self._generator.calls.to_bytes(8)
+
+
+class ExactCounter(Program):
+    """Counts exactly as well, and adds noise only when it is asked."""
+
+    def __init__(self, coins: Coins) -> None:
+        super().__init__(coins)
+        self._count = 0
+
+    def update(self, users: Sequence[int], _deltas: object = None) -> None:
+        """Count the users twice."""
+        super().update(users)
+        self._count += len(set(users))
+
+    def state(self) -> bytes:
+        """The bits, and the exact count."""
+        return super().state() + self._count.to_bytes(8)
+
+
+class PlainCheckpoint(Program):
+    """Writes its state to a file before each batch, as it is."""
+
+    def __init__(self, coins: Coins) -> None:
+        super().__init__(coins)
+        self._file = super().state()
+
+    def update(self, users: Sequence[int], _deltas: object = None) -> None:
+        """Save, then count."""
+        self._file = self._density.state()
+        super().update(users)
+
+    def state(self) -> bytes:
+        """The bits, and the file: bits that differ were redrawn."""
+        return self._file + super().state()
+
+
+class RowCounter(Program):
+    """Counts the rows it has read, for its log."""
+
+    def __init__(self, coins: Coins) -> None:
+        super().__init__(coins)
+        self._rows = 0
+
+    def update(self, users: Sequence[int], _deltas: object = None) -> None:
+        """Count the users and the rows."""
+        super().update(users)
+        self._rows += len(users)
+
+    def state(self) -> bytes:
+        """The bits, and the number of rows."""
+        return super().state() + self._rows.to_bytes(8)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerWithError:
+    """An answer with its standard error.
+
+    Args:
+        answer: a release.
+        error: the error that is shown beside it.
+    """
+
+    answer: Release
+    error: float
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The noised counts."""
+        return self.answer.counts
+
+
+class RawInterval(Program):
+    """Computes the error bar from the table, in place of the noised count."""
+
+    def release(self) -> AnswerWithError:
+        """The noised answer, and an error bar that has no noise."""
+        ones = self._density.state()[-1].bit_count()  # the table is the last byte
+        return AnswerWithError(self._density.release(), math.sqrt((ones + 1) * (3 - ones)))
+
+
+def _control(
+    name: str,
+    says: str,
+    make: Callable[[EnumeratedCoins], Audited],
+    releases: int = 0,
+) -> Control:
+    """A control that shows a single appearance, with certainty."""
+    published = [RELEASE] * releases
+    return Control(
+        name=name,
+        kind="control",
+        says=says,
+        make=make,
+        claimed=Fraction(1),
+        streams=list(short_streams([[0], [1]], 2, releases=releases)),
+        pair=([[0], *published], [[], *published]),
+        true_loss=math.inf,
+    )
+
+
+PROGRAMS = (
+    _control("seeded-generator", "a generator that stays in memory", SeededGenerator),
+    _control("exact-counter", "an exact count beside the noisy one", ExactCounter),
+    _control("plain-checkpoint", "a plain checkpoint beside the live state", PlainCheckpoint),
+    _control("row-counter", "the number of rows in the state", RowCounter),
+    _control("raw-interval", "error bars computed from the raw table", RawInterval, releases=1),
+)

@@ -1,0 +1,309 @@
+"""The shipping classes, at sizes that can be walked completely, and the streams they are tried on.
+
+Users share a cell where users are hashed; they come once, again, before and after releases and
+announced intrusions, leave, and are left out of samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from panprivacy.audit.chain import ANNOUNCE, RELEASE, Audited, Stream
+from panprivacy.audit.coins import EnumeratedCoins
+from panprivacy.audit.streams import short_streams
+from panprivacy.audit.subjects import Subject
+from panprivacy.cells import Law
+from panprivacy.guarantee import Budget, Ledger
+from panprivacy.statistics import Density, DistinctCount, Grouped, Incidence
+
+Make = Callable[[EnumeratedCoins], Audited]
+
+
+class Asking:
+    """A statistic whose releases name what they ask for."""
+
+    def __init__(self, statistic: Incidence, **asked: object) -> None:
+        self._statistic, self._asked = statistic, asked
+        self.update, self.state = statistic.update, statistic.state
+
+    def release(self) -> object:
+        """The named statistics."""
+        return self._statistic.release(**self._asked)  # type: ignore[arg-type]
+
+
+class Unseen:
+    """A statistic whose state nobody ever sees."""
+
+    def __init__(self, statistic: Density) -> None:
+        self._statistic = statistic
+        self.update, self.release = statistic.update, statistic.release
+
+    def state(self) -> bytes:
+        """Nothing."""
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Releases that leave at one moment.
+
+    Args:
+        releases: of each statistic.
+    """
+
+    releases: tuple[Any, ...]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The noised counts of all."""
+        return tuple(count for release in self.releases for count in release.counts)
+
+
+class Groups:
+    """A table for each of two groups; the delta of a row is its group."""
+
+    def __init__(self, coins: EnumeratedCoins, epsilon: Fraction) -> None:
+        self._grouped = Grouped(
+            lambda share: Density(universe=2, epsilon=share, coins=coins),
+            [7, 8],
+            epsilon=epsilon,
+            per_user=2,
+        )
+        self.state = self._grouped.state
+
+    def update(self, users: Sequence[int], groups: Sequence[int] = ()) -> None:
+        """Count each user in his group."""
+        self._grouped.update(users, groups)
+
+    def release(self) -> Together:
+        """The answers of all groups."""
+        return Together(tuple(self._grouped.release().values()))
+
+
+class Sharing:
+    """Two statistics of the same stream with one ledger."""
+
+    def __init__(self, coins: EnumeratedCoins, epsilon: Fraction) -> None:
+        ledger = Ledger(epsilon)
+        half: dict[str, Any] = {"epsilon": epsilon / 2, "ledger": ledger, "coins": coins}
+        self._statistics = Density(universe=2, **half), Density(universe=2, **half)
+
+    def update(self, users: Sequence[int], _deltas: object = None) -> None:
+        """Count the users in both."""
+        for statistic in self._statistics:
+            statistic.update(users)
+
+    def release(self) -> Together:
+        """Both answers."""
+        return Together(tuple(statistic.release() for statistic in self._statistics))
+
+    def state(self) -> bytes:
+        """Both states."""
+        return b"".join(statistic.state() for statistic in self._statistics)
+
+
+def products(epsilon: Fraction) -> list[Subject]:
+    """Every product with a total of `epsilon`."""
+    return [*_bits(epsilon), *_hashed(epsilon), *_counters(epsilon), *_joined(epsilon)]
+
+
+def _product(
+    name: str, says: str, make: Make, claimed: Fraction, streams: Sequence[Stream], **rest: Any
+) -> Subject:
+    return Subject(name, "product", says, make, claimed, streams, **rest)
+
+
+def _bits(epsilon: Fraction) -> list[Subject]:
+    def density(universe: int = 2, **sizes: Any) -> Make:
+        return lambda coins: Density(universe=universe, epsilon=epsilon, coins=coins, **sizes)
+
+    comes, leaves, other = [(0, 1)], [(0, -1)], [(1, 1)]
+    return [
+        _product(
+            "density",
+            "presence bits of two users, two releases",
+            density(releases=2),
+            epsilon,
+            list(short_streams([[0], [1], [0, 1, 0]], 2, releases=2)),
+            coins=_tail(density(releases=2)),
+        ),
+        _product(
+            "density-4-cells",
+            "presence bits of four users, two releases",
+            density(4, releases=2),
+            epsilon,
+            [
+                *short_streams([[0]], 2, releases=2),
+                *short_streams([[2, 0, 1]], 1, releases=2),
+                [[2, 0], RELEASE, [1, 0], RELEASE],
+            ],
+            coins=_tail(density(4, releases=2)),
+        ),
+        _product(
+            "density-deletions",
+            "users leave again",
+            density(),
+            epsilon,
+            list(short_streams([comes, leaves, other], 3, releases=1)),
+            coins=_tail(density()),
+        ),
+        _product(
+            "density-announced",
+            "an announced intrusion and an unannounced one, users that leave, a release",
+            density(intrusions=1),
+            epsilon,
+            list(short_streams([comes, leaves, other], 2, releases=1, announced=1)),
+            coins=_tail(density(intrusions=1)),
+        ),
+        _product(
+            "density-sample",
+            "two cells for three users",
+            density(3, cells=2),
+            epsilon,
+            list(short_streams([[0], [1], [2]], 2, releases=1)),
+            users=((0, 1), (1, 2), (2, 0)),
+            coins=_tail(density(3, cells=2)),
+        ),
+    ]
+
+
+def _hashed(epsilon: Fraction) -> list[Subject]:
+    def distinct(memory: int = 1, **sizes: Any) -> Make:
+        plan = {"expected": (1, 4), "memory": memory, "epsilon": epsilon, **sizes}
+        return lambda coins: DistinctCount(coins=coins, **plan)
+
+    net = {"memory": 2, "deletions": True, "bound": 2}
+    return [
+        _product(
+            "distinct-count",
+            "users that share hashed bits, a release",
+            distinct(),
+            epsilon,
+            [[[5], RELEASE, [6, 5]], [[6, 5, 7], [5], RELEASE], [RELEASE, [5]]],
+            users=((5, 6),),
+            coins=_tail(distinct()),
+        ),
+        _product(
+            "distinct-count-announced",
+            "an announced intrusion into hashed bits",
+            distinct(intrusions=1),
+            epsilon,
+            [[[5, 6], ANNOUNCE, [5]]],
+            users=((5, 6),),
+        ),
+        _product(
+            "net-count",
+            "users whose deltas do not add up to 0, a release",
+            distinct(**net),
+            epsilon,
+            list(short_streams([[(5, 1)], [(5, -1)], [(6, 2)]], 2, releases=1)),
+            users=((5, 6), (5, 7), (5, 8)),
+            coins=_tail(distinct(**net)),
+        ),
+    ]
+
+
+def _counters(epsilon: Fraction) -> list[Subject]:
+    def counters(modulus: int, releases: int = 2, **sizes: Any) -> Callable[..., Incidence]:
+        share = epsilon / (releases + 1 + sizes.get("intrusions", 0))
+        arguments = {
+            "epsilon": epsilon,
+            "budget": Budget(state=share, release=share),
+            "law": Law.flat(modulus, share),
+            "releases": releases,
+            "universe": 2,
+            "bound": modulus - 1,
+            **sizes,
+        }
+        return lambda coins: Incidence(coins=coins, **arguments)
+
+    def named(modulus: int, **sizes: Any) -> Make:
+        plain = counters(modulus, **sizes)
+        return lambda coins: Asking(plain(coins), exactly=(1,))
+
+    batches = [[(0, 1)], [(0, 2)], [(1, -1)]]
+    return [
+        *(
+            _product(
+                f"incidence-named-{modulus}",
+                f"counters modulo {modulus}, two releases of one named count",
+                named(modulus),
+                epsilon,
+                list(short_streams(batches[:tried], 2, releases=2)),
+                coins=_tail(counters(modulus)),
+            )
+            for modulus, tried in ((3, 3), (7, 2), (11, 2))
+        ),
+        _product(
+            "incidence-histogram-3",
+            "counters modulo 3, two releases of the whole histogram",
+            counters(3),
+            epsilon,
+            [
+                [[(0, 1)], RELEASE, [(0, 1)], RELEASE],
+                [RELEASE, [(0, 2)], RELEASE, [(0, -1)]],
+                [[(1, 1), (0, 1)], RELEASE, RELEASE],
+            ],
+            coins=EnumeratedCoins(tail=2),
+        ),
+        _product(
+            "incidence-announced",
+            "an announced intrusion into counters modulo 3",
+            counters(3, intrusions=1),
+            epsilon,
+            list(short_streams(batches, 3, announced=1)),
+        ),
+        _product(
+            "incidence-sample-signed",
+            "two counters for three users whose states may be below 0",
+            named(3, releases=1, universe=3, cells=2, bound=1, signed=True),
+            epsilon,
+            list(short_streams([[(0, 1)], [(1, -2)], [(2, -1)]], 2, releases=1)),
+            users=((0, 1), (1, 2), (2, 0)),
+            coins=_tail(counters(3, releases=1)),
+        ),
+    ]
+
+
+def _joined(epsilon: Fraction) -> list[Subject]:
+    def unseen(coins: EnumeratedCoins) -> Unseen:
+        return Unseen(Density(universe=2, epsilon=epsilon, coins=coins))
+
+    claimed = Density(universe=2, epsilon=epsilon).unseen
+    return [
+        _product(
+            "unseen-window",
+            "a release of a window whose state nobody saw",
+            unseen,
+            claimed,
+            list(short_streams([[0], [1, 0]], 2, releases=1)),
+            coins=_tail(lambda coins: Density(universe=2, epsilon=epsilon, coins=coins)),
+        ),
+        _product(
+            "groups",
+            "a user in two groups, a table for each, a release",
+            lambda coins: Groups(coins, epsilon),
+            epsilon,
+            list(short_streams([[(0, 7)], [(0, 8)], [(1, 7)]], 2, releases=1)),
+            coins=EnumeratedCoins(tail=3),
+        ),
+        _product(
+            "shared-ledger",
+            "two statistics of one stream with one ledger, a release of each",
+            lambda coins: Sharing(coins, epsilon),
+            epsilon,
+            list(short_streams([[0], [1]], 2, releases=1)),
+            coins=EnumeratedCoins(tail=3),
+        ),
+    ]
+
+
+def _tail(make: Callable[..., Any]) -> EnumeratedCoins:
+    """Coins that walk one noise as far as all but a few outcomes lie."""
+    plan = make(None).plan
+    scale = 1 / plan.split.budget.release
+    return EnumeratedCoins(tail=max(math.ceil(3 * scale), plan.cells))

@@ -1,0 +1,112 @@
+"""What is audited, over which streams, and the row that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final, Literal
+
+from panprivacy.audit.chain import Audited, Chain, Stream
+from panprivacy.audit.coins import EnumeratedCoins
+from panprivacy.audit.exact import Loss, worst_of
+from panprivacy.audit.laws import Laws
+from panprivacy.audit.streams import Pair, add_remove, event, pairs, replace
+
+Kind = Literal["product", "control"]
+Adjacency = Literal["add_remove", "replace", "event"]
+
+Losses = dict[Adjacency, Loss]
+"""The worst loss for each adjacency."""
+
+ADJACENCIES: Final[tuple[Adjacency, ...]] = ("add_remove", "replace", "event")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A program, what is claimed of it, and the streams on which the claim is tried.
+
+    Args:
+        name: on the command line.
+        kind: a product has to keep its claim, a control has to be caught.
+        says: in one sentence, what it is.
+        make: makes it with the coins it is given.
+        claimed: the loss that is claimed, in nats.
+        streams: each is compared with its neighbours.
+        users: whose rows neighbours lack, and to whom they are moved.
+        coins: for the key and the tail.
+        adjacency: for which the claim is made; twice the claim holds for `replace` otherwise.
+    """
+
+    name: str
+    kind: Kind
+    says: str
+    make: Callable[[EnumeratedCoins], Audited]
+    claimed: Fraction
+    streams: Sequence[Stream]
+    users: Sequence[tuple[object, object]] = ((0, 1),)
+    coins: EnumeratedCoins = field(default_factory=EnumeratedCoins)
+    adjacency: Adjacency = "add_remove"
+
+    def neighbours(self, adjacency: Adjacency, stream: Stream) -> Iterator[Stream]:
+        """The neighbours of a stream."""
+        for user, other in self.users:
+            if adjacency == "replace":
+                yield from replace(stream, user, by=other)
+            else:
+                yield from {"add_remove": add_remove, "event": event}[adjacency](stream, user)
+
+    def losses(self) -> Losses:
+        """The worst loss over all streams, for each adjacency."""
+        laws = Laws(Chain(self.make, self.coins))
+        return {adjacency: worst_of(laws, self._pairs(adjacency)) for adjacency in ADJACENCIES}
+
+    def _pairs(self, adjacency: Adjacency) -> Iterator[Pair]:
+        return pairs(self.streams, lambda stream: self.neighbours(adjacency, stream))
+
+    def limit(self, adjacency: Adjacency) -> Fraction:
+        """What the claim says of an adjacency: to replace is to remove and to add."""
+        doubled = adjacency == "replace" and self.adjacency != "replace"
+        return 2 * self.claimed if doubled else self.claimed
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The outcome of the audit of one subject.
+
+    Args:
+        subject: which was audited.
+        losses: the worst for each adjacency.
+    """
+
+    subject: Subject
+    losses: Losses
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim holds on every stream and outcome, decided exactly."""
+        return all(
+            loss.within(self.subject.limit(adjacency)) for adjacency, loss in self.losses.items()
+        )
+
+    @property
+    def verdict(self) -> str:
+        """One word."""
+        if self.subject.kind == "product":
+            return "holds" if self.holds else "exceeds"
+        return "missed" if self.holds else "caught"
+
+    @property
+    def is_right(self) -> bool:
+        """Whether a product keeps its claim, or a control was caught."""
+        return self.holds == (self.subject.kind == "product")
+
+    @property
+    def worst(self) -> Loss:
+        """The loss under the adjacency of the claim."""
+        return self.losses[self.subject.adjacency]
+
+    @property
+    def set_aside(self) -> Fraction:
+        """The largest probability of what was not compared."""
+        return max(loss.set_aside for loss in self.losses.values())

@@ -1,0 +1,88 @@
+"""`panprivacy audit`: prove the guarantee by computation, on this machine, on this code."""
+
+from __future__ import annotations
+
+import json as json_format
+import math
+from typing import Annotated
+
+import typer
+
+from panprivacy._validate import positive_fraction
+from panprivacy.audit.exact import Loss
+from panprivacy.audit.subjects import ADJACENCIES, Row
+from panprivacy.audit.table import rows, subjects
+from panprivacy.errors import PlanError
+
+_LINE = "{:<25}{:<9}{:>9}{:>12}{:>9}{:>9}{:>11}  {}"
+
+
+def audit(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="What to audit; all unless given."),
+    ] = None,
+    epsilon: Annotated[str, typer.Option(help="Total privacy loss of the products.")] = "1",
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON array, one row each.")] = False,
+) -> None:
+    """Walk every outcome of every coin of the shipping classes, and of what has to be caught.
+
+    Exit 1 if a product loses more than it claims, or a control is not caught. Losses are exact, in
+    nats, the worst over all streams, intrusion times and outcomes.
+    """
+    total = positive_fraction(epsilon=epsilon)
+    known = list(subjects(total))
+    for name in names or ():
+        if name not in known:
+            message = f"there is nothing of this name to audit; there are {', '.join(known)}"
+            raise PlanError(message)
+    found = []
+    if not json:
+        print(
+            _LINE.format(
+                "name", "kind", "claimed", "add/remove", "replace", "event", "set aside", ""
+            )
+        )
+    for row in rows(names or known, total):
+        found.append(row)
+        if not json:
+            _print_row(row, in_words=bool(names))
+    if json:
+        print(json_format.dumps([_document(row) for row in found]))
+    else:
+        _print_verdict(found)
+    raise typer.Exit(int(not all(row.is_right for row in found)))
+
+
+def _print_row(row: Row, *, in_words: bool) -> None:
+    losses = (f"{float(row.losses[adjacency]):.4f}" for adjacency in ADJACENCIES)
+    aside = f"{float(row.set_aside):.2%}" if row.set_aside else "-"
+    subject, claimed = row.subject, f"{float(row.subject.claimed):.4f}"
+    print(
+        _LINE.format(subject.name, subject.kind, claimed, *losses, aside, row.verdict), flush=True
+    )
+    if in_words or not row.is_right:
+        print(f"  {subject.says}\n  {row.worst}", flush=True)
+
+
+def _print_verdict(found: list[Row]) -> None:
+    for kind, verdict in (("product", "hold"), ("control", "caught")):
+        of_kind = [row for row in found if row.subject.kind == kind]
+        wrong = [row.subject.name for row in of_kind if not row.is_right]
+        but = f": not {', '.join(wrong)}" if wrong else ""
+        if of_kind:
+            print(f"{len(of_kind) - len(wrong)} of {len(of_kind)} {kind}s {verdict}{but}.")
+
+
+def _document(row: Row) -> dict[str, object]:
+    return {
+        "name": row.subject.name,
+        "kind": row.subject.kind,
+        "claimed": float(row.subject.claimed),
+        **{adjacency: _number(row.losses[adjacency]) for adjacency in ADJACENCIES},
+        "verdict": row.verdict,
+    }
+
+
+def _number(loss: Loss) -> float | str:
+    return "inf" if math.isinf(loss.epsilon) else loss.epsilon

@@ -1,0 +1,322 @@
+"""The audit itself: its products hold, its controls are caught, and it is not fooled."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import pytest
+
+import panprivacy as pp
+from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss, table, worst_loss
+from panprivacy.audit.controls import CONTROLS
+from panprivacy.audit.products import products
+from panprivacy.audit.streams import add_remove, pairs, replace, short_streams
+from panprivacy.audit.subjects import ADJACENCIES, Row
+from panprivacy.cli.audit import audit
+from tests.commands import run_command
+
+SLOW = {
+    "density-4-cells",
+    "distinct-count",
+    "distinct-count-announced",
+    "incidence-named-7",
+    "incidence-named-11",
+    "incidence-histogram-3",
+}
+"""Products that take more than a few seconds each."""
+
+NAMES = [subject.name for subject in products(Fraction(1))]
+
+
+def marked(name, epsilon):
+    slow = name in SLOW or epsilon != 1
+    return pytest.param(name, epsilon, marks=pytest.mark.slow if slow else ())
+
+
+TRIED = [marked(name, epsilon) for epsilon in (1, Fraction(1, 3)) for name in NAMES]
+
+
+def audited(subject):
+    return Row(subject, subject.losses())
+
+
+@pytest.mark.parametrize(("name", "epsilon"), TRIED)
+def test_a_product_keeps_its_claim(name, epsilon):
+    (subject,) = [one for one in products(Fraction(epsilon)) if one.name == name]
+    row = audited(subject)
+    assert row.holds
+    assert row.is_right
+    assert row.verdict == "holds"
+    assert row.set_aside < 1
+    assert float(row.worst) > 0.1 * float(subject.claimed), "the streams try nothing"
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
+def test_a_control_is_caught_with_the_loss_that_it_has(control):
+    assert float(control.shown()) == pytest.approx(control.true_loss, rel=2e-3)
+    row = audited(control)
+    assert not row.holds
+    assert row.is_right
+    assert row.verdict == "caught"
+    assert not row.worst.within(control.limit(control.adjacency))
+    assert float(row.worst) >= 0.999 * control.true_loss
+
+
+@pytest.mark.parametrize(("times", "loss"), [(1, 0.74), (5, 3.7), (20, 14.9)])
+def test_distinct_sampling_loses_more_with_every_appearance(times, loss):
+    (control,) = [one for one in CONTROLS if one.name == "d3"]
+    found = exact_loss(control.make, [[0]] * times, [[]] * times)
+    assert float(found) == pytest.approx(loss, rel=1e-2)
+
+
+def test_every_printed_error_of_a_density_or_a_counter_is_a_control():
+    names = {control.name.split("-")[0] for control in CONTROLS}
+    assert {"d1", "d2", "d3", "m3", "n1", "r1"} <= names
+    assert sum(control.name.startswith("d1-") for control in CONTROLS) == 2
+
+
+# It is not fooled
+
+
+def bits(coins, universe=1):
+    return pp.Density(universe=universe, epsilon=1, coins=coins)
+
+
+class Wrapper:
+    def __init__(self, coins):
+        self._inner = bits(coins)
+
+    def update(self, users, deltas=None):
+        self._inner.update(users)
+
+    def release(self):
+        return self._inner.release()
+
+    def state(self):
+        return self._inner.state()
+
+
+class HiddenMemory(Wrapper):
+    """What the state does not show comes out with the next answer."""
+
+    def __init__(self, coins):
+        super().__init__(coins)
+        self._came = False
+
+    def update(self, users, deltas=None):
+        super().update(users)
+        self._came |= bool(users)
+
+    def release(self):
+        answer = self._inner.release()
+        return Shown(answer.counts, self._came)
+
+
+class Shown:
+    def __init__(self, counts, more):
+        self.counts, self.more = counts, more
+
+
+def test_what_is_hidden_from_the_state_is_found_in_the_answer():
+    hidden = [[0], RELEASE], [[], RELEASE]
+    loss = exact_loss(HiddenMemory, *hidden)
+    assert loss.epsilon == math.inf
+    assert exact_loss(HiddenMemory, [[0]], [[]]).within(1), "the state does not show it"
+
+
+class InClosure(Wrapper):
+    """The same, kept where no attribute is."""
+
+    def __init__(self, coins):
+        super().__init__(coins)
+        rows = 0
+
+        def update(users, deltas=None):
+            nonlocal rows
+            rows += len(users)
+            self._inner.update(users)
+
+        self.update = update
+        self.release = lambda: Shown(self._inner.release().counts, rows)
+
+
+def test_what_a_closure_keeps_is_found_too():
+    assert exact_loss(InClosure, [[0], RELEASE], [[], RELEASE]).epsilon == math.inf
+
+
+class Clipped(Wrapper):
+    """Counts below 0 are shown as 0, which any noise can reach."""
+
+    def release(self):
+        return Shown((max(self._inner.release().counts[0], 0),), None)
+
+
+def test_answers_that_far_noise_reaches_are_set_aside():
+    loss = exact_loss(Clipped, [[0], RELEASE], [[], RELEASE])
+    assert loss.within(1)
+    assert loss.set_aside > Fraction(1, 4)
+
+
+def test_noise_that_is_walked_less_far_than_counts_lie_apart_is_refused():
+    with pytest.raises(ValueError, match=r"EnumeratedCoins\(tail=2\)"):
+        exact_loss(
+            lambda coins: bits(coins, 2),
+            [[0], RELEASE],
+            [[], RELEASE],
+            coins=EnumeratedCoins(tail=1),
+        )
+
+
+@pytest.mark.parametrize("tail", [4, 6, 9])
+def test_the_loss_does_not_depend_on_the_tail(tail):
+    stream, neighbour = [[0], RELEASE, [0]], [[], RELEASE, []]
+    loss = exact_loss(bits, stream, neighbour, coins=EnumeratedCoins(tail=tail))
+    assert float(loss) == pytest.approx(float(exact_loss(bits, stream, neighbour)), rel=1e-12)
+
+
+def brute_force(make, stream, neighbour, coins):
+    """The worst ratio of a whole view, every outcome walked from the start, nothing merged."""
+    laws = [{}, {}]
+    for law, steps in zip(laws, (stream, neighbour), strict=True):
+        for _ in coins:
+            statistic = make(coins)
+            views, released = [statistic.state()], []
+            for step in steps:
+                if step == RELEASE:
+                    released.append(statistic.release().counts)
+                else:
+                    statistic.update(step)
+                views.append(statistic.state())
+            for time, state in enumerate(views):
+                mass, far = law.get((time, state, *released), (Fraction(0), False))
+                law[time, state, *released] = mass + coins.probability, far or coins.far
+    shared = [view for view in laws[0] if not laws[0][view][1] and not laws[1][view][1]]
+    return max(max(r, 1 / r) for r in (laws[0][v][0] / laws[1][v][0] for v in shared))
+
+
+@pytest.mark.parametrize(
+    ("stream", "neighbour"),
+    [
+        ([[0], RELEASE, [0]], [[], RELEASE, []]),
+        ([RELEASE, [0, 1], RELEASE], [RELEASE, [1], RELEASE]),
+    ],
+)
+def test_merging_changes_nothing(stream, neighbour):
+    coins = EnumeratedCoins(tail=3)
+    make = lambda coins: pp.Density(universe=2, epsilon=1, releases=2, coins=coins)  # noqa: E731
+    loss = exact_loss(make, stream, neighbour, coins=EnumeratedCoins(tail=3))
+    smaller, larger = sorted(loss.probabilities)
+    assert larger / smaller == brute_force(make, stream, neighbour, coins)
+
+
+def test_the_worst_of_several_pairs_is_the_worst_of_each():
+    tried = list(pairs(short_streams([[0], [1]], 2), lambda stream: add_remove(stream, 0)))
+    make = lambda coins: bits(coins, 2)  # noqa: E731
+    worst = worst_loss(make, tried)
+    assert float(worst) == max(float(exact_loss(make, *pair)) for pair in tried)
+
+
+def test_nothing_to_compare_is_refused():
+    with pytest.raises(ValueError, match="no pairs"):
+        worst_loss(bits, [])
+
+
+def test_an_unknown_step_is_refused():
+    with pytest.raises(ValueError, match="'relase'"):
+        exact_loss(bits, ["relase"], ["relase"])
+
+
+def test_a_loss_says_what_attains_it():
+    words = str(exact_loss(bits, [[0], RELEASE], [[], RELEASE]))
+    assert "reads the state …0" in words
+    assert "is told (" in words
+    assert "after [0] release" in words
+    assert "after [] release" in words
+    announced = exact_loss(
+        lambda coins: pp.Density(universe=1, epsilon=1, intrusions=1, coins=coins),
+        [[0], ANNOUNCE, [0]],
+        [[], ANNOUNCE, []],
+    )
+    assert "read the state …0" in str(announced)
+
+
+# Streams
+
+
+def test_short_streams_have_every_order_of_their_public_steps():
+    streams = list(short_streams([[0]], 2, releases=1, announced=1))
+    assert [[0], RELEASE, ANNOUNCE] in streams
+    assert [ANNOUNCE, [0], RELEASE, [0]] in streams
+    assert len(streams) == 3 * 2 + 12
+    assert len({repr(stream) for stream in streams}) == len(streams)
+
+
+def test_neighbours_keep_deltas_and_public_steps():
+    stream = [[(0, 2), (1, 1)], RELEASE, [(0, -1)]]
+    moved = [[[(1, 2), (1, 1)], RELEASE, [(1, -1)]]]
+    assert list(add_remove(stream, 0))[-1] == [[(1, 1)], RELEASE, []]
+    assert list(replace(stream, 0, by=1))[-1:] == moved
+
+
+def test_of_many_rows_the_first_and_the_last_ones_are_removed():
+    removed = [sum(map(len, neighbour)) for neighbour in add_remove([[0]] * 20, 0)]
+    assert sorted(set(removed)) == list(range(20))
+    assert len(removed) < 100
+
+
+# The command
+
+
+def audit_command(*arguments):
+    return run_command("audit", *arguments)
+
+
+def test_the_command_prints_rows_that_machines_read():
+    result = audit_command("density", "d2", "row-counter", "--epsilon", "0.5", "--json")
+    assert result.code == 0, result.stderr
+    product, control, leak = json.loads(result.stdout)
+    keys = ["name", "kind", "claimed", *ADJACENCIES, "verdict"]
+    assert list(product) == list(control) == keys
+    assert product["kind"] == "product"
+    assert product["claimed"] == 0.5
+    assert 0 < product["add_remove"] <= 0.5
+    assert product["verdict"] == "holds"
+    assert control["add_remove"] == pytest.approx(4.58, rel=1e-3)
+    assert control["verdict"] == "caught"
+    assert leak["add_remove"] == "inf"
+    assert leak["kind"] == "control"
+
+
+def test_the_command_says_in_words_what_attains_the_loss():
+    result = audit_command("r1")
+    assert result.code == 0
+    assert "caught" in result.stdout
+    assert "reads the state" in result.stdout
+    assert result.stdout.splitlines()[-1] == "1 of 1 controls caught."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["densty"], "there is nothing of this name"), (["--epsilon", "0"], "--epsilon")],
+)
+def test_wrong_arguments_are_refused_in_one_line(arguments, message):
+    result = audit_command(*arguments)
+    assert result.code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert message in result.stderr
+
+
+def test_the_command_fails_when_a_product_leaks(monkeypatch, capsys):
+    (leaky,) = [one for one in products(Fraction(1)) if one.name == "density-sample"]
+    control = CONTROLS[2]
+    twice = lambda coins: pp.Density(universe=3, cells=2, epsilon=2, coins=coins)  # noqa: E731
+    object.__setattr__(leaky, "make", twice)
+    monkeypatch.setattr(table, "subjects", lambda _: {"leaky": leaky, "d2": control})
+    monkeypatch.setitem(audit.__globals__, "subjects", table.subjects)
+    with pytest.raises(Exception) as stopped:
+        audit(["leaky"], epsilon="1", json=False)
+    assert stopped.value.exit_code == 1
+    assert "0 of 1 products hold: not density-sample." in capsys.readouterr().out

@@ -127,8 +127,8 @@ class Chain:
         for _ in self.coins.after(point.path):
             statistic = self._make(self.coins)
             for earlier in point.steps:
-                _take(statistic, earlier)
-            answer = _take(statistic, step)
+                take(statistic, earlier)
+            answer = take(statistic, step)
             yield statistic, self._interned(answer) if step == RELEASE else None
 
     def _merged(
@@ -156,7 +156,7 @@ class Chain:
         return self._published[tells]
 
 
-def _take(statistic: Any, step: Step) -> Any:
+def take(statistic: Any, step: Step) -> Any:
     """One step; the answer if it is a release."""
     if step == RELEASE:
         return statistic.release()

@@ -1,0 +1,239 @@
+"""Events by which two streams are told apart, chosen on runs of their own.
+
+Words of the states that tell the streams apart are found first, then what released counts tell
+beyond them; an event is a sum of log-likelihood ratios beyond a threshold.
+
+Reference: Z. Ding et al., "Detecting violations of differential privacy" (2018), for events that
+are chosen on runs of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from panprivacy.audit.looks import Seen, read_words
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+Runs = Callable[[int], Iterator[Seen]]
+"""Makes so many runs of one stream."""
+
+Summary = Callable[[bytes], ArrayLike]
+"""Numbers of a state on which released counts depend linearly, but for noise."""
+
+_PILOT: Final = 50
+_MOST_VALUES: Final = 4096
+_MOST_ENTRIES: Final = 1 << 24
+_MOST_PARTS: Final = 8
+_CHANCE: Final = 3.0
+_STEPS: Final = 4
+_BINS: Final = 6
+_CANDIDATES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The words of the states that tell the streams apart, taken as independent.
+
+    Args:
+        width: bytes of a word.
+        values: words are taken modulo this.
+        places: of the words.
+        ratios: log-likelihood ratio of each value, one row a word.
+    """
+
+    width: int
+    values: int
+    places: Places
+    ratios: Floats
+
+    def score(self, seen: Seen) -> float:
+        """The log-likelihood ratio of all states."""
+        words = _words(seen, self.width)[self.places] % self.values
+        return float(self.ratios[np.arange(len(words)), words].sum())
+
+    def summarise(self, state: bytes) -> ArrayLike:
+        """The number of ones, or how many words have each value."""
+        if self.width == 1:
+            return [np.bitwise_count(np.frombuffer(state, np.uint8)).sum()]
+        words = read_words(state, self.width) % self.values
+        return np.bincount(words.astype(np.int64), minlength=self.values)
+
+
+def _words(seen: Seen, width: int) -> NDArray[np.uint64]:
+    return np.concatenate([read_words(state, width) for state in seen.states])
+
+
+def screen(pair: Sequence[Runs], runs: int, width: int) -> Cells:
+    """Find the words from histograms of every one; no state is kept."""
+    pilot = np.array([_words(seen, width) for run in pair for seen in run(_PILOT)])
+    varying = (pilot != pilot[0]).any(axis=0)
+    words, largest = len(varying), int(pilot[:, varying].max(initial=1))
+    values = min(largest + 1, _MOST_VALUES, max(_MOST_ENTRIES // words, 2))
+    tables = np.zeros((2, words, values), np.uint32)
+    for table, run in zip(tables, pair, strict=True):
+        for seen in run(runs):
+            table[np.arange(words), _words(seen, width) % values] += 1
+    places = _telling([_surprise(*one) for one in zip(*tables, strict=True)])
+    usual = tables[:, varying].sum((0, 1))
+    return Cells(width, values, places, _log_ratios(*_smooth(tables[:, places], usual)))
+
+
+def _smooth(tables: NDArray[Any], usual: NDArray[Any]) -> NDArray[Any]:
+    """Tables, for words that follow the law of all words the table of those: it is known better."""
+    smooth = tables.astype(np.int64)
+    for place in np.ndindex(*tables.shape[:-1]):
+        if _surprise(tables[place], usual) < _CHANCE:
+            smooth[place] = usual
+    return smooth
+
+
+class Sample(NamedTuple):
+    """Runs of one stream: the score of the states, a summary of the last one, all counts."""
+
+    states: Floats
+    summaries: Floats
+    counts: Floats
+
+    def missed(self, weights: Floats, places: Places | slice = slice(None)) -> Floats:
+        """Counts without what the summaries predict, in whole numbers, which keeps ties."""
+        return self.counts[:, places] - np.rint(self.summaries @ weights)
+
+
+def summed_up(seen: Iterable[Seen], cells: Cells, summarise: Summary) -> Sample:
+    """What scores need of runs of one stream."""
+    rows = [
+        (cells.score(one), summarise(one.states[-1]) if one.counts else (), one.counts)
+        for one in seen
+    ]
+    states, summaries, counts = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+    return Sample(states, np.insert(summaries, 0, 1, axis=1), counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Log-likelihood ratio of a view: that of its states, and of counts given that.
+
+    Args:
+        cells: score the states.
+        summarise: summarises the last state.
+        places: of the counts.
+        weights: of the summary, to predict each count.
+        steps: between scores of states that count as one.
+        edges: between bins of what the prediction misses, one row a count.
+        ratios: log-likelihood ratios, by count, step and bin.
+    """
+
+    cells: Cells
+    summarise: Summary
+    places: Places
+    weights: Floats
+    steps: Floats
+    edges: Floats
+    ratios: Floats
+
+    def __call__(self, sample: Sample) -> Floats:
+        """The score of each run."""
+        missed = sample.missed(self.weights, self.places)
+        step, total = np.searchsorted(self.steps, sample.states), sample.states.copy()
+        for ratios, edges, column in zip(self.ratios, self.edges, missed.T, strict=True):
+            total += ratios[step, np.searchsorted(edges, column)]
+        return total
+
+
+def fit(samples: Sequence[Sample], cells: Cells, summarise: Summary) -> Score:
+    """Learn what the released counts tell beyond the state."""
+    both = Sample(*(np.concatenate(column) for column in zip(*samples, strict=True)))
+    weights = _predict(both)
+    missed = both.missed(weights)
+    steps = _cuts(both.states, _STEPS)
+    edges = np.array([_cuts(column, _BINS) for column in missed.T]).reshape(-1, _BINS - 1)
+    tables = np.zeros((2, len(edges), _STEPS, _BINS))
+    label = np.repeat((0, 1), len(missed) // 2)
+    for count, column in enumerate(missed.T):
+        bins = np.searchsorted(edges[count], column)
+        np.add.at(tables[:, count], (label, np.searchsorted(steps, both.states), bins), 1)
+    places = _telling([_surprise(*one) for one in zip(*tables, strict=True)])
+    ratios = _log_ratios(*tables[:, places])
+    return Score(cells, summarise, places, weights[:, places], steps, edges[places], ratios)
+
+
+def _predict(sample: Sample) -> Floats:
+    """Ridge regression of the counts on the summaries."""
+    square = sample.summaries.T @ sample.summaries
+    ridge = np.diag(1e-9 * np.diag(square) + 1e-6)
+    weights = np.linalg.solve(square + ridge, sample.summaries.T @ sample.counts)
+    return weights.astype(np.float64)
+
+
+def _cuts(values: Floats, parts: int) -> Floats:
+    """Where to cut, for parts of about equal size."""
+    cuts: Floats = np.quantile(values, np.arange(1, parts) / parts)
+    return cuts
+
+
+def thresholds(scores: Sequence[Floats], runs: int, deviations: float) -> tuple[float, float]:
+    """Above and below which score the bound is likely to be largest.
+
+    Args:
+        scores: of runs of the stream, and of its neighbour.
+        runs: that will be counted.
+        deviations: by which both proportions will be corrected.
+    """
+    first, second = (np.sort(one) for one in scores)
+    candidates = np.unique(_cuts(np.concatenate(scores), _CANDIDATES))
+
+    def best(above: Floats, below: Floats) -> float:
+        """Where the share of `above` is much larger than that of `below`."""
+        worth = np.log(above / below)
+        for share in (above, below):
+            worth -= deviations * np.sqrt((1 - share) / share / runs)
+        return float(candidates[np.argmax(worth)])
+
+    up, low = (1 - _share_below(one, candidates, "left") for one in (first, second))
+    high, down = (_share_below(one, candidates, "right") for one in (second, first))
+    return best(up, low), best(high, down)
+
+
+def _share_below(ordered: Floats, candidates: Floats, side: Any) -> Floats:
+    """The share of values below each candidate, never quite 0 or 1."""
+    below = np.searchsorted(ordered, candidates, side)
+    shares: Floats = (below + 0.5) / (len(ordered) + 1)
+    return shares
+
+
+def _telling(surprises: Sequence[float]) -> Places:
+    """The places of the few largest that chance does not explain among so many."""
+    found, chance = np.array(surprises), math.sqrt(2 * math.log(max(len(surprises), 1))) + 2
+    largest = np.argsort(-found)[:_MOST_PARTS]
+    return largest[found[largest] > chance]
+
+
+def _surprise(first: NDArray[Any], second: NDArray[Any]) -> float:
+    """Pearson's statistic of tables of two samples, in deviations from what chance gives.
+
+    Args:
+        first: how often each outcome happened, the last axis; other axes are conditions.
+        second: the same of the other sample.
+    """
+    one, two = np.atleast_2d(first).astype(float), np.atleast_2d(second).astype(float)
+    total = one + two
+    share = one.sum(1, keepdims=True) / np.maximum(total.sum(1, keepdims=True), 1)
+    expected = np.maximum(total * share * (1 - share), 1e-300)
+    squares = ((one - total * share) ** 2 / expected)[total > 0].sum()
+    degrees = int(((total > 0).sum(1) - 1).clip(0).sum())
+    part = 2 / (9 * max(degrees, 1))  # Wilson and Hilferty's cube root
+    return float(((squares / max(degrees, 1)) ** (1 / 3) - (1 - part)) / math.sqrt(part))
+
+
+def _log_ratios(first: NDArray[Any], second: NDArray[Any]) -> Floats:
+    """Log-likelihood ratios of outcomes, the last axis, from how often they happened."""
+    one, two = ((table + 0.5) / (table + 0.5).sum(-1, keepdims=True) for table in (first, second))
+    ratios: Floats = np.log(one / two)
+    return ratios

@@ -1,0 +1,185 @@
+"""A lower bound on the privacy loss from runs of the shipping code, for sizes beyond enumeration.
+
+Both streams are run many times with the coins of production. A first sample of each shows which
+words of the states tell the streams apart, a second one which released counts do, and picks two
+events, one for each direction. A third one, by which nothing was chosen, counts how often they
+happen.
+
+Reference: C. Clopper, E. Pearson, "The use of confidence or fiducial limits illustrated in the case
+of the binomial" (1934).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from panprivacy._validate import positive_integer, proportion, whole_number
+from panprivacy.audit.chain import ANNOUNCE, Stream
+from panprivacy.audit.events import Runs, Score, Summary, fit, screen, summed_up, thresholds
+from panprivacy.audit.looks import FixedKeyCoins, look
+from panprivacy.coins import Coins
+from panprivacy.errors import PlanError
+
+_CHUNK: Final = 500
+"""Runs whose views are held at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledLoss:
+    """What was found.
+
+    Args:
+        epsilon: lower bound on the loss, in nats; 0 where nothing was found.
+        confidence: probability that it is not above the loss.
+        hits: how often the event happened on the stream, and on its neighbour.
+        runs: of each, in which that was counted.
+        words: places of the words of the states by which the event is told.
+        counts: places of the released counts by which it is told.
+    """
+
+    epsilon: float
+    confidence: float
+    hits: tuple[int, int]
+    runs: int
+    words: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+def sampled_loss(
+    make: Callable[[Coins], Any],
+    stream: Stream,
+    neighbour: Stream,
+    *,
+    after_step: int | None = None,
+    runs: int = 20_000,
+    confidence: float = 1 - 1e-6,
+    cell_bytes: int = 1,
+    summary: Summary | None = None,
+    addressing_key: bytes = bytes(16),
+) -> SampledLoss:
+    """A lower bound on the privacy loss between two streams.
+
+    The view is the state at one moment, the states at announced intrusions before it, and the
+    counts of all releases. A release is judged by what it tells beyond the score of the states
+    and the summary: what only single bits of a state and a release tell together is missed.
+
+    Guarantee: the bound exceeds the true loss with a probability of at most `1 - confidence`. The
+    two events are fixed before the runs that count them, and each of their four proportions has a
+    one-sided Clopper-Pearson bound that is wrong with a quarter of that probability.
+    [tests/unit/test_sampled.py, tests/statistical/test_sampled_loss.py]
+
+    Accuracy: with 20,000 runs and a confidence of `1 - 1e-6`, a loss of 1.29 is bounded by about
+    1.16 in one of 10,000 bits and by 1.10 in one of 1,000 counters modulo 1093, give or take 0.02
+    and 0.04: found to be above 1 with a probability of 99 %.
+
+    Args:
+        make: makes the statistic with the coins it is given.
+        stream: batches and `RELEASE` and `ANNOUNCE` steps.
+        neighbour: the same steps, with rows of one user added or removed.
+        after_step: how many steps the intruder waits; None for all of them.
+        runs: how often each stream is run; half of that chooses the events.
+        confidence: probability that the bound is not above the loss.
+        cell_bytes: of the words that states are read as, 1 to 8, from the end.
+        summary: numbers of a state on which released counts depend linearly, but for noise; None
+            for the number of ones, with longer words how many have each value.
+        addressing_key: the key of all runs.
+
+    Raises:
+        PlanError: the streams differ in more than rows, which is public, or an argument is out of
+            range.
+    """
+    total, level = positive_integer(runs=runs), proportion(confidence=confidence)
+    width = whole_number(1, 8, cell_bytes=cell_bytes)
+    looked = _look_time(stream, neighbour, after_step)
+    coins = FixedKeyCoins(addressing_key)
+
+    def runs_of(steps: Stream) -> Runs:
+        return lambda size: (look(make(coins), steps, looked) for _ in range(size))
+
+    pair = runs_of(stream), runs_of(neighbour)
+    cells = screen(pair, 3 * total // 8, width)
+    summarise = summary or cells.summarise
+    samples = [summed_up(run(total // 8), cells, summarise) for run in pair]
+    score, fresh = fit(samples, cells, summarise), total // 2
+    ends = thresholds([score(sample) for sample in samples], fresh, 5)
+    return _evaluate(pair, score, ends, fresh, level)
+
+
+def clopper_pearson(hits: int, runs: int, error: float) -> tuple[float, float]:
+    """Bounds on a probability, each of which is wrong with a probability of at most `error`.
+
+    Args:
+        hits: how often the event happened.
+        runs: how often it could have happened.
+        error: of each bound alone.
+    """
+    return _lower(hits, runs, error), 1 - _lower(runs - hits, runs, error)
+
+
+def _lower(hits: int, runs: int, error: float) -> float:
+    """The largest probability found under which so many hits are as rare as `error`."""
+    successes = np.arange(hits, runs + 1)
+    factorials = [math.lgamma(k + 1) + math.lgamma(runs - k + 1) for k in successes.tolist()]
+    ways = math.lgamma(runs + 1) - np.array(factorials)
+    low, high = 0.0, hits / runs
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        terms = ways + successes * math.log(middle) + (runs - successes) * math.log1p(-middle)
+        # A millionth covers the rounding of the logarithms.
+        if np.exp(terms).sum() * (1 + 1e-6) <= error:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _look_time(stream: Stream, neighbour: Stream, after_step: int | None) -> int:
+    """The number of steps after which the intruder looks."""
+    public, other = (
+        [step if isinstance(step, str) else "batch" for step in steps]
+        for steps in (stream, neighbour)
+    )
+    if public != other:
+        message = "streams must agree in the number of steps and in every step but the batches"
+        raise PlanError(message)
+    announced = [number + 1 for number, step in enumerate(public) if step == ANNOUNCE]
+    asked = len(public) if after_step is None else after_step
+    return whole_number(max(announced, default=0), len(public), after_step=asked)
+
+
+def _evaluate(
+    pair: Sequence[Runs], score: Score, ends: tuple[float, float], runs: int, level: float
+) -> SampledLoss:
+    """Count both events in fresh runs; four bounds share the probability of error."""
+    above, below = zip(*(_hits(run, score, ends, runs) for run in pair), strict=True)
+    error = (1 - level) / 4
+    losses = [
+        (_log_ratio(above, runs, error), above),
+        (_log_ratio(below[::-1], runs, error), below),
+    ]
+    epsilon, hits = max(losses)
+    words, counts = tuple(score.cells.places.tolist()), tuple(score.places.tolist())
+    return SampledLoss(epsilon, level, hits, runs, words, counts)
+
+
+def _hits(run: Runs, score: Score, ends: tuple[float, float], runs: int) -> tuple[int, int]:
+    """How many runs score at least the first threshold, and at most the second."""
+    above = below = 0
+    seen = run(runs)
+    while chunk := list(islice(seen, _CHUNK)):
+        scores = score(summed_up(chunk, score.cells, score.summarise))
+        above += int((scores >= ends[0]).sum())
+        below += int((scores <= ends[1]).sum())
+    return above, below
+
+
+def _log_ratio(hits: tuple[int, int], runs: int, error: float) -> float:
+    """A lower bound on the logarithm of the ratio of two probabilities, at least 0."""
+    low, high = clopper_pearson(hits[0], runs, error)[0], clopper_pearson(hits[1], runs, error)[1]
+    return max(0.0, math.log(low / high)) if low else 0.0

@@ -1,0 +1,199 @@
+"""The parts of the sampled audit: bounds on proportions, views as words, and the adapters."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.audit import ANNOUNCE, RELEASE
+from panprivacy.audit.adapters import Sampler, users_apart
+from panprivacy.audit.looks import FixedKeyCoins, look, read_bits, read_words
+from panprivacy.audit.sampled import clopper_pearson, sampled_loss
+from panprivacy.coins import Coins
+from panprivacy.errors import PlanError
+
+STREAM, NEIGHBOUR = [[1, 2], RELEASE, [2]], [[2], RELEASE, [2]]
+
+
+def density(coins):
+    return pp.Density(universe=20, epsilon=1, intrusions=1, coins=coins)
+
+
+def at_least(hits: int, runs: int, probability: Fraction) -> Fraction:
+    """The probability of so many hits or more, exactly."""
+    ways = (math.comb(runs, k) * probability**k for k in range(hits, runs + 1))
+    return sum(way * (1 - probability) ** (runs - k) for k, way in enumerate(ways, hits))
+
+
+@pytest.mark.parametrize("error", [0.05, 1e-6])
+@pytest.mark.parametrize(("hits", "runs"), [(0, 7), (1, 7), (4, 7), (7, 7), (13, 300), (299, 300)])
+def test_the_bounds_are_where_so_many_hits_are_as_rare_as_the_error(hits, runs, error):
+    low, high = clopper_pearson(hits, runs, error)
+    assert 0 <= low <= hits / runs <= high <= 1
+    if hits:
+        assert at_least(hits, runs, Fraction(low)) <= error
+        assert at_least(hits, runs, Fraction(low) * Fraction(100_001, 100_000)) > error
+    if hits < runs:
+        miss = 1 - Fraction(high)
+        assert at_least(runs - hits, runs, miss) <= error * (1 + 1e-7)
+        assert at_least(runs - hits, runs, miss * Fraction(100_001, 100_000)) > error
+
+
+def test_bounds_of_no_hits_and_of_all_have_closed_forms():
+    assert clopper_pearson(0, 100, 1e-6) == (0, pytest.approx(1 - 1e-6 ** (1 / 100)))
+    assert clopper_pearson(100, 100, 1e-6) == (pytest.approx(1e-6 ** (1 / 100)), 1)
+
+
+@pytest.mark.parametrize("probability", [Fraction(1, 50), Fraction(1, 2), Fraction(9, 10)])
+def test_the_bounds_are_wrong_no_more_often_than_they_say(probability):
+    """Summed over every outcome of 60 runs, so there is no false alarm."""
+    wrong = [Fraction(0), Fraction(0)]
+    for hits in range(61):
+        mass = math.comb(60, hits) * probability**hits * (1 - probability) ** (60 - hits)
+        low, high = clopper_pearson(hits, 60, 0.05)
+        wrong[0] += mass * (low > probability)
+        wrong[1] += mass * (high < probability)
+    assert max(wrong) <= Fraction(5, 100)
+
+
+def test_bounds_of_many_runs_agree_with_the_normal_law():
+    low, high = clopper_pearson(500_000, 1_000_000, 1e-6)
+    assert (0.5 - low) / 0.0005 == pytest.approx(4.7534, rel=1e-3)
+    assert high + low == pytest.approx(1)
+
+
+def test_words_are_read_from_the_end_of_a_state():
+    assert read_words(bytes([7, 1, 0, 255, 255]), 2).tolist() == [1, 65_535]
+    assert read_words(bytes(range(9)), 8).tolist() == [int.from_bytes(range(1, 9), "little")]
+    assert read_bits(bytes([1, 128])).tolist() == [1, *[0] * 14, 1]
+
+
+def test_the_key_is_the_same_in_every_run_and_nothing_else_is():
+    coins = FixedKeyCoins(b"abc")
+    assert isinstance(coins, Coins)
+    assert coins.key(7) == coins.key(7) == b"abcabca"
+    half = Fraction(1, 2)
+    assert (coins.bernoulli(half, 200) != coins.bernoulli(half, 200)).any()
+
+
+def test_a_view_has_the_announced_states_the_last_one_and_all_counts():
+    steps = [[1], ANNOUNCE, [(2, 1), (1, -1)], RELEASE, [3]]
+    statistic = density(FixedKeyCoins())
+    seen = look(statistic, steps, 5)
+    assert len(seen.states) == 2
+    assert seen.states[1] == statistic.state()
+    assert len(seen.counts) == 1
+    assert look(density(FixedKeyCoins()), [], 0).states
+
+
+@pytest.mark.parametrize(
+    ("streams", "arguments"),
+    [
+        (([[1]], [[1], []]), {}),
+        (([[1], RELEASE], [[1], []]), {}),
+        (([[1], ANNOUNCE, [1]], [[1], ANNOUNCE, []]), {"after_step": 1}),
+        (([[1]], [[]]), {"after_step": 2}),
+        (([[1]], [[]]), {"runs": 0}),
+        (([[1]], [[]]), {"confidence": 1}),
+        (([[1]], [[]]), {"cell_bytes": 9}),
+    ],
+)
+def test_streams_and_arguments_that_make_no_sense_are_refused(streams, arguments):
+    with pytest.raises(PlanError):
+        sampled_loss(density, *streams, **arguments)
+
+
+def test_few_runs_find_nothing_and_do_not_fail():
+    for runs in (8, 30):
+        assert sampled_loss(density, STREAM, NEIGHBOUR, runs=runs).epsilon == 0
+
+
+class TestAuditorium:
+    """As `PrivacyTestRunner` and its testers call: by position, samples along the first axis."""
+
+    @staticmethod
+    def run(mechanism, generator, tester, num_samples):
+        first, second = generator(None)
+        samples = mechanism(first, num_samples), mechanism(second, num_samples)
+        return tester(*map(np.tanh, samples)), samples
+
+    def test_a_runner_can_drive_a_sampler(self):
+        def classifier(first, second):
+            assert len(first.shape) == len(second.shape) == 2
+            parts = first[0 : len(first) // 2, ...], second[len(second) // 2 :, ...]
+            return np.concatenate(parts, axis=0)
+
+        features, samples = self.run(Sampler(density), lambda _: (STREAM, NEIGHBOUR), classifier, 6)
+        assert features.dtype == float
+        assert len(features) == 6
+        assert samples[0].shape == samples[1].shape
+
+    def test_one_whole_number_a_sample_is_one_column(self):
+        def histogram(first, second):
+            return np.bincount(first, minlength=2) - np.bincount(second, minlength=2)
+
+        sampler = Sampler(density, after_step=1)
+        found = [sampler(stream, 9)[:, -2].astype(int) for stream in (STREAM, NEIGHBOUR)]
+        assert histogram(*found).sum() == 0
+
+
+class TestDeltaSiege:
+    """As `Mechanism` is: made by keywords, called as `mechanism(input, n)`, named by `str`."""
+
+    class Mechanism:
+        """What the tool does with a subclass."""
+
+        def __init__(self, *args, base_folder=None, logger=None, **kwargs):
+            self._init_helper(*args, **kwargs)
+
+        def _init_helper(self, epsilon, sensitivity):
+            self.epsilon = epsilon
+
+        def get_batches(self, given, n, batch_size):
+            while n > 0:
+                yield self(given, min(n, batch_size))
+                n -= batch_size
+
+    def test_a_subclass_can_be_trained_on(self):
+        class Audited(self.Mechanism):
+            def __call__(self, stream, size):
+                def make(coins):
+                    return pp.Density(universe=20, epsilon=self.epsilon, coins=coins)
+
+                return Sampler(make)(stream, size)
+
+        mechanism = Audited(epsilon=0.5, sensitivity=1.0)
+        batches = [np.concatenate(list(mechanism.get_batches(s, 5, 2))) for s in ([[1]], [[]])]
+        training = np.concatenate(batches, axis=0)
+        assert training.shape[0] == 10
+        assert training.ndim == 2
+        assert str([[1]]) != str([[]])
+
+
+class TestRecorder:
+    """As `Auditor` does: by keywords, output replayed, distance of inputs, samples flattened."""
+
+    def test_a_recorder_can_record_replay_and_sample(self):
+        once = Sampler(density).once
+        inputs = [{"steps": STREAM}, {"steps": NEIGHBOUR}]
+        assert all(isinstance(given, dict) for given in inputs), "arrays cannot hold streams"
+        params = {"users": 1}
+        assert once(stream=inputs[0], **params).shape == once(stream=inputs[1], **params).shape
+        assert users_apart(*inputs) <= float(params["users"]) + 1e-9
+        samples = [np.array(once(stream=given, **params), float).ravel() for given in inputs * 3]
+        assert np.isfinite(np.vstack(samples)).all()
+
+
+def test_users_are_apart_where_their_rows_differ():
+    def apart(first, second):
+        return users_apart({"steps": first}, {"steps": second})
+
+    assert apart(STREAM, STREAM) == 0
+    assert apart([[1], [2]], [[2], [1]]) == 2
+    assert apart([[1, 2]], [[2, 1]]) == 0
+    assert apart([[1, 1], RELEASE], [[1], RELEASE]) == 1
+    assert apart([[(1, 2)]], [[(1, -2)]]) == 1

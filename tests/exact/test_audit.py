@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +15,10 @@ from panprivacy.audit.controls import CONTROLS
 from panprivacy.audit.products import products
 from panprivacy.audit.streams import add_remove, pairs, replace, short_streams
 from panprivacy.audit.subjects import ADJACENCIES, Row
-from panprivacy.cli.audit import audit
+from panprivacy.cli.audit import audit, line
 from tests.commands import run_command
+
+PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
 
 SLOW = {
     "density-4-cells",
@@ -51,6 +54,8 @@ def test_a_product_keeps_its_claim(name, epsilon):
     assert row.verdict == "holds"
     assert row.set_aside < 1
     assert float(row.worst) > 0.1 * float(subject.claimed), "the streams try nothing"
+    if epsilon == 1:
+        assert line(row).rstrip() in PAGE
 
 
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
@@ -62,6 +67,8 @@ def test_a_control_is_caught_with_the_loss_that_it_has(control):
     assert row.verdict == "caught"
     assert not row.worst.within(control.limit(control.adjacency))
     assert float(row.worst) >= 0.999 * control.true_loss
+    assert line(row).rstrip() in PAGE
+    assert f"\n| `{control.name}` |" in PAGE
 
 
 @pytest.mark.parametrize(("times", "loss"), [(1, 0.74), (5, 3.7), (20, 14.9)])

@@ -54,15 +54,18 @@ def audit(
     raise typer.Exit(int(not all(row.is_right for row in found)))
 
 
-def _print_row(row: Row, *, in_words: bool) -> None:
+def line(row: Row) -> str:
+    """A row of the table."""
     losses = (f"{float(row.losses[adjacency]):.4f}" for adjacency in ADJACENCIES)
     aside = f"{float(row.set_aside):.2%}" if row.set_aside else "-"
     subject, claimed = row.subject, f"{float(row.subject.claimed):.4f}"
-    print(
-        _LINE.format(subject.name, subject.kind, claimed, *losses, aside, row.verdict), flush=True
-    )
+    return _LINE.format(subject.name, subject.kind, claimed, *losses, aside, row.verdict)
+
+
+def _print_row(row: Row, *, in_words: bool) -> None:
+    print(line(row), flush=True)
     if in_words or not row.is_right:
-        print(f"  {subject.says}\n  {row.worst}", flush=True)
+        print(f"  {row.subject.says}\n  {row.worst}", flush=True)
 
 
 def _print_verdict(found: list[Row]) -> None:

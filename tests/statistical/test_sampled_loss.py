@@ -176,7 +176,7 @@ LARGE = {
 @pytest.mark.parametrize("name", LARGE)
 def test_large_shipping_classes_keep_their_claim(name):
     make, width = LARGE[name]
-    assert 0.5 < bound(make, [[5, 6]], [[6]], cell_bytes=width) < CLAIM
+    assert 0.1 < bound(make, [[5, 6]], [[6]], cell_bytes=width) < CLAIM  # 0.56 of counters' states
 
 
 @pytest.mark.slow

@@ -85,6 +85,11 @@ class BitCells:
         """A table in which nobody has appeared."""
         return self._draw(1 - self.presence(0), coins)
 
+    def is_table(self, table: Table) -> bool:
+        """Whether the bits beyond the last cell are 0."""
+        unused = -self.cells % 8
+        return len(table) == self.nbytes and int(table[-1]) >> (8 - unused) == 0
+
     def rerandomise(self, table: Table, coins: Coins) -> None:
         """Flip each bit with probability `(1-s)/2`."""
         flips = self._draw((1 - self.gain()) / 2, coins)

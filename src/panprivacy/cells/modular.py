@@ -65,6 +65,10 @@ class ModularCells:
         self._add_noise(table, coins)
         return table
 
+    def is_table(self, table: Table) -> bool:
+        """Whether each counter is below the modulus."""
+        return len(table) == self.cells and int(table.max()) < self.law.modulus
+
     def rerandomise(self, table: Table, coins: Coins) -> None:
         """Add fresh noise to every cell."""
         noisy = table.copy()

@@ -29,6 +29,9 @@ class Cells(Protocol):
     def born(self, coins: Coins) -> Table:
         """A table in which nobody has appeared."""
 
+    def is_table(self, table: Table) -> bool:
+        """Whether each cell holds a value that a cell can have."""
+
     def rerandomise(self, table: Table, coins: Coins) -> None:
         """Change each cell so that the table may be seen once more."""
 

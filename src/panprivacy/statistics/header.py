@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import json
 import struct
 from collections.abc import Hashable
@@ -98,6 +99,35 @@ def read_header(stream: BinaryIO) -> Header:
         message = "the state is cut off"
         raise InputError(message)
     return Header(text, body_bytes, releases, intrusions)
+
+
+def unpacked(state: bytes, own: Header) -> tuple[Header, memoryview]:
+    """The header of a state, and its key and table.
+
+    Args:
+        state: a whole state.
+        own: the header of the statistic that is to go on from it.
+
+    Raises:
+        InputError: it is none, damaged, or of another statistic. The message names what differs.
+    """
+    header = read_header(io.BytesIO(state))
+    if header.text != own.text:
+        raise InputError(_difference(header.public(), own.public()))
+    body = memoryview(state)[own.state_bytes - own.body_bytes :]
+    if header.body_bytes != own.body_bytes or len(body) != own.body_bytes:
+        message = "the state is cut off, or more follows it"
+        raise InputError(message)
+    return header, body
+
+
+def _difference(found: dict[str, Any], own: dict[str, Any]) -> str:
+    """Why a state is not one of this statistic's."""
+    for name in ("version", "statistic"):
+        if found.get(name) != own[name]:
+            return f"the state is of {name} {found.get(name)!s:.40}, and this is {own[name]}"
+    differing = sorted(name for name in {*found, *own} if found.get(name) != own.get(name))
+    return f"the state is of a {own['statistic']} with another {', '.join(differing)}"
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import proportion
+from panprivacy._validate import proportion, whole_number
 from panprivacy.addressing import Slots
 from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
@@ -25,7 +25,7 @@ from panprivacy.errors import BudgetError, InputError, LostReleaseError, PanPriv
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.ids import Ids, read_deltas, read_ids
 from panprivacy.noise import wipe
-from panprivacy.statistics.header import Header, public_text
+from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plans import CountPlan, Plan, instance
 
 
@@ -276,6 +276,40 @@ class Statistic(ABC, Generic[P]):
         before the state may be seen again.
         """
         return self._header().packed() + self._state.key + self._state.table.tobytes()
+
+    def resume(self, state: bytes, *, released: int = 0) -> None:
+        """Go on from an earlier state of the same plan, in place of this statistic's own.
+
+        An old state beside a newer one is a second look, so only a sealed checkpoint may keep one
+        (docs/threat-model.md). What the releases and intrusions of that state cost is spent here.
+
+        Args:
+            state: what `state()` returned. Wipe it afterwards if it can be wiped.
+            released: how many releases have left in all, if some did after the state was taken.
+
+        Raises:
+            InputError: it is damaged, or of another statistic, plan or version. Nothing changed.
+            PlanError: more releases have left than were planned.
+            PanPrivacyError: this statistic has made releases or announced intrusions of its own.
+        """
+        if self._state.releases or self._state.intrusions:
+            message = "only a new statistic can go on from an earlier state"
+            raise PanPrivacyError(message)
+        header, body = unpacked(state, self._header())
+        table = np.frombuffer(body, self._state.table.dtype, offset=len(self._state.key))
+        asked, budget = self._plan.request, self._plan.split.budget
+        releases = max(header.releases, whole_number(0, asked.releases, released=released))
+        possible = releases <= asked.releases and header.intrusions <= asked.intrusions
+        if not possible or not self._plan.table.is_table(table):
+            message = "the state is damaged: no such state can come about"
+            raise InputError(message)
+        for _ in range(releases):
+            self._account.spend(budget.release)
+        kept = self._state
+        kept.key = bytes(body[: len(kept.key)])
+        kept.table[:] = table
+        kept.releases, kept.intrusions = releases, header.intrusions
+        self._addressing = self._plan.address(kept.key)
 
     def _header(self) -> Header:
         """The public part of the state; its length depends on the plan alone."""

@@ -1,0 +1,140 @@
+"""A statistic goes on from an earlier state as if it had never stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.errors import InputError, PanPrivacyError
+from panprivacy.testing import SeededCoins
+
+from .cases import LIFE
+
+
+def begun(case, **overrides):
+    """A statistic with one release and one intrusion of two behind it."""
+    statistic = case.make(**{**LIFE, **overrides})
+    statistic.update(*case.rows(40))
+    statistic.release()
+    statistic.announce_intrusion()
+    statistic.update(*case.rows(10))
+    return statistic
+
+
+def test_the_state_comes_back_as_it_was(case):
+    before = begun(case)
+    after = case.make(**LIFE)
+    after.resume(before.state())
+    assert after.state() == before.state()
+    assert after.ledger.spent == before.ledger.spent
+    assert type(after._addressing) is type(before._addressing)
+
+
+def test_it_goes_on_as_if_it_had_never_stopped(case):
+    before = begun(case)
+    after = case.make(**LIFE)
+    after.resume(before.state())
+    for statistic in (before, after):
+        statistic._coins = SeededCoins(3)
+        statistic.update(*case.rows(60))
+    assert after.state() == before.state()
+    assert after.release().counts == before.release().counts
+    with pytest.raises(pp.BudgetError):
+        after.release()
+    with pytest.raises(pp.BudgetError):
+        after.announce_intrusion()
+
+
+def test_releases_that_left_after_the_state_was_taken_are_spent_too(case):
+    state = begun(case).state()
+    after = case.make(**LIFE)
+    after.resume(state, released=2)
+    with pytest.raises(pp.BudgetError):
+        after.release()
+    assert after.ledger.spent == after.ledger.total
+    with pytest.raises(pp.PlanError, match="released"):
+        case.make(**LIFE).resume(state, released=3)
+
+
+def test_the_table_is_the_statistics_own(case):
+    state = bytearray(begun(case).state())
+    after = case.make(**LIFE)
+    after.resume(state)
+    kept = after.state()
+    state[:] = bytes(len(state))
+    assert after.state() == kept
+
+
+def refused(case, state, message, **overrides):
+    statistic = case.make(**{**LIFE, **overrides})
+    before, spent = statistic.state(), statistic.ledger.spent
+    with pytest.raises(InputError, match=message):
+        statistic.resume(state)
+    assert statistic.state() == before
+    assert statistic.ledger.spent == spent
+
+
+def test_a_state_of_another_plan_is_refused_by_what_differs(case):
+    state = begun(case).state()
+    refused(case, state, "with another ledger", ledger=pp.Ledger(2))
+    refused(case, state, "with another .*request", releases=1)
+
+
+def test_a_state_of_another_statistic_or_version_is_refused_by_name(case):
+    state = begun(case).state()
+    other = pp.Incidence(universe=2, bound=1, epsilon=3)
+    if not isinstance(case.make(), pp.Incidence):
+        refused(case, other.state(), "statistic Incidence")
+    older = state.replace(pp.__version__.encode(), b"0" * len(pp.__version__))
+    refused(case, older, "version 00000, and this is")
+
+
+@pytest.mark.parametrize("cut", [1, 300])
+def test_a_state_that_is_cut_off_or_has_more_is_refused(case, cut):
+    state = begun(case).state()
+    refused(case, state[:-cut], "cut off|damaged")
+    refused(case, state + bytes(cut), "more follows")
+    refused(case, b"", "no state")
+
+
+def test_more_releases_than_were_planned_are_refused(case):
+    state = bytearray(begun(case).state())
+    state[20] = 9
+    refused(case, bytes(state), "no such state can come about")
+
+
+def test_a_counter_that_cannot_be_is_refused(counters_case):
+    statistic = begun(counters_case)
+    state = bytearray(statistic.state())
+    state[-statistic._state.table.itemsize :] = b"\xff" * statistic._state.table.itemsize
+    refused(counters_case, bytes(state), "no such state can come about")
+
+
+def test_bits_beyond_the_last_cell_are_refused():
+    members = pp.Density(universe=13, epsilon=1)
+    state = bytearray(members.state())
+    state[-1] |= 0x80
+    with pytest.raises(InputError, match="no such state"):
+        pp.Density(universe=13, epsilon=1).resume(bytes(state))
+
+
+def test_only_a_new_statistic_can_go_on(case):
+    used = begun(case)
+    with pytest.raises(PanPrivacyError, match="only a new statistic"):
+        used.resume(begun(case).state())
+
+
+def test_many_lives_have_the_law_of_one():
+    """A stopped and resumed bit is 1 as often as one that never stopped."""
+    ones = 0
+    for _ in range(400):
+        first = pp.Density(universe=64, epsilon=2)
+        first.update(np.arange(32))
+        second = pp.Density(universe=64, epsilon=2)
+        second.resume(first.state())
+        second.update(np.arange(32, 64))
+        ones += int.from_bytes(second.state()[-8:], "little").bit_count()
+    present = float(pp.Density(universe=64, epsilon=2).plan.table.presence(0))
+    deviation = (25_600 * present * (1 - present)) ** 0.5
+    assert abs(ones - 25_600 * present) < 5 * deviation

@@ -8,6 +8,7 @@
 
 from panprivacy._version import VERSION
 from panprivacy.cells import Law
+from panprivacy.checkpoint import Checkpoint
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, LostReleaseError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
@@ -28,6 +29,7 @@ __version__ = VERSION
 __all__ = [
     "Budget",
     "BudgetError",
+    "Checkpoint",
     "Coins",
     "Density",
     "DensityPlan",

@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import pyrage
-
 from panprivacy.errors import InputError
 from panprivacy.explain.description import Description
 from panprivacy.explain.parameters import describe
+from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.header import Header, read_header
-
-_SEALS = b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ def read_states(path: Path, identity: Path | None = None) -> list[Alike]:
             message = "a state is read from a file, and this is none"
             raise InputError(message)
         with path.open("rb", buffering=0) as stream:
-            if _is_sealed(stream):
+            if is_sealed(stream.read(FRONT_BYTES)):
                 return _grouped(_headers(_opened(stream, identity)))
             return _grouped(_headers(stream))
     except OSError as error:
@@ -92,10 +89,6 @@ def _header_at(stream: BinaryIO, start: int, size: int) -> Header:
     return header
 
 
-def _is_sealed(stream: BinaryIO) -> bool:
-    return stream.read(max(map(len, _SEALS))).startswith(_SEALS)
-
-
 def _opened(stream: BinaryIO, identity: Path | None) -> BinaryIO:
     """What a sealed file holds."""
     if identity is None:
@@ -105,28 +98,7 @@ def _opened(stream: BinaryIO, identity: Path | None) -> BinaryIO:
         )
         raise InputError(message)
     stream.seek(0)
-    try:
-        return io.BytesIO(pyrage.decrypt(stream.read(), _identities(identity)))
-    except pyrage.DecryptError:
-        message = "the file is damaged, or sealed to another identity"
-    raise InputError(message)
-
-
-def _identities(path: Path) -> list[pyrage.x25519.Identity]:
-    """The identities in a file as age-keygen writes it."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    try:
-        found = [pyrage.x25519.Identity.from_str(line) for line in lines if _is_identity(line)]
-    except pyrage.IdentityError:
-        found = []
-    if not found:
-        message = "the identity file holds no age identity: a line AGE-SECRET-KEY-1..."
-        raise InputError(message)
-    return found
-
-
-def _is_identity(line: str) -> bool:
-    return bool(line.strip()) and not line.startswith("#")
+    return io.BytesIO(unseal(stream.read(), identity))
 
 
 def _grouped(headers: Iterable[Header]) -> list[Alike]:

@@ -292,24 +292,31 @@ class Statistic(ABC, Generic[P]):
             PlanError: more releases have left than were planned.
             PanPrivacyError: this statistic has made releases or announced intrusions of its own.
         """
+        earlier, kept = self._earlier(state, released), self._state
+        for _ in range(earlier.releases):
+            self._account.spend(self._plan.split.budget.release)
+        kept.table[:] = earlier.table
+        kept.key, kept.releases, kept.intrusions = earlier.key, earlier.releases, earlier.intrusions
+        self._addressing = self._plan.address(kept.key)
+
+    def check_state(self, state: bytes, *, released: int = 0) -> None:
+        """Raise what `resume` would refuse, without changing anything."""
+        self._earlier(state, released)
+
+    def _earlier(self, state: bytes, released: int) -> State:
+        """An earlier state, once it is checked; its table is a part of the bytes."""
         if self._state.releases or self._state.intrusions:
             message = "only a new statistic can go on from an earlier state"
             raise PanPrivacyError(message)
         header, body = unpacked(state, self._header())
-        table = np.frombuffer(body, self._state.table.dtype, offset=len(self._state.key))
-        asked, budget = self._plan.request, self._plan.split.budget
+        asked, key_bytes = self._plan.request, len(self._state.key)
+        table = np.frombuffer(body, self._state.table.dtype, offset=key_bytes)
         releases = max(header.releases, whole_number(0, asked.releases, released=released))
         possible = releases <= asked.releases and header.intrusions <= asked.intrusions
         if not possible or not self._plan.table.is_table(table):
             message = "the state is damaged: no such state can come about"
             raise InputError(message)
-        for _ in range(releases):
-            self._account.spend(budget.release)
-        kept = self._state
-        kept.key = bytes(body[: len(kept.key)])
-        kept.table[:] = table
-        kept.releases, kept.intrusions = releases, header.intrusions
-        self._addressing = self._plan.address(kept.key)
+        return State(bytes(body[:key_bytes]), table, releases, header.intrusions)
 
     def _header(self) -> Header:
         """The public part of the state; its length depends on the plan alone."""

@@ -1,0 +1,151 @@
+"""Sealed checkpoints: the only way for a state to outlive its process.
+
+A plain copy of a state is a second look: the bits in which it differs from the live one were
+redrawn in between. So states are written encrypted, to a recipient whose private key is elsewhere.
+Whoever has both the key and the file has one more look: remove old files, and keep the key away.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from panprivacy.errors import InputError, PlanError
+from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal, unseal
+from panprivacy.statistics import Statistic
+
+
+class Checkpoint:
+    """One sealed file with the latest states of some statistics, replaced as a whole.
+
+    >>> import panprivacy as pp
+    >>> visitors = pp.DistinctCount(epsilon=1.0, expected=(1_000, 1_000_000))
+    >>> checkpoint = pp.Checkpoint(
+    ...     "visitors.sealed",
+    ...     recipient="age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
+    ... )
+    >>> checkpoint.write([visitors])  # doctest: +SKIP
+
+    When `write` returns, the new states are on the disk; until then the old ones are, whatever
+    happens. The file holds the states one after another, each with its public front
+    (`panprivacy explain --identity`), and its size tells nothing: states have fixed sizes.
+
+    Guarantee: who does not have the identity learns nothing from the file, and not from any number
+    of its versions. Who has it has seen the states in it: that is a look. While it is sealed a
+    state is in memory as plain bytes; start the program as the launcher does, so that freed memory
+    is overwritten. [tests/unit/test_checkpoint.py]
+
+    Write on a clock: how often the file changes is public.
+
+    Args:
+        path: of the file. Its folder must be on one file system with it, and may be written to.
+        recipient: a public key of age, `age1...`, whose private key is not on this machine.
+
+    Raises:
+        PlanError: the recipient is no such key.
+    """
+
+    __slots__ = ("_path", "_recipient")
+
+    def __init__(self, path: Path | str, *, recipient: str) -> None:
+        check_recipient(recipient)
+        self._path, self._recipient = Path(path), recipient
+
+    def write(self, statistics: Sequence[Statistic[Any]]) -> None:
+        """Seal the states, and put them in place of those in the file.
+
+        Raises:
+            OSError: they cannot be written, as when the disk is full. The file is as it was.
+        """
+        states = b"".join(one.state() for one in _some(statistics))
+        _replace(self._path, seal(states, self._recipient))
+
+    def resume(
+        self,
+        statistics: Sequence[Statistic[Any]],
+        *,
+        identity: Path | str,
+        released: Sequence[int] | None = None,
+    ) -> None:
+        """Let new statistics of the same plans go on from the file.
+
+        The identity belongs on another machine; bring it for this call, and take it away again.
+
+        Args:
+            statistics: in the order in which they were written.
+            identity: a file with the private key, as age-keygen writes it.
+            released: how many releases of each have left in all, if some did since.
+
+        Raises:
+            InputError: the file is damaged, sealed to another key, plain, or holds other
+                statistics. Nothing was changed.
+            OSError: a file cannot be read.
+        """
+        counts = [0] * len(_some(statistics)) if released is None else list(released)
+        if len(counts) != len(statistics):
+            message = f"released needs one number for each of {len(statistics)} statistics"
+            raise PlanError(message)
+        states = _split(_opened(self._path, Path(identity)), statistics)
+        for statistic, state, count in zip(statistics, states, counts, strict=True):
+            statistic.check_state(state, released=count)
+        for statistic, state, count in zip(statistics, states, counts, strict=True):
+            statistic.resume(state, released=count)
+
+
+def _some(statistics: Sequence[Statistic[Any]]) -> Sequence[Statistic[Any]]:
+    if not statistics:
+        message = "a checkpoint is of one or more statistics"
+        raise PlanError(message)
+    return statistics
+
+
+def _opened(path: Path, identity: Path) -> bytes:
+    sealed = path.read_bytes()
+    if not is_sealed(sealed[:FRONT_BYTES]):
+        message = "the checkpoint is not sealed: whoever could read it may have; begin anew"
+        raise InputError(message)
+    return unseal(sealed, identity)
+
+
+def _split(states: bytes, statistics: Sequence[Statistic[Any]]) -> list[bytes]:
+    """The part of each statistic; what is too much is the last one's, which refuses it."""
+    ends = itertools.accumulate(statistic.state_bytes for statistic in statistics[:-1])
+    return [states[start:end] for start, end in itertools.pairwise([0, *ends, len(states)])]
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put data in place of a file: on the disk when this returns, or the file is as it was."""
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        _write_through(fresh, data)
+        fresh.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    """Write a file that its owner alone can read, through to the disk."""
+    with open(path, "wb", opener=_create) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _create(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write a folder's names through to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,86 @@
+"""Sealing with age: encrypted to a key whose private half is not on this machine.
+
+Whoever has the machine cannot open what it has sealed; who has the identity can.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pyrage
+
+from panprivacy.errors import InputError, PlanError
+
+_SEALS: Final = b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----"
+
+FRONT_BYTES: Final = max(map(len, _SEALS))
+"""So many bytes tell whether something is sealed."""
+
+
+def seal(plain: bytes, recipient: str) -> bytes:
+    """Encrypt to a recipient.
+
+    Args:
+        plain: any bytes.
+        recipient: a public key of age, `age1...`.
+
+    Returns:
+        A file of age; it is longer by an amount that does not depend on what is in it.
+
+    Raises:
+        PlanError: the recipient is none.
+    """
+    return pyrage.encrypt(plain, [_recipient(recipient)])
+
+
+def check_recipient(recipient: str) -> None:
+    """Raise `PlanError` if this is no public key of age."""
+    _recipient(recipient)
+
+
+def _recipient(recipient: str) -> pyrage.x25519.Recipient:
+    try:
+        return pyrage.x25519.Recipient.from_str(recipient)
+    except (pyrage.RecipientError, TypeError):
+        message = "recipient must be a public key of age, age1..., as age-keygen prints it"
+    raise PlanError(message)
+
+
+def is_sealed(front: bytes) -> bool:
+    """Whether a file that begins like this is sealed."""
+    return front.startswith(_SEALS)
+
+
+def unseal(sealed: bytes, identity: Path) -> bytes:
+    """What a sealed file holds.
+
+    Args:
+        sealed: the whole file.
+        identity: a file with the identities that may open it, as age-keygen writes it.
+
+    Raises:
+        InputError: none of them opens it, or it is damaged. No message shows what is in it.
+        OSError: the identity cannot be read.
+    """
+    try:
+        return pyrage.decrypt(sealed, _identities(identity))
+    except pyrage.DecryptError:
+        message = "the file is damaged, or sealed to another identity"
+    raise InputError(message)
+
+
+def _identities(path: Path) -> list[pyrage.x25519.Identity]:
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    try:
+        found = [pyrage.x25519.Identity.from_str(line) for line in lines if _is_identity(line)]
+    except pyrage.IdentityError:
+        found = []
+    if not found:
+        message = "the identity file holds no age identity: a line AGE-SECRET-KEY-1..."
+        raise InputError(message)
+    return found
+
+
+def _is_identity(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith("#")

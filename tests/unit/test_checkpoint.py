@@ -1,0 +1,253 @@
+"""Sealed checkpoints: whole or not at all, for one key, and for the same statistics."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+
+import pyrage
+import pytest
+
+import panprivacy as pp
+from panprivacy.errors import InputError, PlanError
+from tests.commands import run_command
+
+KEY = pyrage.x25519.Identity.generate()
+
+
+@pytest.fixture
+def identity(tmp_path):
+    path = tmp_path / "identity.txt"
+    path.write_text(f"# created: today\n{KEY}\n")
+    return path
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    return pp.Checkpoint(tmp_path / "state.sealed", recipient=str(KEY.to_public()))
+
+
+def statistics(epsilon=1):
+    ledger = pp.Ledger(2 * epsilon)
+    return [
+        pp.DistinctCount(epsilon=epsilon, expected=1_000, memory=4_096, releases=2, ledger=ledger),
+        pp.Incidence(epsilon=epsilon, universe=500, bound=5, ledger=ledger),
+    ]
+
+
+def fed():
+    found = statistics()
+    for statistic in found:
+        statistic.update(range(300))
+    found[0].release()
+    return found
+
+
+def states(found):
+    return [statistic.state() for statistic in found]
+
+
+def test_statistics_go_on_from_what_was_written(checkpoint, identity):
+    before, after = fed(), statistics()
+    checkpoint.write(before)
+    checkpoint.resume(after, identity=identity)
+    assert states(after) == states(before)
+    assert after[0].ledger.spent == before[0].ledger.spent
+
+
+def test_releases_that_left_since_are_paid_for(checkpoint, identity):
+    checkpoint.write(fed())
+    after = statistics()
+    checkpoint.resume(after, identity=identity, released=[2, 0])
+    with pytest.raises(pp.BudgetError):
+        after[0].release()
+    after[1].release()
+
+
+def test_the_last_states_that_were_written_come_back(checkpoint, identity, tmp_path):
+    for _ in range(3):
+        before = fed()
+        checkpoint.write(before)
+    after = statistics()
+    checkpoint.resume(after, identity=identity)
+    assert states(after) == states(before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["identity.txt", "state.sealed"]
+
+
+def test_nothing_of_a_state_is_in_the_file(checkpoint, tmp_path):
+    before = fed()
+    checkpoint.write(before)
+    data = (tmp_path / "state.sealed").read_bytes()
+    assert (tmp_path / "state.sealed").stat().st_mode & 0o777 == 0o600
+    for state in states(before):
+        assert state[-64:] not in data
+    assert b"DistinctCount" not in data
+
+
+def test_a_checkpoint_is_explained(checkpoint, identity, tmp_path):
+    checkpoint.write(fed())
+    path = tmp_path / "state.sealed"
+    result = run_command("explain", path, "--identity", identity)
+    assert result.code == 0, result.stderr
+    assert "exactly t times" in result.stdout
+
+
+def test_the_size_does_not_depend_on_the_stream(checkpoint, tmp_path):
+    def sizes(found):
+        for _ in range(60):
+            checkpoint.write(found)
+            yield (tmp_path / "state.sealed").stat().st_size
+
+    empty, full = set(sizes(statistics())), set(sizes(fed()))
+    plain = sum(map(len, states(fed())))
+    assert all(plain < size < plain + 600 for size in empty | full)  # age adds a random stanza
+
+
+DAMAGES = {
+    "cut off": lambda data: data[:-1],
+    "much too short": lambda data: data[:40],
+    "edited": lambda data: data[:-30] + bytes([data[-30] ^ 1]) + data[-29:],
+    "edited in front": lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:],
+    "more behind": lambda data: data + b"more",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_refused(checkpoint, identity, tmp_path, damage):
+    checkpoint.write(fed())
+    path = tmp_path / "state.sealed"
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    refused(checkpoint, identity, "damaged, or sealed to another identity")
+
+
+def refused(checkpoint, identity, message, after=None):
+    after = statistics() if after is None else after
+    kept = states(after)
+    with pytest.raises(InputError, match=message):
+        checkpoint.resume(after, identity=identity)
+    assert states(after) == kept
+
+
+def test_another_identity_opens_nothing(checkpoint, tmp_path):
+    checkpoint.write(fed())
+    other = tmp_path / "other.txt"
+    other.write_text(f"{pyrage.x25519.Identity.generate()}\n")
+    refused(checkpoint, other, "another identity")
+    other.write_text("no key\n")
+    refused(checkpoint, other, "no age identity")
+
+
+def test_a_plain_file_is_refused(checkpoint, identity, tmp_path):
+    (tmp_path / "state.sealed").write_bytes(b"".join(states(fed())))
+    refused(checkpoint, identity, "not sealed")
+
+
+def test_other_statistics_are_refused_by_name(checkpoint, identity, tmp_path):
+    checkpoint.write(fed())
+    refused(checkpoint, identity, "another .*request", statistics(epsilon=2))
+    refused(checkpoint, identity, "statistic", statistics()[::-1])
+    refused(checkpoint, identity, "more follows", statistics()[:1])
+    checkpoint.write(fed()[:1])
+    refused(checkpoint, identity, "no state of panprivacy", statistics())
+    older = b"".join(states(fed())).replace(pp.__version__.encode(), b"0.0.9")
+    sealed = pyrage.encrypt(older, [KEY.to_public()])
+    (tmp_path / "state.sealed").write_bytes(sealed)
+    refused(checkpoint, identity, r"version 0\.0\.9, and this is")
+
+
+def test_wrong_arguments_are_refused(checkpoint, identity):
+    for recipient in ("", "age1", str(KEY), None):
+        with pytest.raises(PlanError, match="recipient must be a public key") as refusal:
+            pp.Checkpoint("x", recipient=recipient)
+        assert "SECRET" not in str(refusal.value)
+    with pytest.raises(PlanError, match="one or more"):
+        checkpoint.write([])
+    with pytest.raises(PlanError, match="one or more"):
+        checkpoint.resume([], identity=identity)
+    with pytest.raises(PlanError, match="one number for each of 2"):
+        checkpoint.resume(statistics(), identity=identity, released=[1])
+    with pytest.raises(FileNotFoundError):
+        checkpoint.resume(statistics(), identity=identity)
+
+
+def test_a_disk_that_is_full_leaves_the_file_as_it_was(checkpoint, identity, tmp_path):
+    before = fed()
+    checkpoint.write(before)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            checkpoint.write(fed())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not (tmp_path / "state.sealed.new").exists()
+    after = statistics()
+    checkpoint.resume(after, identity=identity)
+    assert states(after) == states(before)
+
+
+def test_a_folder_that_is_missing_fails_loudly(tmp_path):
+    lost = pp.Checkpoint(tmp_path / "no" / "state.sealed", recipient=str(KEY.to_public()))
+    with pytest.raises(FileNotFoundError):
+        lost.write(statistics())
+
+
+def test_another_file_is_not_written_through_a_link(checkpoint, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    (tmp_path / "state.sealed.new").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic links"):
+        checkpoint.write(statistics())
+    assert victim.read_text() == "kept"
+
+
+KILLED = """
+import os, random, signal, sys, time
+import panprivacy as pp
+path, recipient, identity, trials = *sys.argv[1:4], int(sys.argv[4])
+
+def make():
+    return pp.Density(universe=40_000, epsilon=1, releases=1_000)
+
+checkpoint = pp.Checkpoint(path, recipient=recipient)
+checkpoint.write([make()])
+kept = 0
+for trial in range(trials):
+    ready, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        statistic = make()
+        checkpoint.resume([statistic], identity=identity)
+        while True:
+            statistic.release()
+            checkpoint.write([statistic])
+            os.write(tell, b"1")
+    time.sleep(random.uniform(0, 0.06))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(tell)
+    acknowledged = len(os.read(ready, 1 << 20))
+    os.close(ready)
+    after = make()
+    checkpoint.resume([after], identity=identity)
+    found = int.from_bytes(after.state()[20:24], "little")
+    assert acknowledged <= found - kept <= acknowledged + 1, (acknowledged, found, kept)
+    kept = found
+print(kept)
+"""
+
+
+def test_what_was_acknowledged_survives_a_kill(identity, tmp_path):
+    """Killed 200 times at a random moment: each write that returned is there, and none by half."""
+    arguments = [tmp_path / "state.sealed", KEY.to_public(), identity, 200]
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NUMBA_NUM_THREADS": "1"},
+    )
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) > 100, "it was killed before it wrote"

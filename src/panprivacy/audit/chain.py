@@ -144,13 +144,13 @@ class Chain:
 
     def _point(self, statistic: Audited, steps: tuple[Step, ...]) -> Point:
         path = self.coins.path  # before anything else may draw
-        survives = self._survivors.of(statistic)
+        survives = self._survivors.fingerprint(statistic)
         if survives not in self._points:
             self._points[survives] = Point(statistic.state(), steps, path)
         return self._points[survives]
 
     def _interned(self, answer: Any) -> Published:
-        tells = self._survivors.of(answer)
+        tells = self._survivors.fingerprint(answer)
         if tells not in self._published:
             self._published[tells] = Published(tuple(answer.counts))
         return self._published[tells]

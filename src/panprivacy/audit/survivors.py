@@ -2,10 +2,15 @@
 
 Two programs in which the same survives behave the same from there on, whatever came before. So
 the audit need not walk what follows twice, and it need not believe that `state()` tells all.
+
+Attributes, slots, containers and what functions have closed over are walked, with what is one
+object and what are equal copies told apart. What is not looked for: variables of modules and of
+classes, which outlive the object.
 """
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import functools
 import itertools
@@ -16,6 +21,7 @@ from fractions import Fraction
 from threading import Lock
 from types import (
     BuiltinFunctionType,
+    CellType,
     CodeType,
     FunctionType,
     MemberDescriptorType,
@@ -33,9 +39,11 @@ _LOCK: Final = type(Lock())
 _PROTOCOL: Final = 4
 """Of `pickle`, by which objects written in C say what they are made of."""
 
+Walk = Callable[[object], Hashable]
+
 
 class Survivors:
-    """Makes values of live objects; one object of this class for one audit.
+    """Makes fingerprints of live objects; one object of this class for one audit.
 
     Args:
         public: an object that is looked through no further: the coins, which belong to the audit.
@@ -46,60 +54,69 @@ class Survivors:
         self._frozen: dict[int, tuple[object, Hashable]] = {}
         self._strangers = itertools.count()
 
-    def of(self, thing: object) -> Hashable:
+    def fingerprint(self, thing: object) -> Hashable:
         """Everything that can be reached from `thing`."""
         return self._walk(thing, {})
 
-    def _walk(self, thing: object, above: dict[int, int]) -> Hashable:
-        """A value for `thing`; `above` has the place of each object that is being walked."""
+    def _walk(self, thing: object, seen: dict[int, tuple[object, int]]) -> Hashable:
+        """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
         if thing is self._public:
             return "the coins"
         if _is_value(thing):
-            return type(thing), thing
+            return _value(thing)
         if id(thing) in self._frozen:
             return self._frozen[id(thing)][1]
-        if id(thing) in above:
-            return "above", above[id(thing)]
-        inside = {**above, id(thing): len(above)}
-        value = self._parts(thing, lambda part: self._walk(part, inside))
-        if _is_frozen(thing):
-            self._frozen[id(thing)] = thing, value  # the object is kept, so that its id is too
-        return value
+        if _is_frozen(thing):  # whether it is one object or equal copies makes no difference
+            value = self._parts(thing, lambda part: self._walk(part, {}))
+            self._frozen[id(thing)] = thing, value
+            return value
+        if id(thing) in seen:
+            return "again", seen[id(thing)][1]
+        seen[id(thing)] = thing, len(seen)
+        return self._parts(thing, lambda part: self._walk(part, seen))
 
-    def _parts(self, thing: object, walk: Callable[[object], Hashable]) -> Hashable:
-        """The parts of a container or an object."""
-        kind = type(thing)
+    def _parts(self, thing: Any, walk: Walk) -> Hashable:
+        """The class of a thing, what it is made of, and its attributes."""
+        if isinstance(thing, FunctionType):
+            names = thing.__closure__, thing.__defaults__, thing.__kwdefaults__, thing.__dict__
+            return thing.__code__, tuple(map(walk, names))
         if isinstance(thing, np.ndarray):
             held = walk(thing.tolist()) if thing.dtype.hasobject else thing.tobytes()
-            return kind, thing.dtype.str, thing.shape, held
-        if isinstance(thing, bytearray | memoryview):
-            return kind, bytes(thing)
-        if isinstance(thing, dict):
-            pairs = tuple((walk(key), walk(value)) for key, value in thing.items())
-            return kind, pairs, _attributes(thing, walk)
-        if isinstance(thing, set | frozenset):
-            return kind, frozenset(map(walk, thing))
-        if isinstance(thing, list | tuple):
-            return kind, tuple(map(walk, thing)), _attributes(thing, walk)
-        return self._object(thing, walk)
+            made_of: Hashable = thing.dtype.str, thing.shape, held
+        elif isinstance(thing, bytearray | memoryview):
+            made_of = bytes(thing)
+        elif isinstance(thing, dict):
+            made_of = tuple((walk(key), walk(value)) for key, value in thing.items())
+        elif isinstance(thing, list | tuple | set | frozenset):  # sets in the order of their walk
+            made_of = tuple(map(walk, thing))
+        else:
+            made_of = self._object(thing, walk)
+        return type(thing), made_of, _attributes(thing, walk)
 
-    def _object(self, thing: object, walk: Callable[[object], Hashable]) -> Hashable:
-        if isinstance(thing, _LOCK):
-            return _LOCK, thing.locked()
+    def _object(self, thing: Any, walk: Walk) -> Hashable:
+        """What an object holds beside attributes."""
         if isinstance(thing, MethodType):
-            return MethodType, walk(thing.__func__), walk(thing.__self__)
-        if isinstance(thing, FunctionType):
-            cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-            return thing.__code__, walk(cells), walk(thing.__defaults__), walk(thing.__kwdefaults__)
-        if not _hides(type(thing)):
-            return type(thing), _attributes(thing, walk)
+            return walk(thing.__func__), walk(thing.__self__)
+        if isinstance(thing, _LOCK):
+            return thing.locked()
+        if isinstance(thing, CellType):
+            return "empty" if thing == CellType() else walk(thing.cell_contents)
+        return self._written_down(thing, walk) if _hides(type(thing)) else None
+
+    def _written_down(self, thing: object, walk: Walk) -> Hashable:
+        """What an object written in C says for pickling."""
+        known: Any = copyreg.dispatch_table.get(type(thing))
         try:
-            return type(thing), walk(thing.__reduce_ex__(_PROTOCOL))
-        except TypeError:  # it cannot be written down
-            return type(thing), "unlike any other", next(self._strangers)
+            made = known(thing) if known else thing.__reduce_ex__(_PROTOCOL)
+        except (TypeError, ValueError):  # it cannot be written down
+            return "unlike any other", next(self._strangers)
+        if isinstance(made, str):
+            return made
+        items = [None if each is None else list(each) for each in made[3:5]]
+        return tuple(map(walk, [*made[:3], *items]))
 
 
-def _attributes(thing: Any, walk: Callable[[object], Hashable]) -> tuple[Hashable, ...]:
+def _attributes(thing: Any, walk: Walk) -> tuple[Hashable, ...]:
     """What an object holds in slots and in its dictionary, of all base classes."""
     kind: Any = type(thing)
     held = {name: getattr(thing, name) for name in _slots(kind) if hasattr(thing, name)}
@@ -119,11 +136,17 @@ def _slots(kind: Any) -> tuple[str, ...]:
 
 def _hides(kind: type) -> bool:
     """Whether objects of this class hold more than attributes, as those written in C do."""
-    return kind.__basicsize__ > object.__basicsize__ + 8 * (len(_slots(kind)) + 2)
+    pointers = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__itemsize__ > 0 or kind.__basicsize__ > object.__basicsize__ + 8 * pointers
 
 
 def _is_value(thing: object) -> bool:
     return type(thing) in _VALUES or isinstance(thing, _NAMES)
+
+
+def _value(thing: object) -> Hashable:
+    """A value, told from equal ones of other types, and 0.0 from -0.0."""
+    return type(thing), thing.hex() if isinstance(thing, float) else thing
 
 
 def _is_frozen(thing: object) -> bool:
@@ -132,8 +155,8 @@ def _is_frozen(thing: object) -> bool:
         return True
     if isinstance(thing, np.ndarray):
         return not thing.flags.writeable and isinstance(thing.base, bytes | NoneType)
-    if isinstance(thing, tuple | frozenset):
-        return all(map(_is_frozen, thing))
+    if type(thing) in {tuple, frozenset}:
+        return all(map(_is_frozen, thing))  # type: ignore[call-overload]
     return _is_frozen_dataclass(thing)
 
 

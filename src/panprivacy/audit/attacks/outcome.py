@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from panprivacy.audit.attacks.guesses import Guesses, most_right, right_probability
+from panprivacy.audit.attacks.guesses import Guesses, most_right, percent, right_probability
 
 ORDINARY = "ordinary"
 PRODUCT = "product"
 OUTSIDE = "outside the guarantee"
+_LARGE = 3.0
+"""Above this epsilon an intruder may be nearly certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,16 @@ class Outcome:
             targets = dict.fromkeys(one.target for one in wrong)
             return f"The attack fails where it was to succeed: {'; '.join(targets)}."
         if any(one.kind == OUTSIDE for one in self.findings):
-            return "A second unannounced look tells who came; looks that are announced hold."
-        return "Ordinary programs fall, ours holds."
+            return f"A second unannounced look tells who came; announced looks hold{self._little}."
+        return f"Ordinary programs fall, ours holds{self._little}."
+
+    @property
+    def _little(self) -> str:
+        """What is left of a promise with a large epsilon."""
+        if self.epsilon <= _LARGE:
+            return ""
+        share = percent(right_probability(Fraction(self.epsilon)))
+        return f" to its promise, which is little: guesses may be right {share} of the time"
 
     def draw(self, path: Path) -> None:
         """Draw the numbers with their bounds, and what the intruder says; a PNG file."""

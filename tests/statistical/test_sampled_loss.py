@@ -16,7 +16,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE
-from panprivacy.audit.sampled import sampled_loss
+from panprivacy.audit.sampled.loss import sampled_loss
 
 CLAIM, OFF = 1, Fraction(13, 10)
 E = {Fraction(7, 10): Fraction(201, 100), 1: Fraction(271, 100), OFF: Fraction(367, 100)}

@@ -210,14 +210,14 @@ def test_a_second_look_that_betrays_nobody_is_not_as_stated(monkeypatch):
 
 
 def test_a_generator_that_cannot_be_replayed_is_not_ok(monkeypatch):
-    monkeypatch.setattr(replay, "SeededCoins", Unreplayable)
+    monkeypatch.setattr(replay, "KeptGenerator", Unreplayable)
     outcome = ATTACKS["replay"](1)
     fell = [one.as_stated for one in outcome.findings if one.kind == "ordinary"]
     assert not any(fell)
     assert all(one.as_stated for one in of_kind(outcome, "product"))
 
 
-class Unreplayable(replay.SeededCoins):
+class Unreplayable(replay.KeptGenerator):
     """It says that it has a seed, and draws from another one."""
 
     def __init__(self, seed, calls=0):

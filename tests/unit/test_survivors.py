@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import itertools
 import re
@@ -10,6 +11,7 @@ import threading
 from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass
 from datetime import date, timedelta
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import panprivacy as pp
-from panprivacy.audit.survivors import Survivors, _hides
+from panprivacy.audit.exact.survivors import Survivors, _hides
 
 
 def fingerprints(*things):
@@ -98,6 +100,25 @@ def ring(length):
     return first
 
 
+def viewed(array):
+    return [array, array[:]]
+
+
+def locked(arrays):
+    copies = [array.copy() for array in arrays]
+    if arrays[0] is arrays[1]:
+        copies[1] = copies[0]
+    for array in copies:
+        array.setflags(write=False)
+    return copies
+
+
+def filled(value):
+    cache = functools.lru_cache(lambda _: value)
+    cache(0)
+    return cache
+
+
 ARRAY = np.arange(4, dtype=np.int32)
 SHARED = [1, 2]
 
@@ -151,6 +172,13 @@ DIFFERENT = {
     "what is frozen around a list": (Frozen([1]), Frozen([2])),
     "rings": (ring(2), ring(3)),
     "an alias and a copy": ([SHARED, SHARED], [SHARED, list(SHARED)]),
+    "decimals": (Decimal("1.0"), Decimal("1.00")),
+    "a view and a copy": (viewed(np.arange(4)), [np.arange(4), np.arange(4)]),
+    "views of other places": (ARRAY[:2], ARRAY[1:3] - 1),
+    "what is beyond a view": (np.array([1, 2])[:1], np.array([1, 3])[:1]),
+    "what is beyond a view of a buffer": (memoryview(b"12")[:1], memoryview(b"13")[:1]),
+    "aliases of locked arrays": (locked([ARRAY] * 2), locked([ARRAY, ARRAY.copy()])),
+    "caches": (filled(1), filled(2)),
     "an alias and a copy in attributes": (
         Plain(a=ARRAY, b=ARRAY),
         Plain(a=ARRAY, b=ARRAY.copy()),

@@ -1,11 +1,19 @@
-"""Is it true? The guarantee, checked on the code that ships."""
+"""Is it true? The guarantee, checked on the code that ships.
 
-from panprivacy.audit.adapters import Sampler, users_apart
-from panprivacy.audit.chain import ANNOUNCE, RELEASE
-from panprivacy.audit.coins import EnumeratedCoins
-from panprivacy.audit.exact import Loss, exact_loss, worst_loss
-from panprivacy.audit.looks import read_bits, read_words
-from panprivacy.audit.sampled import SampledLoss, sampled_loss
+`exact` walks every outcome, `sampled` bounds losses from runs, `suite` has the products and the
+controls, `attacks` plays the intruder.
+"""
+
+from panprivacy.audit.exact import EnumeratedCoins, Loss, exact_loss, worst_loss
+from panprivacy.audit.sampled import (
+    SampledLoss,
+    Sampler,
+    read_bits,
+    read_words,
+    sampled_loss,
+    users_apart,
+)
+from panprivacy.audit.streams import ANNOUNCE, RELEASE
 
 __all__ = [
     "ANNOUNCE",

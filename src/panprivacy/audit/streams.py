@@ -1,118 +1,82 @@
-"""Short streams and their neighbours: what an adversary would try.
-
->>> stream = [[0], [1], [0]]
->>> for neighbour in add_remove(stream, 0):
-...     print(neighbour)
-[[], [1], [0]]
-[[0], [1], []]
-[[], [1], []]
->>> for neighbour in event(stream, 0):
-...     print(neighbour)
-[[], [1], [0]]
-[[0], [1], []]
->>> for neighbour in replace(stream, 0, by=1):
-...     print(neighbour)
-[[1], [1], [0]]
-[[0], [1], [1]]
-[[1], [1], [1]]
-"""
+"""What a statistic lives through when it is audited: batches, releases, announced intrusions."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from panprivacy.audit.chain import ANNOUNCE, RELEASE, Step, Stream
+import numpy as np
 
-Place = tuple[int, int]
-"""Of a row: its step, and its place in the batch."""
+from panprivacy.errors import PlanError
 
-Pair = tuple[Stream, Stream]
-"""A stream and its neighbour."""
+RELEASE: Final = "release"
+"""A step of a stream: the statistic publishes its answer."""
 
-_MOST_CHOSEN: Final = 8
-"""Of so many rows of a user every choice is tried."""
+ANNOUNCE: Final = "announce"
+"""A step of a stream: somebody reads the state, and the statistic is told."""
 
+Step = Sequence[object] | str
+"""A batch of user ids, or of pairs `(user, delta)`, or `RELEASE`, or `ANNOUNCE`."""
 
-def add_remove(stream: Stream, user: object) -> Iterator[Stream]:
-    """Every stream without some or all updates of one user, the adjacency of the guarantee."""
-    for removed in _some(_places(stream, user)):
-        yield _changed(stream, removed, lambda _: None)
+Stream = Sequence[Step]
+"""What a statistic lives through."""
 
 
-def replace(stream: Stream, user: object, by: object) -> Iterator[Stream]:
-    """Every stream in which some or all updates of one user are another's."""
-    for moved in _some(_places(stream, user)):
-        yield _changed(stream, moved, lambda row: (by, row[1]) if isinstance(row, tuple) else by)
+def checked(stream: Any, neighbour: Any) -> tuple[Stream, Stream]:
+    """A stream and its neighbour, as lists of steps.
 
-
-def event(stream: Stream, user: object) -> Iterator[Stream]:
-    """Every stream without one update."""
-    for place in _places(stream, user):
-        yield _changed(stream, [place], lambda _: None)
-
-
-def short_streams(
-    batches: Sequence[Step], length: int, *, releases: int = 0, announced: int = 0
-) -> Iterator[Stream]:
-    """Every stream of a few batches, with releases and announced intrusions in every place.
-
-    Args:
-        batches: what a batch may be.
-        length: the largest number of batches.
-        releases: how many releases each stream has.
-        announced: how many announced intrusions.
+    Raises:
+        PlanError: a step is none, or they differ in more than rows, which is public.
     """
-    public = [RELEASE] * releases + [ANNOUNCE] * announced
-    for count in range(1, length + 1):
-        orders = sorted(set(itertools.permutations([""] * count + public)))
-        for chosen in itertools.product(batches, repeat=count):
-            for order in orders:
-                rest = iter(chosen)
-                yield [step or next(rest) for step in order]
+    first, second = _steps(stream), _steps(neighbour)
+    if [_public(step) for step in first] != [_public(step) for step in second]:
+        message = "streams must agree in the number of steps and in every step but the batches"
+        raise PlanError(message)
+    return first, second
 
 
-def pairs(
-    streams: Iterable[Stream], neighbours: Callable[[Stream], Iterable[Stream]]
-) -> Iterator[Pair]:
-    """Each stream with each of its neighbours."""
-    return ((stream, other) for stream in streams for other in neighbours(stream))
+def _steps(stream: Any) -> list[Step]:
+    try:
+        return [_step(step) for step in stream]
+    except TypeError:
+        message = "a stream is a list of steps: batches (lists of rows), RELEASE or ANNOUNCE"
+        raise PlanError(message) from None
 
 
-def _places(stream: Stream, user: object) -> list[Place]:
-    """Where the rows of a user stand."""
-    return [
-        (number, place)
-        for number, step in enumerate(stream)
-        if not isinstance(step, str)
-        for place, row in enumerate(step)
-        if (row[0] if isinstance(row, tuple) else row) == user
-    ]
+def _step(step: Any) -> Step:
+    if isinstance(step, str):
+        if step not in {RELEASE, ANNOUNCE}:
+            message = f"a step is a batch, RELEASE or ANNOUNCE, not {step!r}"
+            raise PlanError(message)
+        return step
+    rows = step.tolist() if isinstance(step, np.ndarray) else list(step)
+    pairs = [isinstance(row, tuple) and len(row) == 2 for row in rows]
+    if any(pairs) and not all(pairs):
+        message = "rows of a batch are all users, or all pairs (user, delta)"
+        raise PlanError(message)
+    return rows
 
 
-def _some(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
-    """Every choice of at least one; of many, each one, the first and the last ones."""
-    if len(places) <= _MOST_CHOSEN:
-        for count in range(1, len(places) + 1):
-            yield from itertools.combinations(places, count)
+def _public(step: Step) -> str:
+    return step if isinstance(step, str) else "batch"
+
+
+def take(statistic: Any, step: Step) -> Any:
+    """Lead a statistic through one step; the answer if it is a release."""
+    if isinstance(step, str):
+        if step == RELEASE:
+            return statistic.release()
+        statistic.announce_intrusion()
+    elif step and isinstance(step[0], tuple):
+        statistic.update(*map(list, zip(*step, strict=True)))
     else:
-        yield from ([place] for place in places)
-        yield from (places[:count] for count in range(2, len(places) + 1))
-        yield from (places[-count:] for count in range(2, len(places)))
+        statistic.update(list(step))
+    return None
 
 
-def _changed(stream: Stream, places: Sequence[Place], change: Callable[[object], object]) -> Stream:
-    """The stream with some rows changed, and without those that change to None."""
-    return [
-        step
-        if isinstance(step, str)
-        else [
-            row
-            for row in (
-                change(row) if (number, place) in places else row for place, row in enumerate(step)
-            )
-            if row is not None
-        ]
-        for number, step in enumerate(stream)
-    ]
+def repeated(key: bytes, nbytes: int) -> bytes:
+    """An addressing key cut or repeated to a length."""
+    if not key:
+        message = "addressing_key must have one byte or more"
+        raise PlanError(message)
+    return (key * (nbytes // len(key) + 1))[:nbytes]

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from panprivacy._validate import positive_fraction
-from panprivacy.audit.exact import Loss
-from panprivacy.audit.subjects import ADJACENCIES, Row
-from panprivacy.audit.table import rows, subjects
+from panprivacy.audit.exact.loss import Loss
+from panprivacy.audit.suite.run import known_names, rows
+from panprivacy.audit.suite.subject import ADJACENCIES, Row
 from panprivacy.errors import PlanError
 
 _LINE = "{:<25}{:<9}{:>9}{:>12}{:>9}{:>9}{:>11}  {}"
@@ -20,7 +20,7 @@ _LINE = "{:<25}{:<9}{:>9}{:>12}{:>9}{:>9}{:>11}  {}"
 def audit(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="What to audit; all unless given."),
+        typer.Argument(metavar="NAME", help="What to audit, see docs/audit.md; all unless given."),
     ] = None,
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of the products.")] = "1",
     json: Annotated[bool, typer.Option("--json", help="Print a JSON array, one row each.")] = False,
@@ -31,11 +31,10 @@ def audit(
     nats, the worst over all streams, intrusion times and outcomes.
     """
     total = positive_fraction(epsilon=epsilon)
-    known = list(subjects(total))
-    for name in names or ():
-        if name not in known:
-            message = f"there is nothing of this name to audit; there are {', '.join(known)}"
-            raise PlanError(message)
+    chosen = list(dict.fromkeys(names or known_names()))
+    if not {*chosen} <= {*known_names()}:
+        message = f"there is nothing of this name to audit; there are {', '.join(known_names())}"
+        raise PlanError(message)
     found = []
     if not json:
         print(
@@ -43,7 +42,7 @@ def audit(
                 "name", "kind", "claimed", "add/remove", "replace", "event", "set aside", ""
             )
         )
-    for row in rows(names or known, total):
+    for row in rows(chosen, total):
         found.append(row)
         if not json:
             _print_row(row, in_words=bool(names))

@@ -27,7 +27,7 @@ from panprivacy.audit.attacks.outcome import (
     fallen,
 )
 from panprivacy.audit.attacks.seized import Seized, guess_from_noise, tossed
-from panprivacy.audit.seeded import SeededCoins
+from panprivacy.audit.kept_generator import KeptGenerator
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.statistics import Density, Incidence
 
@@ -80,11 +80,11 @@ def _counters(statistic: Incidence) -> NDArray[np.int64]:
 
 def _replay_bits(epsilon: Fraction, came: Truths, seed: bytes) -> tuple[Guesses, Finding]:
     """Whose bit differs from the one it was born with, and the noise of the next release."""
-    kept = SeededCoins(seed)
+    kept = KeptGenerator(seed)
     members = _density(epsilon, kept)
     members.update(np.flatnonzero(came))
-    seen, taken = _bits(members), SeededCoins(kept.seed, kept.calls)
-    born = _bits(_density(epsilon, SeededCoins(taken.seed)))
+    seen, taken = _bits(members), KeptGenerator(kept.seed, kept.calls)
+    born = _bits(_density(epsilon, KeptGenerator(taken.seed)))
     noise = taken.discrete_laplace(1 / members.plan.split.budget.release, 1)
     exact = members.release().counts[0] - int(noise[0])
     return Guesses(came, seen != born), _foreseen(exact, int(seen.sum()))
@@ -94,11 +94,11 @@ def _replay_counters(
     epsilon: Fraction, visits: NDArray[np.int64], seed: bytes
 ) -> NDArray[np.int64]:
     """The visits of everybody: each counter less the noise it was born with."""
-    kept = SeededCoins(seed)
+    kept = KeptGenerator(seed)
     members = _incidence(epsilon, kept)
     came = np.flatnonzero(visits)
     members.update(came, visits[came])
-    born = _counters(_incidence(epsilon, SeededCoins(kept.seed)))
+    born = _counters(_incidence(epsilon, KeptGenerator(kept.seed)))
     return (_counters(members) - born) % members.plan.law.modulus
 
 

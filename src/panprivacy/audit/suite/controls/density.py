@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from panprivacy.audit.chain import RELEASE
-from panprivacy.audit.coins import EnumeratedCoins
-from panprivacy.audit.controls.control import Answer, Control
-from panprivacy.audit.streams import short_streams
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.neighbours import short_streams
+from panprivacy.audit.streams import RELEASE
+from panprivacy.audit.suite.controls.control import Answer, Control
 from panprivacy.coins import Coins
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from panprivacy.audit.chain import ANNOUNCE, RELEASE, Audited, Stream
-from panprivacy.audit.coins import EnumeratedCoins
-from panprivacy.audit.streams import short_streams
-from panprivacy.audit.subjects import Subject
+from panprivacy.audit.exact.chain import Audited
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.neighbours import short_streams
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream
+from panprivacy.audit.suite.subject import Subject
 from panprivacy.cells import Law
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.statistics import Density, DistinctCount, Grouped, Incidence

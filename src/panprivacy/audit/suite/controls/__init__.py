@@ -4,10 +4,10 @@ The published algorithms as they are printed, with the constants that do not hol
 mistakes around our own classes. They are here to be caught; nobody should run them.
 """
 
-from panprivacy.audit.controls.control import Control
-from panprivacy.audit.controls.counters import COUNTERS
-from panprivacy.audit.controls.density import DENSITY
-from panprivacy.audit.controls.programs import PROGRAMS
+from panprivacy.audit.suite.controls.control import Control
+from panprivacy.audit.suite.controls.counters import COUNTERS
+from panprivacy.audit.suite.controls.density import DENSITY
+from panprivacy.audit.suite.controls.programs import PROGRAMS
 
 CONTROLS: tuple[Control, ...] = (*DENSITY, *COUNTERS, *PROGRAMS)
 

@@ -13,9 +13,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
-from panprivacy.audit.chain import ANNOUNCE, RELEASE, Chain, Outcome, Point, Published, Step, Stream
+from panprivacy.audit.exact.chain import Chain, Outcome, Point, Published
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.exact.noise import check_noise
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
 
 View = tuple[object, ...]
 """What an intruder sees, in the order of time: states as bytes, releases as tuples of counts."""
@@ -113,7 +116,7 @@ class Laws:
             return {point: _plain(self._chain.after(point, step)) for point in points}
         if points not in self._releases:
             outcomes = {point: self._chain.after(point, step) for point in points}
-            self._releases[points] = _told_apart(outcomes, self._chain.coins.tail)
+            self._releases[points] = _told_apart(outcomes, self._chain.coins)
         return self._releases[points]
 
 
@@ -193,7 +196,7 @@ def _looked_at(laws: tuple[Law, Law]) -> tuple[Law, Law]:
 
 def _shared(states: Iterable[bytes]) -> int:
     """How many bytes all have in common at their start: as many as the first and last in order."""
-    distinct = {*states}
+    distinct = {*states} or {b""}
     ends = zip(min(distinct), max(distinct), strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
 
@@ -207,7 +210,7 @@ def _worst(ends: list[dict[View, int]], denominator: int) -> tuple[tuple[int, in
         if _is_above(weights, worst[0]):
             worst = weights, view
     compared = min(sum(first.values()), sum(second.values()))
-    shown = tuple(told.counts if isinstance(told, Published) else told for told in worst[1])
+    shown = tuple(told.shown() if isinstance(told, Published) else told for told in worst[1])
     return worst[0], shown, 1 - Fraction(compared, denominator)
 
 
@@ -231,26 +234,16 @@ def _plain(outcomes: Sequence[Outcome]) -> list[Move]:
     return [(mass, point, None) for point, mass in masses.items()]
 
 
-def _told_apart(outcomes: Mapping[Point, Sequence[Outcome]], tail: int) -> Moves:
+def _told_apart(outcomes: Mapping[Point, Sequence[Outcome]], coins: EnumeratedCoins) -> Moves:
     """The moves of a release; answers that far noise can reach are left out.
 
     Two answers tell the same if their probabilities, from every point to every next one, are
     proportional: then they change every ratio alike, and one stands for both.
     """
-    _check_tail(outcomes, tail)
-    ways: dict[Published | None, dict[tuple[Point, Point], Fraction]] = defaultdict(dict)
-    far = set()
-    for point, each in outcomes.items():
-        for one in each:
-            way = ways[one.published]
-            way[point, one.point] = way.get((point, one.point), Fraction(0)) + one.probability
-            if one.far:
-                far.add(one.published)
-    moves: dict[tuple[Point, Point, Published | None], Fraction] = defaultdict(Fraction)
-    likes: dict[Hashable, Published | None] = {}
-    for published, way in ways.items():
-        if published in far:
-            continue
+    check_noise(outcomes, coins)
+    moves: dict[tuple[Point, Point, Published], Fraction] = defaultdict(Fraction)
+    likes: dict[Hashable, Published] = {}
+    for published, way in _near(outcomes).items():
         total = sum(way.values())
         like = frozenset((ends, mass / total) for ends, mass in way.items())
         told = likes.setdefault(like, published)
@@ -262,21 +255,20 @@ def _told_apart(outcomes: Mapping[Point, Sequence[Outcome]], tail: int) -> Moves
     return by_point
 
 
-def _check_tail(outcomes: Mapping[Point, Sequence[Outcome]], tail: int) -> None:
-    """Refuse noise that is walked less far than the counts without noise lie apart."""
-    exact = [
-        one.published.counts
-        for each in outcomes.values()
-        for one in each
-        if one.published is not None and one.noise and not any(one.noise)
-    ]
-    apart = max((max(column) - min(column) for column in zip(*exact, strict=True)), default=0)
-    if apart > tail:
-        message = (
-            f"counts without noise lie {apart} apart and noise is told from far noise at {tail}: "
-            f"give coins=EnumeratedCoins(tail={apart}) or more"
-        )
-        raise ValueError(message)
+_Way = dict[tuple[Point, Point], Fraction]
+"""The probability of an answer, from each point to each next one."""
+
+
+def _near(outcomes: Mapping[Point, Sequence[Outcome]]) -> dict[Published, _Way]:
+    """The ways of each answer that far noise cannot reach."""
+    ways: dict[Any, _Way] = defaultdict(lambda: defaultdict(Fraction))
+    far = set()
+    for point, each in outcomes.items():
+        for one in each:
+            ways[one.published][point, one.point] += one.probability
+            if one.far:
+                far.add(one.published)
+    return {published: way for published, way in ways.items() if published not in far}
 
 
 def _common_denominator(ways: Sequence[Sequence[Move]]) -> int:

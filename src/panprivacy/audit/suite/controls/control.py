@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from panprivacy.audit.chain import Stream
-from panprivacy.audit.exact import Loss, exact_loss
-from panprivacy.audit.subjects import Subject
+from panprivacy.audit.exact.loss import Loss, exact_loss
+from panprivacy.audit.streams import Stream
+from panprivacy.audit.suite.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from panprivacy.coins import ByteCoins, aes_stream
 from panprivacy.noise import Draw
 
 
-class SeededCoins(ByteCoins):
+class KeptGenerator(ByteCoins):
     """A generator as programs keep one: a seed, and how often it was used.
 
     Args:

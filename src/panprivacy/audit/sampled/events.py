@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from panprivacy.audit.looks import Seen, read_words
+from panprivacy.audit.sampled.looks import Seen, read_words
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.audit.chain import RELEASE
-from panprivacy.audit.coins import EnumeratedCoins
-from panprivacy.audit.controls.control import Answer, Control
-from panprivacy.audit.streams import short_streams
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.neighbours import short_streams
+from panprivacy.audit.streams import RELEASE
+from panprivacy.audit.suite.controls.control import Answer, Control
 from panprivacy.coins import Coins
 
 _ONE = 1 << 40

@@ -50,8 +50,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.audit.chain import Stream
-from panprivacy.audit.looks import FixedKeyCoins, look, read_bits
+from panprivacy.audit.sampled.looks import FixedKeyCoins, look, read_bits
+from panprivacy.audit.streams import Stream
 from panprivacy.coins import Coins
 
 

@@ -12,7 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.audit.numbers import exp, short_exp
+from panprivacy.audit.exact.numbers import exp, short_exp
+from panprivacy.audit.streams import repeated
+from panprivacy.errors import PlanError
 
 TAIL: Final = 6
 """Output noise is enumerated to ±2·TAIL; what noise beyond ±TAIL can reach is set aside."""
@@ -38,6 +40,10 @@ class EnumeratedCoins:
     Args:
         addressing_key: what `key` returns, cut or repeated to length.
         tail: noise beyond ± this marks the outcome as `far`.
+        probability: of this round.
+        far: whether noise of this round lies beyond the tail.
+        noise: of this round.
+        gaussian: whether any round drew Gaussian noise.
     """
 
     addressing_key: bytes = bytes(16)
@@ -45,6 +51,7 @@ class EnumeratedCoins:
     probability: Fraction = Fraction(1)
     far: bool = False
     noise: list[int] = field(default_factory=list)
+    gaussian: bool = False
     _given: Path = ()
     _choices: list[list[int]] = field(default_factory=list)
     _depth: int = 0
@@ -73,15 +80,21 @@ class EnumeratedCoins:
         """How every draw of this round has come out so far."""
         return self._given + tuple(choice for choice, _ in self._choices)
 
+    @property
+    def tossed(self) -> int:
+        """How many draws were made in this round."""
+        return self._depth
+
     def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
         """Bits that are 1 with `probability`."""
-        law = (1 - probability, probability)
+        one = Fraction(probability)
+        law = _checked((1 - one, one))
         return np.array([self._choose(law) for _ in range(size)], np.uint8)
 
     def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
         """Indices; `i` has probability `weights[i] / sum(weights)`."""
-        total = sum(weights)
-        law = tuple(Fraction(weight, total) for weight in weights)
+        whole = [int(weight) for weight in weights]
+        law = _checked([Fraction(weight, sum(whole)) for weight in whole])
         return np.array([self._choose(law) for _ in range(size)], np.uint32)
 
     def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
@@ -90,11 +103,12 @@ class EnumeratedCoins:
 
     def discrete_gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
         """Integers with `P(k)` proportional to `exp(-k**2/(2*variance))`, up to ±2·tail."""
+        self.gaussian = True
         return self._draw_noise(_gaussian_law(Fraction(variance), 2 * self.tail), size)
 
     def key(self, nbytes: int) -> bytes:
         """The fixed key."""
-        return (self.addressing_key * (nbytes // len(self.addressing_key) + 1))[:nbytes]
+        return repeated(self.addressing_key, nbytes)
 
     def _choose(self, law: Sequence[Fraction]) -> int:
         """The outcome of one draw in this round; impossible outcomes are skipped."""
@@ -115,6 +129,14 @@ class EnumeratedCoins:
         self.noise += fresh
         self.far |= any(abs(value) > self.tail for value in fresh)
         return noise
+
+
+def _checked(law: Sequence[Fraction]) -> Sequence[Fraction]:
+    """A law, once no probability is below 0."""
+    if min(law) < 0:
+        message = "a probability lies outside of 0 to 1"
+        raise PlanError(message)
+    return law
 
 
 @functools.lru_cache(maxsize=64)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Literal
 
-from panprivacy.audit.chain import Audited, Chain, Stream
-from panprivacy.audit.coins import EnumeratedCoins
-from panprivacy.audit.exact import Loss, worst_of
-from panprivacy.audit.laws import Laws
-from panprivacy.audit.streams import Pair, add_remove, event, pairs, replace
+from panprivacy.audit.exact.chain import Audited, Chain
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.exact.laws import Laws
+from panprivacy.audit.exact.loss import Loss, worst_of
+from panprivacy.audit.neighbours import Pair, add_remove, event, pairs, replace
+from panprivacy.audit.streams import Stream
 
 Kind = Literal["product", "control"]
 Adjacency = Literal["add_remove", "replace", "event"]

@@ -4,8 +4,8 @@ Two programs in which the same survives behave the same from there on, whatever 
 the audit need not walk what follows twice, and it need not believe that `state()` tells all.
 
 Attributes, slots, containers and what functions have closed over are walked, with what is one
-object and what are equal copies told apart. What is not looked for: variables of modules and of
-classes, which outlive the object.
+object and what are equal copies told apart, and the variables of its class. What is not looked for:
+variables of modules and of other classes, and caches of functions.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Survivors:
         self._strangers = itertools.count()
 
     def fingerprint(self, thing: object) -> Hashable:
-        """Everything that can be reached from `thing`."""
-        return self._walk(thing, {})
+        """Everything that can be reached from `thing`, and the variables of its class."""
+        return self._walk([thing, _class_variables(type(thing))], {})
 
     def _walk(self, thing: object, seen: dict[int, tuple[object, int]]) -> Hashable:
         """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
@@ -81,9 +81,10 @@ class Survivors:
             names = thing.__closure__, thing.__defaults__, thing.__kwdefaults__, thing.__dict__
             return thing.__code__, tuple(map(walk, names))
         if isinstance(thing, np.ndarray):
-            held = walk(thing.tolist()) if thing.dtype.hasobject else thing.tobytes()
-            made_of: Hashable = thing.dtype.str, thing.shape, held
-        elif isinstance(thing, bytearray | memoryview):
+            made_of: Hashable = _array(thing, walk)
+        elif isinstance(thing, memoryview):
+            made_of = bytes(thing), walk(thing.obj)
+        elif isinstance(thing, bytearray):
             made_of = bytes(thing)
         elif isinstance(thing, dict):
             made_of = tuple((walk(key), walk(value)) for key, value in thing.items())
@@ -106,6 +107,8 @@ class Survivors:
     def _written_down(self, thing: object, walk: Walk) -> Hashable:
         """What an object written in C says for pickling."""
         known: Any = copyreg.dispatch_table.get(type(thing))
+        if hasattr(thing, "cache_info"):  # a cache says its name only
+            return "unlike any other", next(self._strangers)
         try:
             made = known(thing) if known else thing.__reduce_ex__(_PROTOCOL)
         except (TypeError, ValueError):  # it cannot be written down
@@ -116,12 +119,34 @@ class Survivors:
         return tuple(map(walk, [*made[:3], *items]))
 
 
+def _array(array: Any, walk: Walk) -> Hashable:
+    """An array, and the memory that it is a view of."""
+    held = walk(array.tolist()) if array.dtype.hasobject else array.tobytes()
+    start = array.ctypes.data - array.base.ctypes.data if isinstance(array.base, np.ndarray) else 0
+    layout = array.dtype.str, array.shape, array.strides, array.flags.writeable
+    return layout, held, start, walk(array.base)
+
+
 def _attributes(thing: Any, walk: Walk) -> tuple[Hashable, ...]:
     """What an object holds in slots and in its dictionary, of all base classes."""
     kind: Any = type(thing)
     held = {name: getattr(thing, name) for name in _slots(kind) if hasattr(thing, name)}
     held.update(getattr(thing, "__dict__", {}))
     return tuple((name, walk(value)) for name, value in held.items())
+
+
+def _class_variables(kind: type) -> dict[str, object]:
+    """What the class of an object and its bases hold beside functions and descriptors."""
+    return {
+        f"{base.__qualname__}.{name}": value
+        for base in kind.__mro__
+        for name, value in vars(base).items()
+        if not name.startswith(("__", "_abc_")) and not _is_behaviour(value)
+    }
+
+
+def _is_behaviour(value: object) -> bool:
+    return callable(value) or hasattr(value, "__get__")
 
 
 @functools.cache
@@ -146,7 +171,9 @@ def _is_value(thing: object) -> bool:
 
 def _value(thing: object) -> Hashable:
     """A value, told from equal ones of other types, and 0.0 from -0.0."""
-    return type(thing), thing.hex() if isinstance(thing, float) else thing
+    if isinstance(thing, float):
+        return type(thing), thing.hex()
+    return type(thing), thing.as_tuple() if isinstance(thing, Decimal) else thing
 
 
 def _is_frozen(thing: object) -> bool:
@@ -154,7 +181,7 @@ def _is_frozen(thing: object) -> bool:
     if _is_value(thing):
         return True
     if isinstance(thing, np.ndarray):
-        return not thing.flags.writeable and isinstance(thing.base, bytes | NoneType)
+        return not thing.flags.writeable and isinstance(thing.base, bytes)
     if type(thing) in {tuple, frozenset}:
         return all(map(_is_frozen, thing))  # type: ignore[call-overload]
     return _is_frozen_dataclass(thing)

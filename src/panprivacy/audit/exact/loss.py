@@ -10,15 +10,18 @@ that tell the same (their probabilities are proportional, whatever the statistic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from panprivacy.audit.chain import ANNOUNCE, RELEASE, Audited, Chain, Stream
-from panprivacy.audit.coins import EnumeratedCoins
-from panprivacy.audit.laws import Comparison, Laws, View
-from panprivacy.audit.numbers import CLOSE, exp, ln
+from panprivacy.audit.exact.chain import Audited, Chain
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.exact.laws import Comparison, Laws, View
+from panprivacy.audit.exact.numbers import CLOSE, exp, ln
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream, checked
+from panprivacy.errors import PlanError
 
 _MOST_SHOWN: Final = 8
 """Bytes of a state in words."""
@@ -56,11 +59,17 @@ class Loss:
         first, second = (float(probability) for probability in self.probabilities)
         return (
             f"{self.epsilon:.6g}: an intruder {_seen(self)}, with probability {first:.4g} after "
-            f"{_shown(self.stream)} and {second:.4g} after {_shown(self.neighbour)}"
+            f"{_shown(self.stream)} and {second:.4g} after {_shown(self.neighbour)}{self._aside}"
         )
 
+    @property
+    def _aside(self) -> str:
+        return f" ({float(self.set_aside):.2%} were set aside)" if self.set_aside else ""
+
     def within(self, claimed: Fraction | float) -> bool:
-        """Whether the loss is at most `claimed`, decided exactly."""
+        """Whether the loss is at most `claimed`, decided in rational numbers to 1e-30."""
+        if claimed == math.inf:
+            return True
         smaller, larger = sorted(self.probabilities)
         allowed = exp(Fraction(claimed)) * (1 + CLOSE)
         return larger == 0 or (smaller > 0 and larger / smaller <= allowed)
@@ -79,9 +88,10 @@ def exact_loss(
     first step), and at each announced one. Releases before and after it are seen as well, with
     everything that can be reached from an answer.
 
-    Output noise must be added to whole numbers, which the answer has as `counts`. It is walked to
-    ±2·tail; outcomes that noise beyond ±tail can reach are set aside, and `Loss.set_aside` is their
-    probability.
+    Output noise must be added to whole numbers, one noise to each, and the answer has the sums as
+    `counts`. It is walked to ±2·tail; answers that noise beyond ±tail can reach are set aside, and
+    `Loss.set_aside` is their probability. The loss is that of all others; with discrete Laplace
+    noise those set aside tell no more (docs/audit.md).
 
     Args:
         make: makes the statistic with the coins it is given.
@@ -90,8 +100,8 @@ def exact_loss(
         coins: an own `EnumeratedCoins`, for another key or tail.
 
     Raises:
-        ValueError: the streams differ in more than rows, which is public; or counts without noise
-            lie further apart than the tail reaches.
+        PlanError: the streams differ in more than rows, which is public; the class cannot be
+            audited (the message says why); or a tail is too short.
     """
     return worst_loss(make, [(stream, neighbour)], coins=coins)
 
@@ -102,10 +112,10 @@ def worst_loss(
     *,
     coins: EnumeratedCoins | None = None,
 ) -> Loss:
-    """The worst `exact_loss` over many pairs of streams; see `panprivacy.audit.streams`.
+    """The worst `exact_loss` over many pairs of streams; see `panprivacy.audit.neighbours`.
 
     Raises:
-        ValueError: as for `exact_loss`; or there are no pairs.
+        PlanError: as for `exact_loss`; or there are no pairs.
     """
     return worst_of(Laws(Chain(make, EnumeratedCoins() if coins is None else coins)), pairs)
 
@@ -114,14 +124,14 @@ def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:
     """`worst_loss` of a statistic whose laws are walked for other pairs as well."""
     worst, set_aside = None, Fraction(0)
     for stream, neighbour in pairs:
-        _check_public(stream, neighbour)
-        for found in laws.comparisons(stream, neighbour):
+        pair = checked(stream, neighbour)
+        for found in laws.comparisons(*pair):
             set_aside = max(set_aside, found.set_aside)
             if worst is None or found.exceeds(worst[0]):
-                worst = found, stream, neighbour
+                worst = found, *pair
     if worst is None:
         message = "there are no pairs of streams to compare"
-        raise ValueError(message)
+        raise PlanError(message)
     return _loss(*worst, set_aside)
 
 
@@ -136,17 +146,6 @@ def _loss(found: Comparison, stream: Stream, neighbour: Stream, set_aside: Fract
         set_aside,
         found.shared,
     )
-
-
-def _check_public(stream: Stream, neighbour: Stream) -> None:
-    kinds = [[step if isinstance(step, str) else "" for step in one] for one in (stream, neighbour)]
-    if kinds[0] != kinds[1]:
-        message = "streams must agree in the number of steps and in every step but the batches"
-        raise ValueError(message)
-    wrong = sorted({kind for kind in kinds[0] if kind not in {"", RELEASE, ANNOUNCE}})
-    if wrong:
-        message = f"a step is a batch, RELEASE or ANNOUNCE, not {wrong[0]!r}"
-        raise ValueError(message)
 
 
 def _seen(loss: Loss) -> str:
@@ -164,9 +163,10 @@ def _seen(loss: Loss) -> str:
 
 def _differing(state: object, loss: Loss) -> str:
     """The bytes of a state that are not the same in all; of many, the last."""
-    if not isinstance(state, bytes):
-        return str(state)
-    return f"…{state[loss.shared :][-_MOST_SHOWN:].hex()}"
+    if not isinstance(state, bytes) or not state:
+        return "that holds nothing" if state == b"" else str(state)
+    end = state[loss.shared :][-_MOST_SHOWN:]
+    return f"{'…' if len(end) < len(state) else ''}{end.hex()}"
 
 
 def _shown(stream: Stream) -> str:

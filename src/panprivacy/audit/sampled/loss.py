@@ -19,13 +19,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from panprivacy._validate import positive_integer, proportion, whole_number
-from panprivacy.audit.chain import ANNOUNCE, Stream
-from panprivacy.audit.events import Runs, Score, Summary, fit, screen, summed_up, thresholds
-from panprivacy.audit.looks import FixedKeyCoins, look
+from panprivacy._validate import proportion, whole_number
+from panprivacy.audit.sampled.events import Runs, Score, Summary, fit, screen, summed_up, thresholds
+from panprivacy.audit.sampled.looks import FixedKeyCoins, look
+from panprivacy.audit.streams import ANNOUNCE, Stream, checked
 from panprivacy.coins import Coins
-from panprivacy.errors import PlanError
 
+_LEAST_RUNS, _MOST_RUNS = 100, 1 << 32
 _CHUNK: Final = 500
 """Runs whose views are held at a time."""
 
@@ -94,9 +94,13 @@ def sampled_loss(
         PlanError: the streams differ in more than rows, which is public, or an argument is out of
             range.
     """
-    total, level = positive_integer(runs=runs), proportion(confidence=confidence)
+    total, level = (
+        whole_number(_LEAST_RUNS, _MOST_RUNS, runs=runs),
+        proportion(confidence=confidence),
+    )
     width = whole_number(1, 8, cell_bytes=cell_bytes)
-    looked = _look_time(stream, neighbour, after_step)
+    stream, neighbour = checked(stream, neighbour)
+    looked = _look_time(stream, after_step)
     coins = FixedKeyCoins(addressing_key)
 
     def runs_of(steps: Stream) -> Runs:
@@ -139,18 +143,11 @@ def _lower(hits: int, runs: int, error: float) -> float:
     return low
 
 
-def _look_time(stream: Stream, neighbour: Stream, after_step: int | None) -> int:
+def _look_time(stream: Stream, after_step: int | None) -> int:
     """The number of steps after which the intruder looks."""
-    public, other = (
-        [step if isinstance(step, str) else "batch" for step in steps]
-        for steps in (stream, neighbour)
-    )
-    if public != other:
-        message = "streams must agree in the number of steps and in every step but the batches"
-        raise PlanError(message)
-    announced = [number + 1 for number, step in enumerate(public) if step == ANNOUNCE]
-    asked = len(public) if after_step is None else after_step
-    return whole_number(max(announced, default=0), len(public), after_step=asked)
+    announced = [number + 1 for number, step in enumerate(stream) if step == ANNOUNCE]
+    asked = len(stream) if after_step is None else after_step
+    return whole_number(max(announced, default=0), len(stream), after_step=asked)
 
 
 def _evaluate(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.audit.chain import ANNOUNCE, RELEASE, Stream, take
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream, repeated, take
 from panprivacy.coins import SystemCoins
 
 
@@ -28,7 +28,7 @@ class FixedKeyCoins(SystemCoins):
 
     def key(self, nbytes: int) -> bytes:
         """The fixed key."""
-        return (self._key * (nbytes // len(self._key) + 1))[:nbytes]
+        return repeated(self._key, nbytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from panprivacy.audit.chain import RELEASE, Audited
-from panprivacy.audit.coins import EnumeratedCoins
-from panprivacy.audit.controls.control import Control
-from panprivacy.audit.seeded import SeededCoins
-from panprivacy.audit.streams import short_streams
+from panprivacy.audit.exact.chain import Audited
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.kept_generator import KeptGenerator
+from panprivacy.audit.neighbours import short_streams
+from panprivacy.audit.streams import RELEASE
+from panprivacy.audit.suite.controls.control import Control
 from panprivacy.coins import Coins
 from panprivacy.statistics import Density, Release
 
@@ -42,7 +43,7 @@ class SeededGenerator(Program):
     """Keeps its generator: whoever has the seed draws the noise again."""
 
     def __init__(self, coins: Coins) -> None:
-        self._generator = SeededCoins(coins.key(32))
+        self._generator = KeptGenerator(coins.key(32))
         super().__init__(self._generator)
 
     def state(self) -> bytes:

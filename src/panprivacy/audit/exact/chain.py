@@ -1,0 +1,188 @@
+"""A statistic as a chain: what survives one step, and nothing else, decides what follows.
+
+The audit knows a statistic by its public methods only: it makes one, runs it forward once for every
+outcome of its coins, and notes what is published and what survives. What follows from an object in
+which the same survives is walked only once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from panprivacy.audit.exact.coins import EnumeratedCoins, Path
+from panprivacy.audit.exact.survivors import Survivors
+from panprivacy.audit.streams import RELEASE, Step, take
+from panprivacy.errors import PlanError
+
+
+class Audited(Protocol):
+    """The public methods that the audit calls.
+
+    For `RELEASE` and `ANNOUNCE` steps also `release()`, of whose answer everything that can be
+    reached is public, and `announce_intrusion()`.
+    """
+
+    def update(self, users: Any, deltas: Any = None, /) -> None:
+        """Take in one batch."""
+
+    def state(self) -> bytes:
+        """The whole state."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """A moment in the life of a statistic; equal points are the same object.
+
+    Args:
+        state: what an intruder would get.
+        steps: one way to get there.
+        path: and how the coins fell.
+    """
+
+    state: bytes
+    steps: tuple[Step, ...]
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """What left, as the public sees it; equal things are the same object.
+
+    Args:
+        counts: the noised numbers.
+        answer: all that left.
+        alike: how many other answers have the same counts.
+    """
+
+    counts: tuple[int, ...]
+    answer: Any
+    alike: Counter[tuple[int, ...]]
+
+    def shown(self) -> object:
+        """The counts, or the answer where these are not all that it tells."""
+        return repr(self.answer) if self.alike[self.counts] > 1 else self.counts
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way for a step to end.
+
+    Args:
+        probability: of it.
+        point: where the statistic is then.
+        published: what left; None for steps that publish nothing.
+        noise: the output noise that was drawn.
+        far: whether some of it lies beyond the tail.
+    """
+
+    probability: Fraction
+    point: Point
+    published: Published | None
+    noise: tuple[int, ...]
+    far: bool
+
+
+_UNREPEATABLE = (
+    "the class comes out otherwise although its coins fall as before: it draws from something "
+    "else, keeps memory in a module or a class variable, or state() draws or changes it"
+)
+
+_End = tuple[Point, Published | None, tuple[int, ...], bool]
+
+
+class Chain:
+    """All that a statistic can do, walked as far as it is asked for.
+
+    Args:
+        make: makes the statistic with the coins it is given.
+        coins: which it is given.
+    """
+
+    def __init__(self, make: Callable[[EnumeratedCoins], Audited], coins: EnumeratedCoins) -> None:
+        self.coins = coins
+        self._make = make
+        self._survivors = Survivors(coins)
+        self._points: dict[Hashable, Point] = {}
+        self._published: dict[Hashable, Published] = {}
+        self._alike: Counter[tuple[int, ...]] = Counter()
+        self._known: dict[tuple[Point | None, str], tuple[Outcome, ...]] = {}
+
+    def births(self) -> tuple[Outcome, ...]:
+        """Every way for the statistic to begin."""
+        return self._walked(None, ())
+
+    def after(self, point: Point, step: Step) -> tuple[Outcome, ...]:
+        """Every outcome of one more step."""
+        return self._walked(point, (*point.steps, step))
+
+    def _walked(self, point: Point | None, steps: tuple[Step, ...]) -> tuple[Outcome, ...]:
+        """Every outcome of the last of some steps, those that nothing tells apart added up."""
+        name = point, repr(steps[-1:])
+        if name not in self._known:
+            masses: dict[_End, Fraction] = defaultdict(Fraction)
+            for _ in self.coins.after(() if point is None else point.path):
+                masses[self._run(point, steps)] += self.coins.probability
+            self._check_again(point, steps, masses)
+            self._known[name] = tuple(Outcome(mass, *end) for end, mass in masses.items())
+        return self._known[name]
+
+    def _run(self, point: Point | None, steps: tuple[Step, ...]) -> _End:
+        """Make the statistic and lead it through the steps, as the coins fall."""
+        statistic, answer = self._make(self.coins), None
+        for step in steps[:-1]:
+            take(statistic, step)
+        if point is not None:
+            self._check_repeated(statistic, point)
+            answer = take(statistic, steps[-1])
+        drawn = tuple(self.coins.noise), self.coins.far
+        published = self._interned(answer) if steps[-1:] == (RELEASE,) else None
+        if self.coins.far and published is None:
+            message = "noise without end that stays in the state cannot be walked"
+            raise PlanError(message)
+        return self._point(statistic, steps), published, *drawn
+
+    def _check_repeated(self, statistic: Audited, point: Point) -> None:
+        """Refuse a class that comes out otherwise when its coins fall as before."""
+        if self.coins.tossed != len(point.path) or statistic.state() != point.state:
+            raise PlanError(_UNREPEATABLE)
+
+    def _check_again(
+        self, point: Point | None, steps: tuple[Step, ...], found: Collection[_End]
+    ) -> None:
+        """Run the first outcome once more, after all others: it has to be one of those found."""
+        for _ in self.coins.after(() if point is None else point.path):
+            if self._run(point, steps) != next(iter(found)):
+                raise PlanError(_UNREPEATABLE)
+            return
+
+    def _point(self, statistic: Audited, steps: tuple[Step, ...]) -> Point:
+        path, survives = self.coins.path, self._survivors.fingerprint(statistic)
+        state: Any = statistic.state()
+        if not isinstance(state, bytes):
+            message = f"state() must return bytes, not {type(state).__name__}"
+            raise PlanError(message)
+        point = self._points.setdefault(survives, Point(state, steps, path))
+        if point.state != state or self.coins.path != path:
+            raise PlanError(_UNREPEATABLE)
+        return point
+
+    def _interned(self, answer: Any) -> Published:
+        tells = self._survivors.fingerprint(answer)
+        if tells not in self._published:
+            counts = _counts(answer)
+            self._alike[counts] += 1
+            self._published[tells] = Published(counts, answer, self._alike)
+        return self._published[tells]
+
+
+def _counts(answer: Any) -> tuple[int, ...]:
+    counts: Any = getattr(answer, "counts", None)
+    whole = isinstance(counts, Iterable) and all(isinstance(one, int) for one in counts)
+    if not whole:
+        message = "what release() returns must have `counts`: the noised whole numbers"
+        raise PlanError(message)
+    return tuple(counts)

@@ -1,0 +1,71 @@
+"""What has to hold of output noise for the audit's numbers to be true.
+
+Noise is walked to twice the tail, and answers that noise beyond the tail can reach are set aside.
+An answer that is compared came from one point by noise within the tail. From another point, whose
+counts lie at most a tail apart, it can come only by noise within twice the tail, which was walked:
+so its probabilities are complete. This needs noise that is added to whole numbers, one to each.
+
+What is set aside tells no more if the noise is discrete Laplace: beyond all counts the ratio of two
+probabilities no longer changes, and answers as far out as that are compared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from panprivacy.audit.exact.chain import Outcome, Point
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.errors import PlanError
+
+_Sums = tuple[tuple[int, ...], Point]
+"""Counts without their noise, and where the statistic is then."""
+
+
+def check_noise(outcomes: Mapping[Point, Sequence[Outcome]], coins: EnumeratedCoins) -> None:
+    """Raise `PlanError` for noise whose outcomes cannot be compared.
+
+    Args:
+        outcomes: of a release, from every point that was reached.
+        coins: that walked them.
+    """
+    if coins.gaussian:
+        message = "Gaussian noise has no finite loss of this kind: ratios grow without end"
+        raise PlanError(message)
+    sums = {counts for each in outcomes.values() for counts, _ in _without_noise(each)}
+    apart = max((max(column) - min(column) for column in zip(*sums, strict=True)), default=0)
+    if apart > coins.tail and any(one.noise for each in outcomes.values() for one in each):
+        message = (
+            f"counts without noise lie {apart} apart and noise is told from far noise at "
+            f"{coins.tail}: give coins=EnumeratedCoins(tail={apart}) or more"
+        )
+        raise PlanError(message)
+
+
+def _without_noise(outcomes: Sequence[Outcome]) -> set[_Sums]:
+    """What noise was added to, the same whatever it was.
+
+    Raises:
+        PlanError: it was not added, one to each count.
+    """
+    laws: dict[tuple[int, ...], dict[_Sums, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    for one in outcomes:
+        counts = () if one.published is None else one.published.counts
+        if one.noise and len(one.noise) != len(counts):
+            raise PlanError(_ADDED)
+        noise = one.noise or (0,) * len(counts)
+        sums = tuple(count - drawn for count, drawn in zip(counts, noise, strict=True))
+        laws[one.noise][sums, one.point] += one.probability
+    first, *others = [_relative(law) for law in laws.values()]
+    if any(other != first for other in others):
+        raise PlanError(_ADDED)
+    return set(first)
+
+
+def _relative(law: Mapping[_Sums, Fraction]) -> dict[_Sums, Fraction]:
+    total = sum(law.values())
+    return {sums: mass / total for sums, mass in law.items()}
+
+
+_ADDED = "noise must be added to whole numbers, one to each, and the sums be the `counts`"

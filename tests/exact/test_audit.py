@@ -17,6 +17,7 @@ import typer
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss, worst_loss
 from panprivacy.audit.exact import Loss
+from panprivacy.audit.exact.laws import _is_above
 from panprivacy.audit.neighbours import add_remove, pairs, replace, short_streams
 from panprivacy.audit.suite.controls import CONTROLS
 from panprivacy.audit.suite.products import products
@@ -342,6 +343,22 @@ def test_a_look_right_after_an_announcement_is_tried():
     loss = exact_loss(make, [[0], ANNOUNCE], [[], ANNOUNCE])
     state = make(None).plan.split.budget.state
     assert float(loss) == pytest.approx(float(state), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("larger", "smaller"),
+    [
+        ((1, 10**400), (1, 10**399)),
+        ((10**400, 1), (1, 3)),
+        ((10**500, 10**500 + 1), (10**500, 10**500)),
+        ((0, 1), (1, 10**400)),
+        ((2, 1), (0, 0)),
+    ],
+)
+def test_ratios_are_compared_whatever_floats_can_hold(larger, smaller):
+    assert _is_above(larger, smaller)
+    assert not _is_above(smaller, larger)
+    assert not _is_above(larger, larger)
 
 
 def known(epsilon):

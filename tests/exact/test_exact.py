@@ -165,27 +165,6 @@ def test_the_audit_catches_output_noise_that_is_too_small():
     assert loss.epsilon > 1
 
 
-class KeepsTheBatch:
-    """A state with a row counter."""
-
-    def __init__(self, coins):
-        self._rows = 0
-        self._inner = pp.Density(universe=1, epsilon=1, coins=coins)
-
-    def update(self, users, deltas=None):
-        self._rows += len(users)
-        self._inner.update(users)
-
-    def state(self):
-        return self._inner.state() + bytes([self._rows])
-
-
-def test_the_audit_catches_a_row_counter():
-    loss = exact_loss(KeepsTheBatch, [[0]], [[]])
-    assert loss.epsilon == math.inf
-    assert not loss.within(1000)
-
-
 def test_streams_that_differ_in_public_steps_are_refused():
     with pytest.raises(ValueError, match="agree"):
         exact_loss(density(), [[0], RELEASE], [[0]])

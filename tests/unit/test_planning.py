@@ -231,6 +231,14 @@ def test_a_huge_epsilon_gives_the_exact_answer(epsilon):
     assert members.release().value == pytest.approx(1 / 4, abs=1e-6)
 
 
+@pytest.mark.parametrize("epsilon", [1e5, 1e6])
+def test_a_huge_epsilon_plans_the_levels_of_a_large_one(epsilon):
+    large = pp.DistinctCount(epsilon=1e4).plan
+    huge = pp.DistinctCount(epsilon=epsilon).plan
+    assert abs(huge.levels - large.levels) <= 1
+    assert abs(huge.cells - large.cells) <= huge.levels
+
+
 def test_a_huge_epsilon_can_be_shared_with_an_announced_intrusion():
     members = pp.Density(universe=8, epsilon=300, intrusions=1)
     members.update([1, 3])

@@ -278,3 +278,8 @@ class TestLoss:
         budget = pp.Budget(*YEAR)
         assert budget.unseen(releases=3, intrusions=0) == 3 * budget.release
         assert budget.unseen(releases=1, intrusions=1) == budget.release
+
+
+def test_a_year_of_days_with_the_default_split_loses_what_the_page_says():
+    daily = pp.Windowed(lambda: pp.DistinctCount(epsilon=1), every=86_400)
+    assert round(float(daily.loss(365, seen=1)), 1) == 11.4

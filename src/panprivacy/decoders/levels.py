@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 
 from panprivacy.decoders.intervals import GRID, ZOOMS, Floats, confidence_interval
 
+_LEAST_VARIANCE = 1e-30
+"""At an enormous epsilon a full or empty level has no noise that a float can hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class LevelModel:
@@ -96,7 +99,7 @@ class LevelModel:
         mean = self.full - self.contrast * empty
         variance = self.cells_per_level * mean * (1 - mean) + self.noise_variance
         slope = self.cells_per_level * self.contrast * rates * empty
-        return self.cells_per_level * mean, variance, slope
+        return self.cells_per_level * mean, np.maximum(variance, _LEAST_VARIANCE), slope
 
     def _probabilities(self) -> Floats:
         probabilities = 2.0 ** -np.arange(1, self.levels + 1)

@@ -127,6 +127,9 @@ def plan_distinct(expected: tuple[int, int], memory: int, request: Request) -> D
 
 L = TypeVar("L", bound=LevelledPlan)
 
+_NO_ERROR = 1e-12
+"""Smaller relative errors, which come of an enormous epsilon, are as good as this one."""
+
 
 def least_regret(design: Callable[[int, int], L], expected: tuple[int, int], cells: int) -> L:
     """The design that is never far from the best one.
@@ -141,7 +144,8 @@ def least_regret(design: Callable[[int, int], L], expected: tuple[int, int], cel
     """
     designs = [design(*sizes) for sizes in _sizes(expected, cells)]
     users = _grid(*expected)
-    errors = np.array([design.planning_errors(users) for design in designs])
+    predicted = np.array([design.planning_errors(users) for design in designs])
+    errors = np.maximum(predicted, _NO_ERROR)
     regret = (errors / errors.min(axis=0)).max(axis=1)
     return designs[int(np.argmin(regret))]
 

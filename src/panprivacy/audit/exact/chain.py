@@ -68,7 +68,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Transition:
     """One way for a step to end.
 
     Args:
@@ -109,17 +109,17 @@ class Chain:
         self._points: dict[Hashable, Point] = {}
         self._published: dict[Hashable, Published] = {}
         self._alike: Counter[tuple[int, ...]] = Counter()
-        self._known: dict[tuple[Point | None, str], tuple[Outcome, ...]] = {}
+        self._known: dict[tuple[Point | None, str], tuple[Transition, ...]] = {}
 
-    def births(self) -> tuple[Outcome, ...]:
+    def births(self) -> tuple[Transition, ...]:
         """Every way for the statistic to begin."""
         return self._walked(None, ())
 
-    def after(self, point: Point, step: Step) -> tuple[Outcome, ...]:
+    def after(self, point: Point, step: Step) -> tuple[Transition, ...]:
         """Every outcome of one more step."""
         return self._walked(point, (*point.steps, step))
 
-    def _walked(self, point: Point | None, steps: tuple[Step, ...]) -> tuple[Outcome, ...]:
+    def _walked(self, point: Point | None, steps: tuple[Step, ...]) -> tuple[Transition, ...]:
         """Every outcome of the last of some steps, those that nothing tells apart added up."""
         name = point, repr(steps[-1:])
         if name not in self._known:
@@ -127,7 +127,7 @@ class Chain:
             for _ in self.coins.after(() if point is None else point.path):
                 masses[self._run(point, steps)] += self.coins.probability
             self._check_again(point, steps, masses)
-            self._known[name] = tuple(Outcome(mass, *end) for end, mass in masses.items())
+            self._known[name] = tuple(Transition(mass, *end) for end, mass in masses.items())
         return self._known[name]
 
     def _run(self, point: Point | None, steps: tuple[Step, ...]) -> _End:

@@ -11,11 +11,12 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from panprivacy.audit.exact.chain import Chain, Outcome, Point, Published
+from panprivacy.audit.exact.chain import Chain, Point, Published, Transition
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.noise import check_noise
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
@@ -95,7 +96,7 @@ class Laws:
         return self._compared[pair]
 
     def _compare(self, stream: Stream, neighbour: Stream) -> Iterator[Comparison]:
-        walk = _Walk(self, stream, neighbour)
+        walk = _PairLaws(self, stream, neighbour)
         announced = [place + 1 for place, step in enumerate(stream) if step == ANNOUNCE]
         laws: tuple[Law, Law] = walk.births
         for time in range(len(stream) + 1):
@@ -120,7 +121,7 @@ class Laws:
         return self._releases[points]
 
 
-class _Walk:
+class _PairLaws:
     """One stream and its neighbour: the laws of both, over one denominator."""
 
     def __init__(self, laws: Laws, stream: Stream, neighbour: Stream) -> None:
@@ -219,14 +220,14 @@ def _is_above(weights: tuple[int, int], others: tuple[int, int]) -> bool:
     (small, large), (other_small, other_large) = sorted(weights), sorted(others)
     if other_large == 0:
         return large > 0
-    if small > 0 and other_small > 0:
-        apart = large / small - other_large / other_small
-        if abs(apart) > _CLOSE * (large / small):
-            return apart > 0
+    with suppress(OverflowError, ZeroDivisionError):  # too far apart for floats
+        ratio, other = large / small, other_large / other_small
+        if abs(ratio - other) > _CLOSE * ratio:
+            return ratio > other
     return large * other_small > other_large * small
 
 
-def _plain(outcomes: Sequence[Outcome]) -> list[Move]:
+def _plain(outcomes: Sequence[Transition]) -> list[Move]:
     """The moves of a step that publishes nothing."""
     masses: dict[Point, Fraction] = defaultdict(Fraction)
     for outcome in outcomes:
@@ -234,7 +235,7 @@ def _plain(outcomes: Sequence[Outcome]) -> list[Move]:
     return [(mass, point, None) for point, mass in masses.items()]
 
 
-def _told_apart(outcomes: Mapping[Point, Sequence[Outcome]], coins: EnumeratedCoins) -> Moves:
+def _told_apart(outcomes: Mapping[Point, Sequence[Transition]], coins: EnumeratedCoins) -> Moves:
     """The moves of a release; answers that far noise can reach are left out.
 
     Two answers tell the same if their probabilities, from every point to every next one, are
@@ -259,7 +260,7 @@ _Way = dict[tuple[Point, Point], Fraction]
 """The probability of an answer, from each point to each next one."""
 
 
-def _near(outcomes: Mapping[Point, Sequence[Outcome]]) -> dict[Published, _Way]:
+def _near(outcomes: Mapping[Point, Sequence[Transition]]) -> dict[Published, _Way]:
     """The ways of each answer that far noise cannot reach."""
     ways: dict[Any, _Way] = defaultdict(lambda: defaultdict(Fraction))
     far = set()

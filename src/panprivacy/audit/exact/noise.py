@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from panprivacy.audit.exact.chain import Outcome, Point
+from panprivacy.audit.exact.chain import Point, Transition
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.errors import PlanError
 
@@ -23,7 +23,7 @@ _Sums = tuple[tuple[int, ...], Point]
 """Counts without their noise, and where the statistic is then."""
 
 
-def check_noise(outcomes: Mapping[Point, Sequence[Outcome]], coins: EnumeratedCoins) -> None:
+def check_noise(outcomes: Mapping[Point, Sequence[Transition]], coins: EnumeratedCoins) -> None:
     """Raise `PlanError` for noise whose outcomes cannot be compared.
 
     Args:
@@ -43,7 +43,7 @@ def check_noise(outcomes: Mapping[Point, Sequence[Outcome]], coins: EnumeratedCo
         raise PlanError(message)
 
 
-def _without_noise(outcomes: Sequence[Outcome]) -> set[_Sums]:
+def _without_noise(outcomes: Sequence[Transition]) -> set[_Sums]:
     """What noise was added to, the same whatever it was.
 
     Raises:

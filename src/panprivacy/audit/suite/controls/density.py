@@ -21,7 +21,7 @@ from panprivacy.coins import Coins
 
 
 @dataclass(frozen=True, slots=True)
-class Laws:
+class Constants:
     """The constants of a table of presence bits.
 
     Args:
@@ -42,23 +42,23 @@ class PrintedBits:
 
     Args:
         coins: source of randomness.
-        laws: the constants.
+        constants: of the algorithm.
         universe: number of users, 0 and up.
     """
 
-    def __init__(self, coins: Coins, laws: Laws, universe: int = 2) -> None:
-        self._coins, self._laws = coins, laws
-        self._bits = coins.bernoulli(laws.absent, universe)
+    def __init__(self, coins: Coins, constants: Constants, universe: int = 2) -> None:
+        self._coins, self._constants = coins, constants
+        self._bits = coins.bernoulli(constants.absent, universe)
 
     def update(self, users: Iterable[int], _deltas: object = None) -> None:
         """Redraw the bit of each user."""
         for user in users:
-            self._bits[user] = self._coins.bernoulli(self._laws.present, 1)[0]
+            self._bits[user] = self._coins.bernoulli(self._constants.present, 1)[0]
 
     def release(self) -> Answer:
         """The sum of the bits, with noise."""
-        noise = self._coins.discrete_laplace(self._laws.scale, 1)
-        return Answer((self._laws.unit * int(self._bits.sum()) + int(noise[0]),))
+        noise = self._coins.discrete_laplace(self._constants.scale, 1)
+        return Answer((self._constants.unit * int(self._bits.sum()) + int(noise[0]),))
 
     def state(self) -> bytes:
         """The bits."""
@@ -116,12 +116,12 @@ class DistinctSampling:
 
 
 TENTH, HALF = Fraction(1, 10), Fraction(1, 2)
-ALGORITHM_1 = Laws(HALF, HALF + TENTH / 4, unit=4)
+ALGORITHM_1 = Constants(HALF, HALF + TENTH / 4, unit=4)
 T = Fraction(math.tanh(TENTH / 2))
-ALGORITHM_2 = Laws((1 - T) / 2, (1 + T) / 2, scale=T / TENTH)
+ALGORITHM_2 = Constants((1 - T) / 2, (1 + T) / 2, scale=T / TENTH)
 T_HALF, OFF_CENTRE = Fraction(math.tanh(HALF / 2)), Fraction(4, 5)
-CENTRED = Laws(OFF_CENTRE * (1 - T_HALF), OFF_CENTRE * (1 + T_HALF))
-BIASED = Laws(HALF, HALF + TENTH)
+CENTRED = Constants(OFF_CENTRE * (1 - T_HALF), OFF_CENTRE * (1 + T_HALF))
+BIASED = Constants(HALF, HALF + TENTH)
 OFTEN = 20
 
 RELEASED = list(short_streams([[0], [1]], 2, releases=1))

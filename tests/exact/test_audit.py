@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ import typer
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss, worst_loss
-from panprivacy.audit.exact import Loss
+from panprivacy.audit.exact import Loss, chain
 from panprivacy.audit.exact.laws import _is_above
 from panprivacy.audit.neighbours import add_remove, pairs, replace, short_streams
 from panprivacy.audit.suite.controls import CONTROLS
@@ -541,3 +542,17 @@ def test_the_command_fails_when_a_product_leaks(monkeypatch, capsys):
         command.audit([leaky.name], epsilon="1", json=False)
     assert stopped.value.exit_code == 1
     assert "0 of 1 products hold: not density-sample." in capsys.readouterr().out
+
+
+def test_a_reader_who_leaves_is_not_taken_for_a_leak():
+    """With exit 1 a closed pipe would look like a product that exceeds its claim."""
+    command = f"{sys.executable} -m panprivacy audit r1 d2 | head -1; echo ${{PIPESTATUS[0]}}"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert run.stdout.splitlines()[-1] == "141"
+    assert run.stderr == ""
+
+
+def test_a_long_walk_is_told(monkeypatch):
+    monkeypatch.setattr(chain, "_MANY_RUNS", 20)
+    with pytest.warns(UserWarning, match="20 outcomes have been walked and there are more"):
+        exact_loss(bits, [[0], RELEASE], [[], RELEASE])

@@ -25,7 +25,6 @@ from panprivacy.audit.attacks import (
 from panprivacy.audit.attacks.guesses import (
     FALSE_ALARM,
     Guesses,
-    most_right,
     right_probability,
 )
 from panprivacy.audit.attacks.outcome import bounded_advantage, bounded_share
@@ -39,6 +38,7 @@ from panprivacy.audit.attacks.reconstruction import (
 )
 from panprivacy.audit.attacks.seized import Seized, shuffled, tossed, whole_numbers
 from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog
+from panprivacy.audit.binomial import upper_quantile
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import PlanError
 from tests.commands import run_command
@@ -235,14 +235,14 @@ def exact_tail(people, probability, right):
 @pytest.mark.parametrize("people", [1, 19, 40, 300])
 @pytest.mark.parametrize("probability", [Fraction(1, 2), Fraction(3, 4), Fraction(99, 100)])
 def test_the_slack_is_the_least_with_this_false_alarm(people, probability):
-    most = most_right(people, float(probability))
+    most = upper_quantile(people, float(probability), FALSE_ALARM)
     alarm = Fraction(FALSE_ALARM)
     assert exact_tail(people, probability, most) <= alarm
     assert exact_tail(people, probability, most - 1) > alarm
 
 
 def test_a_certain_guess_may_always_be_right():
-    assert most_right(10, right_probability(1_000)) == 10
+    assert upper_quantile(10, right_probability(1_000), FALSE_ALARM) == 10
 
 
 def test_advantages_are_right_less_wrong():
@@ -257,7 +257,7 @@ def test_advantages_are_right_less_wrong():
 
 @pytest.mark.parametrize("bounded", [bounded_share, bounded_advantage])
 def test_a_bound_with_its_slack_is_the_limit(bounded):
-    most = most_right(1_000, right_probability(1))
+    most = upper_quantile(1_000, right_probability(1), FALSE_ALARM)
     came = np.ones(1_000, np.bool_)
     at = bounded("at", Guesses(came, np.arange(1_000) < most), Fraction(1), "")
     above = bounded("above", Guesses(came, np.arange(1_000) <= most), Fraction(1), "")

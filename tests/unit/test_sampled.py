@@ -10,9 +10,10 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE
+from panprivacy.audit.binomial import clopper_pearson
 from panprivacy.audit.sampled.adapters import Sampler, users_apart
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look, read_bits, read_words
-from panprivacy.audit.sampled.loss import clopper_pearson, sampled_loss
+from panprivacy.audit.sampled.loss import sampled_loss
 from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
 

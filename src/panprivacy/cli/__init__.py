@@ -45,6 +45,9 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+_CLOSED_PIPE = 141
+"""What a shell gives for a program that nobody reads any more."""
+
 app = typer.Typer(
     name="panprivacy",
     help="Statistics over a stream of sensitive events, from memory that can be seized.",
@@ -81,6 +84,8 @@ def main() -> None:
         _fail(getattr(error, "strerror", None) or "this needs more memory than there is")
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except SystemExit:  # click's, with a code that means something here, for a pipe that is closed
+        sys.exit(_CLOSED_PIPE)
     sys.exit(code or 0)
 
 

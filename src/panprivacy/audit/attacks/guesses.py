@@ -24,8 +24,6 @@ Truths = NDArray[np.bool_]
 FALSE_ALARM = 1e-6
 """How often a program that keeps its promise is found to break it, for each finding."""
 
-_LEAST_LOG = -700.0
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guesses:
@@ -80,19 +78,3 @@ def percent(share: float) -> str:
 def right_probability(epsilon: Fraction | float) -> float:
     """How often a guess may be right that costs epsilon: `e**epsilon/(1 + e**epsilon)`."""
     return 1 / (1 + math.exp(-float(epsilon)))
-
-
-def most_right(guesses: int, probability: float) -> int:
-    """The least number that a binomial variable exceeds at most once in a million times.
-
-    >>> most_right(20, 0.5), most_right(1_000, 0.5)
-    (19, 575)
-    """
-    if probability >= 1:
-        return guesses
-    logarithms = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, guesses + 1)))])
-    right = np.arange(guesses + 1)
-    ways = logarithms[-1] - logarithms - logarithms[::-1]
-    laws = ways + right * math.log(probability) + right[::-1] * math.log1p(-probability)
-    tails = np.cumsum(np.exp(np.maximum(laws[::-1], _LEAST_LOG)))
-    return guesses - int((tails <= FALSE_ALARM).sum())

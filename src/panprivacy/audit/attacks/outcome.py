@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from panprivacy.audit.attacks.guesses import Guesses, most_right, percent, right_probability
+from panprivacy.audit.attacks.guesses import FALSE_ALARM, Guesses, percent, right_probability
+from panprivacy.audit.binomial import upper_quantile
 
 ORDINARY = "ordinary"
 PRODUCT = "product"
@@ -132,4 +133,4 @@ def bounded_advantage(target: str, guesses: Guesses, epsilon: Fraction, sentence
 def _bounds(guesses: Guesses, epsilon: Fraction) -> tuple[float, float]:
     """The share that epsilon allows, and the same with the slack of so many guesses."""
     bound, people = right_probability(epsilon), len(guesses.came)
-    return bound, most_right(people, bound) / people
+    return bound, upper_quantile(people, bound, FALSE_ALARM) / people

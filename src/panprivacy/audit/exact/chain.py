@@ -7,6 +7,7 @@ which the same survives is walked only once.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
@@ -86,6 +87,9 @@ class Transition:
     far: bool
 
 
+_MANY_RUNS = 300_000
+"""Outcomes that take a minute or two to walk."""
+
 _UNREPEATABLE = (
     "the class comes out otherwise although its coins fall as before: it draws from something "
     "else, keeps memory in a module or a class variable, or state() draws or changes it"
@@ -108,6 +112,7 @@ class Chain:
         self._survivors = Survivors(coins)
         self._points: dict[Hashable, Point] = {}
         self._published: dict[Hashable, Published] = {}
+        self._runs = 0
         self._alike: Counter[tuple[int, ...]] = Counter()
         self._known: dict[tuple[Point | None, str], tuple[Transition, ...]] = {}
 
@@ -125,10 +130,21 @@ class Chain:
         if name not in self._known:
             masses: dict[_End, Fraction] = defaultdict(Fraction)
             for _ in self.coins.after(() if point is None else point.path):
+                self._count_run()
                 masses[self._run(point, steps)] += self.coins.probability
             self._check_again(point, steps, masses)
             self._known[name] = tuple(Transition(mass, *end) for end, mass in masses.items())
         return self._known[name]
+
+    def _count_run(self) -> None:
+        """Say once that this takes long."""
+        self._runs += 1
+        if self._runs == _MANY_RUNS:
+            message = (
+                f"{_MANY_RUNS:,} outcomes have been walked and there are more: try fewer cells or "
+                "a smaller tail, or sampled_loss"
+            )
+            warnings.warn(message, stacklevel=2)
 
     def _run(self, point: Point | None, steps: tuple[Step, ...]) -> _End:
         """Make the statistic and lead it through the steps, as the coins fall."""

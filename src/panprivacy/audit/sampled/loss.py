@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-import numpy as np
-
 from panprivacy._validate import proportion, whole_number
+from panprivacy.audit.binomial import clopper_pearson
 from panprivacy.audit.sampled.events import Runs, Score, Summary, fit, screen, summed_up, thresholds
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look
 from panprivacy.audit.streams import ANNOUNCE, Stream, checked
@@ -113,34 +112,6 @@ def sampled_loss(
     score, fresh = fit(samples, cells, summarise), total // 2
     ends = thresholds([score(sample) for sample in samples], fresh, 5)
     return _evaluate(pair, score, ends, fresh, level)
-
-
-def clopper_pearson(hits: int, runs: int, error: float) -> tuple[float, float]:
-    """Bounds on a probability, each of which is wrong with a probability of at most `error`.
-
-    Args:
-        hits: how often the event happened.
-        runs: how often it could have happened.
-        error: of each bound alone.
-    """
-    return _lower(hits, runs, error), 1 - _lower(runs - hits, runs, error)
-
-
-def _lower(hits: int, runs: int, error: float) -> float:
-    """The largest probability found under which so many hits are as rare as `error`."""
-    successes = np.arange(hits, runs + 1)
-    factorials = [math.lgamma(k + 1) + math.lgamma(runs - k + 1) for k in successes.tolist()]
-    ways = math.lgamma(runs + 1) - np.array(factorials)
-    low, high = 0.0, hits / runs
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        terms = ways + successes * math.log(middle) + (runs - successes) * math.log1p(-middle)
-        # A millionth covers the rounding of the logarithms.
-        if np.exp(terms).sum() * (1 + 1e-6) <= error:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def _look_time(stream: Stream, after_step: int | None) -> int:

@@ -304,7 +304,7 @@ def _joined(epsilon: Fraction) -> list[Subject]:
 
 
 def _tail(make: Callable[..., Any]) -> EnumeratedCoins:
-    """Coins that walk one noise as far as all but a few outcomes lie."""
+    """Coins for one noise: to three times its scale at least, beyond which e**-3 of it lies."""
     plan = make(None).plan
     scale = 1 / plan.split.budget.release
     return EnumeratedCoins(tail=max(math.ceil(3 * scale), plan.cells))

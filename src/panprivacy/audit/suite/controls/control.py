@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from panprivacy.audit.exact.loss import Loss, exact_loss
 from panprivacy.audit.streams import Stream
-from panprivacy.audit.suite.subject import Subject
+from panprivacy.audit.suite.subject import Kind, Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Control(Subject):
         true_loss: what it loses on them, in nats.
     """
 
+    kind: Kind = field(default="control", init=False)
     pair: tuple[Stream, Stream]
     true_loss: float
 

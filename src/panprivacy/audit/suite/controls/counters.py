@@ -95,7 +95,6 @@ def _geometric(prime: int, epsilon: float) -> list[int]:
 COUNTERS = (
     Control(
         name="m3",
-        kind="control",
         says="to replace a user moves two counters: 4 epsilon, printed as 2 epsilon",
         make=lambda coins: CroppedMoment(coins, Fraction(1), tau=2, grid=2),
         claimed=Fraction(2),
@@ -107,7 +106,6 @@ COUNTERS = (
     ),
     Control(
         name="n1",
-        kind="control",
         says="a counter for each of L primes costs L epsilon, printed as epsilon",
         make=lambda coins: ManyPrimes(coins, 1, primes=(3, 5)),
         claimed=Fraction(1),

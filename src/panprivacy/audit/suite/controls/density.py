@@ -130,7 +130,6 @@ UNRELEASED = list(short_streams([[0], [1]], 2))
 DENSITY = (
     Control(
         name="d1-algorithm-1",
-        kind="control",
         says="output noise 1/(epsilon m) where one bit moves the answer by 4/(epsilon m)",
         make=lambda coins: PrintedBits(coins, ALGORITHM_1),
         claimed=2 * TENTH,
@@ -141,7 +140,6 @@ DENSITY = (
     ),
     Control(
         name="d1-algorithm-2",
-        kind="control",
         says="output noise 1/(epsilon m) where one bit moves the answer by 1/(t m)",
         make=lambda coins: PrintedBits(coins, ALGORITHM_2),
         claimed=2 * TENTH,
@@ -151,7 +149,6 @@ DENSITY = (
     ),
     Control(
         name="d2",
-        kind="control",
         says="bits of mean c (1 ± t) with c = 4/5: zeros tell more than ones",
         make=lambda coins: PrintedBits(coins, CENTRED),
         claimed=HALF,
@@ -161,7 +158,6 @@ DENSITY = (
     ),
     Control(
         name="d3",
-        kind="control",
         says="a level that rises when the sample is full tells how often a user came",
         make=lambda coins: DistinctSampling(coins, TENTH, size=2, universe=3),
         claimed=2 * TENTH,
@@ -171,7 +167,6 @@ DENSITY = (
     ),
     Control(
         name="r1",
-        kind="control",
         says="bits of mean 1/2 and 1/2 + epsilon, called epsilon-private",
         make=lambda coins: PrintedBits(coins, BIASED),
         claimed=TENTH,

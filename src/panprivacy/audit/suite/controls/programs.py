@@ -139,7 +139,6 @@ def _control(
     published = [RELEASE] * releases
     return Control(
         name=name,
-        kind="control",
         says=says,
         make=make,
         claimed=Fraction(1),

@@ -284,6 +284,16 @@ def test_streams_that_are_none_are_refused(stream, message):
         exact_loss(bits, stream, stream)
 
 
+class ArrayCounts(Wrapper):
+    def release(self):
+        return Shown(np.array(self._inner.release().counts), None)
+
+
+def test_counts_may_be_arrays():
+    pair = [[0], RELEASE], [[], RELEASE]
+    assert float(exact_loss(ArrayCounts, *pair)) == float(exact_loss(bits, *pair))
+
+
 def test_batches_may_be_arrays():
     loss = exact_loss(bits, [np.array([0])], [np.array([], int)])
     assert float(loss) == float(exact_loss(bits, [[0]], [[]]))

@@ -112,6 +112,14 @@ def test_the_distinct_count_keeps_its_claim_with_a_release():
     assert loss.within(1)
 
 
+@pytest.mark.slow
+def test_the_distinct_count_keeps_its_claim_over_two_releases():
+    stream, neighbour = [[5], RELEASE, [5, 6], RELEASE], [[], RELEASE, [6], RELEASE]
+    coins = EnumeratedCoins(tail=8)
+    loss = exact_loss(distinct(releases=2), stream, neighbour, coins=coins)
+    assert loss.within(1)
+
+
 def test_the_state_of_a_bit_spends_all_that_its_budget_allows():
     make = density(
         universe=1, epsilon=1, budget=pp.Budget(state=Fraction(9, 10), release=Fraction(1, 10))

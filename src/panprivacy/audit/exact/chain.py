@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
 from typing import Any, Protocol
 
 from panprivacy.audit.exact.coins import EnumeratedCoins, Path
@@ -197,8 +198,8 @@ class Chain:
 
 def _counts(answer: Any) -> tuple[int, ...]:
     counts: Any = getattr(answer, "counts", None)
-    whole = isinstance(counts, Iterable) and all(isinstance(one, int) for one in counts)
-    if not whole:
+    numbers: list[Any] = list(counts) if isinstance(counts, Iterable) else [None]
+    if not all(isinstance(number, Integral) for number in numbers):
         message = "what release() returns must have `counts`: the noised whole numbers"
         raise PlanError(message)
-    return tuple(counts)
+    return tuple(map(int, numbers))

@@ -33,6 +33,9 @@ Move = tuple[Fraction, Point, Published | None]
 Moves = Mapping[Point, Sequence[Move]]
 """From each point of a law."""
 
+Weighted = tuple[int, Point, Published | None]
+"""A move, its probability as a whole number over a common denominator."""
+
 _CLOSE: Final = 1e-12
 """Ratios that are closer, relatively, are compared exactly: quotients are good to 1e-15."""
 
@@ -130,7 +133,7 @@ class _PairLaws:
         self.denominator = _common_denominator([births])
         start: Law = {(point, ()): _whole(mass, self.denominator) for mass, point, _ in births}
         self.births = start, start
-        self._weights: list[tuple[dict[Point, list[tuple[int, Point, Published | None]]], ...]] = []
+        self._weights: list[tuple[dict[Point, list[Weighted]], ...]] = []
         reached = [frozenset(point for _, point, _ in births)] * 2
         for steps in self._steps:
             reached = self._step(laws, steps, reached)
@@ -176,9 +179,7 @@ class _PairLaws:
         return ends
 
 
-def _moved(
-    law: Law, moves: Mapping[Point, Sequence[tuple[int, Point, Published | None]]]
-) -> dict[tuple[Point, View], int]:
+def _moved(law: Law, moves: Mapping[Point, Sequence[Weighted]]) -> dict[tuple[Point, View], int]:
     after: dict[tuple[Point, View], int] = defaultdict(int)
     for (point, view), weight in law.items():
         for factor, end, told in moves[point]:

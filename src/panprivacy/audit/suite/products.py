@@ -21,6 +21,9 @@ from panprivacy.cells import Law
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.statistics import Density, DistinctCount, Grouped, Incidence
 
+_MOST_TAIL = 12
+"""The longest tail that noise needs if counts lie no further apart."""
+
 Make = Callable[[EnumeratedCoins], Audited]
 
 
@@ -304,7 +307,11 @@ def _joined(epsilon: Fraction) -> list[Subject]:
 
 
 def _tail(make: Callable[..., Any]) -> EnumeratedCoins:
-    """Coins for one noise: to three times its scale at least, beyond which e**-3 of it lies."""
+    """Coins for one noise: to three times its scale, beyond which e**-3 of it lies.
+
+    At a small epsilon less far, which sets more aside and takes no longer. Counts lie at most as
+    far apart as there are cells.
+    """
     plan = make(None).plan
     scale = 1 / plan.split.budget.release
-    return EnumeratedCoins(tail=max(math.ceil(3 * scale), plan.cells))
+    return EnumeratedCoins(tail=max(min(math.ceil(3 * scale), _MOST_TAIL), plan.cells))

@@ -299,16 +299,8 @@ def test_batches_may_be_arrays():
     assert float(loss) == float(exact_loss(bits, [[0]], [[]]))
 
 
-class Named(Wrapper):
+class Named(HiddenMemory):
     """Two answers with the same counts, one of which names a user."""
-
-    def __init__(self, coins):
-        super().__init__(coins)
-        self._came = False
-
-    def update(self, users, deltas=None):
-        super().update(users)
-        self._came |= bool(users)
 
     def release(self):
         return Told(self._inner.release().counts, "ada" if self._came else "nobody")

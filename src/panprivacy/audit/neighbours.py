@@ -23,7 +23,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream, user_and_delta
 
 Place = tuple[int, int]
 """Of a row: its step, and its place in the batch."""
@@ -87,7 +87,7 @@ def _places(stream: Stream, user: object) -> list[Place]:
         for number, step in enumerate(stream)
         if not isinstance(step, str)
         for place, row in enumerate(step)
-        if (row[0] if isinstance(row, tuple) else row) == user
+        if user_and_delta(row)[0] == user
     ]
 
 

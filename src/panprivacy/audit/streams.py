@@ -57,6 +57,11 @@ def _step(step: Any) -> Step:
     return rows
 
 
+def user_and_delta(row: Any) -> tuple[Any, int]:
+    """A row as a pair; a user alone has the delta 1."""
+    return row if isinstance(row, tuple) else (row, 1)
+
+
 def _public(step: Step) -> str:
     return step if isinstance(step, str) else "batch"
 

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from panprivacy._validate import positive_fraction
 from panprivacy.audit.attacks import ATTACKS, Finding, Outcome
+from panprivacy.cli.options import check_png
 from panprivacy.errors import PlanError
 
 _NAMES = ", ".join(ATTACKS)
@@ -43,10 +44,10 @@ def attack(
 
 def _check_plot(plot: Path | None) -> None:
     """Refuse what cannot be drawn before the attack takes its time."""
-    if plot is not None and plot.suffix.lower() != ".png":
-        message = "--plot writes PNG: name a file that ends in .png"
-        raise PlanError(message)
-    if plot is not None and not plot.parent.is_dir():
+    if plot is None:
+        return
+    check_png(plot)
+    if not plot.parent.is_dir():
         message = f"--plot cannot write {plot}: there is no such folder"
         raise PlanError(message)
 

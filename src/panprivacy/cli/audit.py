@@ -31,9 +31,10 @@ def audit(
     nats, the worst over all streams, intrusion times and outcomes.
     """
     total = positive_fraction(epsilon=epsilon)
-    chosen = list(dict.fromkeys(names or known_names()))
-    if not {*chosen} <= {*known_names()}:
-        message = f"there is nothing of this name to audit; there are {', '.join(known_names())}"
+    known = known_names()
+    chosen = list(dict.fromkeys(names or known))
+    if not {*chosen} <= {*known}:
+        message = f"there is nothing of this name to audit; there are {', '.join(known)}"
         raise PlanError(message)
     found = []
     if not json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 
 from panprivacy.errors import PlanError
 from panprivacy.sources import Prefixes
@@ -108,3 +109,10 @@ def _whole(text: str) -> int:
         message = "not a whole number"
         raise ValueError(message)
     return int(text) if "e" not in text.lower() and "." not in text else int(number)
+
+
+def check_png(plot: Path) -> None:
+    """Refuse the name of a picture that is not PNG."""
+    if plot.suffix.lower() != ".png":
+        message = "--plot writes PNG: name a file that ends in .png"
+        raise PlanError(message)

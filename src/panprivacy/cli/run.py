@@ -24,6 +24,7 @@ from panprivacy.cli.making import (
 )
 from panprivacy.cli.options import (
     Statistics,
+    check_png,
     parse_duration,
     parse_expected,
     parse_prefixes,
@@ -154,9 +155,7 @@ def run(
     ] = False,
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
-    if sys.stdout is None:
-        message = "standard output is closed: the answers would be lost"
-        raise PlanError(message)
+    _check_output()
     names = stat or []
     sizes = Sizes(
         universe=universe,
@@ -283,13 +282,18 @@ def _draw(plot: Path, counting: Counting, answers: Answers, *, deletions: bool) 
     plot_answers(plot, plans, releases, truths, deletions=deletions)
 
 
+def _check_output() -> None:
+    """Refuse to count for nobody."""
+    if sys.stdout is None:
+        message = "standard output is closed: the answers would be lost"
+        raise PlanError(message)
+
+
 def _check_plot(plot: Path | None) -> None:
     """Refuse a picture that could not be written, before anything is counted."""
     if plot is None:
         return
-    if plot.suffix.lower() != ".png":
-        message = "--plot writes PNG: name a file that ends in .png"
-        raise PlanError(message)
+    check_png(plot)
     try:
         plot.parent.mkdir(parents=True, exist_ok=True)
         plot.open("ab").close()

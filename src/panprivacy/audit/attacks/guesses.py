@@ -56,6 +56,11 @@ class Guesses:
         return 2 * self.share - 1
 
     @property
+    def precision(self) -> float:
+        """The share of those he names who came; 0 if he names nobody."""
+        return float(self.came[self.said].mean()) if self.said.any() else 0.0
+
+    @property
     def found(self) -> float:
         """The true positive rate: the share of those who came that he names."""
         return float(self.said[self.came].mean())

@@ -26,7 +26,7 @@ from panprivacy.audit.attacks.outcome import (
     bounded_advantage,
     fallen,
 )
-from panprivacy.audit.attacks.seized import Seized, guess_from_noise, tossed
+from panprivacy.audit.attacks.seized import Seized, bits_of, guess_from_noise, tossed
 from panprivacy.audit.kept_generator import KeptGenerator
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.statistics import Density, Incidence
@@ -68,11 +68,6 @@ def _incidence(epsilon: Fraction, coins: Coins) -> Incidence:
     return Incidence(universe=PEOPLE, bound=BOUND, epsilon=epsilon, coins=coins)
 
 
-def _bits(statistic: Density) -> NDArray[np.uint8]:
-    """The bit of each user, from the state."""
-    return statistic.plan.table.ones(Seized.of(statistic).table)
-
-
 def _counters(statistic: Incidence) -> NDArray[np.int64]:
     """The counter of each user, from the state."""
     return Seized.of(statistic, statistic.plan.table.dtype).table.astype(np.int64)
@@ -83,8 +78,8 @@ def _replay_bits(epsilon: Fraction, came: Truths, seed: bytes) -> tuple[Guesses,
     kept = KeptGenerator(seed)
     members = _density(epsilon, kept)
     members.update(np.flatnonzero(came))
-    seen, taken = _bits(members), KeptGenerator(kept.seed, kept.calls)
-    born = _bits(_density(epsilon, KeptGenerator(taken.seed)))
+    seen, taken = bits_of(members), KeptGenerator(kept.seed, kept.calls)
+    born = bits_of(_density(epsilon, KeptGenerator(taken.seed)))
     noise = taken.discrete_laplace(1 / members.plan.split.budget.release, 1)
     exact = members.release().counts[0] - int(noise[0])
     return Guesses(came, seen != born), _foreseen(exact, int(seen.sum()))
@@ -106,7 +101,7 @@ def _guess_from_bits(epsilon: Fraction, came: Truths) -> Guesses:
     """The best guess from a `Density` as it ships: the bit of each user."""
     members = _density(epsilon, SystemCoins())
     members.update(np.flatnonzero(came))
-    return Guesses(came, _bits(members).astype(np.bool_))
+    return Guesses(came, bits_of(members).astype(np.bool_))
 
 
 def _guess_from_counters(epsilon: Fraction, came: Truths) -> Guesses:
@@ -117,13 +112,12 @@ def _guess_from_counters(epsilon: Fraction, came: Truths) -> Guesses:
 
 
 def _betrayed(guesses: Guesses) -> Finding:
-    named, certain = int(guesses.said.sum()), guesses.came[guesses.said]
-    share = float(certain.mean()) if named else 0.0
     sentence = (
-        f"{named:,} of {guesses.came.sum():,} members are named, and {percent(share)} of these "
-        "names are right; the other members' bits fell on their old values"
+        f"{guesses.said.sum():,} of {guesses.came.sum():,} members are named, and "
+        f"{percent(guesses.precision)} of these names are right; the other members' bits fell on "
+        "their old values"
     )
-    return fallen(f"Density, {_SEEDED}", "names right", share, sentence)
+    return fallen(f"Density, {_SEEDED}", "names right", guesses.precision, sentence)
 
 
 def _foreseen(exact: int, ones: int) -> Finding:

@@ -16,6 +16,7 @@ from panprivacy.cells import Law
 from panprivacy.cells.protocol import Table
 from panprivacy.coins import Coins
 from panprivacy.ids import read_ids
+from panprivacy.planning import DensityPlan
 from panprivacy.statistics.header import read_header
 from panprivacy.statistics.table import P, Statistic
 
@@ -50,6 +51,11 @@ class Seized(Generic[P]):
     def slots(self, people: NDArray[np.int64]) -> Slots:
         """The cell of each person: the key is in the state."""
         return np.concatenate(list(self.plan.address(self.key).slots(read_ids(people))))
+
+
+def bits_of(statistic: Statistic[DensityPlan]) -> NDArray[np.uint8]:
+    """The bit of each user, from the state."""
+    return statistic.plan.table.ones(Seized.of(statistic).table)
 
 
 def guess_from_noise(

@@ -25,7 +25,7 @@ from panprivacy.audit.attacks.outcome import (
     bounded_advantage,
     bounded_share,
 )
-from panprivacy.audit.attacks.seized import Seized, tossed
+from panprivacy.audit.attacks.seized import bits_of, tossed
 from panprivacy.cells import BitCells
 from panprivacy.coins import SystemCoins
 from panprivacy.planning import DensityPlan
@@ -79,19 +79,15 @@ def _two_looks(
     """The bits before and after what members do between the looks."""
     people = np.flatnonzero(came)
     _act(members, people, history[0])
-    first = _bits(members)
+    first = bits_of(members)
     between()
     _act(members, people, history[1])
-    return first, _bits(members)
+    return first, bits_of(members)
 
 
 def _act(members: Density, people: NDArray[np.int64], delta: int) -> None:
     if delta:
         members.update(people, np.full(len(people), delta))
-
-
-def _bits(members: Density) -> Bits:
-    return members.plan.table.ones(Seized.of(members).table)
 
 
 def _compare_unannounced(epsilon: Fraction, came: Truths) -> Guesses:
@@ -151,10 +147,9 @@ def _surest(looks: Looks) -> Finding:
 
 
 def _betrayed(guesses: Guesses) -> Finding:
-    named = int(guesses.said.sum())
-    share = float(guesses.came[guesses.said].mean()) if named else 0.0
+    share = guesses.precision
     sentence = (
-        f"{named:,} of {guesses.came.sum():,} members have a bit that changed, and "
+        f"{guesses.said.sum():,} of {guesses.came.sum():,} members have a bit that changed, and "
         f"{percent(share)} of those with such a bit are members: no promise is made about a second "
         "unannounced look"
     )

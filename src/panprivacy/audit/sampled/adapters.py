@@ -51,7 +51,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look, read_bits
-from panprivacy.audit.streams import Stream
+from panprivacy.audit.streams import Stream, user_and_delta
 from panprivacy.coins import Coins
 
 
@@ -103,7 +103,7 @@ def users_apart(first: Mapping[str, Stream], second: Mapping[str, Stream]) -> fl
 def _rows(steps: Stream) -> list[tuple[int, Any, int]]:
     """Step, user and delta of every row."""
     return [
-        (number, *(row if isinstance(row, tuple) else (row, 1)))
+        (number, *user_and_delta(row))
         for number, step in enumerate(steps)
         if not isinstance(step, str)
         for row in step

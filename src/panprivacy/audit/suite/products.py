@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from panprivacy.audit.exact.chain import Audited
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
 from panprivacy.audit.suite.subject import Subject
 from panprivacy.cells import Law
 from panprivacy.guarantee import Budget, Ledger
@@ -23,6 +24,8 @@ from panprivacy.statistics import Density, DistinctCount, Grouped, Incidence
 
 _MOST_TAIL = 12
 """The longest tail that noise needs if counts lie no further apart."""
+
+_BATCHES: Sequence[Step] = [[(0, 1)], [(0, 2)], [(1, -1)]]
 
 Make = Callable[[EnumeratedCoins], Audited]
 
@@ -112,7 +115,8 @@ class Sharing:
 
 def products(epsilon: Fraction) -> list[Subject]:
     """Every product with a total of `epsilon`."""
-    return [*_bits(epsilon), *_hashed(epsilon), *_counters(epsilon), *_joined(epsilon)]
+    kinds = _bits, _further_bits, _hashed, _named, _further_counters, _joined
+    return [product for kind in kinds for product in kind(epsilon)]
 
 
 def _product(
@@ -121,11 +125,12 @@ def _product(
     return Subject(name, "product", says, make, claimed, streams, **rest)
 
 
-def _bits(epsilon: Fraction) -> list[Subject]:
-    def density(universe: int = 2, **sizes: Any) -> Make:
-        return lambda coins: Density(universe=universe, epsilon=epsilon, coins=coins, **sizes)
+def _density(epsilon: Fraction, universe: int = 2, **sizes: Any) -> Make:
+    return lambda coins: Density(universe=universe, epsilon=epsilon, coins=coins, **sizes)
 
-    comes, leaves, other = [(0, 1)], [(0, -1)], [(1, 1)]
+
+def _bits(epsilon: Fraction) -> list[Subject]:
+    density = partial(_density, epsilon)
     return [
         _product(
             "density",
@@ -147,6 +152,14 @@ def _bits(epsilon: Fraction) -> list[Subject]:
             ],
             coins=_tail(density(4, releases=2)),
         ),
+    ]
+
+
+def _further_bits(epsilon: Fraction) -> list[Subject]:
+    """Users that leave, a state that is seen twice, a sample."""
+    density = partial(_density, epsilon)
+    comes, leaves, other = [(0, 1)], [(0, -1)], [(1, 1)]
+    return [
         _product(
             "density-deletions",
             "users leave again",
@@ -211,41 +224,58 @@ def _hashed(epsilon: Fraction) -> list[Subject]:
     ]
 
 
-def _counters(epsilon: Fraction) -> list[Subject]:
-    def counters(modulus: int, releases: int = 2, **sizes: Any) -> Callable[..., Incidence]:
-        share = epsilon / (releases + 1 + sizes.get("intrusions", 0))
-        arguments = {
-            "epsilon": epsilon,
-            "budget": Budget(state=share, release=share),
-            "law": Law.flat(modulus, share),
-            "releases": releases,
-            "universe": 2,
-            "bound": modulus - 1,
-            **sizes,
-        }
-        return lambda coins: Incidence(coins=coins, **arguments)
+def _counters(
+    epsilon: Fraction, modulus: int, releases: int = 2, **sizes: Any
+) -> Callable[[EnumeratedCoins | None], Incidence]:
+    share = epsilon / (releases + 1 + sizes.get("intrusions", 0))
+    arguments = {
+        "epsilon": epsilon,
+        "budget": Budget(state=share, release=share),
+        "law": Law.flat(modulus, share),
+        "releases": releases,
+        "universe": 2,
+        "bound": modulus - 1,
+        **sizes,
+    }
+    return lambda coins: Incidence(coins=coins, **arguments)
 
-    def named(modulus: int, **sizes: Any) -> Make:
-        plain = counters(modulus, **sizes)
-        return lambda coins: Asking(plain(coins), exactly=(1,))
 
-    batches = [[(0, 1)], [(0, 2)], [(1, -1)]]
+def _named(epsilon: Fraction) -> list[Subject]:
     return [
-        *(
-            _product(
-                f"incidence-named-{modulus}",
-                f"counters modulo {modulus}, two releases of one named count",
-                named(modulus),
-                epsilon,
-                list(short_streams(batches[:tried], 2, releases=2)),
-                coins=_tail(counters(modulus)),
-            )
-            for modulus, tried in ((3, 3), (7, 2), (11, 2))
-        ),
+        _naming(
+            f"incidence-named-{modulus}",
+            f"counters modulo {modulus}, two releases of one named count",
+            _counters(epsilon, modulus),
+            epsilon,
+            list(short_streams(_BATCHES[:tried], 2, releases=2)),
+        )
+        for modulus, tried in ((3, 3), (7, 2), (11, 2))
+    ]
+
+
+def _naming(
+    name: str,
+    says: str,
+    plain: Callable[[EnumeratedCoins | None], Incidence],
+    claimed: Fraction,
+    streams: Sequence[Stream],
+    **rest: Any,
+) -> Subject:
+    """A count that is asked how many users came once."""
+
+    def make(coins: EnumeratedCoins) -> Asking:
+        return Asking(plain(coins), exactly=(1,))
+
+    return _product(name, says, make, claimed, streams, coins=_tail(plain), **rest)
+
+
+def _further_counters(epsilon: Fraction) -> list[Subject]:
+    """Whole histograms, a state that is seen twice, a sample."""
+    return [
         _product(
             "incidence-histogram-3",
             "counters modulo 3, two releases of the whole histogram",
-            counters(3),
+            _counters(epsilon, 3),
             epsilon,
             [
                 [[(0, 1)], RELEASE, [(0, 1)], RELEASE],
@@ -257,18 +287,17 @@ def _counters(epsilon: Fraction) -> list[Subject]:
         _product(
             "incidence-announced",
             "an announced intrusion into counters modulo 3",
-            counters(3, intrusions=1),
+            _counters(epsilon, 3, intrusions=1),
             epsilon,
-            list(short_streams(batches, 3, announced=1)),
+            list(short_streams(_BATCHES, 3, announced=1)),
         ),
-        _product(
+        _naming(
             "incidence-sample-signed",
             "two counters for three users whose states may be below 0",
-            named(3, releases=1, universe=3, cells=2, bound=1, signed=True),
+            _counters(epsilon, 3, releases=1, universe=3, cells=2, bound=1, signed=True),
             epsilon,
             list(short_streams([[(0, 1)], [(1, -2)], [(2, -1)]], 2, releases=1)),
             users=((0, 1), (1, 2), (2, 0)),
-            coins=_tail(counters(3, releases=1)),
         ),
     ]
 

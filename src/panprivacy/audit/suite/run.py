@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 def known_names() -> list[str]:
     """The names of everything that can be audited."""
-    return [*(product.name for product in products(Fraction(1))), *_CONTROLS]
+    return [*_products(Fraction(1)), *_CONTROLS]
 
 
 def rows(names: Sequence[str], epsilon: Fraction) -> Iterator[Row]:
@@ -45,9 +46,12 @@ def rows(names: Sequence[str], epsilon: Fraction) -> Iterator[Row]:
 
 
 def _subject(name: str, epsilon: Fraction) -> Subject:
-    if name in _CONTROLS:
-        return _CONTROLS[name]
-    return {product.name: product for product in products(epsilon)}[name]
+    return _CONTROLS[name] if name in _CONTROLS else _products(epsilon)[name]
+
+
+@functools.cache
+def _products(epsilon: Fraction) -> dict[str, Subject]:
+    return {product.name: product for product in products(epsilon)}
 
 
 def _losses(named: tuple[str, Fraction]) -> Losses:

@@ -326,6 +326,13 @@ class TestText:
         parquet = refusal(from_file, tmp_path, b"PAR1\0\0\0", USER, kind=kind)
         assert str(parquet) == "this is Parquet, not text; name the format parquet"
 
+    @pytest.mark.parametrize("start", ["PAR1", "ARROW1"])
+    def test_reads_text_that_begins_like_a_binary_file(self, tmp_path, start):
+        data = f"{start}_user,b\nada,1\n".encode()
+        assert from_file(tmp_path, data, Column(f"{start}_user")) == [(b"ada",)]
+        for data in (start.encode(), f"{start}\0\0".encode()):
+            assert "not text" in str(refusal(from_file, tmp_path, data, USER))
+
     def test_refuses_a_record_without_end(self, blocks, monkeypatch, tmp_path):
         blocks(1 << 10)
         monkeypatch.setattr(text, "RECORD_BYTES", 1 << 20)

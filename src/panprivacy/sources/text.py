@@ -18,7 +18,7 @@ BLOCK_BYTES = 2 << 20
 RECORD_BYTES = 64 << 20
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LONGEST_SIGNATURE = 6
+_LONGEST_SIGNATURE = 7
 _SIGNATURES = {
     b"\x1f\x8b": "this is gzip; decompress it on the way: gzip -dc FILE | panprivacy run - ...",
     b"PAR1": "this is Parquet, not text; name the format parquet",
@@ -106,7 +106,7 @@ def _check_start(file: Input) -> None:
         block = file.read_some(BLOCK_BYTES)
         start += block
     for signature, reason in _SIGNATURES.items():
-        if start.startswith(signature):
+        if start.startswith(signature) and start[len(signature) :][:1] < b" ":  # text goes on
             raise InputError(reason)
     file.push_back(start.removeprefix(_BYTE_ORDER_MARK))
 

@@ -7,20 +7,18 @@ Whoever has both the key and the file has one more look: remove old files, and k
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from panprivacy.errors import InputError, PlanError
 from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal, unseal
-from panprivacy.statistics import Statistic
+from panprivacy.statistics.resuming import Resumable, parted, resume_all
 
 
 class Checkpoint:
-    """One sealed file with the latest states of some statistics, replaced as a whole.
+    """One sealed file with the latest states of some statistics, groups or windows, as a whole.
 
     >>> import panprivacy as pp
     >>> visitors = pp.DistinctCount(epsilon=1.0, expected=(1_000, 1_000_000))
@@ -55,7 +53,7 @@ class Checkpoint:
         check_recipient(recipient)
         self._path, self._recipient = Path(path), recipient
 
-    def write(self, statistics: Sequence[Statistic[Any]]) -> None:
+    def write(self, statistics: Sequence[Resumable]) -> None:
         """Seal the states, and put them in place of those in the file.
 
         Raises:
@@ -66,7 +64,7 @@ class Checkpoint:
 
     def resume(
         self,
-        statistics: Sequence[Statistic[Any]],
+        statistics: Sequence[Resumable],
         *,
         identity: Path | str,
         released: Sequence[int] | None = None,
@@ -89,14 +87,11 @@ class Checkpoint:
         if len(counts) != len(statistics):
             message = f"released needs one number for each of {len(statistics)} statistics"
             raise PlanError(message)
-        states = _split(_opened(self._path, Path(identity)), statistics)
-        for statistic, state, count in zip(statistics, states, counts, strict=True):
-            statistic.check_state(state, released=count)
-        for statistic, state, count in zip(statistics, states, counts, strict=True):
-            statistic.resume(state, released=count)
+        states = parted(_opened(self._path, Path(identity)), statistics)
+        resume_all(statistics, states, counts)
 
 
-def _some(statistics: Sequence[Statistic[Any]]) -> Sequence[Statistic[Any]]:
+def _some(statistics: Sequence[Resumable]) -> Sequence[Resumable]:
     if not statistics:
         message = "a checkpoint is of one or more statistics"
         raise PlanError(message)
@@ -109,12 +104,6 @@ def _opened(path: Path, identity: Path) -> bytes:
         message = "the checkpoint is not sealed: whoever could read it may have; begin anew"
         raise InputError(message)
     return unseal(sealed, identity)
-
-
-def _split(states: bytes, statistics: Sequence[Statistic[Any]]) -> list[bytes]:
-    """The part of each statistic; what is too much is the last one's, which refuses it."""
-    ends = itertools.accumulate(statistic.state_bytes for statistic in statistics[:-1])
-    return [states[start:end] for start, end in itertools.pairwise([0, *ends, len(states)])]
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import panprivacy as pp
-from panprivacy.cli.intake import Columns, Intake, Nulls
-from panprivacy.cli.making import Counting
 from panprivacy.cli.publishing import Schedule, Timed, publish
 from panprivacy.cli.run import run
+from panprivacy.counting import Counting
+from panprivacy.intake import Columns, Intake, Nulls
 from panprivacy.sources import Column
 from tests.commands import run_command
 

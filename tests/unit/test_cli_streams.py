@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import panprivacy as pp
-from panprivacy.cli.making import Asked, Sizes, make_counting
-from panprivacy.cli.options import Statistics, parse_duration
+from panprivacy._parse import parse_duration
+from panprivacy.counting import Asked, Sizes, Statistics, make_counting
 from tests.commands import run_command
 
 TIGHT = ("--epsilon", "30", "--expected", "10:1000000")

@@ -273,6 +273,21 @@ def test_the_groups_of_a_grouped_statistic_are_alike(file):
     assert promised([alike]).epsilon == 1
 
 
+def test_a_window_is_explained_by_what_it_holds(file):
+    daily = pp.Windowed(STATISTICS["density"], every=86_400)
+    after = STATISTICS["incidence"]()
+    window, other = explained(file, daily.state(), after.state())
+    assert window.description.kind == "density"
+    assert (other.first, other.description.kind) == (2, "incidence")
+
+
+def test_a_state_that_claims_to_hold_others_and_does_not_is_refused(file):
+    daily = pp.Windowed(STATISTICS["density"], every=86_400)
+    for claim in (b'"own_bytes": 9', b'"own_bytes":-8', b'"own_bytes":""'):
+        with pytest.raises(InputError):
+            explained(file, daily.state().replace(b'"own_bytes": 8', claim))
+
+
 # What is named
 
 

@@ -235,3 +235,50 @@ class TestBudget:
         daily.close()
         assert set(daily.releases[0].release) == set(LABELS)
         assert daily.loss(3) == 2 + 2 * grouped(epsilon=2).unseen
+
+
+class TestResume:
+    @staticmethod
+    def begun():
+        pages = grouped(releases_of(2))
+        pages.update(np.arange(300), ["home", "help", "shop"] * 100)
+        pages.release()
+        return pages
+
+    def test_all_groups_go_on(self):
+        before, after = self.begun(), grouped(releases_of(2))
+        state = before.state()
+        assert len(state) == before.state_bytes
+        after.resume(state)
+        assert after.state() == state
+        assert after.ledger.spent == before.ledger.spent
+        after.release()
+        with pytest.raises(pp.BudgetError):
+            after.release()
+
+    def test_releases_that_left_are_paid_for(self):
+        after = grouped(releases_of(2))
+        after.resume(grouped(releases_of(2)).state(), released=2)
+        assert after.ledger.spent == after.ledger.total
+        with pytest.raises(pp.BudgetError):
+            after.release()
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"groups": ["home", "help", "cart"]}, "another labels"),
+            ({"groups": ["help", "home", "shop"]}, "another labels"),
+            ({"per_user": 3}, "another per_user"),
+            ({"epsilon": 30}, "another ledger"),
+        ],
+    )
+    def test_other_groups_are_refused(self, arguments, message):
+        other = grouped(releases_of(2), **arguments)
+        before, spent = other.state(), other.ledger.spent
+        with pytest.raises(pp.InputError, match=message):
+            other.resume(self.begun().state())
+        assert (other.state(), other.ledger.spent) == (before, spent)
+
+
+def releases_of(count):
+    return partial(density, releases=count)

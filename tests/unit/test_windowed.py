@@ -283,3 +283,72 @@ class TestLoss:
 def test_a_year_of_days_with_the_default_split_loses_what_the_page_says():
     daily = pp.Windowed(lambda: pp.DistinctCount(epsilon=1), every=86_400)
     assert round(float(daily.loss(365, seen=1)), 1) == 11.4
+
+
+class TestResume:
+    @staticmethod
+    def begun(clock):
+        daily = windowed(clock)
+        daily.update(np.arange(400))
+        return daily
+
+    def test_the_window_goes_on(self):
+        clock = Clock()
+        before = self.begun(clock)
+        state = before.state()
+        assert len(state) == before.state_bytes
+        clock.now += 3_600
+        after = windowed(clock)
+        after.resume(state)
+        assert after.state() == state
+        assert after.began == datetime(2026, 11, 16, 9, tzinfo=UTC)
+        assert after.ends == datetime(2026, 11, 17, tzinfo=UTC)
+
+    def test_a_window_that_has_passed_ends_at_once(self):
+        clock = Clock(MONDAY)
+        state = self.begun(clock).state()
+        clock.now += DAY + 3_600
+        after = windowed(clock)
+        after.resume(state)
+        after.advance()
+        (window,) = after.releases
+        assert (window.start.timestamp(), window.end.timestamp()) == (MONDAY, MONDAY + DAY)
+        assert not window.complete
+        clock.now += DAY
+        after.advance()
+        assert after.releases[-1].complete
+
+    def test_a_release_that_left_is_paid_for(self):
+        clock = Clock()
+        state = self.begun(clock).state()
+        after = windowed(clock)
+        after.resume(state, released=1)
+        with pytest.raises(pp.BudgetError):
+            after.current.release()
+
+    @pytest.mark.parametrize("start", [-1.0, math.nan, math.inf, 1e300])
+    def test_a_moment_that_no_window_begins_at_is_refused(self, start):
+        clock = Clock()
+        daily = windowed(clock)
+        front = len(daily.state()) - len(daily.current.state()) - 8
+        state = bytearray(daily.state())
+        state[front : front + 8] = np.float64(start).tobytes()
+        before = daily.state()
+        with pytest.raises(pp.InputError, match="no window begins then"):
+            daily.resume(bytes(state))
+        assert daily.state() == before
+
+    @pytest.mark.parametrize(
+        ("other", "message"),
+        [
+            (lambda clock: windowed(clock, 3_600), "another every"),
+            (lambda clock: windowed(clock, factory=lambda: density(universe=9)), "with another"),
+            (lambda clock: windowed(clock, factory=lambda: density(epsilon=2)), "another"),
+            (lambda clock: density(), "is of statistic Windowed, and this is Density"),
+        ],
+    )
+    def test_what_is_of_something_else_is_refused(self, other, message):
+        clock = Clock()
+        state = self.begun(clock).state()
+        with pytest.raises(pp.InputError, match=message):
+            other(clock).resume(state)

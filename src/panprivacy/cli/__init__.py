@@ -22,17 +22,9 @@ from panprivacy.cli.run import run
 from panprivacy.errors import PanPrivacyError
 
 _ARGUMENTS = [
-    *("epsilon", "universe", "expected", "memory", "bound", "signed", "deletions", "releases"),
-    *(
-        "exactly",
-        "at_least",
-        "cropped_sum",
-        "confidence",
-        "per_user",
-        "windows",
-        "ignore_others",
-        "identity",
-    ),
+    *("stat", "epsilon", "universe", "expected", "memory", "bound", "signed", "delta", "deletions"),
+    *("releases", "exactly", "at_least", "cropped_sum", "confidence", "per_user", "windows"),
+    *("ignore_others", "nulls", "identity"),
 ]
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from panprivacy.cli.making import Answer, Sizes, Statistic
+from panprivacy.counting import Answer, Sizes, Statistic
 from panprivacy.decoders import Name
 from panprivacy.statistics import Density, Grouped, IncidenceRelease
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from panprivacy.cli.demonstration import Facts
-from panprivacy.cli.making import Answer, Single
+from panprivacy.counting import Answer, Single
 from panprivacy.explain import float_above
 from panprivacy.guarantee import Guarantee, shown
 from panprivacy.statistics import IncidenceRelease, Label, Release, Window

@@ -9,8 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from panprivacy._parse import Expected, parse_expected
 from panprivacy._validate import positive_fraction, positive_integer
-from panprivacy.cli.options import Expected, Statistics, parse_expected
+from panprivacy.counting import Statistics
 from panprivacy.errors import PlanError
 from panprivacy.planning import plan as make_plan
 from panprivacy.planning.search import Searched

@@ -14,13 +14,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 
 from panprivacy._validate import positive_integer
 from panprivacy.cli.demonstration import Demonstration
-from panprivacy.cli.intake import Intake
-from panprivacy.cli.making import Counting
 from panprivacy.cli.output import Answers, Loss
+from panprivacy.counting import Counting
 from panprivacy.errors import InputError, PlanError
+from panprivacy.intake import Intake
 from panprivacy.sources import Source
 from panprivacy.statistics import Window, Windowed
 from panprivacy.statistics.windowed import LONGEST
+from panprivacy.wiping import wipe_traces
 
 _LONG_BYTES = 1 << 26
 _YEAR = 365
@@ -166,6 +167,7 @@ def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[An
                 if batch is None:
                     continue
                 intake.take(publisher.counting(), batch, rows)
+                wipe_traces()
                 rows += batch.num_rows if source.size is not None else 0
                 del batch  # ids are not held while a pipe is silent
                 advance()

@@ -11,29 +11,29 @@ from typing import Annotated
 
 import typer
 
-from panprivacy._validate import positive_fraction, positive_integer, proportion
-from panprivacy.cli.demonstration import Demonstration
-from panprivacy.cli.intake import Columns, Intake, Nulls
-from panprivacy.cli.making import (
-    Asked,
-    Counting,
-    Grouping,
-    Sizes,
-    check_options,
-    make_counting,
-)
-from panprivacy.cli.options import (
-    Statistics,
-    check_png,
+from panprivacy._parse import (
     parse_duration,
     parse_expected,
     parse_prefixes,
     parse_states,
     parse_whole,
 )
+from panprivacy._validate import positive_fraction, positive_integer, proportion
+from panprivacy.cli.demonstration import Demonstration
+from panprivacy.cli.options import check_png
 from panprivacy.cli.output import Answers, print_json, print_text
 from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
+from panprivacy.counting import (
+    Asked,
+    Counting,
+    Grouping,
+    Sizes,
+    Statistics,
+    check_options,
+    make_counting,
+)
 from panprivacy.errors import PlanError
+from panprivacy.intake import Columns, Intake, Nulls
 from panprivacy.sources import FORMATS, Column, Prefixes, Source, open_source
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
@@ -199,9 +199,9 @@ def run(
 def _asked(exactly: str | None, at_least: str | None, cropped_sum: str | None) -> Asked:
     """What an incidence count is to release."""
     return Asked(
-        parse_states("--exactly", exactly),
-        parse_states("--at-least", at_least),
-        parse_states("--cropped-sum", cropped_sum),
+        parse_states("exactly", exactly),
+        parse_states("at_least", at_least),
+        parse_states("cropped_sum", cropped_sum),
     )
 
 

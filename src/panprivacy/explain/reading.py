@@ -15,6 +15,7 @@ from panprivacy.explain.description import Description
 from panprivacy.explain.parameters import describe
 from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.header import Header, read_header
+from panprivacy.statistics.resuming import OWN_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +66,31 @@ def read_states(path: Path, identity: Path | None = None) -> list[Alike]:
 
 
 def _headers(stream: BinaryIO) -> Iterator[Header]:
-    """The front of each state, in turn."""
+    """The front of each state, in turn; of those that hold others, the fronts of these."""
     size = stream.seek(0, os.SEEK_END)
     start, place = 0, 1
     while start < size or place == 1:
         try:
             header = _header_at(stream, start, size)
+            held_after = _held_after(header)
         except InputError as error:
             where = f"after state {place - 1:,} of the file: " if place > 1 else ""
             raise InputError(where + error.reason) from None
-        yield header
-        start += header.state_bytes
-        place += 1
+        if held_after is None:
+            yield header
+            place += 1
+        start += header.state_bytes if held_after is None else held_after
+
+
+def _held_after(header: Header) -> int | None:
+    """After how many bytes the first state within this one begins; None if it holds none."""
+    own_bytes = header.public().get(OWN_BYTES)
+    if own_bytes is None:
+        return None
+    if type(own_bytes) is not int or not 0 <= own_bytes <= header.body_bytes:
+        message = "the state is damaged: its public parameters do not go together"
+        raise InputError(message)
+    return header.front_bytes + own_bytes
 
 
 def _header_at(stream: BinaryIO, start: int, size: int) -> Header:

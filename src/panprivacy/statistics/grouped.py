@@ -6,6 +6,8 @@ would tell that somebody is in that group.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
@@ -23,6 +25,7 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.ids import as_column, first_null
 from panprivacy.statistics.plans import instance
+from panprivacy.statistics.resuming import Container, check_all, resume_all
 from panprivacy.statistics.table import Batch, Statistic, unless_lost
 
 S = TypeVar("S", bound=Statistic[Any])
@@ -120,7 +123,7 @@ class Grouped(Generic[S]):
     @property
     def state_bytes(self) -> int:
         """The size of `state()`, which no stream changes."""
-        return sum(one.state_bytes for one in self._statistics.values())
+        return self._container.state_bytes
 
     def update(self, users: object, groups: object, deltas: object = None) -> None:
         """Take in one batch of events; an error changes nothing.
@@ -195,8 +198,20 @@ class Grouped(Generic[S]):
             statistic.announce_intrusion()
 
     def state(self) -> bytes:
-        """Exactly what an intruder would get: the state of each group, one after another."""
-        return b"".join(one.state() for one in self._statistics.values())
+        """Exactly what an intruder would get: a public front, and the state of each group."""
+        return self._container.packed()
+
+    def resume(self, state: bytes, *, released: int = 0) -> None:
+        """Go on from an earlier state of the same groups and plan; see `Statistic.resume`."""
+        states, counts = self._parts(state, released)
+        resume_all(list(self._statistics.values()), states, counts)
+        for _ in range(self._first.releases):
+            self._spend(self._first.plan.split.budget.release)
+
+    def check_state(self, state: bytes, *, released: int = 0) -> None:
+        """Raise what `resume` would refuse, without changing anything."""
+        states, counts = self._parts(state, released)
+        check_all(list(self._statistics.values()), states, counts)
 
     def forget(self) -> None:
         """Wipe all tables. May be repeated."""
@@ -210,6 +225,22 @@ class Grouped(Generic[S]):
 
     def _spend(self, epsilon: Fraction) -> None:
         self._account.spend(self._per_user * epsilon)
+
+    def _parts(self, state: bytes, released: int) -> tuple[list[bytes], list[int]]:
+        """The state of each group, and how many releases each has made."""
+        return self._container.parts(state)[1], [released] * len(self._statistics)
+
+    @property
+    def _container(self) -> Container:
+        """The layout of the state; labels are told by a hash, which keeps the front short."""
+        labels = json.dumps(self.groups).encode()
+        public = {
+            "groups": len(self._statistics),
+            "labels": hashlib.sha256(labels).hexdigest(),
+            "ledger": self._ledger.total,
+            "per_user": self._per_user,
+        }
+        return Container("Grouped", public, 0, list(self._statistics.values()))
 
     def __repr__(self) -> str:
         return f"<Grouped of {len(self._statistics):,} groups, each {self._first!r}>"

@@ -30,6 +30,8 @@ _MAGIC = _FORMAT + b"1"
 MOST_TEXT = 1 << 16
 """More bytes of public parameters than any plan has; a longer text is not read."""
 
+_CUT = "the state is cut off, or more follows it"
+
 
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -48,9 +50,14 @@ class Header:
     intrusions: int
 
     @property
+    def front_bytes(self) -> int:
+        """The size of the header as a state begins with it."""
+        return _LAYOUT.size + len(self.text)
+
+    @property
     def state_bytes(self) -> int:
         """The size of the whole state."""
-        return _LAYOUT.size + len(self.text) + self.body_bytes
+        return self.front_bytes + self.body_bytes
 
     def packed(self) -> bytes:
         """The header as a state begins with it."""
@@ -102,22 +109,37 @@ def read_header(stream: BinaryIO) -> Header:
 
 
 def unpacked(state: bytes, own: Header) -> tuple[Header, memoryview]:
-    """The header of a state, and its key and table.
+    """The header of a state, and its key and table, which have the right size.
 
     Args:
         state: a whole state.
         own: the header of the statistic that is to go on from it.
 
     Raises:
-        InputError: it is none, damaged, or of another statistic. The message names what differs.
+        InputError: as for `opened`.
+    """
+    header, body = opened(state, own)
+    if header.body_bytes != own.body_bytes:
+        raise InputError(_CUT)
+    return header, body
+
+
+def opened(state: bytes, own: Header) -> tuple[Header, memoryview]:
+    """The header of a state, and all that follows it.
+
+    Args:
+        state: a whole state.
+        own: the header of what is to go on from it.
+
+    Raises:
+        InputError: it is none, damaged, or of something else. The message names what differs.
     """
     header = read_header(io.BytesIO(state))
     if header.text != own.text:
         raise InputError(_difference(header.public(), own.public()))
-    body = memoryview(state)[own.state_bytes - own.body_bytes :]
-    if header.body_bytes != own.body_bytes or len(body) != own.body_bytes:
-        message = "the state is cut off, or more follows it"
-        raise InputError(message)
+    body = memoryview(state)[own.front_bytes :]
+    if header.body_bytes != len(body):
+        raise InputError(_CUT)
     return header, body
 
 

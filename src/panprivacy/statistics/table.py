@@ -139,6 +139,11 @@ class Statistic(ABC, Generic[P]):
         return self._plan.split.budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
 
     @property
+    def releases(self) -> int:
+        """How many releases have been made."""
+        return self._state.releases
+
+    @property
     def _state(self) -> State:
         if self._kept is None:
             message = "the state was wiped; make a new statistic"

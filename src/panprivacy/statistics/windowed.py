@@ -8,6 +8,7 @@ in a window that is seen, and far less in the others; docs/guarantees/windows.md
 from __future__ import annotations
 
 import math
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from fractions import Fraction
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from panprivacy._validate import whole_number
-from panprivacy.errors import PlanError
+from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
+from panprivacy.statistics.resuming import Container, Resumable
 from panprivacy.statistics.table import unless_lost
 
 _ORIGIN = int(datetime(1970, 1, 5, tzinfo=UTC).timestamp())
@@ -26,9 +28,12 @@ LONGEST = 3_660 * 86_400
 """Seconds of a window."""
 _MOST_PASSED = 1_000
 """More windows than that do not pass: the clock was set."""
+_OWN = struct.Struct("<d")
+"""In a state, before that of the window: when it began."""
+_LAST_MOMENT = datetime.max.replace(tzinfo=UTC).timestamp()
 
 
-class Windowable(Protocol):
+class Windowable(Resumable, Protocol):
     """What can be made anew for each window: any statistic, or several."""
 
     @property
@@ -63,7 +68,7 @@ class Window:
     Args:
         start: when it began, in UTC; the first one begins when counting does.
         end: when it ended.
-        complete: whether it was counted from its start to its end on the grid.
+        complete: whether it was counted from its start to its end on the grid, by one process.
         release: what was released then; None if it is lost, as `LostReleaseError` says.
     """
 
@@ -98,8 +103,9 @@ class Windowed(Generic[S]):
     Args:
         factory: makes the statistic of one window, always the same, with a ledger of its own.
         every: length of a window, whole seconds up to ten years.
-        release: what is released at the end of a window; None for `release()`. If it raises, that
-            window has no answer: its state is wiped nevertheless.
+        release: what is released at the end of a window, while it is still the current one; None
+            for `release()`. If it raises, that window has no answer: its state is wiped
+            nevertheless.
         clock: seconds since 1970 in UTC.
 
     Raises:
@@ -107,7 +113,7 @@ class Windowed(Generic[S]):
     """
 
     __slots__ = ("_clock", "_current", "_end", "_every", "_factory", "_release", "_releases",
-                 "_start")  # fmt: skip
+                 "_resumed", "_start")  # fmt: skip
 
     def __init__(
         self,
@@ -125,11 +131,17 @@ class Windowed(Generic[S]):
         self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told
         self._start = clock()
         self._end = self._end_of(self._start)
+        self._resumed = False
 
     @property
     def current(self) -> S:
         """The statistic of the current window; asking it for `state()` is an intrusion."""
         return self._current
+
+    @property
+    def began(self) -> datetime:
+        """When the current window began to be counted."""
+        return _utc(self._start)
 
     @property
     def ends(self) -> datetime:
@@ -194,14 +206,50 @@ class Windowed(Generic[S]):
     def _close(self, end: float, start: float) -> None:
         """Release at `end`, and wipe, whatever happens; the next window begins at `start`."""
         fresh = self._fresh()  # if that fails, nothing has ended
-        ended, began, due = self._current, self._start, self._end
-        self._current, self._start, self._end = fresh, start, self._end_of(start)
+        began, due = self._start, self._end
+        complete = began == due - self._every and end == due and not self._resumed
         try:
-            answer = unless_lost(self._release, ended)
+            answer = unless_lost(self._release, self._current)
         finally:
-            ended.forget()
-        complete = began == due - self._every and end == due
+            self._current.forget()
+            self._current, self._resumed = fresh, False
+            self._start, self._end = start, self._end_of(start)
         self._releases.append(Window(_utc(began), _utc(end), complete, answer))
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of `state()`, which no stream changes."""
+        return self._container.state_bytes
+
+    def state(self) -> bytes:
+        """What an intruder would get: when the current window began, and its state."""
+        return self._container.packed(_OWN.pack(self._start))
+
+    def resume(self, state: bytes, *, released: int = 0) -> None:
+        """Go on within the window of an earlier state; see `Statistic.resume`.
+
+        If that window has passed, the next `advance` closes it. Answers in `releases` are not part
+        of a state.
+        """
+        self.check_state(state, released=released)
+        own, (inner,) = self._container.parts(state)
+        self._current.resume(inner, released=released)
+        (self._start,) = _OWN.unpack(own)
+        self._end, self._resumed = self._end_of(self._start), True
+
+    def check_state(self, state: bytes, *, released: int = 0) -> None:
+        """Raise what `resume` would refuse, without changing anything."""
+        own, (inner,) = self._container.parts(state)
+        (start,) = _OWN.unpack(own)
+        if not 0 <= start <= _LAST_MOMENT - self._every:
+            message = "the state is damaged: no window begins then"
+            raise InputError(message)
+        self._current.check_state(inner, released=released)
+
+    @property
+    def _container(self) -> Container:
+        """The layout of the state."""
+        return Container("Windowed", {"every": self._every}, _OWN.size, [self._current])
 
     def __repr__(self) -> str:
         return f"<Windowed every={self._every} s of {self._current!r}>"

@@ -1,16 +1,17 @@
-"""From options to statistics: what `run` counts, how large it is, and what it releases."""
+"""From options to statistics: what a program counts, how large it is, and what it releases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from panprivacy._parse import Expected
 from panprivacy._validate import expected_range, positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
-from panprivacy.cli.options import Expected, Statistics
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.planning import Request, check_useful, plan_incidence
@@ -24,6 +25,7 @@ from panprivacy.statistics import (
     Label,
     Release,
 )
+from panprivacy.statistics.resuming import check_all, parted, resume_all
 from panprivacy.statistics.table import unless_lost
 
 Statistic = Density | DistinctCount | Incidence
@@ -34,6 +36,14 @@ Answer = Single | Mapping[Label, Single]
 DEFAULT_MEMORY = 65_536
 COUNTER_BYTES = 1, 2, 4
 DEFAULT_EXPECTED = (1_000, 1_000_000_000)
+
+
+class Statistics(StrEnum):
+    """The statistics that can be asked for by name."""
+
+    distinct = "distinct"
+    density = "density"
+    incidence = "incidence"
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,22 @@ class Counting:
         for count in checked:
             count()
 
+    def state(self) -> bytes:
+        """The states, one after another; whoever reads them has intruded."""
+        return b"".join(one.state() for one in self.statistics.values())
+
+    def resume(self, state: bytes, *, released: int = 0) -> None:
+        """Go on from earlier states of the same statistics; see `Statistic.resume`."""
+        resume_all(*self._parts(state), [released] * len(self.statistics))
+
+    def check_state(self, state: bytes, *, released: int = 0) -> None:
+        """Raise what `resume` would refuse, without changing anything."""
+        check_all(*self._parts(state), [released] * len(self.statistics))
+
+    def _parts(self, state: bytes) -> tuple[list[Statistic | Grouped[Statistic]], list[bytes]]:
+        held = list(self.statistics.values())
+        return held, parted(state, held)
+
     def release(self) -> dict[str, Answer]:
         """One answer of each statistic."""
         return {
@@ -159,10 +185,10 @@ def make_statistics(
         PlanError: they do not go together with the sizes, or their answers would be noise.
     """
     if not names:
-        message = "say what to count: --stat distinct, --stat density or --stat incidence"
+        message = "stat= must say what to count: distinct, density or incidence"
         raise PlanError(message)
     if len(set(names)) < len(names):
-        message = "each --stat may be named once"
+        message = "stat= must name each statistic once"
         raise PlanError(message)
     share = ledger.total / len(names)
     statistics = {
@@ -212,19 +238,19 @@ def _made(
 def check_options(names: list[Statistics], sizes: Sizes, asked: Asked, delta: str | None) -> None:
     """Refuse options that no statistic uses, and those that need another one."""
     if sizes.deletions and delta is None:
-        message = "--deletions needs --delta: the column that says who comes and who leaves"
+        message = "deletions= needs delta=: the column that says who comes and who leaves"
         raise PlanError(message)
     incidence = Statistics.incidence in names
     _check_sizes(names, sizes)
     net = sizes.deletions and Statistics.distinct in names
     if asked.named() and not incidence:
-        message = "--exactly, --at-least and --cropped-sum are for --stat incidence"
+        message = "exactly=, at_least= and cropped_sum= are for stat= incidence"
         raise PlanError(message)
     if (sizes.bound is not None or sizes.signed) and not (incidence or net):
-        message = "--bound and --signed are for --stat incidence, or distinct with --deletions"
+        message = "bound= and signed= are for stat= incidence, or distinct with deletions="
         raise PlanError(message)
     if sizes.bound is None and (incidence or net):
-        message = "say --bound: the largest sum of a user's deltas, or the most rows a user has"
+        message = "say bound=: the largest sum of a user's deltas, or the most rows a user has"
         raise PlanError(message)
 
 
@@ -232,11 +258,11 @@ def _check_sizes(names: list[Statistics], sizes: Sizes) -> None:
     """Refuse a number of users that no statistic uses."""
     numbered = {Statistics.density, Statistics.incidence} & set(names)
     if sizes.universe is not None and not numbered:
-        message = "--universe is for --stat density and incidence; distinct takes --expected"
+        message = "universe= is for stat= density and incidence; distinct takes expected="
         raise PlanError(message)
     hashed = Statistics.incidence in names and sizes.universe is None
     if sizes.expected is not None and not (Statistics.distinct in names or hashed):
-        message = "--expected is for open-ended ids: --universe says how many users there are"
+        message = "expected= is for open-ended ids: universe= says how many users there are"
         raise PlanError(message)
     if sizes.expected is not None:
         expected_range(sizes.expected)
@@ -256,7 +282,7 @@ def _distinct(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) ->
 
 def _density(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
     if sizes.universe is None:
-        message = "--stat density needs --universe: how many users there could be"
+        message = "stat= density needs universe=: how many users there could be"
         raise PlanError(message)
     universe = positive_integer(universe=sizes.universe)
     cells = min(universe, 8 * (sizes.memory or DEFAULT_MEMORY))
@@ -270,7 +296,7 @@ def _incidence(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -
     expected, cells = None, None
     if sizes.universe is None:
         if sizes.expected is None:
-            message = "--stat incidence needs --universe, or --expected: how many users may come"
+            message = "stat= incidence needs universe=, or expected=: how many users may come"
             raise PlanError(message)
         expected = sizes.expected[1] if isinstance(sizes.expected, tuple) else sizes.expected
     if sizes.memory is not None:
@@ -306,7 +332,7 @@ def _counters(memory: int, sizes: Sizes, expected: int | None, request: Request)
         )
         if planned.table.nbytes <= memory:
             return cells
-    message = f"--bound is too large for a --memory of {memory} bytes"
+    message = f"bound= is too large for a memory= of {memory} bytes"
     raise PlanError(message)
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from panprivacy.cli.demonstration import Demonstration
-from panprivacy.cli.making import Counting
+from panprivacy.counting import Counting
 from panprivacy.errors import InputError
 from panprivacy.ids import first_null, read_deltas
 from panprivacy.sources import Column
 from panprivacy.sources.columns import show
 from panprivacy.statistics.table import refuse_deltas
-from panprivacy.wiping import wipe_traces
 
 
 class Nulls(StrEnum):
@@ -44,7 +43,14 @@ class Columns:
         return [one for one in (self.user, self.delta, self.group) if one is not None]
 
 
-@dataclass
+class Observer(Protocol):
+    """Sees the rows that count, as a demonstration does."""
+
+    def observe(self, users: pa.Array, deltas: pa.Array | None, rows: int) -> None:
+        """Take a batch in, of so many rows before some were left out."""
+
+
+@dataclass(frozen=True)
 class Intake:
     """Takes batches in.
 
@@ -52,13 +58,13 @@ class Intake:
         columns: of the batches.
         nulls: what to do with a row that has no user id.
         deletions: whether deltas may be below 0.
-        demonstration: keeps the truth, for public data.
+        observer: for public data.
     """
 
     columns: Columns
     nulls: Nulls
     deletions: bool
-    demonstration: Demonstration | None = None
+    observer: Observer | None = None
 
     def take(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> None:
         """Have one batch counted; an error names the row, after so many rows before it."""
@@ -67,15 +73,14 @@ class Intake:
             counting.update(users, deltas, groups)
         except InputError as error:
             raise self._placed(error, batch).after(rows_before) from None
-        if self.demonstration is not None:
-            self.demonstration.observe(users, deltas, batch.num_rows)
-        wipe_traces()
+        if self.observer is not None:
+            self.observer.observe(users, deltas, batch.num_rows)
 
     def _read(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None, pa.Array | None]:
         """Users, deltas and groups of the rows that count."""
         if batch.column(0).null_count:
             if self.nulls is Nulls.error:
-                message = "the user id is null; use --nulls skip to leave such rows out"
+                message = "the user id is null; to leave such rows out, nulls= must be skip"
                 raise InputError(message, row=first_null(batch.column(0)) + 1)
             batch = batch.filter(batch.column(0).is_valid())
         users, deltas, groups = batch.column(0), None, None
@@ -96,7 +101,7 @@ class Intake:
             reason = f"column {show(name)}: {error.reason}"
             raise InputError(reason, row=error.row) from None
         if not self.deletions:
-            wrong = "delta is below 0; say --deletions if users can leave"
+            wrong = "delta is below 0; say deletions= if users can leave"
             refuse_deltas(deltas < 0, wrong)
 
     def _placed(self, error: InputError, batch: pa.RecordBatch) -> InputError:

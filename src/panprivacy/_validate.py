@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ MOST_BYTES = 1 << 40
 
 _MOST_DIGITS = 400
 _MOST_BITS = 4_000
+_RATIO = re.compile(r"\d{1,400}/\d{1,400}", re.ASCII)
 
 
 def _single(named: dict[str, object]) -> tuple[str, object]:
@@ -26,17 +28,21 @@ def positive_fraction(**named: object) -> Fraction:
 
     >>> positive_fraction(epsilon=0.1)
     Fraction(1, 10)
+    >>> positive_fraction(epsilon="1/3")
+    Fraction(1, 3)
     """
     name, value = _single(named)
     message = f"{name} must be a positive finite number"
     if isinstance(value, bool) or not isinstance(value, (str, Decimal, numbers.Real)):
         raise PlanError(message)
     try:
-        if isinstance(value, numbers.Rational):
+        if isinstance(value, str) and _RATIO.fullmatch(value):
+            fraction = Fraction(value)
+        elif isinstance(value, numbers.Rational):
             fraction = _of_moderate_length(Fraction(int(value.numerator), int(value.denominator)))
         else:
             fraction = Fraction(_of_moderate_size(Decimal(str(value))))
-    except (InvalidOperation, ValueError, OverflowError):
+    except (InvalidOperation, ValueError, OverflowError, ZeroDivisionError):
         raise PlanError(message) from None
     if fraction <= 0:
         raise PlanError(message)

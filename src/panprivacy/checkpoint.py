@@ -62,6 +62,22 @@ class Checkpoint:
         states = b"".join(one.state() for one in _some(statistics))
         _replace(self._path, seal(states, self._recipient))
 
+    def unsealed(self, identity: Path | str) -> bytes:
+        """The states as plain bytes: who holds them has looked. Another process may resume them.
+
+        Args:
+            identity: a file with the private key, as age-keygen writes it.
+
+        Raises:
+            InputError: the file is damaged, sealed to another key, or plain.
+            OSError: a file cannot be read.
+        """
+        sealed = self._path.read_bytes()
+        if not is_sealed(sealed[:FRONT_BYTES]):
+            message = "the checkpoint is not sealed: whoever could read it may have; begin anew"
+            raise InputError(message)
+        return unseal(sealed, Path(identity))
+
     def resume(
         self,
         statistics: Sequence[Resumable],
@@ -87,7 +103,7 @@ class Checkpoint:
         if len(counts) != len(statistics):
             message = f"released needs one number for each of {len(statistics)} statistics"
             raise PlanError(message)
-        states = parted(_opened(self._path, Path(identity)), statistics)
+        states = parted(self.unsealed(identity), statistics)
         resume_all(statistics, states, counts)
 
 
@@ -96,14 +112,6 @@ def _some(statistics: Sequence[Resumable]) -> Sequence[Resumable]:
         message = "a checkpoint is of one or more statistics"
         raise PlanError(message)
     return statistics
-
-
-def _opened(path: Path, identity: Path) -> bytes:
-    sealed = path.read_bytes()
-    if not is_sealed(sealed[:FRONT_BYTES]):
-        message = "the checkpoint is not sealed: whoever could read it may have; begin anew"
-        raise InputError(message)
-    return unseal(sealed, identity)
 
 
 def _replace(path: Path, data: bytes) -> None:

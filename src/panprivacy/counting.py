@@ -114,7 +114,7 @@ class Counting:
     @property
     def guarantee(self) -> Guarantee:
         """Of all statistics together."""
-        groups = next(iter(self.statistics.values())).guarantee.groups
+        groups = self._first.guarantee.groups
         return Guarantee(self.ledger.total, groups=groups)
 
     @property
@@ -127,16 +127,39 @@ class Counting:
         """Size of all states."""
         return sum(one.state_bytes for one in self.statistics.values())
 
+    @property
+    def releases(self) -> int:
+        """How many releases have been made."""
+        return self._first.releases
+
+    @property
+    def planned(self) -> int:
+        """How many releases the budget covers."""
+        return int(self._first.plan.request.releases)
+
+    @property
+    def release_epsilon(self) -> Fraction:
+        """What one release of all statistics costs a user, in nats."""
+        return sum((one.release_epsilon for one in self.statistics.values()), Fraction(0))
+
     def update(self, users: object, deltas: object, groups: object) -> None:
         """Have every statistic count a batch, or none of them."""
+        for count in self.prepare(users, deltas, groups):
+            count()
+
+    def prepare(self, users: object, deltas: object, groups: object) -> list[Callable[[], None]]:
+        """Have every statistic check a batch; what comes back counts it, and holds ids until then.
+
+        Raises:
+            InputError: one of them cannot count it.
+        """
         checked: list[Callable[[], None]] = []
         for one in self.statistics.values():
             if isinstance(one, Grouped):
                 checked.append(partial(one.apply, one.prepare(users, groups, deltas)))
             else:
                 checked.append(partial(one.apply, one.prepare(users, deltas)))
-        for count in checked:
-            count()
+        return checked
 
     def state(self) -> bytes:
         """The states, one after another; whoever reads them has intruded."""
@@ -149,6 +172,11 @@ class Counting:
     def check_state(self, state: bytes, *, released: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
         check_all(*self._parts(state), [released] * len(self.statistics))
+
+    @property
+    def _first(self) -> Statistic | Grouped[Statistic]:
+        """A statistic; all release together."""
+        return next(iter(self.statistics.values()))
 
     def _parts(self, state: bytes) -> tuple[list[Statistic | Grouped[Statistic]], list[bytes]]:
         held = list(self.statistics.values())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -68,13 +70,21 @@ class Intake:
 
     def take(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> None:
         """Have one batch counted; an error names the row, after so many rows before it."""
+        for count in self.prepare(counting, batch, rows_before):
+            count()
+
+    def prepare(
+        self, counting: Counting, batch: pa.RecordBatch, rows_before: int
+    ) -> list[Callable[[], None]]:
+        """Have one batch checked; what comes back counts it, and holds ids until then."""
         try:
             users, deltas, groups = self._read(batch)
-            counting.update(users, deltas, groups)
+            checked = counting.prepare(users, deltas, groups)
         except InputError as error:
             raise self._placed(error, batch).after(rows_before) from None
         if self.observer is not None:
-            self.observer.observe(users, deltas, batch.num_rows)
+            checked.append(partial(self.observer.observe, users, deltas, batch.num_rows))
+        return checked
 
     def _read(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None, pa.Array | None]:
         """Users, deltas and groups of the rows that count."""

@@ -207,7 +207,7 @@ REFUSED = [
     *(float("nan"), float("inf"), Decimal("nan"), Decimal("sNaN"), Decimal("inf"), "nan", "inf"),
     *(np.float64("nan"), np.float64("inf"), np.float32("-inf")),
     *(True, False, np.bool_(True)),
-    *("abc", "", "1/3", "0,1", "1e400000000", b"1", None, [1], 1j, object),
+    *("abc", "", "1/0", "1/-3", "1/3/5", "0,1", "1e400000000", b"1", None, [1], 1j, object),
     pytest.param(Fraction(10**5_000 + 1, 10**5_000), id="very long"),
 ]
 

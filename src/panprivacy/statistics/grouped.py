@@ -93,7 +93,7 @@ class Grouped(Generic[S]):
         request = self._first.plan.request
         self._guarantee = Guarantee(total, request.intrusions, self._per_user)
         self._account = self._ledger.open(total)
-        self._spend(request.looks * self._first.plan.split.budget.state)
+        self._account.spend(self._per_user * request.looks * self.plan.split.budget.state)
 
     @property
     def plan(self) -> Any:
@@ -119,6 +119,16 @@ class Grouped(Generic[S]):
     def unseen(self) -> Fraction:
         """The loss if nobody ever sees the state; see `Windowed`."""
         return self._per_user * self._first.unseen
+
+    @property
+    def releases(self) -> int:
+        """How many releases each group has made."""
+        return self._first.releases
+
+    @property
+    def release_epsilon(self) -> Fraction:
+        """What a release of all groups costs a user of `per_user` groups, in nats."""
+        return self._per_user * self._first.release_epsilon
 
     @property
     def state_bytes(self) -> int:
@@ -189,7 +199,7 @@ class Grouped(Generic[S]):
             BudgetError: all planned releases have been made. Nothing was spent.
         """
         self.check_release(**asked)
-        self._spend(self._first.plan.split.budget.release)
+        self._account.spend(self.release_epsilon)
         return {label: unless_lost(one.release, **asked) for label, one in self._statistics.items()}
 
     def announce_intrusion(self) -> None:
@@ -205,8 +215,8 @@ class Grouped(Generic[S]):
         """Go on from an earlier state of the same groups and plan; see `Statistic.resume`."""
         states, counts = self._parts(state, released)
         resume_all(list(self._statistics.values()), states, counts)
-        for _ in range(self._first.releases):
-            self._spend(self._first.plan.split.budget.release)
+        for _ in range(self.releases):
+            self._account.spend(self.release_epsilon)
 
     def check_state(self, state: bytes, *, released: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
@@ -222,9 +232,6 @@ class Grouped(Generic[S]):
     def _first(self) -> S:
         """A statistic; all have the same plan."""
         return next(iter(self._statistics.values()))
-
-    def _spend(self, epsilon: Fraction) -> None:
-        self._account.spend(self._per_user * epsilon)
 
     def _parts(self, state: bytes, released: int) -> tuple[list[bytes], list[int]]:
         """The state of each group, and how many releases each has made."""

@@ -144,6 +144,11 @@ class Statistic(ABC, Generic[P]):
         return self._state.releases
 
     @property
+    def release_epsilon(self) -> Fraction:
+        """What a release costs, in nats."""
+        return self._plan.split.budget.release
+
+    @property
     def _state(self) -> State:
         if self._kept is None:
             message = "the state was wiped; make a new statistic"

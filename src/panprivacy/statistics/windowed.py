@@ -149,6 +149,11 @@ class Windowed(Generic[S]):
         return _utc(self._end)
 
     @property
+    def due(self) -> bool:
+        """Whether `advance` would close the current window."""
+        return not self._start - self._every <= self._clock() < self._end
+
+    @property
     def releases(self) -> tuple[Window, ...]:
         """What the windows that have ended released, oldest first, but for those taken."""
         return tuple(self._releases)
@@ -231,20 +236,31 @@ class Windowed(Generic[S]):
         If that window has passed, the next `advance` closes it. Answers in `releases` are not part
         of a state.
         """
-        self.check_state(state, released=released)
-        own, (inner,) = self._container.parts(state)
+        start, inner = self._parts(state)
         self._current.resume(inner, released=released)
-        (self._start,) = _OWN.unpack(own)
-        self._end, self._resumed = self._end_of(self._start), True
+        self._start, self._end, self._resumed = start, self._end_of(start), True
 
     def check_state(self, state: bytes, *, released: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
+        _, inner = self._parts(state)
+        self._current.check_state(inner, released=released)
+
+    def began_in(self, state: bytes) -> datetime:
+        """When the window of an earlier state began to be counted, in UTC.
+
+        Raises:
+            InputError: as for `resume`.
+        """
+        return _utc(self._parts(state)[0])
+
+    def _parts(self, state: bytes) -> tuple[float, bytes]:
+        """When the window of a state began, and the state of its statistic."""
         own, (inner,) = self._container.parts(state)
         (start,) = _OWN.unpack(own)
         if not 0 <= start <= _LAST_MOMENT - self._every:
             message = "the state is damaged: no window begins then"
             raise InputError(message)
-        self._current.check_state(inner, released=released)
+        return start, inner
 
     @property
     def _container(self) -> Container:

@@ -16,16 +16,17 @@ import pyarrow as pa
 
 from panprivacy.errors import InputError
 from panprivacy.sources.addresses import with_addresses
+from panprivacy.sources.bodies import MEDIA_TYPES, read_body
 from panprivacy.sources.columnar import read_arrow, read_parquet
-from panprivacy.sources.columns import Column, Prefixes, show
+from panprivacy.sources.columns import Column, Prefixes, check_wanted, show
 from panprivacy.sources.delimited import read_delimited
 from panprivacy.sources.log_lines import only_wanted_groups, read_combined, read_lines
 from panprivacy.sources.ndjson import read_ndjson
-from panprivacy.sources.reader import Input, Source
+from panprivacy.sources.reader import Feed, Input, Source
 
-__all__ = ["FORMATS", "Column", "Prefixes", "Source", "open_source"]
+__all__ = ["FORMATS", "MEDIA_TYPES", "Column", "Prefixes", "Source", "open_source", "read_body"]
 
-_Reader = Callable[[Input, Sequence[Column]], Iterator[pa.RecordBatch]]
+_Reader = Callable[[Feed, Sequence[Column]], Iterator[pa.RecordBatch]]
 
 _READERS: dict[str, _Reader] = {
     "csv": partial(read_delimited, delimiter=","),
@@ -71,25 +72,10 @@ def open_source(
         InputError: there is no such file, its format is not known, the pattern is missing or wrong,
             or a column is named twice.
     """
-    _check_wanted(columns)
+    check_wanted(columns)
     read = _reader(_format(path, format), columns, pattern)
     file = Input.open(path)
     return Source(file, with_addresses(file, read(file, columns), columns))
-
-
-def _check_wanted(columns: Sequence[Column]) -> None:
-    names = [column.name for column in columns]
-    if not names:
-        message = "name at least one column"
-        raise InputError(message)
-    for name in names:
-        if names.count(name) > 1:
-            message = f"column {show(name)} is asked for twice"
-            raise InputError(message)
-    for column in columns:
-        if column.integers and column.address is not None:
-            message = f"column {show(column.name)} cannot hold both whole numbers and IP addresses"
-            raise InputError(message)
 
 
 def _reader(kind: str, columns: Sequence[Column], pattern: str | None) -> _Reader:

@@ -18,7 +18,7 @@ from numba import njit
 from panprivacy._kernels import kernel
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, Prefixes
-from panprivacy.sources.reader import Input
+from panprivacy.sources.reader import Feed
 
 Bytes = npt.NDArray[np.uint8]
 Groups = npt.NDArray[np.uint16]
@@ -30,7 +30,7 @@ _DOT, _COLON, _ZERO = b".:0"
 
 
 def with_addresses(
-    file: Input, batches: Iterator[pa.RecordBatch], columns: Sequence[Column]
+    file: Feed, batches: Iterator[pa.RecordBatch], columns: Sequence[Column]
 ) -> Iterator[pa.RecordBatch]:
     """Read the addresses in the columns that hold them; other columns pass.
 

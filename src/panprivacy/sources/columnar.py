@@ -15,13 +15,13 @@ import pyarrow.parquet
 
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, check_columns, show
-from panprivacy.sources.reader import BATCH_ROWS, Input
+from panprivacy.sources.reader import BATCH_ROWS, Feed
 
 _BUFFER_BYTES = 1 << 20
 _ARROW_FILE = b"ARROW1"
 
 
-def read_parquet(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def read_parquet(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse a Parquet file, page by page.
 
     Args:
@@ -40,7 +40,7 @@ def read_parquet(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBa
             "save it to a file, or send Arrow IPC (format arrow)"
         )
         raise InputError(message)
-    with _damage_refused("Parquet"):
+    with damage_refused("Parquet"):
         parquet = pa.parquet.ParquetFile(
             pa.PythonFile(file.raw, mode="r"), pre_buffer=False, buffer_size=_BUFFER_BYTES
         )
@@ -53,7 +53,7 @@ def read_parquet(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBa
             yield _decoded(batch.select(names))
 
 
-def read_arrow(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def read_arrow(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse Arrow IPC: a stream, or a file, which begins with a magic of its own.
 
     Args:
@@ -67,7 +67,7 @@ def read_arrow(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatc
         InputError: it is not sound Arrow IPC with such columns.
     """
     names = [column.name for column in columns]
-    with _damage_refused("Arrow IPC"):
+    with damage_refused("Arrow IPC"):
         start = file.read(len(_ARROW_FILE))
         file.push_back(start)
         read = _file_batches if start == _ARROW_FILE else _stream_batches
@@ -76,7 +76,7 @@ def read_arrow(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatc
             del batch
 
 
-def _stream_batches(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def _stream_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     reader = pa.ipc.open_stream(pa.PythonFile(file, mode="r"))
     check_columns(columns, reader.schema.names)
     for column in columns:
@@ -89,7 +89,7 @@ def _stream_batches(file: Input, columns: Sequence[Column]) -> Iterator[pa.Recor
     yield from reader
 
 
-def _file_batches(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def _file_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Random access: buffers of other columns are not read."""
     if file.size is None:
         message = "this is an Arrow file; through a pipe send the Arrow stream format"
@@ -106,8 +106,13 @@ def _file_batches(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordB
 
 
 def _sound_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch from outside, validated, in parts of bounded length."""
+    """A batch from outside, validated, in parts."""
     batch.validate(full=True)
+    yield from parts(batch)
+
+
+def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A sound batch, decoded, in parts of bounded length."""
     decoded = _decoded(batch)
     for start in range(0, decoded.num_rows, BATCH_ROWS):
         yield decoded.slice(start, BATCH_ROWS)
@@ -115,15 +120,24 @@ def _sound_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with plain columns in place of dictionaries."""
-    plain = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        for column in batch.columns
-    ]
+    plain = [_plain(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
 
 
+def _plain(column: pa.Array) -> pa.Array:
+    """A column without its dictionary; pyarrow cannot decode views, which Polars writes."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values = column.dictionary
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
+    elif pa.types.is_binary_view(values.type):
+        values = values.cast(pa.large_binary())
+    return values.take(column.indices)
+
+
 @contextmanager
-def _damage_refused(name: str) -> Iterator[None]:
+def damage_refused(name: str) -> Iterator[None]:
     """Say that the input is damaged in place of whatever pyarrow says."""
     try:
         yield

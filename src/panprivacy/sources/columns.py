@@ -52,6 +52,26 @@ class Column:
     address: Prefixes | None = None
 
 
+def check_wanted(columns: Sequence[Column]) -> None:
+    """Refuse to look for no column, or for one in a way that cannot be.
+
+    Raises:
+        InputError: none is wanted, one twice, or one as whole numbers and as IP addresses.
+    """
+    names = [column.name for column in columns]
+    if not names:
+        message = "name at least one column"
+        raise InputError(message)
+    for name in names:
+        if names.count(name) > 1:
+            message = f"column {show(name)} is asked for twice"
+            raise InputError(message)
+    for column in columns:
+        if column.integers and column.address is not None:
+            message = f"column {show(column.name)} cannot hold both whole numbers and IP addresses"
+            raise InputError(message)
+
+
 def check_columns(
     wanted: Sequence[Column], names: Sequence[str], *, known: str | None = None
 ) -> None:

@@ -18,9 +18,10 @@ import pyarrow.csv
 from panprivacy._kernels import kernel
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, check_columns, not_integers
-from panprivacy.sources.reader import Input
+from panprivacy.sources.reader import Feed
 from panprivacy.sources.text import Lines, parsed, whole_records
 
+_MOST_COLUMNS = 1 << 16
 _OUTSIDE, _INSIDE, _CLOSED = range(3)
 _QUOTE, _LF, _CR = b'"\n\r'
 _WRONG_WIDTH = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
@@ -28,7 +29,7 @@ _NOT_INT64 = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error
 
 
 def read_delimited(
-    file: Input, columns: Sequence[Column], *, delimiter: str
+    file: Feed, columns: Sequence[Column], *, delimiter: str
 ) -> Iterator[pa.RecordBatch]:
     """Parse CSV with a header line.
 
@@ -149,9 +150,14 @@ def _names(header: bytes, delimiter: str) -> list[str]:
     if header.startswith((b"{", b"[")):
         message = "this looks like NDJSON, not CSV; name the format ndjson"
         raise InputError(message)
+    if header.count(delimiter.encode()) >= _MOST_COLUMNS:
+        message = f"the header line names more than {_MOST_COLUMNS:,} columns"
+        raise InputError(message)
     try:
         table = pa.csv.read_csv(
-            pa.BufferReader(header), parse_options=pa.csv.ParseOptions(delimiter=delimiter)
+            pa.BufferReader(header),
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(header) + 1),
+            parse_options=pa.csv.ParseOptions(delimiter=delimiter),
         )
         names = list(table.column_names)
     except (pa.ArrowInvalid, UnicodeDecodeError):

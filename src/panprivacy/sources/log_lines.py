@@ -25,7 +25,7 @@ from panprivacy.hashing import trailing_zeros
 from panprivacy.ids import first_null
 from panprivacy.sources.addresses import Bytes, frozen, validity
 from panprivacy.sources.columns import Column, check_columns, not_integers, show_all
-from panprivacy.sources.reader import Input
+from panprivacy.sources.reader import Feed
 from panprivacy.sources.text import Lines, parsed, whole_records
 
 Bounds = npt.NDArray[np.int32]
@@ -49,7 +49,7 @@ _GROUP = re.compile(
 )
 
 
-def read_combined(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def read_combined(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse lines of the combined format, or of the common one, which ends before the referer.
 
     Args:
@@ -68,7 +68,7 @@ def read_combined(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordB
     yield from parsed(file, whole_records(file, Lines()), partial(_parse_combined, columns=columns))
 
 
-def read_lines(file: Input, columns: Sequence[Column], *, pattern: str) -> Iterator[pa.RecordBatch]:
+def read_lines(file: Feed, columns: Sequence[Column], *, pattern: str) -> Iterator[pa.RecordBatch]:
     """Find a pattern in every line.
 
     Args:

@@ -15,12 +15,13 @@ import pyarrow.json
 
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, not_integers, show
-from panprivacy.sources.reader import Input
+from panprivacy.sources.reader import Feed
 from panprivacy.sources.text import Lines, parsed, whole_records
 
 Types = dict[str, pa.DataType]
 
-_ID_TYPES = (pa.int64(), pa.binary())
+ID_TYPES = (pa.int64(), pa.binary())
+_FIRST_BYTES = 256
 _NOT_INT64 = "Failed to convert JSON to int64"
 _WRONG_TYPE = re.compile(
     r"JSON parse error: Column\(/.*\) changed from \w+ to (\w+) in row", re.DOTALL
@@ -34,7 +35,7 @@ _WORDS = {
 }
 
 
-def read_ndjson(file: Input, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def read_ndjson(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse NDJSON.
 
     Args:
@@ -80,7 +81,7 @@ class _Parser:
             return
         self._checked = True
         for name in self._types:
-            if table[name].null_count == table.num_rows and not _has_field(block, name):
+            if table[name].null_count == table.num_rows and not has_field(block, name):
                 message = f"there is no field {show(name)} in the first rows"
                 raise InputError(message)
 
@@ -126,17 +127,29 @@ def _complaint(block: bytes, types: Types) -> str:
 
 
 def _type_of_first_value(block: bytes, name: str) -> pa.DataType:
-    """The id type that a column's values have, or the null type if it has no value.
+    """The id type of a column's first value, or the null type if it has no value.
 
-    When neither type fits the whole block, the one that fits longer is that of the first value.
+    Most often the first lines have one; they are parsed without the rest.
     """
-    for kind in _ID_TYPES:
+    kind, end = pa.null(), 0
+    while kind == pa.null() and end < len(block):
+        end = block.find(b"\n", 2 * end + _FIRST_BYTES) + 1 or len(block)
+        kind = _type_within(block[:end], name)
+    return kind
+
+
+def _type_within(lines: bytes, name: str) -> pa.DataType:
+    """The type of the first value in some lines.
+
+    When neither type fits all of them, the one that fits longer is that of the first value.
+    """
+    for kind in ID_TYPES:
         try:
-            column = _read(block, {name: kind})[name]
+            column = _read(lines, {name: kind})[name]
         except pa.ArrowInvalid:
             continue
         return pa.null() if column.null_count == len(column) else kind
-    return max(_ID_TYPES, key=lambda kind: _first_bad_line(block, {name: kind})[0])
+    return max(ID_TYPES, key=lambda kind: _first_bad_line(lines, {name: kind})[0])
 
 
 def _first_bad_line(block: bytes, types: Types) -> tuple[int, bytes]:
@@ -159,7 +172,7 @@ def _middle(block: bytes) -> int:
     return end if end < len(block) else 0
 
 
-def _has_field(block: bytes, name: str) -> bool:
+def has_field(block: bytes, name: str) -> bool:
     """Whether a field of that name stands anywhere, at any depth; its value may be null."""
     spellings = (json.dumps(name, ensure_ascii=ascii_only) for ascii_only in (True, False))
     return any(re.search(re.escape(s.encode()) + rb"\s*:", block) for s in spellings)

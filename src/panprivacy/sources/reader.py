@@ -39,31 +39,68 @@ class Stopped(Exception):  # noqa: N818 - nobody wants more input, which is no e
     """Ends the reading thread from within a read."""
 
 
-class Input:
-    """The bytes of a file or pipe, in order; another thread can stop a read that waits.
+class Feed:
+    """Bytes in order, as the parsers take them.
 
-    The descriptor is read directly: Python's own standard input holds a lock while it waits, and
-    an interpreter that exits meanwhile aborts.
+    Args:
+        raw: a binary stream.
+        size: in bytes; None means that it cannot be sought in, and that its rows are not counted.
+
+    Attributes:
+        raw: the stream, for a reader that seeks.
+        size: as given.
+        position: bytes read so far; a reader that seeks sets its own estimate. Of a stream without
+            a size nothing is counted: the count would be state that an intruder could read.
+        closed: pyarrow asks for it.
+    """
+
+    def __init__(self, raw: BinaryIO, size: int | None) -> None:
+        self.raw = raw
+        self.size = size
+        self.position = 0
+        self.closed = False
+        self._ahead = b""
+
+    def push_back(self, ahead: bytes) -> None:
+        """Have bytes read again, before what follows; once, at the start."""
+        self._ahead = ahead
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end."""
+        parts = []
+        while size > 0 and (part := self.read_some(min(size, _READ_BYTES))):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def read_some(self, most: int) -> bytes:
+        """What has arrived, at most `most` bytes; empty only at the end."""
+        if self._ahead:
+            part, self._ahead = self._ahead[:most], self._ahead[most:]
+            return part
+        part = self._arrived(most)
+        if self.size is not None:
+            self.position += len(part)
+        return part
+
+    def _arrived(self, most: int) -> bytes:
+        return self.raw.read(most) or b""
+
+
+class Input(Feed):
+    """The bytes of a file or pipe; another thread can stop a read that waits.
+
+    A read raises `Stopped` once `stop` was called. The descriptor is read directly: Python's own
+    standard input holds a lock while it waits, and an interpreter that exits meanwhile aborts.
 
     Args:
         raw: an unbuffered binary stream.
         descriptor: what to wait on; None for a stream in memory, which never waits.
-
-    Attributes:
-        raw: the stream, for a reader that seeks.
-        size: in bytes, of a regular file; None means that it cannot be sought in.
-        position: bytes of a file read so far; a reader that seeks sets its own estimate. Of a pipe
-            nothing is counted: the count would be state that an intruder could read.
-        closed: pyarrow asks for it.
     """
 
     def __init__(self, raw: BinaryIO, descriptor: int | None) -> None:
-        self.raw = raw
-        self.size = None if descriptor is None else _regular_size(descriptor)
-        self.position = 0
-        self.closed = False
+        super().__init__(raw, None if descriptor is None else _regular_size(descriptor))
         self.stopped = Event()
-        self._ahead = b""
         self._woken, self._wake = os.pipe()
         self._ready = select.poll()
         self._ready.register(self._woken, select.POLLIN)
@@ -86,34 +123,11 @@ class Input:
             message = f"cannot read {path}: {reason}"
             raise InputError(message) from None
 
-    def push_back(self, ahead: bytes) -> None:
-        """Have bytes read again, before what follows; once, at the start."""
-        self._ahead = ahead
-
-    def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer only at the end."""
-        parts = []
-        while size > 0 and (part := self.read_some(min(size, _READ_BYTES))):
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-    def read_some(self, most: int) -> bytes:
-        """What has arrived, at most `most` bytes; empty only at the end.
-
-        Raises:
-            Stopped: `stop` was called.
-        """
-        if self._ahead:
-            part, self._ahead = self._ahead[:most], self._ahead[most:]
-            return part
+    def _arrived(self, most: int) -> bytes:
         self._ready.poll(self._longest_wait)
         if self.stopped.is_set():
             raise Stopped
-        part = self.raw.read(most) or b""
-        if self.size is not None:
-            self.position += len(part)
-        return part
+        return super()._arrived(most)
 
     def stop(self) -> None:
         """End a read that waits, and every later one; safe from another thread."""
@@ -221,7 +235,7 @@ class Source:
                 if self._file.stopped.is_set():
                     return
         except Exception as error:  # noqa: BLE001 - whatever it is, the consumer must hear of it
-            outcome = _anew(error)
+            outcome = anew(error)
         self._queue.put(outcome)
 
     def close(self) -> None:
@@ -248,7 +262,7 @@ class Source:
         self.close()
 
 
-def _anew(error: Exception) -> Exception:
+def anew(error: Exception) -> Exception:
     """The same error without its frames; of one that nobody foresaw, only its type."""
     if isinstance(error, InputError):
         return InputError(error.reason, row=error.row)

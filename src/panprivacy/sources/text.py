@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from panprivacy.errors import InputError
-from panprivacy.sources.reader import BATCH_ROWS, Input
+from panprivacy.sources.reader import BATCH_ROWS, Feed
 
 BLOCK_BYTES = 2 << 20
 RECORD_BYTES = 64 << 20
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_SIGNATURE = 7
 _SIGNATURES = {
     b"\x1f\x8b": "this is gzip; decompress it on the way: gzip -dc FILE | panprivacy run - ...",
@@ -39,7 +39,7 @@ class Lines:
         return False
 
 
-def whole_records(file: Input, cutter: Lines) -> Iterator[bytes]:
+def whole_records(file: Feed, cutter: Lines) -> Iterator[bytes]:
     """Cut a stream where records end; what has arrived completely is handed out at once.
 
     Yields:
@@ -69,7 +69,7 @@ def whole_records(file: Input, cutter: Lines) -> Iterator[bytes]:
 
 
 def parsed(
-    file: Input, blocks: Iterator[bytes], parse: Callable[[bytes], pa.Table]
+    file: Feed, blocks: Iterator[bytes], parse: Callable[[bytes], pa.Table]
 ) -> Iterator[pa.RecordBatch]:
     """Parse block after block.
 
@@ -93,13 +93,13 @@ def parsed(
         raise error.after(rows) from None
 
 
-def _blocks(file: Input) -> Iterator[bytes]:
+def _blocks(file: Feed) -> Iterator[bytes]:
     """Raw blocks as they arrive, without the byte order mark."""
     _check_start(file)
     return iter(lambda: file.read_some(BLOCK_BYTES), b"")
 
 
-def _check_start(file: Input) -> None:
+def _check_start(file: Feed) -> None:
     """Refuse what is not text; a first line may be shorter than a signature."""
     start = block = file.read_some(BLOCK_BYTES)
     while block and len(start) < _LONGEST_SIGNATURE and b"\n" not in start:
@@ -108,7 +108,7 @@ def _check_start(file: Input) -> None:
     for signature, reason in _SIGNATURES.items():
         if start.startswith(signature) and start[len(signature) :][:1] < b" ":  # text goes on
             raise InputError(reason)
-    file.push_back(start.removeprefix(_BYTE_ORDER_MARK))
+    file.push_back(start.removeprefix(BYTE_ORDER_MARK))
 
 
 def _too_long(cutter: Lines) -> InputError:

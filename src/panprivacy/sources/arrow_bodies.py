@@ -1,0 +1,162 @@
+"""Arrow IPC in memory, from whoever can reach a port: what it unpacks to is bounded beforehand.
+
+A few bytes can stand for very many: compressed buffers, codes that all mean one long text, views
+of the same bytes, and rows that take no bytes at all. Each is counted before it is unpacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+
+from panprivacy.errors import InputError
+from panprivacy.sources.addresses import ADDRESS_BYTES
+from panprivacy.sources.arrow_messages import FILE_MAGIC, check_messages, too_large
+from panprivacy.sources.columnar import damage_refused, parts
+from panprivacy.sources.columns import Column, check_columns, show
+
+LEAST_BOUND = 64 << 20
+_BOUND_PER_BYTE = 8
+_CHECKED_PER_UNPACKED = 16
+_SHORTEST_VIEW = 16
+_REPEATED = "a long text or a dictionary is repeated too often; send plain columns, or in parts"
+
+
+def read_arrow_body(body: pa.Buffer, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """Parse an Arrow stream, or an Arrow file, that is in memory.
+
+    Args:
+        body: all of it.
+        columns: what to hand out, in the types of the input; dictionaries are decoded.
+
+    Yields:
+        Record batches, in place where nothing is compressed or encoded.
+
+    Raises:
+        InputError: it is not sound Arrow IPC with such columns, or would unpack to more than
+            64 MiB and eight times its length.
+    """
+    most = max(LEAST_BOUND, _BOUND_PER_BYTE * body.size)
+    names = [column.name for column in columns]
+    with damage_refused("Arrow IPC"):
+        check_messages(body, most)
+        unpacked = _Allowance(most, too_large(most))
+        checked = _Allowance(_CHECKED_PER_UNPACKED * most, InputError(_REPEATED))
+        for batch in _batches(body, columns):
+            wanted = batch.select(names)
+            wanted.validate()
+            checked.spend(sum(map(_checked_bytes, wanted.columns)))
+            wanted.validate(full=True)
+            unpacked.spend(sum(map(_unpacked_bytes, wanted.columns, columns)))
+            yield from parts(wanted)
+
+
+class _Allowance:
+    """A number of bytes, and what to say when they are used up."""
+
+    def __init__(self, most: int, error: InputError) -> None:
+        self._left = most
+        self._error = error
+
+    def spend(self, amount: int) -> None:
+        """Take from what is left."""
+        self._left -= amount
+        if self._left < 0:
+            raise self._error
+
+
+def _batches(body: pa.Buffer, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    source, options = pa.BufferReader(body), pa.ipc.IpcReadOptions(use_threads=False)
+    if body[: len(FILE_MAGIC)].to_pybytes() != FILE_MAGIC:
+        reader = pa.ipc.open_stream(source, options=options)
+        _check_schema(reader.schema, columns)
+        yield from reader
+        return
+    file = pa.ipc.open_file(source, options=options)
+    _check_schema(file.schema, columns)
+    yield from map(file.get_batch, range(file.num_record_batches))
+
+
+def _check_schema(schema: pa.Schema, columns: Sequence[Column]) -> None:
+    """The wanted columns are there, and are of types that ids have."""
+    check_columns(columns, schema.names)
+    for column in columns:
+        kind = schema.field(column.name).type
+        bare = pa.types.is_null(kind) or isinstance(kind, pa.UuidType)
+        if not bare and not _is_plain(kind.value_type if pa.types.is_dictionary(kind) else kind):
+            message = f"column {show(column.name)} must hold whole numbers, byte strings or texts"
+            raise InputError(message)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    fixed = pa.types.is_integer(kind) or pa.types.is_fixed_size_binary(kind)
+    return bool(fixed or _is_text(kind) or _is_view(kind))
+
+
+def _checked_bytes(column: pa.Array) -> int:
+    """How many bytes a full validation reads at most, without reading any."""
+    _refuse_cut_off(column)
+    if pa.types.is_dictionary(column.type):
+        return _checked_bytes(column.dictionary) + len(column)
+    if _is_view(column.type):
+        return int(_view_lengths(column).sum())
+    return sum(buffer.size for buffer in column.buffers() if buffer) + len(column)
+
+
+def _refuse_cut_off(column: pa.Array) -> None:
+    """Refuse offsets that end within a number: they are read in place as an array of numbers."""
+    offsets = column.buffers()[1] if _is_text(column.type) else None
+    if offsets and offsets.size % _offset_bytes(column.type):
+        message = "the offsets are cut off"
+        raise ValueError(message)
+
+
+def _offset_bytes(kind: pa.DataType) -> int:
+    return 8 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else 4
+
+
+def _unpacked_bytes(column: pa.Array, wanted: Column) -> int:
+    """How many bytes a sound column takes once it is decoded; every row takes some."""
+    rows = len(column) * (ADDRESS_BYTES if wanted.address else 1)
+    if not pa.types.is_dictionary(column.type):
+        return max(rows, _plain_bytes(column))
+    lengths = _value_bytes(column.dictionary)
+    copied = int(lengths.sum()) if _is_view(column.dictionary.type) else 0
+    return copied + max(rows, int(lengths[column.indices.drop_null().to_numpy()].sum()))
+
+
+def _plain_bytes(column: pa.Array) -> int:
+    return int(_view_lengths(column).sum()) if _is_view(column.type) else column.nbytes
+
+
+def _value_bytes(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many bytes each value of a dictionary takes."""
+    kind = values.type
+    if _is_view(kind):
+        return _view_lengths(values)
+    if _is_text(kind):
+        lengths = pc.binary_length(values).fill_null(0)
+        return np.asarray(lengths, np.int64) + _offset_bytes(kind)
+    return np.full(len(values), kind.bit_width // 8, np.int64)
+
+
+def _view_lengths(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many bytes each row of a column of views takes as large binary, at most."""
+    views = column.buffers()[1]
+    lengths = np.frombuffer(views, np.uint32)[::4] if views else np.empty(0, np.uint32)
+    used = lengths[column.offset : column.offset + len(column)].astype(np.int64)
+    known = column.is_valid().to_numpy(zero_copy_only=False)  # what a null has is arbitrary
+    return used * known + _SHORTEST_VIEW
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    narrow = pa.types.is_string(kind) or pa.types.is_binary(kind)
+    return bool(narrow or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))

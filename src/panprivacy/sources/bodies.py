@@ -1,0 +1,130 @@
+"""Ids from a body in memory, such as that of an HTTP request: all of them, or an error.
+
+The parsers are those of files and pipes, without the thread and the descriptors; only a body can be
+JSON or bare numbers. A body comes from whoever can reach a port, so that what it unpacks to is
+bounded. Parquet is left out: its encodings repeat values, and pyarrow tells how often only by
+decoding them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+
+from panprivacy.errors import InputError
+from panprivacy.sources.addresses import with_addresses
+from panprivacy.sources.arrow_bodies import read_arrow_body
+from panprivacy.sources.columns import Column, check_wanted, show
+from panprivacy.sources.delimited import read_delimited
+from panprivacy.sources.json_bodies import read_json_body
+from panprivacy.sources.log_lines import read_combined, read_lines
+from panprivacy.sources.ndjson import read_ndjson
+from panprivacy.sources.reader import BATCH_ROWS, Feed, anew
+
+MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "application/vnd.apache.arrow.stream": "arrow",
+        "application/vnd.apache.arrow.file": "arrow",
+        "application/octet-stream": "int64",
+        "application/x-ndjson": "ndjson",
+        "application/jsonl": "ndjson",
+        "application/json": "json",
+        "text/csv": "csv",
+        "text/tab-separated-values": "tsv",
+    }
+)
+"""What `read_body` calls the format of each media type."""
+
+_MOST_BYTES = 1 << 30
+_INT64_BYTES = 8
+
+Body = bytes | bytearray | memoryview
+_Reader = Callable[[memoryview, Sequence[Column]], Iterator[pa.RecordBatch]]
+
+
+def read_body(
+    kind: str, body: Body, columns: Sequence[Column], *, pattern: str | None = None
+) -> list[pa.RecordBatch]:
+    """Read some columns of a body in memory.
+
+    Args:
+        kind: one of the values of `MEDIA_TYPES`, or "combined" or "lines" for log lines.
+        body: must stay as it is for as long as the batches live, which may point into it.
+        columns: at least one; handed out in this order.
+        pattern: of "lines"; comes from `only_wanted_groups`.
+
+    Returns:
+        Record batches of at most 262,144 rows. Nulls are kept.
+
+    Raises:
+        InputError: any of it cannot be used; the message names the row where one is to blame.
+    """
+    check_wanted(columns)
+    if kind not in _READERS and pattern is None:
+        message = f"a body cannot be read as {show(kind)}; the formats are {', '.join(_READERS)}"
+        raise InputError(message)
+    read = _READERS.get(kind) or partial(
+        _read_text, parse=partial(read_lines, pattern=pattern or "")
+    )
+    outcome = _outcome(read, memoryview(body).cast("B"), columns)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def _outcome(
+    read: _Reader, body: memoryview, columns: Sequence[Column]
+) -> list[pa.RecordBatch] | Exception:
+    """All batches, or what is wrong, without the frames of parsers that hold ids."""
+    if body.nbytes > _MOST_BYTES:
+        return InputError(f"this is longer than {_MOST_BYTES >> 20:,} MiB; send it in parts")
+    counted = Feed(io.BytesIO(), body.nbytes)  # only says that rows are counted
+    try:
+        return list(with_addresses(counted, read(body, columns), columns))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not show an id
+        return anew(error)
+
+
+def _read_text(
+    body: memoryview,
+    columns: Sequence[Column],
+    parse: Callable[[Feed, Sequence[Column]], Iterator[pa.RecordBatch]],
+) -> Iterator[pa.RecordBatch]:
+    return parse(Feed(io.BytesIO(body), body.nbytes), columns)
+
+
+def _read_arrow(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """In place if the body is aligned, as Arrow's buffers must be."""
+    buffer = pa.py_buffer(body)
+    aligned = buffer if buffer.address % _INT64_BYTES == 0 else pa.py_buffer(bytes(body))
+    return read_arrow_body(aligned, columns)
+
+
+def _read_int64(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """Little-endian numbers and nothing else, in place."""
+    if len(columns) > 1:
+        message = "bare numbers are one column; send Arrow, CSV or JSON for several"
+        raise InputError(message)
+    if body.nbytes % _INT64_BYTES:
+        message = "bare numbers take 8 bytes each, and this is no multiple of 8 bytes long"
+        raise InputError(message)
+    numbers = np.require(np.frombuffer(body, "<i8"), np.int64, "A")
+    for start in range(0, numbers.size, BATCH_ROWS):
+        ids = pa.array(numbers[start : start + BATCH_ROWS])
+        yield pa.RecordBatch.from_arrays([ids], names=[columns[0].name])
+
+
+_READERS: dict[str, _Reader] = {
+    "csv": partial(_read_text, parse=partial(read_delimited, delimiter=",")),
+    "tsv": partial(_read_text, parse=partial(read_delimited, delimiter="\t")),
+    "ndjson": partial(_read_text, parse=read_ndjson),
+    "json": read_json_body,
+    "combined": partial(_read_text, parse=read_combined),
+    "arrow": _read_arrow,
+    "int64": _read_int64,
+}

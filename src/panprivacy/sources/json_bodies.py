@@ -1,0 +1,173 @@
+"""JSON in memory: one object of columns, or a list of objects, parsed without an object per id.
+
+`{"user": ["ada", "grace"], "delta": [1, -1]}`, `{"user": "ada", "delta": 1}` and
+`[{"user": "ada", "delta": 1}, {"user": "grace", "delta": -1}]` say the same to pyarrow, which is
+told what types to expect, as in `ndjson`: each column is tried as all that it may be, and what does
+not fit stops the parser at the first value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.json
+
+from panprivacy.errors import InputError
+from panprivacy.sources.columns import Column, not_integers, show
+from panprivacy.sources.ndjson import ID_TYPES, has_field
+from panprivacy.sources.reader import BATCH_ROWS
+from panprivacy.sources.text import BYTE_ORDER_MARK, RECORD_BYTES
+
+_SPACE = b" \t\r\n"
+_ROWS = "rows"
+_NO_COLUMNS = pa.schema([])
+
+_Values = Callable[[pa.ChunkedArray], pa.Array]
+_Shape = tuple[pa.Schema, _Values]
+"""What to have pyarrow look for, and how to find the column in what it has found."""
+
+
+def read_json_body(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """Parse one JSON object that holds a value or a list of values in each field, or their list.
+
+    Args:
+        body: UTF-8; other fields are ignored.
+        columns: what to hand out: int64 where integers are wanted, otherwise int64 or binary,
+            whichever the values are, or Arrow's null type if all are null. In a list of objects a
+            missing field is null.
+
+    Yields:
+        Record batches.
+
+    Raises:
+        InputError: it is not such JSON, or the columns are of unequal lengths.
+    """
+    text, shapes = _as_object(bytes(body).removeprefix(BYTE_ORDER_MARK).strip(_SPACE))
+    arrays = [_read_column(text, column, shapes(column)) for column in columns]
+    _check_lengths(arrays, columns)
+    names = [column.name for column in columns]
+    batch = pa.RecordBatch.from_arrays(arrays, names=names)
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        yield batch.slice(start, BATCH_ROWS)
+
+
+def _as_object(text: bytes) -> tuple[bytes, Callable[[Column], list[_Shape]]]:
+    """The body as one JSON object, for pyarrow reads nothing else, and what to look for in it."""
+    if len(text) > RECORD_BYTES:
+        message = f"this JSON is longer than {RECORD_BYTES >> 20} MiB; send it in parts, or NDJSON"
+        raise InputError(message)
+    if not text.startswith(b"["):
+        return text, _column_shapes
+    # Inside a list as well, or [1], "x": [2] would pass for one value.
+    _check_json(b'{"rows":[' + text + b"]}")
+    return b'{"rows":' + text + b"}", _row_shapes
+
+
+def _column_shapes(column: Column) -> list[_Shape]:
+    """A list of values, or one value."""
+    kinds = _kinds(column)
+    lists = [(pa.schema({column.name: pa.list_(kind)}), _only_list) for kind in kinds]
+    return lists + [(pa.schema({column.name: kind}), _only_chunk) for kind in kinds]
+
+
+def _row_shapes(column: Column) -> list[_Shape]:
+    """A list of objects."""
+    return [
+        (pa.schema({_ROWS: pa.list_(pa.struct({column.name: kind}))}), _only_field)
+        for kind in _kinds(column)
+    ]
+
+
+def _kinds(column: Column) -> Sequence[pa.DataType]:
+    return [pa.int64()] if column.integers else ID_TYPES
+
+
+def _only_chunk(found: pa.ChunkedArray) -> pa.Array:
+    return found.combine_chunks()
+
+
+def _only_list(found: pa.ChunkedArray) -> pa.Array:
+    """The values of the one list; a null in its place is one value."""
+    lists = _only_chunk(found)
+    return pa.nulls(1, lists.type.value_type) if lists.null_count else lists.flatten()
+
+
+def _only_field(found: pa.ChunkedArray) -> pa.Array:
+    """The one field of the objects in the one list; null where there is no object."""
+    return _only_chunk(found).flatten().flatten()[0]
+
+
+def _read_column(text: bytes, column: Column, shapes: Sequence[_Shape]) -> pa.Array:
+    """One column, in the first shape that it fits."""
+    complaints = []
+    for schema, values in shapes:
+        try:
+            table = _read(text, schema)
+        except pa.ArrowInvalid as error:
+            complaints.append(str(error))
+            continue
+        _check_one(table)
+        return _checked(values(table[0]), column, text)
+    raise _explain(text, column, complaints)
+
+
+def _checked(values: pa.Array, column: Column, text: bytes) -> pa.Array:
+    """The values, of the null type if there are none; refuse a column of which nothing is there."""
+    if values.null_count < len(values) or not len(values):
+        return values
+    if not has_field(text, column.name):
+        message = f"there is no field {show(column.name)}"
+        raise InputError(message)
+    return values if column.integers else pa.nulls(len(values))
+
+
+def _check_lengths(arrays: Sequence[pa.Array], columns: Sequence[Column]) -> None:
+    for array, column in zip(arrays, columns, strict=True):
+        if len(array) != len(arrays[0]):
+            message = (
+                f"there must be one value in each column for each user: {show(columns[0].name)} "
+                f"has {len(arrays[0]):,}, and {show(column.name)} {len(array):,}"
+            )
+            raise InputError(message)
+
+
+def _explain(text: bytes, column: Column, complaints: Sequence[str]) -> InputError:
+    """Why a column fits no shape, without what it holds."""
+    if any("was specified twice" in complaint for complaint in complaints):
+        return InputError(f"the field {show(column.name)} occurs twice")
+    _check_json(text)
+    if column.integers:
+        return InputError(not_integers(column.name).reason)
+    return InputError(
+        f"column {show(column.name)} must hold ids, or one id: "
+        "all strings, or all whole numbers of at most 64 bits"
+    )
+
+
+def _check_json(text: bytes) -> None:
+    """Refuse what is not one JSON object, whatever it holds."""
+    try:
+        table = _read(text, _NO_COLUMNS)
+    except pa.ArrowInvalid:
+        table = None
+    if table is None:  # outside of the handler: Arrow's error quotes the body
+        message = 'this is not JSON such as {"user": ["ada", "grace"]} or [{"user": "ada"}]'
+        raise InputError(message)
+    _check_one(table)
+
+
+def _check_one(table: pa.Table) -> None:
+    if table.num_rows != 1:
+        message = "this must be one JSON value; NDJSON has the media type application/x-ndjson"
+        raise InputError(message)
+
+
+def _read(text: bytes, schema: pa.Schema) -> pa.Table:
+    return pa.json.read_json(
+        pa.BufferReader(text),
+        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+        parse_options=pa.json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="ignore", newlines_in_values=True
+        ),
+    )

@@ -1,0 +1,110 @@
+"""Published answers as files: JSON, CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from panprivacy.service.store import Published
+
+_NAMES: Final = [field.name for field in fields(Published)]
+_MOMENT: Final = pa.timestamp("us", tz="UTC")
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("stream", pa.string(), nullable=False),
+        pa.field("start", _MOMENT, nullable=False),
+        pa.field("end", _MOMENT),
+        pa.field("complete", pa.bool_(), nullable=False),
+        pa.field("number", pa.int64(), nullable=False),
+        pa.field("statistic", pa.string(), nullable=False),
+        pa.field("group", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("state", pa.int64()),
+        pa.field("value", pa.float64()),
+        pa.field("low", pa.float64()),
+        pa.field("high", pa.float64()),
+        pa.field("confidence", pa.float64(), nullable=False),
+        pa.field("epsilon", pa.float64(), nullable=False),
+        pa.field("released", _MOMENT, nullable=False),
+    ]
+)
+
+
+def as_json(answers: Sequence[Published]) -> bytes:
+    """A list of objects with the fields of `Published`.
+
+    Args:
+        answers: of any streams.
+
+    Returns:
+        UTF-8. Times are ISO 8601 with +00:00, infinity is the text "inf", and what is lost or does
+        not apply is null.
+    """
+    rows = [dict(zip(_NAMES, _cells(answer), strict=True)) for answer in answers]
+    return json.dumps(rows, allow_nan=False).encode()
+
+
+def as_csv(answers: Sequence[Published]) -> bytes:
+    """A heading and a line for each answer.
+
+    Args:
+        answers: of any streams.
+
+    Returns:
+        UTF-8 as RFC 4180 has it. Cells are as in JSON, and empty for null.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(_NAMES)
+    writer.writerows(map(_words, answers))
+    return text.getvalue().encode()
+
+
+def as_parquet(answers: Sequence[Published]) -> bytes:
+    """A table with a typed column for each field of `Published`.
+
+    Args:
+        answers: of any streams.
+
+    Returns:
+        A file of Parquet. Times are microseconds in UTC, and infinity is that of floats.
+    """
+    columns = {name: [getattr(answer, name) for answer in answers] for name in _NAMES}
+    file = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, schema=_SCHEMA), file)
+    return bytes(file.getvalue())
+
+
+WRITERS: Final[Mapping[str, Callable[[Sequence[Published]], bytes]]] = {
+    "application/json": as_json,
+    "text/csv": as_csv,
+    "application/vnd.apache.parquet": as_parquet,
+}
+"""What writes each media type; the first is for who does not ask."""
+
+
+def _cells(answer: Published) -> list[object]:
+    """What JSON can hold of each field."""
+    return [_plain(getattr(answer, name)) for name in _NAMES]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _words(answer: Published) -> list[object]:
+    """The cells of a line of CSV; truth is written as JSON writes it."""
+    return [str(cell).lower() if isinstance(cell, bool) else cell for cell in _cells(answer)]

@@ -1,0 +1,100 @@
+"""Files of answers: nothing is lost on the way into them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import asdict, astuple, fields, replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from panprivacy.service.exports import WRITERS, as_csv, as_json, as_parquet
+from panprivacy.service.store import Published
+
+START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
+PLAIN = Published(
+    stream="shop",
+    start=START,
+    end=START + timedelta(hours=1),
+    complete=True,
+    number=1,
+    statistic="visitors",
+    group=None,
+    kind=None,
+    state=None,
+    value=1234.5,
+    low=1_000.1,
+    high=math.inf,
+    confidence=0.95,
+    epsilon=0.1,
+    released=START + timedelta(hours=2),
+)
+INCIDENCE = replace(PLAIN, group='a "b", ü\nc', kind="at_least", state=3, high=2_000, end=None)
+LOST = replace(PLAIN, value=None, low=None, high=None, complete=False)
+ANSWERS = [PLAIN, INCIDENCE, LOST]
+
+
+def test_json_has_every_field():
+    rows = json.loads(as_json(ANSWERS), parse_constant=pytest.fail)
+    moment = "2026-01-05T07:30:00.123456+00:00"
+    assert [list(row) for row in rows] == [[field.name for field in fields(Published)]] * 3
+    assert [row["start"] for row in rows] == [moment] * 3
+    assert [row["high"] for row in rows] == ["inf", 2_000, None]
+    assert [row["end"] for row in rows][1:] == [None, "2026-01-05T08:30:00.123456+00:00"]
+    assert [row["complete"] for row in rows] == [True, True, False]
+    times = {name: datetime.fromisoformat(rows[0][name]) for name in ("start", "end", "released")}
+    assert Published(**{**rows[0], **times, "high": math.inf}) == PLAIN
+
+
+def test_csv_has_every_field():
+    rows = list(csv.DictReader(io.StringIO(as_csv(ANSWERS).decode(), newline="")))
+    assert list(rows[0]) == [field.name for field in fields(Published)]
+    assert [row["group"] for row in rows] == ["", 'a "b", ü\nc', ""]
+    assert [row["high"] for row in rows] == ["inf", "2000", ""]
+    assert [row["complete"] for row in rows] == ["true", "true", "false"]
+    assert [float(row["value"]) for row in rows[:2]] == [1234.5, 1234.5]
+    assert rows[0]["released"] == "2026-01-05T09:30:00.123456+00:00"
+
+
+def test_parquet_has_every_field_and_its_type():
+    table = pq.read_table(io.BytesIO(as_parquet(ANSWERS)))
+    assert [tuple(row.values()) for row in table.to_pylist()] == [astuple(one) for one in ANSWERS]
+    types = {name: table.schema.field(name).type for name in ("start", "complete", "state", "high")}
+    assert types == {
+        "start": pa.timestamp("us", tz="UTC"),
+        "complete": pa.bool_(),
+        "state": pa.int64(),
+        "high": pa.float64(),
+    }
+
+
+def test_parquet_keeps_the_types_of_columns_without_answers():
+    empty, full = (pq.read_schema(io.BytesIO(as_parquet(answers))) for answers in ([], [INCIDENCE]))
+    assert empty == full
+    assert empty.names == list(asdict(PLAIN))
+
+
+@pytest.mark.parametrize("writer", [as_json, as_csv])
+def test_times_are_written_in_utc(writer):
+    moment = START.astimezone(timezone(timedelta(hours=5)))
+    assert writer([replace(PLAIN, start=moment)]) == writer([PLAIN])
+
+
+def test_no_answers_are_a_file_too():
+    assert as_json([]) == b"[]"
+    assert as_csv([]).decode().strip().split(",") == list(asdict(PLAIN))
+
+
+def test_each_media_type_has_its_writer():
+    fronts = {kind: write([PLAIN])[:4] for kind, write in WRITERS.items()}
+    assert fronts == {
+        "application/json": b'[{"s',
+        "text/csv": b"stre",
+        "application/vnd.apache.parquet": b"PAR1",
+    }
+    assert next(iter(WRITERS)) == "application/json"

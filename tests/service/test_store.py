@@ -1,0 +1,673 @@
+"""The store: what was spent is never forgotten, and nothing is published without it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+
+import pytest
+from sqlalchemy import create_engine, event, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.pool import NullPool
+
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.service import store as module
+from panprivacy.service.store import Entry, Published, ReleaseStore, StoreError
+
+pytest_plugins = ["tests.service.postgres"]
+
+START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ENTRY = Entry("shop", START, START + HOUR, 1, Fraction(1, 3))
+ANSWER = Published(
+    stream="shop",
+    start=START,
+    end=START + HOUR,
+    complete=True,
+    number=1,
+    statistic="visitors",
+    group=None,
+    kind=None,
+    state=None,
+    value=1234.5,
+    low=1_000.1,
+    high=math.inf,
+    confidence=0.95,
+    epsilon=0.1,
+    released=START + HOUR,
+)
+LOST = replace(ANSWER, statistic="viewers", value=None, low=None, high=None)
+INCIDENCE = replace(ANSWER, group="ü", kind="at_least", state=3, high=2_000.0, end=None)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """An empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/releases.db"
+    return request.getfixturevalue("postgres").url()
+
+
+@pytest.fixture
+def store(url):
+    with contextlib.closing(ReleaseStore(url)) as store:
+        yield store
+
+
+@pytest.fixture
+def file_store(tmp_path):
+    with contextlib.closing(ReleaseStore(f"sqlite:///{tmp_path}/releases.db")) as store:
+        yield store
+
+
+def run_sql(url, *statements):
+    """Run statements beside the store; the rows of the last one."""
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.begin() as connection:
+        for statement in statements:
+            result = connection.execute(text(statement))
+        return result.all() if result.returns_rows else []
+
+
+def window(number, entry=ENTRY):
+    """The entry of a later window."""
+    return replace(entry, start=START + number * HOUR, end=START + (number + 1) * HOUR)
+
+
+def answer_of(number, **changes):
+    """The answer of a later window, published when it ends."""
+    start = START + number * HOUR
+    window = {"start": start, "end": start + HOUR, "released": start + HOUR}
+    return replace(ANSWER, value=float(number), **{**window, **changes})
+
+
+def fill(store, numbers, **changes):
+    store.spend([window(number) for number in numbers])
+    for number in numbers:
+        store.publish([answer_of(number, **changes)])
+
+
+def values(answers):
+    return [answer.value for answer in answers]
+
+
+# What comes back
+
+
+def test_the_ledger_comes_back_exactly(store):
+    tiny = replace(ENTRY, number=2, epsilon=Fraction(1, 3**80), end=None)
+    other = replace(ENTRY, stream="app", number=0)
+    store.spend([tiny, ENTRY, other])
+    assert store.ledger() == [other, ENTRY, tiny]
+    assert store.ledger("shop") == [ENTRY, tiny]
+    assert store.ledger()[0].start.tzinfo is UTC
+
+
+def test_answers_come_back_exactly(store):
+    store.spend([ENTRY])
+    store.publish([ANSWER, LOST, INCIDENCE])
+    assert store.answers() == [ANSWER, LOST, INCIDENCE]
+    assert store.latest() == [ANSWER, LOST, INCIDENCE]
+
+
+def test_everything_is_there_when_the_store_is_opened_again(store, url):
+    store.spend([ENTRY])
+    store.publish([ANSWER])
+    with contextlib.closing(ReleaseStore(url)) as again:
+        assert (again.ledger(), again.answers()) == ([ENTRY], [ANSWER])
+
+
+def test_times_are_the_same_moment_in_any_zone(store):
+    east = START.astimezone(timezone(timedelta(hours=5)))
+    store.spend([replace(ENTRY, start=east)])
+    store.publish([ANSWER])
+    assert store.ledger()[0].start == START
+    assert (store.released("shop", START), store.released("shop", east)) == (1, 1)
+    assert store.answers(since=east) == [ANSWER]
+
+
+@pytest.fixture
+def zone_of_the_program(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("zone_of_the_program")
+def test_the_zone_of_the_program_does_not_matter(store):
+    store.spend([ENTRY])
+    assert store.ledger() == [ENTRY]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])
+def test_the_zone_of_a_server_does_not_matter(postgres, zone):
+    url = postgres.database()
+    postgres.execute(f"ALTER DATABASE {make_url(url).database} SET timezone = '{zone}'")
+    with contextlib.closing(ReleaseStore(url)) as store:
+        store.spend([ENTRY])
+        assert store.ledger() == [ENTRY]
+        assert store.ledger()[0].start.tzinfo is UTC
+
+
+def test_released_is_the_highest_number_of_that_window(store):
+    assert store.released("shop", START) == 0
+    store.spend([replace(ENTRY, number=number) for number in (0, 1, 2, 3)])
+    assert store.released("shop", START) == 3
+    assert store.released("app", START) == 0
+    assert store.released("shop", START + timedelta(microseconds=1)) == 0
+
+
+def test_times_without_a_zone_are_refused(store):
+    with pytest.raises(InputError, match="time zone"):
+        store.spend([ENTRY, replace(ENTRY, number=2, start=datetime(2026, 1, 5))])  # noqa: DTZ001
+    with pytest.raises(InputError, match="time zone"):
+        store.answers(since=datetime(2026, 1, 5))  # noqa: DTZ001
+    assert store.ledger() == []
+
+
+# The rule
+
+
+def test_a_line_is_spent_once_and_with_it_all_or_none(store):
+    store.spend([ENTRY])
+    with pytest.raises(BudgetError, match="nothing was spent"):
+        store.spend([replace(ENTRY, number=2), replace(ENTRY, epsilon=Fraction(1, 9))])
+    assert store.ledger() == [ENTRY]
+
+
+def test_a_line_is_not_spent_twice_in_one_call(store):
+    with pytest.raises(BudgetError):
+        store.spend([ENTRY, ENTRY])
+    assert store.ledger() == []
+
+
+@pytest.mark.parametrize(
+    "unpaid",
+    [{"stream": "app"}, {"start": START + timedelta(microseconds=1)}, {"number": 2}],
+    ids=str,
+)
+def test_no_answer_without_its_line(store, unpaid):
+    store.spend([ENTRY])
+    with pytest.raises(PanPrivacyError, match="after it was spent; nothing was published"):
+        store.publish([ANSWER, replace(ANSWER, **unpaid)])
+    assert store.answers() == []
+
+
+def test_the_line_of_the_state_pays_for_no_answer(store):
+    store.spend([replace(ENTRY, number=0)])
+    with pytest.raises(PanPrivacyError, match="nothing was published"):
+        store.publish([replace(ANSWER, number=0)])
+
+
+@pytest.mark.parametrize("answer", [ANSWER, LOST, INCIDENCE])
+def test_an_answer_is_published_once(store, answer):
+    store.spend([ENTRY])
+    store.publish([answer])
+    with pytest.raises(PanPrivacyError, match="published once"):
+        store.publish([replace(answer, value=1.0)])
+    assert store.answers() == [answer]
+
+
+def test_nothing_is_spent_and_published_for_nothing(store):
+    store.spend([])
+    store.publish([])
+    assert (store.ledger(), store.answers(), store.latest()) == ([], [], [])
+
+
+def test_nobody_takes_a_line_back_that_was_published(store, url):
+    """The rule is the database's own, not that of this program alone."""
+    store.spend([ENTRY])
+    store.publish([ANSWER])
+    with pytest.raises(Exception, match=r"(?i)foreign key"):
+        run_sql(
+            url,
+            "PRAGMA foreign_keys=ON" if url.startswith("sqlite") else "SELECT 1",
+            "DELETE FROM panprivacy_ledger",
+        )
+
+
+# Reading
+
+
+def test_answers_are_the_newest_oldest_first(store):
+    fill(store, range(5))
+    assert values(store.answers()) == [0, 1, 2, 3, 4]
+    assert values(store.answers(limit=2)) == [3, 4]
+
+
+def test_answers_are_found_by_stream_and_time(store):
+    fill(store, range(5))
+    store.spend([replace(ENTRY, stream="app")])
+    store.publish([replace(ANSWER, stream="app", value=9.0)])
+    ends = [START + number * HOUR for number in range(6)]
+    assert values(store.answers(stream="app")) == [9]
+    assert values(store.answers(stream="shop", limit=1)) == [4]
+    assert values(store.answers(stream="nobody")) == []
+    assert values(store.answers(stream="shop", since=ends[2], before=ends[4])) == [1, 2]
+
+
+def test_pages_have_everything_once(store):
+    numbers = range(7)
+    store.spend([window(number) for number in numbers])
+    for number in numbers:
+        store.publish([answer_of(number, statistic=name) for name in "abc"])
+    pages, before = [], None
+    while page := store.answers(before=before, limit=4):
+        pages.append(page)
+        before = page[0].released
+    assert [len(page) for page in pages] == [6, 6, 6, 3]
+    assert [one for page in reversed(pages) for one in page] == store.answers()
+    assert [one.statistic for one in store.answers()] == list("abc" * 7)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_is_positive(store, limit):
+    with pytest.raises(InputError, match="limit"):
+        store.answers(limit=limit)
+
+
+def test_the_latest_is_one_answer_to_each_question(store):
+    fill(store, range(3))
+    fill_in = [{"group": "a"}, {"kind": "exactly", "state": 1}, {"kind": "exactly", "state": 2}]
+    store.publish([answer_of(1, **changes) for changes in fill_in])
+    store.publish([answer_of(2, **changes) for changes in fill_in[:2]])
+    found = [(one.group, one.kind, one.state, one.value) for one in store.latest()]
+    assert found == [
+        (None, None, None, 2),
+        (None, "exactly", 2, 1),
+        ("a", None, None, 2),
+        (None, "exactly", 1, 2),
+    ]
+
+
+# Crashes
+
+CHILD = """
+import os, signal, sys, time
+from dataclasses import replace
+from panprivacy.service.store import ReleaseStore
+from tests.service.test_store import ENTRY, answer_of, window
+
+def tell(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+
+store = ReleaseStore(sys.argv[1])
+"""
+SPEND_AND_DIE = "store.spend([window(0), window(1)]); os.kill(os.getpid(), signal.SIGKILL)"
+PUBLISH_ON = """
+for number in range(100_000):
+    store.spend([window(number)])
+    tell("spent", number)
+    store.publish([answer_of(number, statistic=name) for name in "abc"])
+    tell("published", number)
+"""
+
+
+def child(url, program):
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD + program, url],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def test_what_was_spent_outlives_a_kill(url):
+    with child(url, SPEND_AND_DIE) as killed:
+        assert killed.wait(60) == -signal.SIGKILL
+    with contextlib.closing(ReleaseStore(url)) as store:
+        assert store.ledger() == [window(0), window(1)]
+        with pytest.raises(BudgetError):
+            store.spend([window(1)])
+
+
+@pytest.mark.parametrize("milliseconds", [0, 7, 40, 150])
+def test_a_kill_at_any_moment_loses_nothing_that_was_told(url, milliseconds):
+    with child(url, PUBLISH_ON) as killed:
+        told = [killed.stdout.readline()]
+        time.sleep(milliseconds / 1_000)
+        killed.kill()
+        told += killed.stdout.readlines()
+    told = [line.split() for line in told]
+    with contextlib.closing(ReleaseStore(url)) as store:
+        spent = [entry.start for entry in store.ledger()]
+        published = [answer.start for answer in store.answers(limit=1_000_000)]
+        store.spend([window(200_000)])
+    windows = len(published) // 3
+    assert len(spent) - windows in {0, 1}
+    assert published == [start for start in spent[:windows] for _ in "abc"]
+    for word, there in (("spent", len(spent)), ("published", windows)):
+        assert there - sum(line[0] == word.encode() for line in told) in {0, 1}
+
+
+def test_a_commit_of_sqlite_is_on_the_disk(file_store):
+    """That an fsync reaches the disk cannot be tested by a kill, so this tests the setting."""
+    with file_store._transaction(writes=True) as connection:
+        settings = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        }
+    assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+def test_a_commit_of_postgresql_is_on_the_disk_whatever_the_default(postgres):
+    url = postgres.database()
+    name = make_url(url).database
+    postgres.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with contextlib.closing(ReleaseStore(url)) as store:
+        for writes, setting in ((True, "on"), (False, "off")):
+            with store._transaction(writes=writes) as connection:
+                found = connection.exec_driver_sql("SHOW synchronous_commit").scalar()
+            assert found == setting
+
+
+# Threads
+
+
+def test_one_thread_writes_and_others_read(store):
+    numbers, done, torn = range(60), threading.Event(), []
+
+    def read():
+        seen = 0
+        while not done.is_set():
+            answers, lines = store.answers(), store.ledger()
+            store.latest()
+            complete = len(answers) % 3 == 0 and len(answers) <= 3 * len(lines)
+            if not complete or len(answers) < seen:
+                torn.append((len(answers), len(lines), seen))
+            seen = len(answers)
+        return seen
+
+    with ThreadPoolExecutor() as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        try:
+            for number in numbers:
+                store.spend([window(number)])
+                store.publish([answer_of(number, statistic=name) for name in "abc"])
+        finally:
+            done.set()
+        assert all(reader.result() <= 3 * len(numbers) for reader in readers)
+    assert torn == []
+    assert len(store.answers()) == 3 * len(numbers)
+
+
+def test_threads_do_not_spend_the_same_line(store):
+    start = threading.Barrier(4)
+
+    def spend(number):
+        start.wait()
+        try:
+            store.spend([window(number)])
+        except BudgetError:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(10):
+            assert sum(pool.map(spend, [number] * 4)) == 1
+    assert len(store.ledger()) == 10
+
+
+def open_at_once(url):
+    start = threading.Barrier(4)
+
+    def open_one(_):
+        start.wait()
+        with contextlib.closing(ReleaseStore(url)) as store:
+            return store.ledger()
+
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(open_one, range(4)))
+
+
+def test_programs_may_open_a_new_store_at_once(url):
+    assert open_at_once(url) == [[]] * 4
+
+
+def test_a_file_that_is_read_while_its_journal_is_set_opens(tmp_path, monkeypatch):
+    """As when a second program opens it at the same time: SQLite does not wait for that."""
+    monkeypatch.setattr(module, "_SQLITE_PATIENCE", {"timeout": 0.1})
+    path = tmp_path / "releases.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE notes (note TEXT)")
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM notes").fetchall()
+        create = module._create_tables
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                module, "_create_tables", lambda found: (other.execute("ROLLBACK"), create(found))
+            )
+            ReleaseStore(f"sqlite:///{path}").close()
+        with contextlib.closing(ReleaseStore(f"sqlite:///{path}")) as store:
+            store.spend([ENTRY])
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+
+
+# Databases that cannot be used
+
+
+def test_a_store_of_another_version_is_refused_by_name(store, url):
+    store.spend([ENTRY])
+    run_sql(url, "UPDATE panprivacy_schema SET version = 7")
+    with pytest.raises(PlanError, match=r"version 7, this program needs 1: .*another database"):
+        ReleaseStore(url)
+    run_sql(url, "UPDATE panprivacy_schema SET version = 1")
+    with contextlib.closing(ReleaseStore(url)) as again:
+        assert again.ledger() == [ENTRY]
+
+
+def test_a_store_of_another_version_is_left_as_it_was(url):
+    run_sql(
+        url,
+        "CREATE TABLE panprivacy_schema (version INTEGER)",
+        "INSERT INTO panprivacy_schema VALUES (2)",
+    )
+    with pytest.raises(PlanError, match="version 2"):
+        ReleaseStore(url)
+    with pytest.raises(Exception, match="panprivacy_ledger"):
+        run_sql(url, "SELECT * FROM panprivacy_ledger")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "releases.db",
+        "mysql://panprivacy:hunter2@localhost/x",
+        "postgres://panprivacy:hunter2@localhost/x",
+        "postgresql+asyncpg://panprivacy:hunter2@localhost/x",
+        "postgresql://panprivacy:hun@ter2@localhost/x",
+        "postgresql://panprivacy:hun@ter:2@localhost/x",
+        "postgresql://panprivacy@localhost:hunter2/x",
+        "postgresql://panprivacy:hunter2@localhost:1/x",
+        "postgresql://panprivacy:hunter2@localhost/x?colour=hunter2",
+        "postgresql://panprivacy@/x?host=/nowhere&password=hunter2",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file::memory:?uri=true",
+        "sqlite:////nowhere/releases.db",
+        "sqlite:////tmp/releases.db?timeout=1",
+        "sqlite://panprivacy:hunter2@/releases.db",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_in_one_line_without_its_password(url):
+    with pytest.raises(PlanError) as refused:
+        ReleaseStore(url)
+    (line,) = str(refused.value).splitlines()
+    told = "".join(traceback.format_exception(refused.value))
+    assert not any(part in text for text in (line, told) for part in ("hun", "ter2"))
+    assert "must" in line or "needs" in line or "mend the URL" in line
+
+
+def test_without_psycopg_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(PlanError, match="install psycopg"):
+        ReleaseStore("postgresql+psycopg://localhost/x")
+
+
+def test_a_database_that_is_not_there_is_named(postgres):
+    url = make_url(postgres.database()).set(database="nothing")
+    with pytest.raises(PlanError, match=r'///nothing cannot be opened: .*"nothing" does not exist'):
+        ReleaseStore(url.render_as_string())
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "note.txt").write_text("This is not a database. " * 100)
+    with pytest.raises(PlanError, match="file is not a database"):
+        ReleaseStore(f"sqlite:///{tmp_path}/note.txt")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(PlanError, match="unable to open database file"):
+        ReleaseStore(f"sqlite:///{tmp_path}")
+
+
+@contextlib.contextmanager
+def as_nobody():
+    """Without the rights of root, whom no mode of a folder stops."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+def test_an_unwritable_folder_is_refused(tmp_path):
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o500)
+    with as_nobody(), pytest.raises(PlanError, match="Permission denied; mend"):
+        ReleaseStore(f"sqlite:///{folder}/releases.db")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_new_file_is_its_owners_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        with contextlib.closing(ReleaseStore(f"sqlite:///{tmp_path}/releases.db")) as store:
+            store.spend([ENTRY])
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    names = ["releases.db", "releases.db-shm", "releases.db-wal"]
+    assert modes == dict.fromkeys(names, 0o600)
+
+
+# Databases that fail
+
+
+def test_a_healthy_store_is_left_as_it_was(store, url):
+    store.spend([ENTRY])
+    store.publish([ANSWER])
+    for _ in range(3):
+        store.check()
+    assert (store.ledger(), store.answers()) == ([ENTRY], [ANSWER])
+    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(1, None)]
+
+
+def test_a_full_disk_spends_nothing_and_is_noticed(file_store):
+    wide = [replace(window(number), stream="s" * 500) for number in range(100)]
+    file_store.spend([ENTRY])
+    limit = {"pages": 1}
+
+    @event.listens_for(file_store._engine, "checkout")
+    def fill_the_disk(connection, *_):
+        connection.execute(f"PRAGMA max_page_count={limit['pages']}").close()
+
+    for act in (lambda: file_store.spend(wide), file_store.check):
+        with pytest.raises(StoreError, match=r"^the database fails: database or disk is full$"):
+            act()
+    assert file_store.ledger() == [ENTRY]
+    limit["pages"] = 1_000_000
+    file_store.check()
+    file_store.spend(wide)
+    assert len(file_store.ledger()) == 101
+
+
+def test_a_store_that_another_program_locks_waits_and_then_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_SQLITE_PATIENCE", {"timeout": 0.2})
+    path = tmp_path / "releases.db"
+    with (
+        contextlib.closing(ReleaseStore(f"sqlite:///{path}")) as store,
+        contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        for act in (lambda: store.spend([ENTRY]), store.check):
+            with pytest.raises(StoreError, match="database is locked"):
+                act()
+        assert store.ledger() == []
+        other.execute("ROLLBACK")
+        store.spend([ENTRY])
+        assert store.ledger() == [ENTRY]
+
+
+def test_a_file_that_becomes_unreadable_is_noticed(file_store, tmp_path):
+    file_store.spend([ENTRY])
+    file_store.close()
+    (tmp_path / "releases.db").write_bytes(b"damaged " * 1_000)
+    for act in (file_store.check, file_store.ledger, file_store.latest, file_store.answers):
+        with pytest.raises(StoreError, match="file is not a database"):
+            act()
+
+
+def test_a_server_that_stops_is_noticed_and_found_again(postgres):
+    with contextlib.closing(ReleaseStore(postgres.url())) as store:
+        store.spend([ENTRY])
+        postgres.stop()
+        try:
+            later = [window(1)]
+            for act in (lambda: store.spend(later), store.check, store.ledger, store.latest):
+                with pytest.raises(StoreError, match=r"^the database fails: .*No such file"):
+                    act()
+        finally:
+            postgres.start()
+        store.check()
+        assert store.ledger() == [ENTRY]
+        store.spend(later)
+        assert store.ledger() == [ENTRY, *later]
+
+
+def test_a_connection_that_breaks_is_replaced(postgres):
+    url = postgres.database()
+    name = make_url(url).database
+    end = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    with contextlib.closing(ReleaseStore(url)) as store:
+        breaks = [end]
+
+        @event.listens_for(store._engine, "begin")
+        def break_one(_connection):
+            while breaks:
+                postgres.execute(breaks.pop())
+
+        with pytest.raises(StoreError, match=r"^the database fails: "):
+            store.spend([ENTRY])
+        store.spend([ENTRY])
+        postgres.execute(end)
+        assert store.ledger() == [ENTRY]
+
+
+def test_a_failure_does_not_show_the_statement_or_what_was_in_it(store, url):
+    run_sql(url, "DROP TABLE panprivacy_answers", "DROP TABLE panprivacy_ledger")
+    with pytest.raises(StoreError) as failed:
+        store.spend([replace(ENTRY, stream="hunter2")])
+    (line,) = str(failed.value).splitlines()
+    assert "panprivacy_ledger" in line
+    assert "hunter2" not in line
+    assert "INSERT" not in line

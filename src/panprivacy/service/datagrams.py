@@ -1,0 +1,312 @@
+"""Log lines as nginx and Apache send them by syslog: datagrams, over UDP or a Unix socket.
+
+What waits at a socket is received into one block of memory, line after line, and counted together:
+counting a block costs little more than counting a line. The block is overwritten before the event
+loop goes on, so that a program whose socket is silent holds no line. Nothing here counts lines or
+datagrams: a running count is state that an intruder could read.
+
+The kernel drops datagrams that find a full queue, and tells nobody. Of a Unix socket the queue is
+short, sysctl `net.unix.max_dgram_qlen` when the socket is opened; of UDP it has the size of the
+receive buffer.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+
+from panprivacy._kernels import wipe_stack
+from panprivacy.errors import InputError, PlanError
+from panprivacy.sources.columns import show
+
+DATAGRAM_BYTES = 1 << 16
+"""The longest datagram that is received; UDP has none that is longer."""
+
+_BLOCK_BYTES = 1 << 20
+_LAST_START = _BLOCK_BYTES - DATAGRAM_BYTES - 1
+"""A datagram that is received here has room, and so has the newline after it."""
+_MOST_DATAGRAMS = 4096
+_ZEROS = memoryview(bytes(_BLOCK_BYTES))
+_QUIET_SECONDS = 60.0
+
+_RECEIVE_BYTES = 8 << 20
+_FORCE_RECEIVE_BUFFER = 33
+"""SO_RCVBUFFORCE of Linux, which Python does not name."""
+
+_FORMS = "write udp://127.0.0.1:5514, udp://[::1]:5514 or unix:/run/panprivacy/nginx.sock"
+_UDP = re.compile(r"udp://(?:\[([^\]]*:[^\]]*)\]|([^:\[\]]*)):(\d{1,5})", re.ASCII)
+_LAST_PORT = 0xFFFF
+_REMEDIES = {
+    errno.EACCES: "have root make its folder for this user, or take a port above 1023",
+    errno.EADDRINUSE: "another program listens there: stop it, or take another address",
+    errno.EADDRNOTAVAIL: "take an address of this machine, such as 127.0.0.1",
+    errno.EEXIST: "it is no socket: take another path, or remove it",
+    errno.ENOENT: "make its folder first",
+    errno.ENOTDIR: "make its folder first",
+}
+
+_LF, _SPACE = b"\n "
+_PADDING = b"\n\0"
+# Every repetition is possessive, or has branches that begin with different bytes: matching takes
+# time in proportion to the datagram, whatever it holds.
+_WORD = rb"[^ ]{1,255}+"
+_STAMP = rb"\d{4}-\d\d-\d\dT[^ ]{5,40}+"
+_ELEMENT = rb'\[(?:[^\]"]|"(?:[^"\\]|\\.)*")*\]'
+_RFC_5424 = (
+    rb"\d{1,2} (?:-|" + _STAMP + rb") " + 4 * (_WORD + b" ")
+    + rb"(?:-|(?:" + _ELEMENT + rb")+)(?: |\Z)(?:\xef\xbb\xbf)?"
+)  # fmt: skip
+_RFC_3164 = (
+    rb"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + rb") "
+    + rb"(?:(?:" + _WORD + rb"(?<!:) )?" + _WORD + rb"(?<=:)(?: |\Z))?"
+)  # fmt: skip
+_HEADER = re.compile(rb"<\d{1,3}>(?:" + _RFC_5424 + b"|" + _RFC_3164 + b")?", re.DOTALL)
+"""A priority, and what one of the two standards has after it.
+
+Of RFC 3164 the host may be missing, as nginx and `logger` leave it out: the first word that ends in
+a colon is the tag, and a host has none at its end. rsyslog forwards with the time of RFC 5424.
+"""
+
+
+def open_socket(address: str, mode: int = 0o660) -> socket.socket:
+    """Open a datagram socket that does not block, with as large a buffer as the system allows.
+
+    A socket file that a dead program left behind is replaced.
+
+    Args:
+        address: `udp://127.0.0.1:5514`, `udp://[::1]:5514` or `unix:/run/panprivacy/nginx.sock`.
+        mode: of the socket file: who may write to it may send.
+
+    Raises:
+        PlanError: nothing can listen there.
+    """
+    kind, _, path = address.partition(":")
+    is_unix = kind == "unix" and path.startswith("/")
+    host, port = ("", 0) if is_unix else _udp_place(address)
+    try:
+        return _open_unix(path, mode) if is_unix else _open_udp(host, port)
+    except (OSError, ValueError) as error:
+        code = error.errno if isinstance(error, OSError) else None
+        says = os.strerror(code) if code else str(error)
+        message = f"cannot listen on {show(address)}: {says}; {_REMEDIES.get(code or 0, _FORMS)}"
+    raise PlanError(message)
+
+
+def message_of(datagram: bytes | bytearray | memoryview) -> bytes:
+    """The message of one datagram, as one line: without a syslog header and without its end.
+
+    What has no header is a message as it is. Newlines within it become spaces.
+    """
+    text = bytearray(datagram)
+    start, end = _bounds(text, 0, len(text))
+    _join_lines(text, start, end)
+    return bytes(text[start:end])
+
+
+class Listener:
+    """Receives what waits at a socket, hands it over as lines, and overwrites it.
+
+    Of its memory nothing else depends on what arrived than when a reason was last reported. What
+    `take` copies is for `take` to overwrite, and NumPy's small blocks for `wipe_traces`, which
+    takes milliseconds: call it when the socket falls silent.
+
+    Args:
+        sock: a datagram socket that does not block; `close` closes it.
+        take: counts some lines, each with a newline at its end, or raises InputError and has
+            counted none of them. The memory is overwritten when it returns.
+        report: gets a line of text for people when something is refused, without what is refused,
+            at most once a minute for each reason.
+        clock: in seconds; never goes back.
+    """
+
+    __slots__ = ("_block", "_clock", "_report", "_sock", "_take", "_told", "_view")
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        take: Callable[[memoryview], None],
+        report: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sock, self._take, self._report, self._clock = sock, take, report, clock
+        self._block = bytearray(_BLOCK_BYTES)
+        self._view = memoryview(self._block)
+        self._told: dict[str, float] = {}
+
+    def drain(self) -> None:
+        """Take what waits, or the first part of it: call it again while the socket is readable.
+
+        What is refused is left out, and the rest is counted. Whatever else `take` raises ends the
+        call, and the lines that it did not count are lost.
+        """
+        touched = _BLOCK_BYTES
+        try:
+            end = self._receive()
+            touched = end + DATAGRAM_BYTES
+            if end:
+                self._count(0, end)
+        finally:
+            self._view[:touched] = _ZEROS[:touched]
+            wipe_stack()
+
+    def close(self) -> None:
+        """Close the socket and remove its file; may be called again."""
+        if self._sock.fileno() < 0:
+            return
+        name = self._sock.getsockname() if self._sock.family == socket.AF_UNIX else ""
+        if isinstance(name, str) and name:
+            Path(name).unlink(missing_ok=True)
+        self._sock.close()
+
+    def _receive(self) -> int:
+        """Fill the block with lines; where they end."""
+        at = 0
+        for _ in range(_MOST_DATAGRAMS):
+            if at > _LAST_START:
+                break
+            try:
+                size = self._sock.recv_into(self._view[at:], DATAGRAM_BYTES, socket.MSG_TRUNC)
+            except BlockingIOError:
+                break
+            at = self._append(at, size)
+        return at
+
+    def _append(self, at: int, size: int) -> int:
+        """Make a line of the datagram that lies in the block; where the line ends."""
+        if size > DATAGRAM_BYTES:  # the flag has the kernel tell its whole length
+            self._refuse(f"a datagram is longer than {DATAGRAM_BYTES:,} bytes")
+            return at
+        start, stop = _bounds(self._block, at, at + size)
+        end = at + stop - start
+        self._view[at:end] = self._view[start:stop]
+        _join_lines(self._block, at, end)
+        self._block[end] = _LF
+        return end + 1
+
+    def _count(self, start: int, end: int) -> None:
+        """Have lines counted; what is refused is halved until the bad lines are alone."""
+        try:
+            self._take(self._view[start:end].toreadonly())
+        except InputError as error:
+            reason = error.reason
+        else:
+            return
+        middle = self._middle(start, end)
+        if middle == start:
+            self._refuse(reason)
+            return
+        self._count(start, middle)
+        self._count(middle, end)
+
+    def _middle(self, start: int, end: int) -> int:
+        """Where a line in the middle begins; the start, if there is only one line."""
+        half = (start + end) // 2
+        found = self._block.find(_LF, half, end - 1)
+        if found < 0:
+            found = self._block.rfind(_LF, start, half)
+        return start if found < 0 else found + 1
+
+    def _refuse(self, reason: str) -> None:
+        """Report a reason, unless it was reported just now."""
+        now = self._clock()
+        self._told = {r: told for r, told in self._told.items() if now - told < _QUIET_SECONDS}
+        if reason not in self._told:
+            self._told[reason] = now
+            self._report(f"not counted: {reason}")
+
+
+def _bounds(text: bytearray, start: int, end: int) -> tuple[int, int]:
+    """Where the message lies in a datagram."""
+    while end > start and text[end - 1] in _PADDING:
+        end -= 1
+    header = _HEADER.match(text, start, end)
+    return start if header is None else header.end(), end
+
+
+def _join_lines(text: bytearray, start: int, end: int) -> None:
+    """Make one line of a message, in place."""
+    while (start := text.find(_LF, start, end)) >= 0:
+        text[start] = _SPACE
+
+
+def _udp_place(address: str) -> tuple[str, int]:
+    """The IP address and the port that are named.
+
+    Raises:
+        PlanError: none are.
+    """
+    found = _UDP.fullmatch(address)
+    if found is None:
+        message = f"{show(address)} is no address to listen on: {_FORMS}"
+        raise PlanError(message)
+    host, port = found[1] or found[2], int(found[3])
+    with suppress(ValueError):
+        if ip_address(host) and port <= _LAST_PORT:
+            return host, port
+    message = f"{show(address)} has no IP address, or no port up to {_LAST_PORT}: {_FORMS}"
+    raise PlanError(message)
+
+
+def _open_udp(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return _bound(socket.socket(family, socket.SOCK_DGRAM), (host, port))
+
+
+def _open_unix(path: str, mode: int) -> socket.socket:
+    _remove_stale(Path(path))
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    os.fchmod(sock.fileno(), mode)  # the file begins with this mode, less the umask
+    _bound(sock, path)
+    Path(path).chmod(mode)
+    return sock
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove a socket file that nobody listens on.
+
+    Raises:
+        OSError: somebody does, or it is another kind of file.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise OSError(errno.EEXIST, "")
+        if _is_live(path):
+            raise OSError(errno.EADDRINUSE, "")
+        path.unlink()
+
+
+def _is_live(path: Path) -> bool:
+    """Whether a program listens on a socket file, with a socket of whatever type."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        code = probe.connect_ex(str(path))
+    if code not in (0, errno.EPROTOTYPE, errno.ECONNREFUSED):
+        raise OSError(code, "")
+    return code != errno.ECONNREFUSED
+
+
+def _bound(sock: socket.socket, place: tuple[str, int] | str) -> socket.socket:
+    """Make a socket ready to receive; close it if that fails."""
+    try:
+        sock.settimeout(0)
+        _widen(sock)
+        sock.bind(place)
+    except (OSError, ValueError):
+        sock.close()
+        raise
+    return sock
+
+
+def _widen(sock: socket.socket) -> None:
+    """Ask for a large receive buffer, and for more than everybody may have."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
+    with suppress(OSError):  # takes an administrator of the network
+        sock.setsockopt(socket.SOL_SOCKET, _FORCE_RECEIVE_BUFFER, _RECEIVE_BYTES)

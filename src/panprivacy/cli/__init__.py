@@ -17,8 +17,10 @@ from panprivacy.cli.attack import attack
 from panprivacy.cli.audit import audit
 from panprivacy.cli.doctor import doctor
 from panprivacy.cli.explain import explain
+from panprivacy.cli.init import init
 from panprivacy.cli.plan import plan
 from panprivacy.cli.run import run
+from panprivacy.cli.serve import restore, serve
 from panprivacy.errors import PanPrivacyError
 
 _ARGUMENTS = [
@@ -53,6 +55,9 @@ app.command()(doctor)
 app.command()(explain)
 app.command()(audit)
 app.command()(attack)
+app.command()(init)
+app.command()(serve)
+app.command()(restore)
 
 
 @app.callback()

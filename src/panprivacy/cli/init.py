@@ -1,0 +1,86 @@
+"""`panprivacy init`: a configuration to begin with, its keys and its tokens."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import pyrage
+import typer
+
+from panprivacy.cli.serve import service_installed
+from panprivacy.errors import PlanError
+
+_USES = {
+    "ingest": "sends events",
+    "read": "reads what was released",
+    "release": "asks for an answer",
+}
+
+
+def init(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG.toml", help="The file to write.")
+    ] = Path("panprivacy.toml"),
+    stream: Annotated[
+        str, typer.Option(metavar="NAME", help="What the first stream is called.")
+    ] = "visits",
+    memory_only: Annotated[
+        bool, typer.Option("--memory-only", help="No checkpoint: a crash loses the open windows.")
+    ] = False,
+) -> None:
+    """Write a configuration for serve, and show its new key and tokens once."""
+    with service_installed():
+        from panprivacy.service.config import check_name  # noqa: PLC0415 - an extra
+        from panprivacy.service.template import configuration  # noqa: PLC0415
+        from panprivacy.service.tokens import Role, hash_of, new_token  # noqa: PLC0415
+    if sys.stdout is None:
+        message = "standard output is closed: the key and the tokens would be lost"
+        raise PlanError(message)
+    check_name(stream)
+    identity = None if memory_only else pyrage.x25519.Identity.generate()
+    tokens = {str(role): new_token() for role in Role}
+    recipient = None if identity is None else str(identity.to_public())
+    hashes = {role: hash_of(tokens[role]) for role in Role}
+    _write(config, configuration(stream, recipient, hashes))
+    print(f"Wrote {config}, which only you can read.\n")
+    if identity is not None:
+        _print_identity(str(identity))
+    _print_tokens(tokens)
+    print(f"Say in {config} what to count, then start: panprivacy serve {config}")
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a new file that its owner alone can read."""
+    try:
+        with open(path, "x", encoding="utf-8", opener=_create) as file:
+            file.write(text)
+    except FileExistsError:
+        message = f"{path} is there already: name another file, or remove it first"
+    except (OSError, ValueError) as error:
+        message = f"cannot write {path}: {getattr(error, 'strerror', None) or error}"
+    else:
+        return
+    raise PlanError(message)
+
+
+def _create(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _print_identity(identity: str) -> None:
+    print("The private half of the key of the checkpoints:\n")
+    print(f"    {identity}\n")
+    print("It is shown this once. Keep it on another machine or in a password manager, never on")
+    print("this one: whoever has both it and a checkpoint can read the counts. You need it only to")
+    print("go on from one, after a stop or a crash; without it the checkpoints are lost.\n")
+
+
+def _print_tokens(tokens: Mapping[str, str]) -> None:
+    print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
+    for role, token in tokens.items():
+        print(f"    {role:<7}  {token}  {_USES[role]}")
+    print()

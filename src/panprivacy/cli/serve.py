@@ -1,0 +1,60 @@
+"""`panprivacy serve` and `panprivacy restore`: the daemon, and how it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from panprivacy.checkpoint import Checkpoint
+from panprivacy.errors import PlanError
+
+ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="See panprivacy init.")]
+
+
+def serve(
+    config: ConfigFile,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Give up the checkpoint that is there; begin anew.")
+    ] = False,
+) -> None:
+    """Count streams and serve what is released, until told to stop."""
+    with service_installed():
+        from panprivacy.service.loading import load  # noqa: PLC0415 - an extra, and slow to import
+        from panprivacy.service.server import serve as run_service  # noqa: PLC0415
+    run_service(load(config), fresh=fresh)
+
+
+def restore(
+    config: ConfigFile,
+    identity: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="The private key of age; /dev/stdin takes it from a pipe."
+        ),
+    ],
+) -> None:
+    """Have a service that waits go on from its sealed checkpoint."""
+    with service_installed():
+        from panprivacy.service.loading import load  # noqa: PLC0415
+        from panprivacy.service.restoring import DESK, hand_over  # noqa: PLC0415
+    loaded = load(config)
+    if loaded.checkpoint is None:
+        message = f"{config} has no [checkpoint]: there is nothing to restore"
+        raise PlanError(message)
+    sealed = Checkpoint(loaded.checkpoint.path, recipient=loaded.checkpoint.recipient)
+    hand_over(Path(loaded.server.directory) / DESK, sealed.unsealed(identity))
+    typer.echo(f"The service goes on: {', '.join(loaded.streams)}.")
+
+
+@contextmanager
+def service_installed() -> Iterator[None]:
+    """Say how to install what the service needs besides."""
+    try:
+        yield
+    except ImportError as error:
+        message = f"the service needs {error.name}: pip install 'panprivacy[service]'"
+        raise PlanError(message) from None

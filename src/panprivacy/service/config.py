@@ -1,0 +1,208 @@
+"""What the daemon is told: one TOML file, as frozen structs whose fields are its keys.
+
+`loading.load` reads a file and calls `Config.check`, so that whoever gets a `Config` from there
+need not check anything again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from panprivacy._validate import positive_integer
+from panprivacy.errors import PlanError
+from panprivacy.sealing import check_recipient
+from panprivacy.service.config_values import DAY, Address, ConfigError, address, in_table, seconds
+from panprivacy.service.stream_config import Ids, Stdin, Stream, Syslog
+from panprivacy.service.tokens import Token
+from panprivacy.sources.columns import show_all
+
+__all__ = [
+    "SQLITE",
+    "Address",
+    "Checkpoint",
+    "Config",
+    "ConfigError",
+    "Ids",
+    "Releases",
+    "Server",
+    "Stdin",
+    "Stream",
+    "Syslog",
+    "Token",
+]
+
+SQLITE: Final = "sqlite:///"
+"""How the URL of a file of SQLite begins."""
+
+_LONGEST_BODY: Final = 1 << 30
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_FORMS: Final = "127.0.0.1:8642, [::1]:8642 or unix:/run/panprivacy/http.sock"
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[server]` table.
+
+    Args:
+        listen: where HTTP requests are taken.
+        directory: of the files of the service; absolute once loaded.
+        max_body_bytes: of one request.
+        max_waiting_bytes: of all requests that are being received.
+        timeout: for a whole request to arrive.
+    """
+
+    listen: str = "127.0.0.1:8642"
+    directory: str = "."
+    max_body_bytes: int = 16_777_216
+    max_waiting_bytes: int = 268_435_456
+    timeout: str = "30s"
+
+    @property
+    def address(self) -> Address:
+        """`listen`, taken apart."""
+        return address(self.listen, _FORMS)
+
+    @property
+    def timeout_seconds(self) -> int:
+        """`timeout` as a number."""
+        return seconds(DAY, timeout=self.timeout)
+
+    def check(self) -> None:
+        """Raise `PlanError` if a value cannot be."""
+        _ = self.address, self.timeout_seconds
+        longest = positive_integer(_LONGEST_BODY, max_body_bytes=self.max_body_bytes)
+        if positive_integer(max_waiting_bytes=self.max_waiting_bytes) < longest:
+            message = "max_waiting_bytes must be at least max_body_bytes: no body would fit"
+            raise PlanError(message)
+
+
+class Releases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[releases]` table.
+
+    Args:
+        store: URL of the database of what was released and spent; with an absolute path once
+            loaded.
+    """
+
+    store: str = "sqlite:///releases.sqlite"
+
+    def check(self) -> None:
+        """Raise `PlanError` if a value cannot be; the message does not show the password."""
+        path = self.store.removeprefix(SQLITE)
+        is_file = path != self.store and path and not path.startswith((":", "file:"))
+        if not is_file and not self.store.startswith(("postgresql://", "postgresql+psycopg://")):
+            message = "store must be sqlite:///file or "
+            message += "postgresql+psycopg://user:password@host/database"
+            raise PlanError(message)
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[checkpoint]` table.
+
+    Args:
+        recipient: the public key of age to which checkpoints are sealed.
+        path: of the file; absolute once loaded.
+        every: how often it is written.
+    """
+
+    recipient: str
+    path: str = "panprivacy.sealed"
+    every: str = "1s"
+
+    @property
+    def every_seconds(self) -> int:
+        """`every` as a number."""
+        return seconds(DAY, every=self.every)
+
+    def check(self) -> None:
+        """Raise `PlanError` if a value cannot be."""
+        check_recipient(self.recipient)
+        _ = self.every_seconds
+        if not self.path:
+            message = "path must name a file"
+            raise PlanError(message)
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole configuration.
+
+    Args:
+        streams: by name.
+        server: how requests are taken.
+        releases: where answers are kept.
+        checkpoint: where states are sealed to; None to keep them in memory only.
+        tokens: who may do what.
+    """
+
+    streams: dict[str, Stream]
+    server: Server = Server()
+    releases: Releases = Releases()
+    checkpoint: Checkpoint | None = None
+    tokens: tuple[Token, ...] = ()
+
+    def check(self) -> None:
+        """Raise `ConfigError` if anything cannot be, or cannot be counted."""
+        with in_table("server"):
+            self.server.check()
+        with in_table("releases"):
+            self.releases.check()
+        if self.checkpoint is not None:
+            with in_table("checkpoint"):
+                self.checkpoint.check()
+        self._check_streams()
+        self._check_tokens()
+        self._check_listeners()
+
+    def _check_streams(self) -> None:
+        if not self.streams:
+            raise ConfigError((), "name at least one stream: [streams.visits]")
+        for name, stream in self.streams.items():
+            with in_table("streams", name):
+                check_name(name)
+                stream.check()
+        reading = [name for name, stream in self.streams.items() if stream.stdin is not None]
+        if len(reading) > 1:
+            message = f"only one stream can read standard input, and {reading[0]} does"
+            raise ConfigError(("streams", reading[1], "stdin"), message)
+
+    def _check_tokens(self) -> None:
+        for position, token in enumerate(self.tokens):
+            with in_table("tokens", position):
+                token.check()
+                _check_new(token, self.tokens[:position])
+                for name in token.streams or ():
+                    if name not in self.streams:
+                        message = f"streams names {name!r}, which is none; the streams are "
+                        raise PlanError(message + show_all(self.streams))
+
+    def _check_listeners(self) -> None:
+        """No two listeners share an address; HTTP over TCP and syslog over UDP may share a port."""
+        taken = {self.server.address} if self.server.address.path else set()
+        for name, stream in self.streams.items():
+            for position, syslog in enumerate(stream.syslog):
+                if syslog.address in taken:
+                    table = "streams", name, "syslog", position
+                    message = "listen must be another address: this one is taken above"
+                    raise ConfigError(table, message)
+                taken.add(syslog.address)
+
+
+def check_name(stream: str) -> None:
+    """Raise `PlanError` if a stream cannot be called so: its name is part of paths."""
+    if not _NAME.fullmatch(stream):
+        message = "the name of a stream must be 1 to 64 of a-z, 0-9, _ and -, first a letter"
+        raise PlanError(message)
+
+
+def _check_new(token: Token, others: Iterable[Token]) -> None:
+    """Raise `PlanError` if another token has the name or the hash of this one."""
+    for other in others:
+        if other.name == token.name:
+            message = "name must be another one: two tokens have it"
+            raise PlanError(message)
+        if other.sha256.lower() == token.sha256.lower():
+            message = f"sha256 must be another one: it is that of {other.name!r}"
+            raise PlanError(message)

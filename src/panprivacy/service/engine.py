@@ -1,0 +1,138 @@
+"""The parts of a service, put together from its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from pathlib import Path
+
+from panprivacy.checkpoint import Checkpoint
+from panprivacy.service.admission import Admission
+from panprivacy.service.config import Config
+from panprivacy.service.keeper import Keeper
+from panprivacy.service.listening import DatagramThread, InputThread
+from panprivacy.service.store import ReleaseStore, StoreError
+from panprivacy.service.stream import Stream
+from panprivacy.service.tokens import Tokens
+from panprivacy.statistics.resuming import parted, resume_all
+from panprivacy.wiping import wipe_traces
+
+_LOG = logging.getLogger("panprivacy.service")
+_SWEEP_SECONDS = 0.05
+
+
+class Engine:
+    """Counts, keeps and releases what a configuration says.
+
+    Args:
+        config: a configuration that was loaded.
+
+    Raises:
+        PlanError: the release store cannot be used.
+    """
+
+    def __init__(self, config: Config) -> None:
+        server = config.server
+        self.config = config
+        self.store = ReleaseStore(config.releases.store)
+        self.streams = {
+            name: Stream(name, stream, self.store) for name, stream in config.streams.items()
+        }
+        self.tokens = Tokens(config.tokens)
+        self.admission = Admission(
+            server.max_body_bytes, server.max_waiting_bytes, server.timeout_seconds
+        )
+        self.keeper = _keeper(config, list(self.streams.values()))
+        self.sweeper = Sweeper()
+        self.waiting = self.checkpoint_file is not None and self.checkpoint_file.exists()
+        self._datagrams = DatagramThread(list(self.streams.values()))
+        self._input = InputThread(list(self.streams.values()))
+
+    @property
+    def checkpoint_file(self) -> Path | None:
+        """Where states are sealed to; None if they are in memory only."""
+        return None if self.config.checkpoint is None else Path(self.config.checkpoint.path)
+
+    def restore(self, states: bytes) -> None:
+        """Go on from the states of a checkpoint.
+
+        Raises:
+            InputError: they are damaged, or of other streams. Nothing was changed.
+        """
+        streams = list(self.streams.values())
+        resume_all(streams, parted(states, streams), [0] * len(streams))
+        for stream in streams:
+            _LOG.warning("stream %s: goes on; its window ends %s", stream.name, stream.ends)
+
+    def begin(self) -> None:
+        """Take in what comes, and do what is due.
+
+        Raises:
+            PlanError: a listener cannot listen.
+        """
+        self._datagrams.start()
+        self.waiting = False
+        self.keeper.start()
+        self._input.start()
+
+    def end(self) -> None:
+        """Take in nothing more; write the last checkpoint, or release what there is."""
+        if not self.waiting:
+            self._input.stop()
+            self._datagrams.stop()
+            self.keeper.stop()
+        self.store.close()
+
+    async def on_disk(self) -> str | None:
+        """Wait until what was counted is on disk; None, or why it is not."""
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[str | None] = loop.create_future()
+        self.keeper.after_next(lambda trouble: _tell(loop, told, trouble))
+        return await told
+
+    def troubles(self) -> dict[str, str]:
+        """What does not work at the moment, by what it is."""
+        troubles = self.keeper.troubles
+        try:
+            self.store.check()
+        except StoreError as error:
+            troubles["release store"] = str(error)
+        return troubles
+
+
+class Sweeper:
+    """Overwrites what batches leave behind, soon after the last of them."""
+
+    def __init__(self) -> None:
+        self._planned = False
+
+    def soon(self) -> None:
+        """Plan it, in the thread of the event loop."""
+        if not self._planned:
+            self._planned = True
+            asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        self._planned = False
+        wipe_traces()
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop, told: asyncio.Future[str | None], trouble: str | None
+) -> None:
+    """From the keeper's thread, which may outlive the loop."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(partial(_set, told, trouble))
+
+
+def _set(told: asyncio.Future[str | None], trouble: str | None) -> None:
+    if not told.done():
+        told.set_result(trouble)
+
+
+def _keeper(config: Config, streams: list[Stream]) -> Keeper:
+    if config.checkpoint is None:
+        return Keeper(streams, None)
+    sealed = Checkpoint(config.checkpoint.path, recipient=config.checkpoint.recipient)
+    return Keeper(streams, sealed, config.checkpoint.every_seconds)

@@ -1,0 +1,136 @@
+"""What happens by the clock: releases, and the sealed checkpoint; one thread does both.
+
+The checkpoint is written at fixed intervals, whether or not anything came, so that neither its
+times nor its size tell anything. A batch is on disk with the first checkpoint that begins after it
+was counted: who wants to know waits for that one (group commit).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from panprivacy.checkpoint import Checkpoint
+from panprivacy.errors import PanPrivacyError
+from panprivacy.service.stream import Stream
+from panprivacy.wiping import wipe_traces
+
+_LOG = logging.getLogger("panprivacy.service")
+_LONGEST_WAIT = 1.0
+"""Seconds after which clocks are looked at again: the one on the wall may be set."""
+
+Tell = Callable[[str | None], None]
+"""Is told that the checkpoint is on disk, or why it is not."""
+
+
+class Keeper:
+    """Keeps the streams' appointments.
+
+    Args:
+        streams: all of them.
+        checkpoint: where their states go; None to keep them in memory only.
+        every: seconds from one checkpoint to the next.
+    """
+
+    def __init__(
+        self, streams: Sequence[Stream], checkpoint: Checkpoint | None, every: float = 1.0
+    ) -> None:
+        self._streams, self._checkpoint, self._every = streams, checkpoint, every
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="panprivacy-keeper", daemon=True)
+        self._lock = threading.Lock()
+        self._waiting: list[Tell] = []
+        self._troubles: dict[str, str] = {}
+        self._written: float | None = None
+
+    @property
+    def durable(self) -> bool:
+        """Whether there are checkpoints."""
+        return self._checkpoint is not None
+
+    @property
+    def written(self) -> float | None:
+        """When the last checkpoint was on disk, in seconds since 1970."""
+        return self._written
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """What does not work at the moment, by what it is."""
+        return dict(self._troubles)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write the last checkpoint; without checkpoints release what there is."""
+        self._stopping.set()
+        self._thread.join()
+        for stream in self._streams:
+            work = stream.advance if self.durable else stream.close
+            self._try(f"stream {stream.name}", work)
+        self._write()
+
+    def after_next(self, tell: Tell) -> None:
+        """Be told about the next checkpoint that has not begun."""
+        with self._lock:
+            self._waiting.append(tell)
+
+    def _run(self) -> None:
+        next_write = time.monotonic()
+        while True:
+            for stream in self._streams:
+                self._try(f"stream {stream.name}", stream.advance)
+            if time.monotonic() >= next_write:
+                self._write()
+                passed = (time.monotonic() - next_write) // self._every
+                next_write += (passed + 1) * self._every
+            wipe_traces()
+            if self._stopping.wait(self._pause(next_write)):
+                return
+
+    def _pause(self, next_write: float) -> float:
+        """Seconds until something is due."""
+        releases = min(stream.deadline() for stream in self._streams) - time.time()
+        if self._troubles:  # they are tried again, but not without a pause
+            releases = _LONGEST_WAIT
+        return max(0.0, min(releases, next_write - time.monotonic(), _LONGEST_WAIT))
+
+    def _write(self) -> None:
+        """One checkpoint, and the word to those who wait for it."""
+        if self._checkpoint is None:
+            return
+        checkpoint = self._checkpoint
+        with self._lock:  # from here on others are too late for this one
+            waiting, self._waiting = self._waiting, []
+        trouble = self._try("checkpoint", lambda: checkpoint.write(self._streams))
+        if trouble is None:
+            self._written = time.time()
+        for tell in waiting:
+            tell(trouble)
+
+    def _try(self, what: str, work: Callable[[], None]) -> str | None:
+        """Do something, and keep the reason if it fails: the service goes on."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - a keeper that dies keeps nothing
+            reason = _reason(error)
+            if self._troubles.get(what) != reason:
+                _LOG.error("%s: %s", what, reason)
+            self._troubles[what] = reason
+            return reason
+        if self._troubles.pop(what, None) is not None:
+            _LOG.warning("%s: works again", what)
+        return None
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in words that show nothing of a state."""
+    if isinstance(error, PanPrivacyError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return f"failed with {type(error).__name__}"

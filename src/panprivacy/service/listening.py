@@ -1,0 +1,151 @@
+"""Threads that take in what does not come by HTTP: datagrams, and standard input."""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+import pyarrow as pa
+
+from panprivacy.errors import InputError
+from panprivacy.service.datagrams import Listener, open_socket
+from panprivacy.service.store import StoreError
+from panprivacy.service.stream import Stream
+from panprivacy.service.stream_config import Syslog
+from panprivacy.sources import open_source, read_body
+from panprivacy.sources.log_lines import only_wanted_groups
+from panprivacy.wiping import wipe_traces
+
+_LOG = logging.getLogger("panprivacy.service")
+_SILENCE = 0.05
+"""Seconds without a datagram after which traces are overwritten."""
+_LONGEST_WAIT = 0.5
+_PAUSE = 0.5
+
+
+class DatagramThread:
+    """Takes what arrives at the datagram sockets of all streams.
+
+    A thread of its own, because the kernel drops what finds a full queue: nothing else may keep it.
+    """
+
+    def __init__(self, streams: Iterable[Stream]) -> None:
+        self._streams = list(streams)
+        self._stopping = threading.Event()
+        self._selector = selectors.DefaultSelector()
+        self._listeners: list[Listener] = []
+        self._thread = threading.Thread(target=self._run, name="panprivacy-datagrams", daemon=True)
+
+    def start(self) -> None:
+        """Open the sockets, and take what comes.
+
+        Raises:
+            PlanError: one cannot be opened.
+        """
+        for stream in self._streams:
+            for syslog in stream.config.syslog:
+                sock = open_socket(syslog.listen, syslog.mode)
+                take = partial(_take_lines, stream, syslog, self._stopping)
+                report = partial(_LOG.warning, "stream %s, syslog: %s", stream.name)
+                listener = Listener(sock, take, report)
+                self._listeners.append(listener)
+                self._selector.register(sock, selectors.EVENT_READ, listener)
+        if self._listeners:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Take what is there, and close the sockets."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for listener in self._listeners:
+            _drain(listener)
+            listener.close()
+        self._selector.close()
+
+    def _run(self) -> None:
+        touched = False
+        while not self._stopping.is_set():
+            ready = self._selector.select(_SILENCE if touched else _LONGEST_WAIT)
+            for key, _ in ready:
+                _drain(key.data)
+            if touched and not ready:
+                wipe_traces()
+            touched = bool(ready)
+
+
+class InputThread:
+    """Takes standard input, if a stream reads it."""
+
+    def __init__(self, streams: Iterable[Stream]) -> None:
+        self._stream = next((one for one in streams if one.config.stdin is not None), None)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="panprivacy-input", daemon=True)
+        self._close: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Begin to read."""
+        if self._stream is not None:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Read no more."""
+        self._stopping.set()
+        self._close()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        stream = self._stream
+        stdin = stream.config.stdin if stream else None
+        if stream is None or stdin is None:
+            return
+        try:
+            columns = stream.columns.wanted()
+            source = open_source("-", columns=columns, format=stdin.format, pattern=stdin.pattern)
+            self._close = source.close
+            _take_all(stream, source.batches(), self._stopping)
+        except InputError as error:
+            _LOG.error("stream %s, standard input is read no further: %s", stream.name, error)
+        except Exception as error:  # noqa: BLE001 - its text may quote an id
+            _LOG.error("stream %s, standard input: %s", stream.name, type(error).__name__)
+
+
+def _take_all(stream: Stream, batches: Iterator[pa.RecordBatch], stopping: threading.Event) -> None:
+    for batch in batches:
+        _take([batch], stream, stopping)
+        del batch
+        wipe_traces()
+
+
+def _take_lines(
+    stream: Stream, syslog: Syslog, stopping: threading.Event, lines: memoryview
+) -> None:
+    """Count a block of log lines."""
+    columns = stream.columns.wanted()
+    pattern = syslog.pattern and only_wanted_groups(syslog.pattern, columns)
+    _take(read_body(syslog.format, lines, columns, pattern=pattern), stream, stopping)
+
+
+def _take(batches: list[pa.RecordBatch], stream: Stream, stopping: threading.Event) -> None:
+    """Count batches whose sender does not send again: wait for a window that cannot be closed."""
+    while True:
+        try:
+            stream.take(batches)
+        except StoreError:
+            if stopping.is_set():
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+def _drain(listener: Listener) -> None:
+    try:
+        listener.drain()
+    except Exception as error:  # noqa: BLE001 - the others go on, and its text may quote an id
+        _LOG.error("syslog: a block of lines is lost: %s", type(error).__name__)

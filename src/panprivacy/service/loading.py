@@ -1,0 +1,298 @@
+"""Read a configuration; whatever is wrong with it is one line that names the line of the file."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from panprivacy._validate import positive_fraction
+from panprivacy.counting import Statistics
+from panprivacy.errors import PlanError
+from panprivacy.intake import Nulls
+from panprivacy.service.config import (
+    SQLITE,
+    Checkpoint,
+    Config,
+    Ids,
+    Releases,
+    Server,
+    Stdin,
+    Stream,
+    Syslog,
+)
+from panprivacy.service.config_values import ConfigError, Place
+from panprivacy.service.lines import line_of, lines_of
+from panprivacy.service.tokens import Role, Token
+
+_Table = dict[str, Any]
+
+_LARGEST_FILE: Final = 1 << 24
+_MOST_DIGITS: Final = 18
+_PRIVATE: Final = b"AGE-SECRET-KEY-"
+_PRIVATE_FOUND: Final = (
+    "this looks like the private half of a key, which must not be on this machine: remove it, and "
+    "take a new key pair, as whoever has read this file could open the checkpoints"
+)
+_NO_RECIPIENT: Final = (
+    "recipient is missing: `panprivacy init` makes a key pair, or leave out [checkpoint] to keep "
+    "everything in memory"
+)
+_STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+_AT_LINE: Final = re.compile(r"(?P<says>.*) \(at (?:line (?P<line>\d+), .*|end of document)\)")
+_ARGUMENT: Final = re.compile(r"\b([a-z_]+)=(?:True\b)?(?=\W|$)")
+_NAMED: Final = re.compile(r"(?:^|(?<=^the ))\w+|\b\w+(?==)")
+_KINDS: Final = {
+    "int": "a whole number",
+    "float": "a number",
+    "decimal": "a number with a decimal point",
+    "str": "a text in quotes",
+    "bool": "true or false",
+    "array": "a list [...]",
+    "object": "a table",
+    "date": "a date",
+    "time": "a time",
+    "datetime": "a date and time",
+}
+
+_CHOICES: Final = {"stat": Statistics, "may": Role, "ids": Ids, "nulls": Nulls}
+_INNER: Final[Mapping[type, Mapping[str, type]]] = {
+    Config: {
+        "server": Server,
+        "releases": Releases,
+        "checkpoint": Checkpoint,
+        "tokens": Token,
+    },
+    Stream: {"syslog": Syslog, "stdin": Stdin},
+}
+"""The tables in each table, and in each entry of its arrays of tables."""
+_EXAMPLES: Final = {
+    "streams": "[streams.visits]",
+    "stat": 'stat = ["distinct"]',
+    "epsilon": "epsilon = 1",
+    "window": 'window = "1d"',
+    "listen": 'listen = "unix:/run/panprivacy/nginx.sock"',
+    "format": 'format = "ndjson"',
+    "name": 'name = "web"',
+    "may": 'may = ["ingest"]',
+    "sha256": "the one that `panprivacy init` writes",
+}
+
+T = TypeVar("T")
+
+
+def load(path: Path | str) -> Config:
+    """Read a configuration, check all of it, and make its paths absolute.
+
+    Args:
+        path: of a TOML file.
+
+    Returns:
+        What can be run as it is: every stream has been planned once.
+
+    Raises:
+        PlanError: the file cannot be read, or anything in it cannot be; on one line, which names
+            the line of the file. No value that may be secret is shown.
+    """
+    file = Path(path)
+    name = _one_line(file.name)
+    text = _text(file, name)
+    try:
+        tree = tomllib.loads(text, parse_float=_number)
+    except (ValueError, RecursionError) as error:
+        message = f"{name}{_syntax(error, text)}"
+        raise PlanError(message) from None
+    try:
+        config = _converted(tree)
+        config.check()
+        return _absolute(config, file)
+    except ConfigError as error:
+        message = f"{name}, {_told(error, tree, text)}"
+    raise PlanError(message)
+
+
+def _text(file: Path, name: str) -> str:
+    """What the file holds, if that may stand in a file on this machine."""
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        message = f"cannot read {name}: {error.strerror}; `panprivacy init` writes a configuration"
+        raise PlanError(message) from None
+    except ValueError:
+        message = f"cannot read {name}: a path has no null character"
+        raise PlanError(message) from None
+    if len(data) > _LARGEST_FILE:
+        message = f"{name} is no configuration: it is longer than {_LARGEST_FILE >> 20} MiB"
+        raise PlanError(message)
+    at = data.upper().find(_PRIVATE)
+    if at >= 0:
+        message = f"{name}, line {_line_at(data, at)}: {_PRIVATE_FOUND}"
+        raise PlanError(message)
+    return _decoded(data, name)
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        message = f"{name}, line {_line_at(data, error.start)}: this is not UTF-8"
+    raise PlanError(message)
+
+
+def _line_at(data: bytes, at: int) -> int:
+    return data.count(b"\n", 0, at) + 1
+
+
+def _number(text: str) -> int | Decimal:
+    """Read a number exactly; 1e6 is a whole one."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        message = "a number is out of range"
+        raise ValueError(message) from None
+    if not number.is_finite() or number.adjusted() > _MOST_DIGITS:
+        return number
+    return int(number) if number == number.to_integral_value() else number
+
+
+def _syntax(error: Exception, text: str) -> str:
+    """What is wrong with the TOML, and where, as far as `tomllib` tells."""
+    if isinstance(error, RecursionError):
+        return ": the lists or tables in it are nested too deeply"
+    found = _AT_LINE.fullmatch(str(error))
+    if found is None:
+        return f": this is not TOML: {_one_line(str(error))}"
+    line = found["line"] or text.count("\n") + 1
+    return f", line {line}: this is not TOML: {_one_line(found['says'])}"
+
+
+def _converted(tree: dict[str, Any]) -> Config:
+    for place, table, kind in _tables(tree, Config, ()):
+        _check_keys(place, table, kind)
+    streams = tree["streams"]
+    for name, table in streams.items() if isinstance(streams, dict) else ():
+        _convert(table, Stream, ("streams", name))  # msgspec leaves out the names of streams
+    return _convert(tree, Config, ())
+
+
+def _tables(tree: object, kind: type, place: Place) -> Iterator[tuple[Place, _Table, type]]:
+    """All tables that a struct stands for; what is no table is refused later."""
+    if not isinstance(tree, dict):
+        return
+    yield place, tree, kind
+    for key, inner in _INNER.get(kind, {}).items():
+        held = tree.get(key)
+        if isinstance(held, list):
+            for position, entry in enumerate(held):
+                yield from _tables(entry, inner, (*place, key, position))
+        else:
+            yield from _tables(held, inner, (*place, key))
+    streams = tree.get("streams") if kind is Config else None
+    for name, stream in streams.items() if isinstance(streams, dict) else ():
+        yield from _tables(stream, Stream, ("streams", name))
+
+
+def _check_keys(place: Place, table: _Table, kind: type) -> None:
+    """Raise `ConfigError` if a table has a key too many, or lacks one."""
+    fields = {field.name: field.required for field in msgspec.structs.fields(kind)}
+    for key in table:
+        if key not in fields:
+            close = get_close_matches(key, fields, 1)
+            hint = f'did you mean "{close[0]}"?' if close else f"the keys are {', '.join(fields)}"
+            raise ConfigError(place, f'there is no key "{_one_line(key)}"; {hint}', key)
+    for key, required in fields.items():
+        if required and key not in table:
+            message = f"{key} is missing; it is needed, such as {_EXAMPLES.get(key)}"
+            raise ConfigError(place, _NO_RECIPIENT if key == "recipient" else message)
+
+
+def _convert(tree: object, kind: type[T], place: Place) -> T:
+    """Read a table, and those in it."""
+    try:
+        return msgspec.convert(tree, kind, dec_hook=_exact)
+    except msgspec.ValidationError as error:
+        says, _, path = str(error).partition(" - at `$")
+    steps = [int(index) if index else key for key, index in _STEP.findall(path)]
+    raise _misfit(says, (*place, *steps))
+
+
+def _exact(_kind: type, value: object) -> Fraction:
+    """Read epsilon, the only number that must be exact."""
+    return positive_fraction(epsilon=value)
+
+
+def _misfit(says: str, place: Place) -> ConfigError:
+    """What msgspec says of a value, in words for people."""
+    at = max(position for position, step in enumerate(place) if isinstance(step, str))
+    table, key = place[:at], str(place[at])
+    subject = key if at == len(place) - 1 else f"each entry of {key}"
+    if says.startswith("Invalid enum value"):
+        says = f"{subject} must be one of {', '.join(_CHOICES[key])}"
+    elif says == "Expected `array`, got `object`":
+        says = f"{key} may be there several times: write [[{_shown((*table, key))}]]"
+    elif says.startswith("Expected"):
+        kinds = says.split("`")[1].split(" | ")
+        says = f"{subject} must be {' or '.join(_KINDS[one] for one in kinds if one != 'null')}"
+    return ConfigError(table, says, key)
+
+
+def _absolute(config: Config, file: Path) -> Config:
+    """The same with paths that do not depend on where the program is started."""
+    directory = file.parent.absolute() / config.server.directory
+    if not directory.is_dir():
+        message = "directory must be a folder that is there"
+        raise ConfigError(("server",), message, "directory")
+    store, checkpoint = config.releases.store, config.checkpoint
+    if store.startswith(SQLITE):
+        store = f"{SQLITE}{directory / store.removeprefix(SQLITE)}"
+    if checkpoint is not None:
+        checkpoint = replace(checkpoint, path=str(directory / checkpoint.path))
+    return replace(
+        config,
+        server=replace(config.server, directory=str(directory)),
+        releases=Releases(store=store),
+        checkpoint=checkpoint,
+    )
+
+
+def _told(error: ConfigError, tree: _Table, text: str) -> str:
+    """The line, the table, and what is wrong there."""
+    key = error.key or _key_of(error.reason, _table_at(tree, error.table))
+    place = error.table if key is None else (*error.table, key)
+    where = f"{_shown(error.table)}: " if error.table else ""
+    return f"line {line_of(place, lines_of(text))}: {where}{_in_keys(error.reason)}"
+
+
+def _table_at(tree: _Table, place: Place) -> _Table:
+    found: Any = tree
+    for step in place:
+        found = found[step] if isinstance(step, int) else found.get(step, {})
+    return dict(found)
+
+
+def _key_of(reason: str, table: _Table) -> str | None:
+    """The first key of a table that a reason names as an argument, or begins with."""
+    return next((name for name in _NAMED.findall(reason) if name in table), None)
+
+
+def _in_keys(message: str) -> str:
+    """The library names arguments as Python has them; here they are keys."""
+    return _one_line(_ARGUMENT.sub(r"\1", message))
+
+
+def _shown(place: Place) -> str:
+    """A table as its header names it."""
+    return ".".join(_one_line(step) for step in place if isinstance(step, str))
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())

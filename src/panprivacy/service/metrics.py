@@ -1,0 +1,88 @@
+"""What Prometheus may see: releases and health, and nothing that depends on the number of rows.
+
+The client library's own numbers of the process (time of the processor, memory, open files) grow
+with what comes in, so they are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from panprivacy.service.engine import Engine
+from panprivacy.service.store import Published, StoreError
+
+_QUESTION = ["stream", "statistic", "group", "kind", "state"]
+
+
+def exposition(engine: Engine, accept: str = "") -> tuple[bytes, str]:
+    """All metrics, and their media type.
+
+    Args:
+        engine: what is asked.
+        accept: what the reader understands.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Metrics(engine))
+    encode, kind = choose_encoder(accept)
+    return encode(registry), kind
+
+
+class _Metrics(Collector):
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        try:
+            latest = self._engine.store.latest()
+        except StoreError:
+            latest = []
+        yield from _of_releases(latest)
+        yield from self._of_streams()
+        yield from self._of_health()
+
+    def _of_streams(self) -> Iterator[GaugeMetricFamily]:
+        ends = _gauge("stream_window_end_timestamp_seconds", "end of the window", ["stream"])
+        epsilon = _gauge("stream_epsilon", "loss of a user in one window, in nats", ["stream"])
+        for name, stream in self._engine.streams.items():
+            ends.add_metric([name], stream.ends.timestamp())
+            epsilon.add_metric([name], float(stream.config.epsilon))
+        yield from (ends, epsilon)
+
+    def _of_health(self) -> Iterator[GaugeMetricFamily]:
+        waiting = _gauge("waiting_for_restore", "1 while the checkpoint is not restored", [])
+        waiting.add_metric([], float(self._engine.waiting))
+        troubles = _gauge("trouble", "1 for what does not work at the moment", ["what"])
+        for what in self._engine.troubles():
+            troubles.add_metric([what], 1.0)
+        yield from (waiting, troubles)
+        if self._engine.keeper.written is not None:
+            written = _gauge("checkpoint_timestamp_seconds", "when the checkpoint was written", [])
+            written.add_metric([], self._engine.keeper.written)
+            yield written
+
+
+def _of_releases(latest: list[Published]) -> Iterator[GaugeMetricFamily]:
+    """The newest answers; those that are lost leave a gap."""
+    value = _gauge("release_value", "the newest answer", _QUESTION)
+    low = _gauge("release_low", "lower end of its interval", _QUESTION)
+    high = _gauge("release_high", "upper end of its interval", _QUESTION)
+    when = _gauge("release_timestamp_seconds", "when it was published", _QUESTION)
+    for answer in latest:
+        if answer.value is None or answer.low is None or answer.high is None:
+            continue
+        labels = [answer.stream, answer.statistic, answer.group or "", answer.kind or ""]
+        labels.append("" if answer.state is None else str(answer.state))
+        value.add_metric(labels, answer.value)
+        low.add_metric(labels, answer.low)
+        high.add_metric(labels, answer.high)
+        when.add_metric(labels, answer.released.timestamp())
+    yield from (value, low, high, when)
+
+
+def _gauge(name: str, says: str, labels: list[str]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"panprivacy_{name}", says, labels=labels)

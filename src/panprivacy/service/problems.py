@@ -1,0 +1,48 @@
+"""What is wrong with a request, as RFC 9457 has it: one sentence, and no id."""
+
+from __future__ import annotations
+
+import http
+import json
+
+from starlette.responses import Response
+
+
+class Problem(Exception):  # noqa: N818 - the name of the standard
+    """Ends a request.
+
+    Args:
+        status: of HTTP.
+        detail: what is wrong and what to do, in a sentence.
+        retry_after: seconds after which it may work.
+        close: whether the rest of the request is not waited for.
+        headers: further ones.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        retry_after: int | None = None,
+        close: bool = False,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+        self.headers = dict(headers or {})
+        if retry_after is not None:
+            self.headers["Retry-After"] = str(retry_after)
+        if close:
+            self.headers["Connection"] = "close"
+
+    def response(self) -> Response:
+        """The answer to the request."""
+        title = http.HTTPStatus(self.status).phrase
+        document = {"title": title, "status": self.status, "detail": self.detail}
+        return Response(
+            json.dumps(document),
+            self.status,
+            headers=self.headers,
+            media_type="application/problem+json",
+        )

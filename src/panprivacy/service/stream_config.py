@@ -1,0 +1,283 @@
+"""What the daemon is told of one stream; the keys mean what options of `panprivacy run` mean."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+import msgspec
+
+from panprivacy._parse import parse_expected, parse_prefixes, parse_states
+from panprivacy._validate import positive_integer, proportion, whole_number
+from panprivacy.counting import (
+    Asked,
+    Counting,
+    Grouping,
+    Sizes,
+    Statistics,
+    check_options,
+    make_counting,
+)
+from panprivacy.errors import PlanError
+from panprivacy.intake import Columns, Nulls
+from panprivacy.service.config_values import Address, address, in_table, seconds
+from panprivacy.sources import FORMATS, Column, Prefixes
+from panprivacy.sources.columns import check_columns, check_wanted, show_all
+from panprivacy.sources.log_lines import FIELDS, only_wanted_groups
+from panprivacy.statistics.windowed import LONGEST
+
+STDIN_FORMATS: Final = tuple(name for name in FORMATS if name != "parquet")
+SYSLOG_FORMATS: Final = "combined", "lines"
+
+_MOST_RETRIES: Final = 1_000_000
+_FORMS: Final = "unix:/run/panprivacy/nginx.sock or udp://127.0.0.1:5514"
+
+
+class Syslog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A `[[streams.NAME.syslog]]` table.
+
+    Args:
+        listen: where datagrams are taken; `datagrams.open_socket` opens it.
+        mode: of the Unix socket.
+        format: one of `SYSLOG_FORMATS`.
+        pattern: for the format lines.
+    """
+
+    listen: str
+    mode: int = 0o660
+    format: str = "combined"
+    pattern: str | None = None
+
+    @property
+    def address(self) -> Address:
+        """`listen`, taken apart."""
+        is_unix = self.listen.startswith("unix:")
+        if not is_unix and not self.listen.startswith("udp://"):
+            message = f"listen must be {_FORMS}"
+            raise PlanError(message)
+        return address(self.listen.removeprefix("udp://"), _FORMS)
+
+    def check(self, columns: Columns) -> None:
+        """Raise `PlanError` or `InputError` if lines cannot come, or not with these columns."""
+        _ = self.address
+        whole_number(0, 0o777, mode=self.mode)
+        _check_format(self.format, self.pattern, SYSLOG_FORMATS, columns)
+
+
+class Stdin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A `[streams.NAME.stdin]` table.
+
+    Args:
+        format: one of `STDIN_FORMATS`.
+        pattern: for the format lines.
+    """
+
+    format: str
+    pattern: str | None = None
+
+    def check(self, columns: Columns) -> None:
+        """Raise `PlanError` or `InputError` if it cannot be read, or not for these columns."""
+        _check_format(self.format, self.pattern, STDIN_FORMATS, columns)
+
+
+class Ids(StrEnum):
+    """What user ids are."""
+
+    text = "text"
+    integers = "integers"
+    addresses = "addresses"
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A `[streams.NAME]` table: what is counted, and how its answers are published.
+
+    Args:
+        stat: what to count.
+        epsilon: privacy loss of one window.
+        window: length of a clock window.
+        releases: how many answers of a window epsilon covers.
+        every: how often those before the last are made; None to make them on request.
+        confidence: of the intervals.
+        user: column of the user ids.
+        ids: what they are.
+        prefix: how much of an address counts.
+        nulls: what to do with a row without a user id.
+        delta: column of the deltas.
+        deletions: whether deltas may be below 0.
+        universe: number of possible users.
+        memory: bytes of each table.
+        expected: how many users there will be.
+        bound: the largest sum of a user's deltas.
+        signed: whether such sums may be below 0.
+        exactly: states that an incidence count shows.
+        at_least: the same, for that or more.
+        cropped_sum: the same, for sums of the smaller of state and number.
+        by: column of the groups.
+        groups: all of them.
+        per_user: in how many of them one user may appear.
+        ignore_others: leave out rows of other groups.
+        retries: how many batch ids are kept, so that no batch is counted twice.
+        syslog: where log lines come from.
+        stdin: how standard input is read.
+    """
+
+    stat: tuple[Statistics, ...]
+    epsilon: Fraction
+    window: str
+    releases: int = 1
+    every: str | None = None
+    confidence: float = 0.95
+    user: str = "user"
+    ids: Ids = Ids.text
+    prefix: str | None = None
+    nulls: Nulls = Nulls.error
+    delta: str | None = None
+    deletions: bool = False
+    universe: int | None = None
+    memory: int | None = None
+    expected: int | str | None = None
+    bound: int | None = None
+    signed: bool = False
+    exactly: int | str | None = None
+    at_least: int | str | None = None
+    cropped_sum: int | str | None = None
+    by: str | None = None
+    groups: tuple[str, ...] | None = None
+    per_user: int = 1
+    ignore_others: bool = False
+    retries: int = 65_536
+    syslog: tuple[Syslog, ...] = ()
+    stdin: Stdin | None = None
+
+    @property
+    def window_seconds(self) -> int:
+        """`window` as a number."""
+        return seconds(LONGEST, window=self.window)
+
+    @property
+    def every_seconds(self) -> int | None:
+        """`every` as a number."""
+        return None if self.every is None else seconds(LONGEST, every=self.every)
+
+    def columns(self) -> Columns:
+        """What is read of each row."""
+        return Columns(
+            Column(self.user, integers=self.ids is Ids.integers, address=self._prefixes()),
+            None if self.delta is None else Column(self.delta, integers=True),
+            None if self.by is None else Column(self.by),
+        )
+
+    def make_counting(self) -> Counting:
+        """The statistics of one window, new on each call, with a ledger of their own."""
+        return make_counting(
+            list(self.stat),
+            self._sizes(),
+            self._asked(),
+            self._grouping(),
+            self.releases,
+            epsilon=self.epsilon,
+            confidence=self.confidence,
+        )
+
+    def check(self) -> None:
+        """Raise `ConfigError`, `PlanError` or `InputError` if it cannot be counted like this."""
+        self._check_clock()
+        proportion(confidence=self.confidence)
+        whole_number(0, _MOST_RETRIES, retries=self.retries)
+        check_options(list(self.stat), self._sizes(), self._asked(), self.delta)
+        self.make_counting().check_release()
+        self._check_ids()
+        columns = self.columns()
+        check_wanted(columns.wanted())
+        for position, syslog in enumerate(self.syslog):
+            with in_table("syslog", position):
+                syslog.check(columns)
+        if self.stdin is not None:
+            with in_table("stdin"):
+                self.stdin.check(columns)
+
+    def _check_clock(self) -> None:
+        """The answers before the last one are due within the window."""
+        window, every = self.window_seconds, self.every_seconds
+        others = positive_integer(releases=self.releases) - 1
+        if every is None:
+            return
+        if not others:
+            message = "every needs releases of at least 2: the last answer comes at the end"
+            raise PlanError(message)
+        if every >= window:
+            message = "every must be shorter than the window"
+            raise PlanError(message)
+        if others * every >= window:
+            message = f"every and releases do not fit: {others:,} times every must be less than "
+            message += "the window, at whose end the last answer is made"
+            raise PlanError(message)
+
+    def _check_ids(self) -> None:
+        if self.prefix is not None and self.ids is not Ids.addresses:
+            message = 'prefix is for ids = "addresses"'
+            raise PlanError(message)
+        numbered = Statistics.density in self.stat or self.universe is not None
+        if numbered and self.ids is not Ids.integers:
+            message = 'ids must be "integers": with a universe of N, they are 0 to N-1'
+            raise PlanError(message)
+
+    def _prefixes(self) -> Prefixes | None:
+        """How much of the addresses counts; None if ids are no addresses."""
+        if self.prefix is None:
+            return Prefixes() if self.ids is Ids.addresses else None
+        try:
+            return parse_prefixes(self.prefix)
+        except ValueError:
+            message = "prefix must be how many bits to keep of IPv4:IPv6, such as 24:56"
+            raise PlanError(message) from None
+
+    def _sizes(self) -> Sizes:
+        return Sizes(
+            universe=self.universe,
+            memory=None if self.memory is None else positive_integer(memory=self.memory),
+            expected=None if self.expected is None else parse_expected(str(self.expected)),
+            bound=self.bound,
+            signed=self.signed,
+            deletions=self.deletions,
+        )
+
+    def _asked(self) -> Asked:
+        """What an incidence count is to release."""
+        named = {"exactly": self.exactly, "at_least": self.at_least}
+        named["cropped_sum"] = self.cropped_sum
+        texts = {name: None if one is None else str(one) for name, one in named.items()}
+        return Asked(**{name: parse_states(name, text) for name, text in texts.items()})
+
+    def _grouping(self) -> Grouping | None:
+        """The groups that are counted apart, if any."""
+        if (self.by is None) != (self.groups is None):
+            message = "by and groups go together: which column, and which groups it has"
+            raise PlanError(message)
+        if self.groups is None:
+            if self.per_user != 1 or self.ignore_others:
+                message = "per_user and ignore_others are for by and groups"
+                raise PlanError(message)
+            return None
+        if not all(self.groups):
+            message = "groups must not be empty texts"
+            raise PlanError(message)
+        return Grouping(list(self.groups), self.per_user, self.ignore_others)
+
+
+def _check_format(
+    name: str, pattern: str | None, formats: tuple[str, ...], columns: Columns
+) -> None:
+    """Raise `PlanError` or `InputError` if a format cannot be read, or has no such columns."""
+    if name not in formats:
+        message = f"format must be one of {', '.join(formats)}"
+        raise PlanError(message)
+    if (name == "lines") != (pattern is not None):
+        message = 'pattern goes with format = "lines", such as ^(?P<user>\\S+)'
+        raise PlanError(message)
+    if pattern is not None:
+        only_wanted_groups(pattern, columns.wanted())
+    if name == "combined":
+        known = f"the fields of a line are {show_all(FIELDS)}"
+        check_columns(columns.wanted(), FIELDS, known=known)

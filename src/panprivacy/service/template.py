@@ -1,0 +1,124 @@
+"""The configuration that `panprivacy init` writes: every key there is, with its meaning.
+
+A key that may be left out is a comment that begins with `#` and no space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import Template
+from typing import Final
+
+from panprivacy.service.tokens import Role
+
+_PUBLIC_EXAMPLE: Final = "age1..."
+
+_TEMPLATE: Final = Template("""\
+# What `panprivacy serve` counts, and who may send and read. A line such as
+#     #key = value
+# is a comment until its first # is removed; the value is the one that holds without it, or an
+# example.
+
+[server]
+#listen = "127.0.0.1:8642"  # or "[::1]:8642", or "unix:/run/panprivacy/http.sock"
+#directory = "."  # of the files below; relative to this file
+#max_body_bytes = 16_777_216  # a longer body is refused
+#max_waiting_bytes = 268_435_456  # of all bodies that are being received
+#timeout = "30s"  # for a whole request to arrive
+
+# What was released and what was spent. It is public, and must survive: without it budget could be
+# spent twice.
+[releases]
+#store = "sqlite:///releases.sqlite"  # or "postgresql+psycopg://user:password@host/database"
+
+# The counts of the current windows, sealed to a key whose private half is on another machine, so
+# that they outlive a crash. Without this table they are in memory only.
+$mark[checkpoint]
+$mark$recipient  # the public half of the key pair
+#path = "panprivacy.sealed"
+#every = "1s"  # how much a crash can lose
+
+# Who may do what. The tokens themselves are not here.
+[[tokens]]
+name = "ingest"
+may = ["ingest"]  # any of "ingest", "read", "release"
+sha256 = "$ingest"
+#streams = ["$stream"]  # only these; all if left out
+
+[[tokens]]
+name = "read"
+may = ["read"]
+sha256 = "$read"
+
+[[tokens]]
+name = "release"
+may = ["release"]
+sha256 = "$release"
+
+# One table for each stream. `panprivacy plan` tells what a choice gives.
+[streams.$stream]
+stat = ["distinct"]  # any of "distinct", "density", "incidence"
+epsilon = 1  # privacy loss of one window: a number, or a text such as "1/3"
+window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
+
+# When answers are made.
+#releases = 1  # answers of a window that epsilon covers; the last is made at its end
+#every = "1h"  # make the others on a clock; on request if left out
+#confidence = 0.95  # how often an interval is right
+
+# What is read of each event.
+#user = "user"  # the column of user ids
+#ids = "text"  # or "integers", or "addresses": IP addresses, however they are written
+#prefix = "24:56"  # of addresses: count prefixes of so many bits of IPv4:IPv6
+#nulls = "error"  # an event without a user id; "skip" leaves it out
+#delta = "change"  # the column of whole-number deltas; each event is 1 if left out
+#deletions = false  # deltas below 0 take users out
+
+# How large it gets.
+#universe = 1_000_000  # density, incidence: ids are 0 to N-1
+#memory = 65_536  # most bytes of each table; incidence: as needed
+#expected = "1000:1e9"  # how many users to plan for: a number or LOW:HIGH
+#bound = 20  # incidence, deletions: the largest sum of a user's deltas
+#signed = false  # such sums may be below 0, down to -bound
+
+# What an incidence count shows; all states if these are left out.
+#exactly = "1:8"  # users that came exactly so often; 0 too with a universe
+#at_least = "2,5"  # users that came so often or more
+#cropped_sum = "10"  # the sum of min(state, 10)
+
+# Groups that are counted apart.
+#by = "page"  # the column of the groups
+#groups = ["home", "help"]  # all there are
+#per_user = 1  # in how many of them one user may appear
+#ignore_others = false  # leave out events of other groups; else they are refused
+
+#retries = 65_536  # how many batch ids are kept, so that a retry is not counted twice
+
+# Log lines from nginx or Apache, as datagrams of syslog; there may be several such tables.
+#[[streams.$stream.syslog]]
+#listen = "unix:/run/panprivacy/nginx.sock"  # or "udp://127.0.0.1:5514"
+#mode = 0o660  # of the Unix socket: who may write to it may send
+#format = "combined"  # or "lines", with a pattern
+#pattern = '^(?P<user>\\S+)'  # of RE2; its named groups are the columns
+
+# Standard input; at most one stream may have it.
+#[streams.$stream.stdin]
+#format = "ndjson"  # or "csv", "tsv", "arrow", "combined", or "lines" with a pattern
+#pattern = '^(?P<user>\\S+)'
+""")
+
+
+def configuration(stream: str, recipient: str | None, hashes: Mapping[Role, str]) -> str:
+    """The text of a configuration that can be loaded.
+
+    Args:
+        stream: name of the stream.
+        recipient: of checkpoints; None to keep everything in memory.
+        hashes: of a token for each role.
+    """
+    return _TEMPLATE.substitute(
+        {role.value: digest for role, digest in hashes.items()},
+        stream=stream,
+        mark="#" if recipient is None else "",
+        recipient=f'recipient = "{recipient or _PUBLIC_EXAMPLE}"',
+    )

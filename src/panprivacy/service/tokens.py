@@ -1,0 +1,138 @@
+"""Who may do what: bearer tokens, of which only a SHA-256 is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from panprivacy.coins import SystemCoins
+from panprivacy.errors import PanPrivacyError, PlanError
+
+_PREFIX: Final = "pp_"
+_KEY_BYTES: Final = 32
+_BEARER: Final = re.compile(rb" *bearer +([\x21-\x7e]+) *", re.IGNORECASE)
+_HASH: Final = re.compile(r"[0-9a-fA-F]{64}")
+
+
+class Role(StrEnum):
+    """What a token may be good for."""
+
+    ingest = "ingest"
+    """Send events."""
+    read = "read"
+    """Get what was released."""
+    release = "release"
+    """Have an answer made, which spends budget."""
+
+
+class AccessError(PanPrivacyError):
+    """A request that is not let through.
+
+    Args:
+        reason: what to do.
+        status: of HTTP: 401 for an unknown or missing token, 403 for one of other roles or streams.
+    """
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A `[[tokens]]` table.
+
+    Args:
+        name: for people.
+        may: what it is good for.
+        sha256: of the token, in hexadecimal digits.
+        streams: for which streams; None for all.
+    """
+
+    name: str
+    may: tuple[Role, ...]
+    sha256: str
+    streams: tuple[str, ...] | None = None
+
+    def check(self) -> None:
+        """Raise `PlanError` if this can be no token's entry. No message shows what it holds."""
+        if not self.name:
+            message = "name must not be empty"
+            raise PlanError(message)
+        if not self.may:
+            message = f"may must name at least one of {', '.join(Role)}"
+            raise PlanError(message)
+        if not _HASH.fullmatch(self.sha256):
+            message = "sha256 must be the 64 hexadecimal digits of the SHA-256 of the token, "
+            message += "as printf %s TOKEN | sha256sum prints them"
+            raise PlanError(message)
+        if self.streams is not None and not self.streams:
+            message = "streams must name at least one stream; leave it out for all of them"
+            raise PlanError(message)
+
+    def allows(self, role: Role, stream: str | None) -> bool:
+        """Whether it may do that to a stream; None for all streams at once."""
+        return role in self.may and (self.streams is None or stream in self.streams)
+
+
+class Tokens:
+    """Checks the `Authorization` of requests.
+
+    It takes as long for a wrong token as for a right one: each is hashed, and compared with all.
+
+    Args:
+        configured: with different hashes.
+    """
+
+    __slots__ = ("_held",)
+
+    def __init__(self, configured: Iterable[Token]) -> None:
+        self._held = [(bytes.fromhex(token.sha256), token) for token in configured]
+
+    def check(self, authorization: bytes | str | None, role: Role, stream: str | None) -> None:
+        """Let a request through, or raise.
+
+        Args:
+            authorization: what the header says, `Bearer pp_...`; None if there is none.
+            role: what is to be done.
+            stream: to which stream; None for all at once, for which a token of some is not enough.
+
+        Raises:
+            AccessError: the token is unknown or missing, or may not do that.
+        """
+        if isinstance(authorization, str):
+            authorization = authorization.encode("latin-1", "replace")
+        token = self._known(authorization or b"")
+        if token is None:
+            message = "send a known token: Authorization: Bearer pp_..."
+            raise AccessError(message, 401)
+        if not token.allows(role, stream):
+            scope = "all streams" if stream is None else "this stream"
+            message = f"this token may not {role} {scope}"
+            raise AccessError(message, 403)
+
+    def _known(self, authorization: bytes) -> Token | None:
+        bearer = _BEARER.fullmatch(authorization)
+        digest = hashlib.sha256(bearer[1] if bearer else b"").digest()
+        found = None
+        for held, token in self._held:
+            if hmac.compare_digest(held, digest):
+                found = token
+        return found if bearer else None
+
+
+def new_token() -> str:
+    """Draw a token: 256 random bits as text."""
+    bits = SystemCoins().key(_KEY_BYTES)
+    return _PREFIX + urlsafe_b64encode(bits).rstrip(b"=").decode()
+
+
+def hash_of(token: str) -> str:
+    """What is stored of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,398 @@
+"""Configurations: what they mean, what is refused, and on which line."""
+
+from __future__ import annotations
+
+import tomllib
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from panprivacy.errors import PlanError
+from panprivacy.intake import Columns, Nulls
+from panprivacy.service.config import Address, Config
+from panprivacy.service.lines import line_of, lines_of
+from panprivacy.service.loading import load
+from panprivacy.sources import Column, Prefixes
+
+RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
+HASH = "ab" * 32
+STREAM = '[streams.visits]\nstat = ["distinct"]\nepsilon = 1\nwindow = "1d"\n'
+TOKEN = '[[tokens]]\nname = "a"\nmay = ["read"]\nsha256 = '
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a configuration; its path."""
+
+    def written(text):
+        path = tmp_path / "config.toml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return written
+
+
+@pytest.fixture
+def read(write):
+    return lambda text: load(write(text))
+
+
+def refusal(path):
+    with pytest.raises(PlanError) as refused:
+        load(path)
+    assert refused.type is PlanError
+    message = str(refused.value)
+    assert "\n" not in message
+    return message
+
+
+# What it means
+
+
+def test_defaults_are_those_of_the_reference(read, tmp_path):
+    config = read(STREAM)
+    stream = config.streams["visits"]
+    assert stream.columns() == Columns(Column("user"))
+    assert (stream.window_seconds, stream.every_seconds, stream.nulls) == (86_400, None, "error")
+    assert (stream.releases, stream.retries) == (1, 65_536)
+    assert config.server.address == Address("127.0.0.1", 8642)
+    assert config.server.timeout_seconds == 30
+    assert config.server.directory == str(tmp_path)
+    assert config.releases.store == f"sqlite:///{tmp_path}/releases.sqlite"
+    assert (config.checkpoint, config.tokens) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("written", "epsilon"),
+    [("0.1", Fraction(1, 10)), ('"1/3"', Fraction(1, 3)), ("2", Fraction(2)), ("1.0", Fraction(1))],
+)
+def test_epsilon_is_exact(read, written, epsilon):
+    stream = read(STREAM.replace("epsilon = 1", f"epsilon = {written}")).streams["visits"]
+    assert stream.epsilon == epsilon
+    assert stream.make_counting().ledger.total == epsilon
+
+
+def test_columns_of_addresses_deltas_and_groups(read):
+    text = STREAM + 'user = "ip"\nids = "addresses"\nprefix = "24:56"\nnulls = "skip"\n'
+    text += 'delta = "change"\ndeletions = true\nbound = 3\nby = "page"\ngroups = ["a", "b"]\n'
+    stream = read(text).streams["visits"]
+    users = Column("ip", address=Prefixes(24, 56))
+    assert stream.columns() == Columns(users, Column("change", integers=True), Column("page"))
+    assert stream.nulls is Nulls.skip
+    assert stream.make_counting().guarantee.groups == 1
+
+
+def test_each_counting_has_a_ledger_of_its_own(read):
+    stream = read(STREAM).streams["visits"]
+    first, second = stream.make_counting(), stream.make_counting()
+    assert first.ledger is not second.ledger
+    assert first.state_bytes == second.state_bytes
+
+
+def test_whole_numbers_may_have_an_exponent(read):
+    text = STREAM.replace("distinct", "density") + 'universe = 1e6\nids = "integers"\n'
+    stream = read(text).streams["visits"]
+    assert stream.universe == 1_000_000
+    assert stream.columns().user.integers
+
+
+def test_an_incidence_count_is_asked_what_is_written(read):
+    text = STREAM.replace("distinct", "incidence")
+    text += 'expected = 10_000\nbound = 9\nexactly = "1:3"\nat_least = "2,5"\ncropped_sum = 4\n'
+    asked = read(text).streams["visits"].make_counting().asked
+    assert (asked.exactly, asked.at_least, asked.cropped_sum) == ((1, 2, 3), (2, 5), (4,))
+
+
+def test_paths_do_not_depend_on_the_working_directory(read, tmp_path, monkeypatch):
+    (tmp_path / "kept").mkdir()
+    text = f'[server]\ndirectory = "kept"\n[checkpoint]\nrecipient = "{RECIPIENT}"\nevery = "5s"\n'
+    config = read(text + '[releases]\nstore = "sqlite:////elsewhere/a.sqlite"\n' + STREAM)
+    assert config.server.directory == str(tmp_path / "kept")
+    assert config.checkpoint.path == str(tmp_path / "kept" / "panprivacy.sealed")
+    assert config.checkpoint.every_seconds == 5
+    assert config.releases.store == "sqlite:////elsewhere/a.sqlite"
+
+
+def test_listeners_are_taken_apart(read):
+    text = '[server]\nlisten = "unix:/run//http.sock"\n' + STREAM + 'user = "remote_addr"\n'
+    text += '[[streams.visits.syslog]]\nlisten = "udp://[::1]:5514"\nmode = 0o600\n'
+    config = read(text)
+    (syslog,) = config.streams["visits"].syslog
+    assert config.server.address == Address(path="/run/http.sock")
+    assert (syslog.address, syslog.mode) == (Address("::1", 5514), 0o600)
+
+
+# What is refused
+
+
+def stream(text, *, stat="distinct", epsilon="1"):
+    """A stream with more keys, which begin on line 5."""
+    known = STREAM.replace("distinct", stat).replace("epsilon = 1", f"epsilon = {epsilon}")
+    return known + text
+
+
+def syslog(*listeners):
+    tables = [f'[[streams.visits.syslog]]\nlisten = "{each}"\n' for each in listeners]
+    return stream('user = "remote_addr"\n' + "".join(tables))
+
+
+def token(text, before=""):
+    """Line 1 is the header, and 2 to 4 are the name, what it may, and the hash."""
+    return f'[[tokens]]\nname = "web"\nmay = ["ingest"]\nsha256 = "{HASH}"\n{text}{before}{STREAM}'
+
+
+IN_STREAM = "streams.visits: "
+NEVER = "this looks like the private half of a key, which must not be on this machine"
+NO_SOCKET = "listen must name a Unix socket by its whole path"
+NOT_HTTP = "listen must be 127.0.0.1:8642"
+
+BAD = [
+    # keys
+    (stream("epsilom = 2\n"), 5, IN_STREAM + 'there is no key "epsilom"; did you mean "epsilon"?'),
+    (stream("zzz = 2\n"), 5, IN_STREAM + 'there is no key "zzz"; the keys are stat, epsilon,'),
+    (stream("") + "[servr]\n", 5, 'there is no key "servr"; did you mean "server"?'),
+    (stream('"a\\nb" = 2\n'), 5, IN_STREAM + 'there is no key "a b"'),
+    ("# none\n", 1, "streams is missing; it is needed, such as [streams.visits]"),
+    ("[streams]\n", 1, "name at least one stream: [streams.visits]"),
+    (STREAM.replace("epsilon", "#"), 1, IN_STREAM + "epsilon is missing; it is needed, such as"),
+    ("\n[checkpoint]\n" + STREAM, 2, "checkpoint: recipient is missing: `panprivacy init` makes"),
+    # kinds
+    (stream('memory = "1"\n'), 5, IN_STREAM + "memory must be a whole number"),
+    (stream("memory = 1.5\n"), 5, IN_STREAM + "memory must be a whole number"),
+    (stream("expected = true\n"), 5, IN_STREAM + "expected must be a whole number or a text in"),
+    (stream("signed = 1\n"), 5, IN_STREAM + "signed must be true or false"),
+    (stream('stdin = "csv"\n'), 5, IN_STREAM + "stdin must be a table"),
+    (stream('ids = "ip"\n'), 5, IN_STREAM + "ids must be one of text, integers, addresses"),
+    (stream("", stat="median"), 2, IN_STREAM + "each entry of stat must be one of distinct,"),
+    (stream("groups = [1]\n"), 5, IN_STREAM + "each entry of groups must be a text in quotes"),
+    (stream('[streams.visits.syslog]\nlisten = "udp://127.0.0.1:1"\n'), 5,
+     IN_STREAM + "syslog may be there several times: write [[streams.visits.syslog]]"),
+    ("streams = 1\n", 1, "streams must be a table"),
+    ("[streams]\nvisits = 1\n", 2, "streams: visits must be a table"),
+    # the server
+    ('[server]\nlisten = "localhost:80"\n' + STREAM, 2, f"server: {NOT_HTTP}"),
+    ('[server]\nlisten = "::1:80"\n' + STREAM, 2, f"server: {NOT_HTTP}"),
+    ('[server]\nlisten = "[127.0.0.1]:80"\n' + STREAM, 2, f"server: {NOT_HTTP}"),
+    ('[server]\nlisten = "127.0.0.1:65536"\n' + STREAM, 2, f"server: {NOT_HTTP}"),
+    ('[server]\nlisten = "unix:a.sock"\n' + STREAM, 2, f"server: {NO_SOCKET}"),
+    (f'[server]\nlisten = "unix:/{107 * "a"}"\n' + STREAM, 2, "server: listen must name a path of"),
+    ('[server]\ntimeout = "0s"\n' + STREAM, 2, "server: timeout must be a length of time, such as"),
+    ('[server]\ntimeout = "2d"\n' + STREAM, 2, "server: timeout must be at most 1d"),
+    ("[server]\n\nmax_body_bytes = 0\n" + STREAM, 3, "server: max_body_bytes must be a whole"),
+    ("[server]\nmax_waiting_bytes = 9\n" + STREAM, 2, "server: max_waiting_bytes must be at least"),
+    ('[server]\ndirectory = "gone"\n' + STREAM, 2, "server: directory must be a folder that is"),
+    ('[releases]\nstore = "mysql://me:secret@db"\n' + STREAM, 2, "releases: store must be sqlite:"),
+    ('[releases]\nstore = "sqlite:///:memory:"\n' + STREAM, 2, "releases: store must be sqlite:"),
+    ('[checkpoint]\nrecipient = "age1x"\n' + STREAM, 2, "checkpoint: recipient must be a public"),
+    (f'[checkpoint]\nrecipient = "{RECIPIENT}"\nevery = "x"\n' + STREAM, 3,
+     "checkpoint: every must be a length of time"),
+    # tokens
+    (token("", '[[tokens]]\nname = "web"\nmay = ["read"]\nsha256 = "' + 64 * "0" + '"\n'), 6,
+     "tokens: name must be another one: two tokens have it"),
+    (token("", f'[[tokens]]\nname = "b"\nmay = ["read"]\nsha256 = "{HASH.upper()}"\n'), 8,
+     "tokens: sha256 must be another one: it is that of 'web'"),
+    (token('streams = ["visit"]\n'), 5, "tokens: streams names 'visit', which is none; "),
+    (token("streams = []\n"), 5, "tokens: streams must name at least one stream"),
+    (token("").replace('["ingest"]', "[]"), 3, "tokens: may must name at least one of ingest,"),
+    (token("").replace('["ingest"]', '["write"]'), 3, "tokens: each entry of may must be one of"),
+    (token("").replace(HASH, "pp_secret"), 4, "tokens: sha256 must be the 64 hexadecimal digits"),
+    (token("").replace('"web"', '""'), 2, "tokens: name must not be empty"),
+    # clocks
+    (STREAM.replace("1d", "1 day"), 4, IN_STREAM + "window must be a length of time, such as 30s"),
+    (STREAM.replace("1d", "9" * 400 + "d"), 4, IN_STREAM + "window must be a length of time"),
+    (STREAM.replace("1d", "3661d"), 4, IN_STREAM + "window must be at most 3,660d"),
+    (stream('every = "1h"\n'), 5, IN_STREAM + "every needs releases of at least 2"),
+    (stream('releases = 2\nevery = "1d"\n'), 6, IN_STREAM + "every must be shorter"),
+    (stream('releases = 3\nevery = "12h"\n'), 6, IN_STREAM + "every and releases do not fit: 2"),
+    (stream("releases = 0\n"), 5, IN_STREAM + "releases must be a whole number of at least 1"),
+    # what is counted
+    (stream("", epsilon="0"), 3, IN_STREAM + "epsilon must be a positive finite number"),
+    (stream("", epsilon="inf"), 3, IN_STREAM + "epsilon must be a positive finite number"),
+    (stream("", epsilon="1e400000000"), 3, IN_STREAM + "epsilon must be a positive finite"),
+    (stream("", epsilon='"1/0"'), 3, IN_STREAM + "epsilon must be a positive finite number"),
+    (stream("", epsilon="[]"), 3, IN_STREAM + "epsilon must be a positive finite number"),
+    (stream("", epsilon="0.000001"), 1, IN_STREAM + "this plan gives a standard deviation of"),
+    (stream("confidence = 1\n"), 5, IN_STREAM + "confidence must lie strictly between 0 and 1"),
+    (stream("retries = 1_000_001\n"), 5, IN_STREAM + "retries must be at most 1,000,000"),
+    (stream("deletions = true\n"), 5, IN_STREAM + "deletions needs delta: the column"),
+    (stream("\nexactly = 1\n"), 6, IN_STREAM + "exactly, at_least and cropped_sum are for stat"),
+    (stream("bound = 2\n"), 5, IN_STREAM + "bound and signed are for stat incidence"),
+    (stream("universe = 9\n"), 5, IN_STREAM + "universe is for stat density and incidence"),
+    (stream('universe = 9\nids = "integers"\nexpected = 3\n', stat="density"), 7,
+     IN_STREAM + "expected is for open-ended ids: universe says"),
+    (stream('expected = "9:1"\n'), 5, IN_STREAM + "expected must run from low to high"),
+    (stream("", stat="incidence"), 1, IN_STREAM + "say bound: the largest sum of a user's deltas"),
+    (stream('universe = 1000\nids = "text"\n', stat="density"), 6,
+     IN_STREAM + 'ids must be "integers": with a universe of N, they are 0 to N-1'),
+    (stream("", stat="density"), 2, IN_STREAM + "stat density needs universe"),
+    (STREAM.replace('"distinct"', '"distinct", "distinct"'), 2, IN_STREAM + "stat must name each"),
+    (STREAM.replace('"distinct"', ""), 2, IN_STREAM + "stat must say what to count"),
+    # columns and groups
+    (stream('prefix = "24:56"\n'), 5, IN_STREAM + 'prefix is for ids = "addresses"'),
+    (stream('ids = "addresses"\nprefix = "24:560"\n'), 6, IN_STREAM + "prefix must be how many"),
+    (stream('delta = "user"\n'), 1, IN_STREAM + "column 'user' is asked for twice"),
+    (stream('by = "page"\n'), 5, IN_STREAM + "by and groups go together"),
+    (stream("per_user = 2\n"), 5, IN_STREAM + "per_user and ignore_others are for by and groups"),
+    (stream('by = "p"\ngroups = ["a", ""]\n'), 6, IN_STREAM + "groups must not be empty texts"),
+    (stream('by = "p"\ngroups = ["a"]\nper_user = 2\n'), 7, IN_STREAM + "per_user must be at most"),
+    (STREAM.replace("visits", "Visits"), 1, "streams.Visits: the name of a stream must be 1 to 64"),
+    # sources
+    (syslog("udp://127.0.0.1:5514", "udp://127.0.0.1:05514"), 9,
+     "streams.visits.syslog: listen must be another address"),
+    ('[server]\nlisten = "unix:/a"\n' + syslog("unix:/x/../a"), 9,
+     "streams.visits.syslog: listen must be another address"),
+    (syslog("127.0.0.1:5514"), 7, "streams.visits.syslog: listen must be unix:/run"),
+    (syslog("udp://localhost:5514"), 7, "streams.visits.syslog: listen must be unix:/run"),
+    (syslog("unix:/a") + "mode = 0o1000\n", 8, "streams.visits.syslog: mode must be at most 511"),
+    (syslog("unix:/a") + 'format = "csv"\n', 8, "streams.visits.syslog: format must be one of"),
+    (syslog("unix:/a") + "pattern = 'x'\n", 8, "streams.visits.syslog: pattern goes with format"),
+    (syslog("unix:/a").replace("remote_addr", "ip"), 6,
+     "streams.visits.syslog: there is no column 'ip'; the fields of a line are 'remote_addr'"),
+    (stream("[streams.visits.stdin]\nformat = 'parquet'\n"), 6,
+     "streams.visits.stdin: format must be one of csv, tsv, ndjson"),
+    (stream("[streams.visits.stdin]\nformat = 'lines'\npattern = '(?P<user>'\n"), 7,
+     "streams.visits.stdin: the pattern is no regular expression"),
+    (stream("[streams.visits.stdin]\nformat = 'csv'\n")
+     + stream("[streams.b.stdin]\nformat = 'csv'\n").replace("visits", "b"), 11,
+     "streams.b.stdin: only one stream can read standard input, and visits does"),
+    # the file
+    (f"{STREAM}# \n# age-secret-key-1qqq", 6, NEVER),
+    (b"a = 1\n\nb = '\xff'", 3, "this is not UTF-8"),
+    ("a = 1\nb = = 2\n", 2, "this is not TOML: Invalid value"),
+    ("a = 1\na = 2\n", 2, "this is not TOML: Cannot overwrite a value"),
+    ('a = 1\nb = """\n\n', 4, "this is not TOML: "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line", "says"), BAD, ids=[says for _, _, says in BAD])
+def test_what_is_wrong_is_told_with_its_line(write, text, line, says):
+    assert refusal(write(text)).startswith(f"config.toml, line {line}: {says}")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a = " + 5_000 * "[", "config.toml: the lists or tables in it are nested too deeply"),
+        ("a = 1e99999999999999999999", "config.toml: this is not TOML: a number is out of range"),
+        ("#" * (1 << 24 | 1), "config.toml is no configuration: it is longer than 16 MiB"),
+    ],
+    ids=["nested", "number", "long"],
+)
+def test_what_has_no_line(write, text, says):
+    assert refusal(write(text)) == says
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    ends = "; `panprivacy init` writes a configuration"
+    assert refusal(tmp_path / "a.toml") == f"cannot read a.toml: No such file or directory{ends}"
+    assert refusal(tmp_path).startswith(f"cannot read {tmp_path.name}: Is a directory")
+    assert refusal("a\0.toml").startswith("cannot read a .toml: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# AGE-SECRET-KEY-1SECRET\n",
+        '[releases]\nstore = "postgres://me:SECRET@db"\n' + STREAM,
+        TOKEN + '"SECRET"\n' + STREAM,
+        '[checkpoint]\nrecipient = "SECRET"\n' + STREAM,
+    ],
+)
+def test_no_message_shows_what_may_be_secret(write, text):
+    assert "SECRET" not in refusal(write(text)).replace("AGE-SECRET-KEY-", "")
+
+
+def test_an_impossible_budget_is_refused_when_the_file_is_read(read):
+    bad = stream("memory = 8\n", epsilon="0.01")
+    with pytest.raises(PlanError, match=r"line 1: streams\.visits: this plan gives"):
+        read(bad)
+
+
+# Lines
+
+KEYS = st.one_of(
+    st.text("ab-_1", min_size=1, max_size=2).map(lambda key: (key, key)),
+    st.sampled_from([('"a.b"', "a.b"), ("'#['", "#["), (r'"\""', '"'), ('""', "")]),
+)
+VALUES = st.sampled_from(
+    [
+        "1", "1979-05-27 07:32:00", "[1, 2]", "[\n  1, # ]\n  2,\n]", "{a = 1, 'b' = [2]}", '"]"',
+        "'[['", '"""\n[x]\n"""', "'''\na = 1\n'''", r'"\\"', r'"\"# "',
+        '"""a\\\n\\""""""', '""""a"""""',
+        "[[\n'''\n''''']]", '"""\\"""\n"""', "''", '""',
+    ]
+)  # fmt: skip
+
+
+@st.composite
+def documents(draw):
+    """A document, and the line on which each of its keys and tables is written."""
+    lines, expected, arrays = [], {}, {}
+    place, counted = (), set()
+    for number in range(draw(st.integers(0, 12))):
+        lines += draw(st.sampled_from([[], [""], ["# [a]"], ["  # b = '''"]]))
+        kind = draw(st.sampled_from(["value", "value", "table", "array"]))
+        parts = draw(st.lists(KEYS, min_size=1, max_size=3))
+        keys = (f"k{number}", *(key for _, key in parts[1:]))
+        written = draw(st.sampled_from([".", " . "])).join(
+            [f"k{number}", *(part for part, _ in parts[1:])]
+        )
+        if kind == "array" and arrays and draw(st.booleans()):
+            written, keys = draw(st.sampled_from(sorted(arrays)))
+        if kind == "array":
+            index = arrays.setdefault((written, keys), 0)
+            arrays[written, keys] += 1
+            place = (*keys, index)
+            expected[place] = expected[keys] = sum(line.count("\n") + 1 for line in lines) + 1
+            lines.append(f"[[{written}]] # x")
+            continue
+        here = sum(line.count("\n") + 1 for line in lines) + 1
+        if kind == "table":
+            place = keys
+            lines.append(f" [ {written} ]")
+        else:
+            lines.append(f"\t{written} = {draw(VALUES)}{draw(st.sampled_from(['', ' # {']))}")
+        expected[keys if kind == "table" else (*place, *keys)] = here
+        counted.add(number)
+    return "\n".join(lines), expected
+
+
+@settings(deadline=None)
+@given(documents())
+def test_the_line_of_every_key_is_found(document):
+    text, expected = document
+    tree, lines = tomllib.loads(text), lines_of(text)
+    for place, line in expected.items():
+        if place and not isinstance(at(tree, place), list):
+            assert line_of(place, lines) == line, place
+
+
+def at(tree, place):
+    for step in place:
+        tree = tree[step]
+    return tree
+
+
+def test_what_is_within_a_value_has_the_line_of_its_key():
+    lines = lines_of("\na = 1\n[b]\nc = [\n{d = 1},\n]\n[[e]]\n[e.f]\n[[e]]\nf.g = 1\n")
+    assert line_of(("b", "c", 0, "d"), lines) == 4
+    assert line_of(("e", 0, "f"), lines) == 8
+    assert line_of(("e", 1, "f", "g"), lines) == 10
+    assert line_of(("z",), lines) == 1
+
+
+def test_a_table_is_where_its_header_is_though_one_in_it_comes_first():
+    lines = lines_of("[a.b]\n[a]\nc = 1\n")
+    assert (line_of(("a",), lines), line_of(("a", "x"), lines)) == (2, 2)
+
+
+def test_a_loaded_configuration_cannot_be_changed(read):
+    config = read(STREAM)
+    assert isinstance(config, Config)
+    with pytest.raises(AttributeError):
+        config.tokens = ()
+    assert isinstance(config.streams["visits"].epsilon, Fraction)
+    assert not isinstance(config.streams["visits"].confidence, Decimal)

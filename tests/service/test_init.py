@@ -1,0 +1,259 @@
+"""`panprivacy init`: what it writes, what it shows, and that every key is in it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import stat
+import sys
+import tomllib
+from unittest import mock
+
+import msgspec
+import pyrage
+import pytest
+
+from panprivacy.cli.init import init
+from panprivacy.errors import PlanError
+from panprivacy.service.config import (
+    Checkpoint,
+    Config,
+    Releases,
+    Server,
+    Stdin,
+    Stream,
+    Syslog,
+)
+from panprivacy.service.loading import load
+from panprivacy.service.template import configuration
+from panprivacy.service.tokens import Role, Token, Tokens, hash_of
+
+RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
+TEXT = configuration("visits", RECIPIENT, {role: hash_of(role) for role in Role})
+KEY = re.compile(r"#(\w+) = ([^#]*?)(?:  # .*)?")
+INCIDENCE = {"stat": '["incidence"]', "bound": "20", "expected": '"100:10_000"'}
+WITH = {
+    "every": {"releases": "2"},
+    "prefix": {"ids": '"addresses"'},
+    "deletions": {"deletions": "true", "delta": '"change"', "bound": "20"},
+    "universe": {"stat": '["density"]', "ids": '"integers"'},
+    "bound": INCIDENCE,
+    "signed": INCIDENCE,
+    "exactly": INCIDENCE,
+    "at_least": INCIDENCE,
+    "cropped_sum": INCIDENCE,
+    "by": {"groups": '["home", "help"]'},
+    "groups": {"by": '"page"'},
+    "per_user": {"by": '"page"', "groups": '["home", "help"]'},
+    "ignore_others": {"by": '"page"', "groups": '["home", "help"]'},
+}
+"""What else must be said for a key of a stream to mean something."""
+EXAMPLES = {
+    *("every", "prefix", "delta", "universe", "expected", "bound", "exactly", "at_least"),
+    *("cropped_sum", "by", "groups", "memory"),
+}
+"""Keys of a stream whose value in the file is an example."""
+
+
+def run(path, **options):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        init(path, **options)
+    return printed.getvalue()
+
+
+@pytest.fixture
+def written(tmp_path):
+    path = tmp_path / "config.toml"
+    return path, run(path)
+
+
+# The command
+
+
+def test_the_file_can_be_loaded_and_is_its_owners_alone(tmp_path):
+    path, before = tmp_path / "a.toml", os.umask(0)
+    try:
+        run(path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(load(path).streams) == ["visits"]
+
+
+def test_the_private_key_is_shown_once_and_not_written(written):
+    path, printed = written
+    identities = re.findall(r"AGE-SECRET-KEY-\w+", printed)
+    assert len(identities) == 1
+    identity = pyrage.x25519.Identity.from_str(identities[0])
+    assert load(path).checkpoint.recipient == str(identity.to_public())
+    assert "SECRET-KEY" not in path.read_text()
+    assert "never on\nthis one" in printed
+
+
+def test_each_token_is_shown_once_and_only_its_hash_is_written(written):
+    path, printed = written
+    shown = dict(re.findall(r"^    (\w+) +(pp_\S+)  ", printed, re.MULTILINE))
+    assert list(shown) == list(Role)
+    assert printed.count("pp_") == 3
+    assert "pp_" not in path.read_text()
+    tokens = Tokens(load(path).tokens)
+    for role, token in shown.items():
+        tokens.check(f"Bearer {token}".encode(), Role(role), "visits")
+
+
+def test_nothing_is_drawn_twice(tmp_path):
+    first, second = run(tmp_path / "a.toml"), run(tmp_path / "b.toml")
+    drawn = [set(re.findall(r"(?:pp_|AGE-SECRET-KEY-)\S+", text)) for text in (first, second)]
+    assert list(map(len, drawn)) == [4, 4]
+    assert not drawn[0] & drawn[1]
+
+
+def test_memory_only_has_no_key(tmp_path):
+    printed = run(tmp_path / "a.toml", memory_only=True, stream="calls")
+    config = load(tmp_path / "a.toml")
+    assert config.checkpoint is None
+    assert list(config.streams) == ["calls"]
+    assert "SECRET" not in printed
+    assert printed.count("pp_") == 3
+
+
+def test_a_file_that_is_there_is_left_alone(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text("mine")
+    with pytest.raises(PlanError, match=r"a\.toml is there already"):
+        run(path)
+    assert path.read_text() == "mine"
+
+
+def test_a_link_is_not_followed(tmp_path):
+    (tmp_path / "a.toml").symlink_to(tmp_path / "target")
+    with pytest.raises(PlanError, match="there already"):
+        run(tmp_path / "a.toml")
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    with pytest.raises(PlanError, match=r"cannot write .*: No such file or directory"):
+        run(tmp_path / "gone" / "a.toml")
+
+
+def test_a_stream_that_cannot_be_called_so(tmp_path):
+    with pytest.raises(PlanError, match="the name of a stream must be"):
+        run(tmp_path / "a.toml", stream="a]b")
+    assert not (tmp_path / "a.toml").exists()
+
+
+def test_nobody_would_see_the_keys(tmp_path):
+    with mock.patch.object(sys, "stdout", None), pytest.raises(PlanError, match="would be lost"):
+        init(tmp_path / "a.toml")
+    assert not (tmp_path / "a.toml").exists()
+
+
+# The text
+
+
+def sections():
+    """The lines of each table, by its header."""
+    found, header = {}, ""
+    for line in TEXT.splitlines():
+        if re.fullmatch(r"#?\[.*\]", line):
+            header = line.lstrip("#")
+            header = f"{header}{sum(name.startswith(header) for name in found) or ''}"
+        found.setdefault(header, []).append(line)
+    return found
+
+
+def commented():
+    """Header and name of each key that may be left out."""
+    for header, lines in sections().items():
+        for line in lines:
+            if key := KEY.fullmatch(line):
+                yield header, key[1]
+
+
+def uncommented(header, name):
+    """The text with a key, and what it needs to mean something."""
+    asked, inner = {name: ""}, {}
+    if header == "[streams.visits]":
+        asked |= WITH.get(name, {})
+    elif header.startswith(("[[streams", "[streams.visits.")):
+        inner = {"": "", "listen": "", "format": "", name: ""}
+        asked = {"user": '"remote_addr"'} if "syslog" in header else {}
+        if name == "pattern":
+            inner, asked = inner | {"format": '"lines"'}, {}
+    lines = []
+    for title, section in sections().items():
+        streams = title == "[streams.visits]"
+        wanted = inner if title == header and inner else asked if streams or not inner else {}
+        wanted = wanted if title == header or (streams and inner) else {}
+        lines += [changed(line, wanted) for line in section]
+    return "\n".join(lines)
+
+
+def changed(line, wanted):
+    if line.startswith("#[") and "" in wanted:
+        return line[1:]
+    key = re.fullmatch(r"#?(\w+) = .*", line)
+    if key is None or key[1] not in wanted:
+        return line
+    return f"{key[1]} = {wanted[key[1]]}" if wanted[key[1]] else line.removeprefix("#")
+
+
+@pytest.mark.parametrize(("header", "name"), list(commented()))
+def test_each_key_can_be_uncommented(tmp_path, header, name):
+    text = uncommented(header, name)
+    assert f"\n{name} = " in text
+    path = tmp_path / "a.toml"
+    path.write_text(text)
+    load(path)
+
+
+def everything():
+    """The document with every key in it."""
+    lines = [line[1:] if re.match(r"#(\w+ = |\[)", line) else line for line in TEXT.splitlines()]
+    return tomllib.loads("\n".join(lines))
+
+
+def test_every_key_of_the_schema_is_in_the_text():
+    document = everything()
+    assert set(document) == set(Config.__struct_fields__)
+    (stream,) = document["streams"].values()
+    assert set(stream) == set(Stream.__struct_fields__)
+    tables = {
+        "server": document["server"],
+        "releases": document["releases"],
+        "checkpoint": document["checkpoint"],
+        "tokens": document["tokens"][0],
+        "syslog": stream["syslog"][0],
+        "stdin": stream["stdin"],
+    }
+    for name, table in tables.items():
+        assert set(table) == set(TABLES[name].__struct_fields__), name
+
+
+TABLES = {
+    "server": Server,
+    "releases": Releases,
+    "checkpoint": Checkpoint,
+    "tokens": Token,
+    "syslog": Syslog,
+    "stdin": Stdin,
+}
+
+
+def test_values_in_the_text_are_the_defaults_or_examples():
+    document = everything()
+    (stream,) = document["streams"].values()
+    for kind, table in [(Stream, stream), (Syslog, stream["syslog"][0])]:
+        for field in msgspec.structs.fields(kind):
+            if field.required or field.name in {"syslog", "stdin", "pattern"} | EXAMPLES:
+                continue
+            assert table[field.name] == field.default, field.name
+    for name in ("server", "releases"):
+        default = next(f.default for f in msgspec.structs.fields(Config) if f.name == name)
+        assert document[name] == msgspec.structs.asdict(default)
+    checkpoint = {"recipient": RECIPIENT, "path": "panprivacy.sealed", "every": "1s"}
+    assert document["checkpoint"] == checkpoint

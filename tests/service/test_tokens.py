@@ -1,0 +1,115 @@
+"""Tokens: who is let through, and what is kept of them."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+from base64 import urlsafe_b64decode
+from unittest import mock
+
+import pytest
+
+from panprivacy.service.tokens import AccessError, Role, Token, Tokens, hash_of, new_token
+
+WEB, READER = "pp_web", "pp_reader"  # drawn ones would give each worker other tests
+TOKENS = Tokens(
+    [
+        Token(name="web", may=(Role.ingest,), sha256=hash_of(WEB), streams=("visits",)),
+        Token(name="reader", may=(Role.read, Role.release), sha256=hash_of(READER).upper()),
+    ]
+)
+
+
+def status(authorization, role=Role.ingest, stream="visits"):
+    try:
+        TOKENS.check(authorization, role, stream)
+    except AccessError as error:
+        return error.status
+    return None
+
+
+@pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "BEARER   "])
+def test_a_token_is_let_through_to_what_it_may(scheme):
+    assert status(f"{scheme}{WEB}".encode()) is None
+    assert status(f"{scheme}{WEB}") is None
+    assert status(f"{scheme}{READER}".encode(), Role.read, "other") is None
+    assert status(f"{scheme}{READER}".encode(), Role.release, None) is None
+
+
+@pytest.mark.parametrize(
+    ("token", "role", "stream"),
+    [
+        (WEB, Role.read, "visits"),
+        (WEB, Role.ingest, "other"),
+        (WEB, Role.ingest, None),
+        (READER, Role.ingest, "visits"),
+    ],
+)
+def test_a_token_is_refused_what_it_may_not(token, role, stream):
+    assert status(f"Bearer {token}".encode(), role, stream) == 403
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        None,
+        b"",
+        b"Bearer",
+        b"Bearer ",
+        WEB.encode(),
+        f"Basic {WEB}".encode(),
+        f"Bearer {WEB}x".encode(),
+        f"Bearer {WEB[:-1]}".encode(),
+        f"Bearer {WEB} {WEB}".encode(),
+        f"Bearer {hash_of(WEB)}".encode(),
+        b"Bearer pp_other",
+        b"Bearer \xff\xfe",
+        "Bearer \u20ac",
+    ],
+)
+def test_an_unknown_or_missing_token_is_refused(authorization):
+    assert status(authorization) == 401
+
+
+def test_the_empty_text_is_no_token_even_if_its_hash_is_configured():
+    tokens = Tokens([Token(name="none", may=tuple(Role), sha256=hash_of(""))])
+    with pytest.raises(AccessError, match="send a known token"):
+        tokens.check(None, Role.read, "visits")
+
+
+@pytest.mark.parametrize("authorization", [f"Bearer {WEB}".encode(), b"Bearer pp_x", None])
+def test_all_tokens_are_compared_whichever_it_is(authorization):
+    with mock.patch.object(hmac, "compare_digest", wraps=hmac.compare_digest) as compared:
+        status(authorization)
+    assert compared.call_count == 2
+
+
+def test_no_message_shows_a_token():
+    with pytest.raises(AccessError) as refused:
+        TOKENS.check(f"Bearer {WEB}".encode(), Role.read, "visits")
+    assert str(refused.value) == "this token may not read this stream"
+
+
+def test_nothing_of_a_token_is_kept_but_its_hash():
+    held = repr([getattr(TOKENS, name) for name in Tokens.__slots__])
+    assert hash_of(WEB) in held
+    assert WEB not in held
+
+
+def test_new_tokens_are_256_bits_and_differ():
+    drawn = {new_token() for _ in range(200)}
+    assert len(drawn) == 200
+    assert all(re.fullmatch(r"pp_[A-Za-z0-9_-]{43}", token) for token in drawn)
+    keys = [urlsafe_b64decode(token[3:] + "=") for token in drawn]
+    assert all(len(key) == 32 for key in keys)
+    assert all(len({key[at] for key in keys}) > 50 for at in range(32))
+
+
+def test_a_check_takes_microseconds():
+    authorization, taken = f"Bearer {WEB}".encode(), []
+    for _ in range(200):
+        began = time.perf_counter()
+        TOKENS.check(authorization, Role.ingest, "visits")
+        taken.append(time.perf_counter() - began)
+    assert min(taken) < 1e-4

@@ -7,6 +7,7 @@ code (`panprivacy.audit`) or make a run repeatable (`panprivacy.testing`).
 
 from __future__ import annotations
 
+import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -56,7 +57,7 @@ class ByteCoins(ABC):
     def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
         """Bits that are 1 with `probability`."""
         with self._stream() as draw:
-            return noise.bernoulli(draw, probability, size)
+            return noise.toss(draw, _leading_digit(probability), size)
 
     def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
         """Indices; `i` has probability `weights[i] / sum(weights)`."""
@@ -96,6 +97,10 @@ class SystemCoins(ByteCoins):
             yield aes_stream(key)
         finally:
             key[:] = bytes(len(key))
+
+
+_leading_digit = functools.lru_cache(maxsize=256)(noise.leading_digit)
+"""Of the probabilities that programs ask for: they are public, and few."""
 
 
 def _fresh_key() -> bytearray:

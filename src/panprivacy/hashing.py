@@ -75,6 +75,16 @@ def trailing_zeros(_typing: Any, _a: Any) -> Any:
 
 
 @intrinsic
+def popcount(_typing: Any, _a: Any) -> Any:
+    """The number of one bits."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
 def _load_word(_typing: Any, _address: Any) -> Any:
     """The eight bytes at an address, aligned or not."""
 

@@ -42,10 +42,24 @@ def bernoulli(draw: Draw, probability: Fraction, size: int) -> NDArray[np.uint8]
     A uniform real is compared with `probability` byte by byte; only ties need another byte, so a
     coin costs 1.004 bytes.
     """
+    return toss(draw, leading_digit(probability), size)
+
+
+def leading_digit(probability: Fraction) -> tuple[int, Fraction]:
+    """The first digit of a probability in base 256, and the probability that the others stand for.
+
+    Exact arithmetic takes longer than a thousand coins, so whoever tosses often keeps these; but
+    not those of `rest`, which tell that there was a tie.
+    """
     if not 0 <= probability <= 1:
         message = "a probability lies between 0 and 1"
         raise ValueError(message)
-    leading, rest = divmod(probability * 256, 1)
+    return divmod(probability * 256, 1)
+
+
+def toss(draw: Draw, digits: tuple[int, Fraction], size: int) -> NDArray[np.uint8]:
+    """Bits that are 1 with the probability of which `leading_digit` gave the digits."""
+    leading, rest = digits
     if leading == 256:
         return np.ones(size, np.uint8)
     bits = draw(size)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -28,7 +28,7 @@ from panprivacy.addressing import Slots
 from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
-from panprivacy.hashing import trailing_zeros
+from panprivacy.hashing import popcount, trailing_zeros
 from panprivacy.noise import wipe
 
 Table = NDArray[np.uint8]
@@ -56,7 +56,7 @@ class BitCells:
     """
 
     cells: int
-    epsilon_state: Fraction
+    epsilon_state: Fraction = field(hash=False)  # costs more than all else that a look-up takes
     intrusions: int = 0
     deletions: bool = False
 
@@ -121,7 +121,7 @@ class BitCells:
         deleted = np.zeros(0 if deltas is None else len(touched), np.uint64)
         try:
             _mark(slots, deltas, touched, deleted)
-            fresh = coins.bernoulli(self.presence(epoch), int(np.bitwise_count(touched).sum()))
+            fresh = coins.bernoulli(self.presence(epoch), _count_ones(touched))
             _redraw(table, touched, deleted, fresh)
             wipe(fresh)
         finally:
@@ -292,10 +292,20 @@ def _mark_signed(
                 deleted[slot >> 6] &= ~bit
 
 
+@kernel(types.int64(_BITMAP))
+def _count_ones(bitmap: NDArray[np.uint64]) -> int:
+    """How many bits are 1."""
+    ones = uint64(0)
+    for word in range(bitmap.size):
+        ones += popcount(bitmap[word])
+    return ones
+
+
 @njit(inline="always")
-def _write_word(table, start, mask, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Replace the masked bits of up to eight bytes of the table."""
-    for byte in range(min(8, table.size - start)):
+def _write_last(table, mask, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Replace the masked bits of the bytes after the last whole word of the table."""
+    start = table.size & ~7
+    for byte in range(table.size - start):
         cells = uint8(mask >> uint64(8 * byte))
         fresh = uint8(values >> uint64(8 * byte))
         table[start + byte] = (table[start + byte] & ~cells) | (fresh & cells)
@@ -311,13 +321,16 @@ def _redraw(
 
     The inverse of a `(1+t)/2` coin is a `(1-t)/2` coin.
     """
-    coin = 0
+    coin, whole = 0, table.size >> 3
+    words = table[: 8 * whole].view(np.uint64)
     for word in range(touched.size):
-        rest, values = touched[word], uint64(0)
+        mask = rest = touched[word]
+        values = deleted[word] if deleted.size else uint64(0)
         while rest:
-            values |= uint64(fresh[coin]) << trailing_zeros(rest)
+            values ^= uint64(fresh[coin]) << trailing_zeros(rest)
             rest &= rest - uint64(1)
             coin += 1
-        if touched[word]:
-            inverted = deleted[word] if deleted.size else uint64(0)
-            _write_word(table, 8 * word, touched[word], values ^ inverted)
+        if mask and word < whole:
+            words[word] = (words[word] & ~mask) | (values & mask)
+        elif mask:
+            _write_last(table, mask, values)

@@ -32,6 +32,7 @@ from panprivacy.explain import (
     so_far,
 )
 from panprivacy.guarantee import randomised_response, rounded_up
+from panprivacy.statistics.resuming import Container
 from panprivacy.testing import SeededCoins
 from tests.commands import run_command
 
@@ -279,6 +280,29 @@ def test_a_window_is_explained_by_what_it_holds(file):
     window, other = explained(file, daily.state(), after.state())
     assert window.description.kind == "density"
     assert (other.first, other.description.kind) == (2, "incidence")
+    assert (window.within, other.within) == (("Windowed",), ())
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert "no times of events" in page
+    assert "When the window began is there" in page
+    assert "batch" not in page
+
+
+def test_a_stream_of_a_service_is_explained_with_its_batch_ids(file):
+    def each(epsilon):
+        return STATISTICS["density"](epsilon=epsilon)
+
+    daily = pp.Windowed(lambda: pp.Grouped(each, ["a", "b"], epsilon=1), every=86_400)
+    file.write_bytes(Container("Stream", {"stream": "visits"}, 160, [daily]).packed(bytes(160)))
+    (alike,) = read_states(file)
+    assert (alike.count, alike.within) == (2, ("Stream", "Windowed", "Grouped"))
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert "Hashes of the last batch ids" in page
+
+
+def test_what_holds_states_and_is_not_known_is_refused(file):
+    file.write_bytes(Container("Sack", {}, 0, [STATISTICS["density"]()]).packed())
+    with pytest.raises(InputError, match="do not go together"):
+        read_states(file)
 
 
 def test_a_state_that_claims_to_hold_others_and_does_not_is_refused(file):

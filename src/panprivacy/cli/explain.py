@@ -253,7 +253,15 @@ def _absent(states: Sequence[Alike]) -> list[str]:
     """What nobody finds in the file, and what is there in its place."""
     keys = any(alike.description.sizes.key_bytes for alike in states)
     direct = any(not alike.description.sizes.key_bytes for alike in states)
-    sentences = ["No ids, no list of people, no times, no number of events."]
+    around = {name for alike in states for name in alike.within}
+    sentences = ["No ids, no list of people, no times of events, no number of events."]
+    if "Windowed" in around:
+        sentences.append("When the window began is there, in front of its state; it is public.")
+    if "Stream" in around:
+        sentences.append(
+            "Hashes of the last batch ids of each stream are there. Senders draw these ids for "
+            "batches, not for people; whoever knows one can tell whether that batch came."
+        )
     if keys:
         sentences.append(
             "The addressing key is within the state: whoever has it can tell which cell an id "

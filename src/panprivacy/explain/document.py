@@ -82,6 +82,7 @@ def _one(alike: Alike) -> dict[str, object]:
     return {
         "first": alike.first,
         "last": alike.last,
+        "within": list(alike.within),
         "statistic": described.statistic,
         "question": kind.question,
         "version": described.version,

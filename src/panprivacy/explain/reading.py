@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import stat
@@ -17,6 +18,11 @@ from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.header import Header, read_header
 from panprivacy.statistics.resuming import OWN_BYTES
 
+HOLDERS = frozenset({"Stream", "Windowed", "Grouped"})
+"""What can hold the states of statistics."""
+
+_Found = tuple[Header, tuple[str, ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class Alike:
@@ -26,11 +32,13 @@ class Alike:
         first: place of the first one in the file, counting from 1.
         last: place of the last one.
         description: of each.
+        within: in what they stand, from the outside in: "Stream", "Windowed", "Grouped".
     """
 
     first: int
     last: int
     description: Description
+    within: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -65,32 +73,39 @@ def read_states(path: Path, identity: Path | None = None) -> list[Alike]:
         raise InputError(message) from None
 
 
-def _headers(stream: BinaryIO) -> Iterator[Header]:
+def _headers(stream: BinaryIO) -> Iterator[_Found]:
     """The front of each state, in turn; of those that hold others, the fronts of these."""
     size = stream.seek(0, os.SEEK_END)
     start, place = 0, 1
+    around: list[tuple[str, int]] = []
     while start < size or place == 1:
+        around = [(name, end) for name, end in around if start < end]
         try:
             header = _header_at(stream, start, size)
-            held_after = _held_after(header)
+            own_bytes = _own_bytes(header)
         except InputError as error:
             where = f"after state {place - 1:,} of the file: " if place > 1 else ""
             raise InputError(where + error.reason) from None
-        if held_after is None:
-            yield header
+        if own_bytes is None:
+            yield header, tuple(name for name, _ in around)
             place += 1
-        start += header.state_bytes if held_after is None else held_after
+            start += header.state_bytes
+        else:
+            around.append((str(header.public()["statistic"]), start + header.state_bytes))
+            start += header.front_bytes + own_bytes
 
 
-def _held_after(header: Header) -> int | None:
-    """After how many bytes the first state within this one begins; None if it holds none."""
-    own_bytes = header.public().get(OWN_BYTES)
+def _own_bytes(header: Header) -> int | None:
+    """How many bytes of its own stand before the states that this one holds; None if it is one."""
+    public = header.public()
+    own_bytes = public.get(OWN_BYTES)
     if own_bytes is None:
         return None
-    if type(own_bytes) is not int or not 0 <= own_bytes <= header.body_bytes:
+    known = public.get("statistic") in HOLDERS
+    if not known or type(own_bytes) is not int or not 0 <= own_bytes <= header.body_bytes:
         message = "the state is damaged: its public parameters do not go together"
         raise InputError(message)
-    return header.front_bytes + own_bytes
+    return own_bytes
 
 
 def _header_at(stream: BinaryIO, start: int, size: int) -> Header:
@@ -115,14 +130,14 @@ def _opened(stream: BinaryIO, identity: Path | None) -> BinaryIO:
     return io.BytesIO(unseal(stream.read(), identity))
 
 
-def _grouped(headers: Iterable[Header]) -> list[Alike]:
-    """One description for each run of equal headers."""
-    found: list[Alike] = []
+def _grouped(found: Iterable[_Found]) -> list[Alike]:
+    """One description for each run of equal headers in the same surroundings."""
+    runs: list[Alike] = []
     before = None
-    for place, header in enumerate(headers, start=1):
-        if header == before:
-            found[-1] = Alike(found[-1].first, place, found[-1].description)
+    for place, (header, within) in enumerate(found, start=1):
+        if (header, within) == before:
+            runs[-1] = dataclasses.replace(runs[-1], last=place)
         else:
-            found.append(Alike(place, place, describe(header)))
-        before = header
-    return found
+            runs.append(Alike(place, place, describe(header), within))
+        before = header, within
+    return runs

@@ -44,6 +44,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.log_lines
 	$(BIN)/python -m benchmarks.hygiene
+	$(BIN)/python -m benchmarks.service
 
 clean:
 	rm -rf $(VENV) build

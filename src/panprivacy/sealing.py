@@ -10,6 +10,7 @@ from typing import Final
 
 import pyrage
 
+from panprivacy._kernels import wipe_stack
 from panprivacy.errors import InputError, PlanError
 
 _SEALS: Final = b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----"
@@ -31,7 +32,10 @@ def seal(plain: bytes, recipient: str) -> bytes:
     Raises:
         PlanError: the recipient is none.
     """
-    return pyrage.encrypt(plain, [_recipient(recipient)])
+    try:
+        return pyrage.encrypt(plain, [_recipient(recipient)])
+    finally:
+        wipe_stack()  # age leaves the key of the file on the stack
 
 
 def check_recipient(recipient: str) -> None:

@@ -1,6 +1,6 @@
 """A real server of PostgreSQL on a Unix socket in a temporary folder.
 
-Load it with `pytest_plugins = ["tests.service.postgres"]`, and take the fixture `postgres`.
+Take the fixture `postgres`, which conftest.py knows.
 """
 
 from __future__ import annotations

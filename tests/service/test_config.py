@@ -57,7 +57,7 @@ def test_defaults_are_those_of_the_reference(read, tmp_path):
     stream = config.streams["visits"]
     assert stream.columns() == Columns(Column("user"))
     assert (stream.window_seconds, stream.every_seconds, stream.nulls) == (86_400, None, "error")
-    assert (stream.releases, stream.retries) == (1, 65_536)
+    assert (stream.releases, stream.retries) == (1, 8_192)
     assert config.server.address == Address("127.0.0.1", 8642)
     assert config.server.timeout_seconds == 30
     assert config.server.directory == str(tmp_path)

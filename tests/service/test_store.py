@@ -27,7 +27,6 @@ from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanErro
 from panprivacy.service import store as module
 from panprivacy.service.store import Entry, Published, ReleaseStore, StoreError
 
-pytest_plugins = ["tests.service.postgres"]
 
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
 HOUR = timedelta(hours=1)

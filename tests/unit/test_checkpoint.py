@@ -251,3 +251,13 @@ def test_what_was_acknowledged_survives_a_kill(identity, tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) > 100, "it was killed before it wrote"
+
+
+def test_the_key_of_a_file_is_overwritten_before_the_file_is_written(checkpoint, monkeypatch):
+    done = []
+    encrypt = pyrage.encrypt
+    monkeypatch.setattr(pyrage, "encrypt", lambda *given: done.append("sealed") or encrypt(*given))
+    monkeypatch.setattr("panprivacy.sealing.wipe_stack", lambda: done.append("wiped"))
+    monkeypatch.setattr("panprivacy.checkpoint._replace", lambda *_: done.append("written"))
+    checkpoint.write(statistics())
+    assert done == ["sealed", "wiped", "written"]

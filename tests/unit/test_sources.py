@@ -687,3 +687,13 @@ def test_a_dictionary_would_stay_in_memory_while_a_pipe_is_open(tmp_path):
     error = refusal(from_pipe, data, USER, kind="arrow")
     assert "send it decoded" in str(error)
     assert "8412345" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [("null\n", 1), (' null\n{"id": 1}\n', 1), ('{"id": 1}\n\tnull\n{"id": 2}\n', 2)],
+)
+def test_a_row_that_is_null_is_refused(tmp_path, text, row):
+    path = tmp_path / "rows.ndjson"
+    path.write_text(text)
+    assert refusal(rows, path, Column("id"), kind="ndjson").row == row

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from starlette.requests import ClientDisconnect
 
 from panprivacy.service.problems import Problem
 
 _MOST_REQUESTS = 1_000
+_FRESH_SECONDS = 1.0
+
+T = TypeVar("T")
 
 
 class Admission:
@@ -38,8 +42,8 @@ class Admission:
         """
         size = self._most_body if declared is None else declared
         if size > self._most_body:
-            raise Problem(413, f"a body may have {self._most_body:,} bytes; send it in parts")
-        crowded = self._waiting and self._waiting + size > self._most_waiting
+            raise self._too_long()
+        crowded = self._waiting + size > self._most_waiting
         if crowded or self._requests >= _MOST_REQUESTS:
             raise Problem(429, "too much is under way; come again", retry_after=1)
         self._waiting += size
@@ -50,26 +54,56 @@ class Admission:
             self._waiting -= size
             self._requests -= 1
 
-    async def receive(self, chunks: AsyncIterator[bytes]) -> bytes | bytearray:
-        """The whole body.
+    async def receive(self, chunks: AsyncIterator[bytes]) -> bytearray:
+        """The whole body, for the caller to overwrite.
 
         Raises:
             Problem: it is too long, too slow, or its sender has gone.
         """
+        body = bytearray()
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._joined(chunks)
-        except TimeoutError:
-            reason = f"the body did not arrive within {self._timeout:g} seconds"
-            raise Problem(408, reason, close=True) from None
-        except ClientDisconnect:
-            raise Problem(400, "the body ends too early", close=True) from None
-
-    async def _joined(self, chunks: AsyncIterator[bytes]) -> bytearray:
-        body = bytearray()
-        async for chunk in chunks:
-            body += chunk
-            if len(body) > self._most_body:
-                reason = f"a body may have {self._most_body:,} bytes; send it in parts"
-                raise Problem(413, reason, close=True)
+                await self._join(body, chunks)
+        except BaseException as error:
+            overwrite(body)
+            if isinstance(error, TimeoutError):
+                reason = f"the body did not arrive within {self._timeout:g} seconds"
+                raise Problem(408, reason) from None
+            if isinstance(error, ClientDisconnect):
+                raise Problem(400, "the body ends too early") from None
+            raise
         return body
+
+    async def _join(self, body: bytearray, chunks: AsyncIterator[bytes]) -> None:
+        async for chunk in chunks:
+            if len(body) + len(chunk) > self._most_body:
+                raise self._too_long()
+            body += chunk
+
+    def _too_long(self) -> Problem:
+        return Problem(413, f"a body may have {self._most_body:,} bytes; send it in parts")
+
+
+class Shared(Generic[T]):
+    """What anybody may ask for, and what costs something: done once a second, however many ask.
+
+    Args:
+        work: does it.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
+        self._work = work
+        self._task: asyncio.Future[T] | None = None
+        self._since = 0.0
+
+    async def get(self) -> T:
+        """What came of it, which may be a second old."""
+        now = asyncio.get_running_loop().time()
+        if self._task is None or (self._task.done() and now >= self._since + _FRESH_SECONDS):
+            self._task, self._since = asyncio.ensure_future(self._work()), now
+        return await asyncio.shield(self._task)
+
+
+def overwrite(body: bytearray) -> None:
+    """Put zeros in place of a body, also while views of it are alive."""
+    body[:] = bytes(len(body))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,27 +17,32 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from panprivacy._kernels import wipe_stack
 from panprivacy._version import VERSION
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.errors import InputError, PanPrivacyError
+from panprivacy.service.admission import Shared, overwrite
 from panprivacy.service.engine import Engine
-from panprivacy.service.exports import WRITERS
-from panprivacy.service.metrics import exposition
+from panprivacy.service.exports import WRITERS, preferred
+from panprivacy.service.metrics import FORMATS, exposition
 from panprivacy.service.openapi import document
 from panprivacy.service.problems import Problem
 from panprivacy.service.store import StoreError
 from panprivacy.service.stream import BusyError, Stream
 from panprivacy.service.tokens import AccessError, Role
 from panprivacy.sources import MEDIA_TYPES, read_body
-from panprivacy.wiping import wipe_traces
 
+_LOG = logging.getLogger("panprivacy.service")
 _SMALL_BODY = 1 << 18
 """Bytes that are counted faster than they are handed to another thread."""
+_FEW_ROWS = 1 << 17
+"""A small body can hold many more, if it is compressed."""
+_CHARSET = re.compile(r"(?:^|;)\s*charset=\"?([^\";\s]*)")
 _BATCH_ID = re.compile(r"[\x21-\x7e]{1,256}")
 _MOST_ROWS = 100_000
 _COUNTED = Response(b'{"durable":false}', 202, media_type="application/json")
 _DURABLE = Response(b'{"durable":true}', 200, media_type="application/json")
 
-Handler = Callable[["Api", Request], Awaitable[Response]]
+T = TypeVar("T")
 
 
 class Api:
@@ -47,7 +54,9 @@ class Api:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._workers = ThreadPoolExecutor(2, thread_name_prefix="panprivacy-worker")
+        self._counters = ThreadPoolExecutor(2, thread_name_prefix="panprivacy-counter")
+        self._askers = ThreadPoolExecutor(2, thread_name_prefix="panprivacy-asker")
+        self._troubles = Shared(lambda: self._ask(engine.troubles))
 
     async def updates(self, request: Request) -> Response:
         """Take in a batch."""
@@ -63,29 +72,32 @@ class Api:
             return _COUNTED
         trouble = await self.engine.on_disk()
         if trouble is not None:
-            reason = f"counted, but not on disk: {trouble}; retry with the same Idempotency-Key"
+            again = "retry with the same Idempotency-Key" if batch_id else "a retry counts it again"
+            reason = f"counted, but not on disk: {trouble}; {again}"
             raise Problem(503, reason, retry_after=1)
         return _DURABLE
 
     async def release(self, request: Request) -> Response:
         """Make a release now."""
         stream = self._stream(request, Role.release)
-        await self._in_thread(stream.release)
-        return JSONResponse({"released": True}, 201)
+        await self._ask(stream.release)
+        where = {"Location": f"/v1/releases?stream={stream.name}"}
+        return JSONResponse({"released": True}, 201, where)
 
     async def releases(self, request: Request) -> Response:
         """What was released."""
-        name = request.query_params.get("stream")
+        name = _asked(request, "stream")
         self._allow(request, Role.read, name)
-        kind, writer = _writer(request)
         if name is not None and name not in self.engine.streams:
             raise Problem(404, "there is no such stream")
+        kind = _format(request)
+        since, before = _moment(request, "since"), _moment(request, "before")
         limit = _whole(request, "limit", 1_000, _MOST_ROWS)
-        since = _moment(request, "since")
-        rows = await self._in_thread(
-            lambda: self.engine.store.answers(stream=name, since=since, limit=limit)
+        answers = partial(
+            self.engine.store.answers, stream=name, since=since, before=before, limit=limit
         )
-        return Response(writer(rows), media_type=kind)
+        file = await self._ask(lambda: WRITERS[kind](answers()))
+        return Response(file, headers={"Vary": "Accept"}, media_type=kind)
 
     async def streams(self, request: Request) -> Response:
         """Which streams there are, and what is promised to their users."""
@@ -95,13 +107,18 @@ class Api:
     async def metrics(self, request: Request) -> Response:
         """Releases and health for Prometheus."""
         self._allow(request, Role.read)
-        accept = request.headers.get("accept", "")
-        body, kind = await self._in_thread(lambda: exposition(self.engine, accept))
-        return Response(body, headers={"Content-Type": kind})
+        kind = preferred(",".join(request.headers.getlist("accept")), FORMATS) or "text/plain"
+        troubles = await self._troubles.get()
+        body = await self._ask(lambda: exposition(self.engine, troubles, kind))
+        return Response(body, headers={"Content-Type": FORMATS[kind][1], "Vary": "Accept"})
 
-    async def health(self, request: Request) -> Response:  # noqa: ARG002 - anybody may ask
-        """Whether everything works."""
-        troubles = await self._in_thread(self.engine.troubles)
+    async def health(self, request: Request) -> Response:
+        """Whether everything works; anybody may ask, and who may read is told why it does not."""
+        troubles = await self._troubles.get()
+        try:
+            self._allow(request, Role.read)
+        except Problem:  # the words of a database may name its host
+            troubles = dict.fromkeys(troubles, "a token that may read is told more")
         status = "waiting for restore" if self.engine.waiting else "troubled" if troubles else "ok"
         document = {"status": status, "version": VERSION, "troubles": troubles}
         return JSONResponse(document, 200 if status == "ok" else 503)
@@ -110,27 +127,21 @@ class Api:
         """This interface, described."""
         return JSONResponse(document())
 
-    def close(self) -> None:
-        """Let the threads end."""
-        self._workers.shutdown()
-
     async def _count(
-        self, stream: Stream, kind: str, body: bytes | bytearray, batch_id: bytes | None
+        self, stream: Stream, kind: str, body: bytearray, batch_id: bytes | None
     ) -> None:
-        """Count a body here if that is quick, else in a thread; then overwrite it."""
+        """Count a body, here if that is quick, and overwrite it when nobody reads it any more."""
+        job = None
         try:
-            if len(body) <= _SMALL_BODY:
-                try:
-                    batches = read_body(kind, body, stream.columns.wanted())
-                    stream.take(batches, batch_id, wait=False)
-                except BusyError:
-                    pass
-                else:
-                    return
-            await self._in_thread(lambda: _take(stream, kind, body, batch_id))
+            if len(body) <= _SMALL_BODY and _took(stream, kind, body, batch_id):
+                return
+            job = self._counters.submit(_take, stream, kind, body, batch_id)
         finally:
-            if isinstance(body, bytearray):
-                body[:] = bytes(len(body))
+            if job is None:
+                overwrite(body)
+        # not in a finally here: who is cancelled leaves behind a thread that reads the body
+        job.add_done_callback(lambda _: overwrite(body))
+        await asyncio.wrap_future(job)
 
     def _stream(self, request: Request, role: Role) -> Stream:
         """The stream of a request whose sender may do this with it."""
@@ -145,22 +156,23 @@ class Api:
 
     def _allow(self, request: Request, role: Role, stream: str | None = None) -> None:
         try:
-            self.engine.tokens.check(request.headers.get("authorization"), role, stream)
+            self.engine.tokens.check(_header(request, "Authorization"), role, stream)
         except AccessError as error:
             headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
             raise Problem(error.status, str(error), headers=headers) from None
 
     def _durable(self, request: Request) -> bool:
         """Whether the sender waits until its batch is on disk."""
-        asked = request.query_params.get("durable", "0")
-        if asked not in ("0", "1"):
+        asked = _asked(request, "durable")
+        if asked not in (None, "0", "1"):
             raise Problem(400, "durable must be 0 or 1")
         if asked == "1" and not self.engine.keeper.durable:
             raise Problem(400, "this service keeps no checkpoint: leave out durable=1")
         return asked == "1"
 
-    async def _in_thread(self, work: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+    async def _ask(self, work: Callable[[], T]) -> T:
+        """Do what may wait for a disk or a database, in threads that no batch waits for."""
+        return await asyncio.get_running_loop().run_in_executor(self._askers, work)
 
 
 def application(engine: Engine) -> Starlette:
@@ -184,11 +196,16 @@ def application(engine: Engine) -> Starlette:
 def _route(method: str, path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
     async def answered(request: Request) -> Response:
         try:
-            return await endpoint(request)
+            response = await endpoint(request)
         except Problem as problem:
-            return problem.response()
+            response = problem.response()
+        except asyncio.CancelledError:  # the service has waited long enough for its requests
+            response = Problem(503, "the service stops; come again", retry_after=5).response()
         except Exception as error:  # noqa: BLE001 - what is not foreseen may quote an id
-            return _problem_of(error).response()
+            response = _problem_of(error).response()
+        if method == "GET":
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
 
     return Route(path, answered, methods=[method])
 
@@ -197,46 +214,65 @@ def _problem_of(error: Exception) -> Problem:
     """What the sender is told."""
     if isinstance(error, InputError):
         return Problem(400, str(error))
-    if isinstance(error, (BudgetError, PlanError)):
-        return Problem(409, str(error))
     if isinstance(error, StoreError):
         return Problem(503, str(error), retry_after=5)
-    if isinstance(error, PanPrivacyError):
+    if isinstance(error, PanPrivacyError):  # no release is left, or it is made by the clock
         return Problem(409, str(error))
-    return Problem(500, f"failed with {type(error).__name__}; please report it")
+    reason = f"failed with {type(error).__name__}; please report it"
+    _LOG.error("a request %s", reason)
+    return Problem(500, reason)
 
 
 async def _plain_problem(_: Request, error: Exception) -> Response:
     """What the router refuses: an unknown path, or another method."""
-    status = getattr(error, "status_code", 500)
-    detail = {404: "there is nothing at this path; see /v1/openapi.json"}.get(
-        status, "this path takes another method; see /v1/openapi.json"
-    )
-    headers = getattr(error, "headers", None)
-    return Problem(status, detail, headers=headers).response()
+    status, headers = getattr(error, "status_code", 500), getattr(error, "headers", None) or {}
+    if status == 404:
+        return Problem(404, "there is nothing at this path; see /v1/openapi.json").response()
+    allowed = ", ".join(sorted(headers.get("Allow", "").split(", ")))
+    reason = f"this path takes {allowed}; see /v1/openapi.json"
+    return Problem(status, reason, headers={"Allow": allowed}).response()
 
 
-def _take(stream: Stream, kind: str, body: bytes | bytearray, batch_id: bytes | None) -> None:
-    """Read and count a body, in a thread."""
+def _took(stream: Stream, kind: str, body: bytearray, batch_id: bytes | None) -> bool:
+    """Read and count a body in the thread of the event loop, unless that takes a while."""
+    batches = read_body(kind, body, stream.columns.wanted())
+    if sum(batch.num_rows for batch in batches) > _FEW_ROWS:
+        return False
+    try:
+        stream.take(batches, batch_id, wait=False)
+    except BusyError:
+        return False
+    return True
+
+
+def _take(stream: Stream, kind: str, body: bytearray, batch_id: bytes | None) -> None:
+    """Read and count a body in a thread of its own."""
     try:
         stream.take(read_body(kind, body, stream.columns.wanted()), batch_id)
     finally:
-        wipe_traces()
+        wipe_stack()  # that of this thread; the sweeper does the rest
 
 
 def _kind(request: Request) -> str:
     """The format of a body."""
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise Problem(415, "a body must not be compressed: leave out Content-Encoding")
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in MEDIA_TYPES:
-        raise Problem(415, f"Content-Type must be one of {', '.join(MEDIA_TYPES)}")
-    return MEDIA_TYPES[media_type]
+    if (_header(request, "Content-Encoding") or "identity").lower() != "identity":
+        reason = "a body must not be compressed: leave out Content-Encoding"
+        raise Problem(415, reason, headers={"Accept-Encoding": "identity"})
+    if (_header(request, "Transfer-Encoding") or "chunked").lower() != "chunked":
+        raise Problem(501, "Transfer-Encoding must be chunked, and nothing else")
+    media_type, _, parameters = (_header(request, "Content-Type") or "").lower().partition(";")
+    if media_type.strip() not in MEDIA_TYPES:
+        reason = f"Content-Type must be one of {', '.join(MEDIA_TYPES)}"
+        raise Problem(415, reason, headers={"Accept": ", ".join(MEDIA_TYPES)})
+    charset = _CHARSET.search(parameters)
+    if charset and charset[1] not in ("utf-8", "us-ascii"):
+        raise Problem(415, "a text must be UTF-8: leave out charset=")
+    return MEDIA_TYPES[media_type.strip()]
 
 
 def _batch_id(request: Request) -> bytes | None:
     """What the sender calls the batch."""
-    given = request.headers.get("idempotency-key")
+    given = _header(request, "Idempotency-Key")
     if given is None:
         return None
     if not _BATCH_ID.fullmatch(given):
@@ -246,25 +282,41 @@ def _batch_id(request: Request) -> bytes | None:
 
 def _declared(request: Request) -> int | None:
     """The length of the body, if the sender tells it."""
-    given = request.headers.get("content-length")
-    return int(given) if given is not None and given.isdecimal() else None
+    given = _header(request, "Content-Length")
+    return None if given is None else int(given)
 
 
-def _writer(request: Request) -> tuple[str, Callable[[Any], bytes]]:
-    """The media type that is asked for, and what writes it."""
-    asked = request.query_params.get("format")
+def _format(request: Request) -> str:
+    """The media type that is asked for."""
+    asked = _asked(request, "format")
+    if asked is None:
+        kind = preferred(",".join(request.headers.getlist("accept")), WRITERS)
+        if kind is None:
+            raise Problem(406, f"Accept must let one of {', '.join(WRITERS)} through")
+        return kind
     names = {kind.rpartition("/")[2].rpartition(".")[2]: kind for kind in WRITERS}
-    if asked is not None:
-        if asked not in names:
-            raise Problem(400, f"format must be one of {', '.join(names)}")
-        return names[asked], WRITERS[names[asked]]
-    accepted = request.headers.get("accept", "*/*")
-    kind = next((kind for kind in WRITERS if kind in accepted), "application/json")
-    return kind, WRITERS[kind]
+    if asked not in names:
+        raise Problem(400, f"format must be one of {', '.join(names)}")
+    return names[asked]
+
+
+def _header(request: Request, name: str) -> str | None:
+    return _only(request.headers.getlist(name), name)
+
+
+def _asked(request: Request, name: str) -> str | None:
+    return _only(request.query_params.getlist(name), name)
+
+
+def _only(values: list[str], name: str) -> str | None:
+    """The value of what may be given once; of two, a proxy may have looked at the other one."""
+    if len(values) > 1:
+        raise Problem(400, f"{name} is given more than once")
+    return values[0] if values else None
 
 
 def _whole(request: Request, name: str, default: int, most: int) -> int:
-    given = request.query_params.get(name)
+    given = _asked(request, name)
     if given is None:
         return default
     if not (given.isascii() and given.isdecimal() and 1 <= int(given[:9]) <= most):
@@ -273,12 +325,12 @@ def _whole(request: Request, name: str, default: int, most: int) -> int:
 
 
 def _moment(request: Request, name: str) -> datetime | None:
-    given = request.query_params.get(name)
+    given = _asked(request, name)
     if given is None:
         return None
     try:
         moment = datetime.fromisoformat(given)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         reason = f"{name} must be a time such as 2026-01-31T00:00:00Z"
         raise Problem(400, reason) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -54,14 +54,28 @@ class Engine:
         """Where states are sealed to; None if they are in memory only."""
         return None if self.config.checkpoint is None else Path(self.config.checkpoint.path)
 
+    @property
+    def state_bytes(self) -> int:
+        """The size of all states, which no stream of events changes."""
+        return sum(stream.state_bytes for stream in self.streams.values())
+
+    def give_up(self) -> None:
+        """Remove the checkpoint that is there, and begin anew."""
+        if self.checkpoint_file is not None:
+            self.checkpoint_file.unlink(missing_ok=True)
+        self.waiting = False
+
     def restore(self, states: bytes) -> None:
-        """Go on from the states of a checkpoint.
+        """Go on from the states of a checkpoint; what was released since is paid for.
 
         Raises:
             InputError: they are damaged, or of other streams. Nothing was changed.
+            StoreError: the ledger cannot be read now. Nothing was changed.
         """
         streams = list(self.streams.values())
-        resume_all(streams, parted(states, streams), [0] * len(streams))
+        parts = parted(states, streams)
+        released = [one.released_in(part) for one, part in zip(streams, parts, strict=True)]
+        resume_all(streams, parts, released)
         for stream in streams:
             _LOG.warning("stream %s: goes on; its window ends %s", stream.name, stream.ends)
 

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Final
@@ -18,6 +19,7 @@ from panprivacy.service.store import Published
 
 _NAMES: Final = [field.name for field in fields(Published)]
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
+_WEIGHT: Final = re.compile(r"(?:^|;)\s*q=(1(?:\.0*)?|0(?:\.[0-9]*)?)\s*(?:;|$)")
 _SCHEMA: Final = pa.schema(
     [
         pa.field("stream", pa.string(), nullable=False),
@@ -90,6 +92,39 @@ WRITERS: Final[Mapping[str, Callable[[Sequence[Published]], bytes]]] = {
     "application/vnd.apache.parquet": as_parquet,
 }
 """What writes each media type; the first is for who does not ask."""
+
+
+def preferred(accept: str | None, kinds: Iterable[str]) -> str | None:
+    """The media type that an `Accept` header likes best, the first of those it likes equally.
+
+    Args:
+        accept: what the header says; None if there is none. What cannot be read is left out.
+        kinds: media types without parameters.
+
+    Returns:
+        One of `kinds`; None if the header excludes them all.
+    """
+    ranges = _ranges(accept or "*/*")
+    liked = {kind: _liking(kind, ranges) for kind in kinds}
+    best = max(liked, key=liked.__getitem__)
+    return best if liked[best] else None
+
+
+def _ranges(accept: str) -> dict[str, float]:
+    """How much each media range is liked; that with the most liked parameters counts."""
+    liked: dict[str, float] = {}
+    for part in accept.lower().split(","):
+        media, _, parameters = part.partition(";")
+        weight = _WEIGHT.search(parameters)
+        name = media.strip()
+        liked[name] = max(liked.get(name, 0.0), float(weight[1]) if weight else 1.0)
+    return liked
+
+
+def _liking(kind: str, ranges: Mapping[str, float]) -> float:
+    """That of the most specific range."""
+    group = f"{kind.partition('/')[0]}/*"
+    return next((ranges[name] for name in (kind, group, "*/*") if name in ranges), 0.0)
 
 
 def _cells(answer: Published) -> list[object]:

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import PanPrivacyError
@@ -21,6 +22,7 @@ from panprivacy.wiping import wipe_traces
 _LOG = logging.getLogger("panprivacy.service")
 _LONGEST_WAIT = 1.0
 """Seconds after which clocks are looked at again: the one on the wall may be set."""
+_ENDED = "the service has stopped"
 
 Tell = Callable[[str | None], None]
 """Is told that the checkpoint is on disk, or why it is not."""
@@ -45,6 +47,7 @@ class Keeper:
         self._waiting: list[Tell] = []
         self._troubles: dict[str, str] = {}
         self._written: float | None = None
+        self._ended = False
 
     @property
     def durable(self) -> bool:
@@ -66,18 +69,29 @@ class Keeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write the last checkpoint; without checkpoints release what there is."""
+        """Write the last checkpoint; without checkpoints release what there is.
+
+        Nothing is done if nothing has begun.
+        """
+        if self._thread.ident is None:
+            return
         self._stopping.set()
         self._thread.join()
         for stream in self._streams:
             work = stream.advance if self.durable else stream.close
             self._try(f"stream {stream.name}", work)
         self._write()
+        with self._lock:
+            self._ended, waiting, self._waiting = True, self._waiting, []
+        self._tell(waiting, _ENDED)
 
     def after_next(self, tell: Tell) -> None:
-        """Be told about the next checkpoint that has not begun."""
+        """Be told, once, about the next checkpoint that has not begun."""
         with self._lock:
-            self._waiting.append(tell)
+            if not self._ended:
+                self._waiting.append(tell)
+                return
+        tell(_ENDED)
 
     def _run(self) -> None:
         next_write = time.monotonic()
@@ -88,7 +102,7 @@ class Keeper:
                 self._write()
                 passed = (time.monotonic() - next_write) // self._every
                 next_write += (passed + 1) * self._every
-            wipe_traces()
+            self._try("wiping", wipe_traces)
             if self._stopping.wait(self._pause(next_write)):
                 return
 
@@ -109,8 +123,11 @@ class Keeper:
         trouble = self._try("checkpoint", lambda: checkpoint.write(self._streams))
         if trouble is None:
             self._written = time.time()
-        for tell in waiting:
-            tell(trouble)
+        self._tell(waiting, trouble)
+
+    def _tell(self, waiting: list[Tell], trouble: str | None) -> None:
+        for tell in waiting:  # one that fails must not keep the word from the others
+            self._try("acknowledging", partial(tell, trouble))
 
     def _try(self, what: str, work: Callable[[], None]) -> str | None:
         """Do something, and keep the reason if it fails: the service goes on."""

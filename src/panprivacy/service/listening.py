@@ -16,7 +16,7 @@ from panprivacy.service.datagrams import Listener, open_socket
 from panprivacy.service.store import StoreError
 from panprivacy.service.stream import Stream
 from panprivacy.service.stream_config import Syslog
-from panprivacy.sources import open_source, read_body
+from panprivacy.sources import Column, Prefixes, open_source, read_body
 from panprivacy.sources.log_lines import only_wanted_groups
 from panprivacy.wiping import wipe_traces
 
@@ -25,6 +25,7 @@ _SILENCE = 0.05
 """Seconds without a datagram after which traces are overwritten."""
 _LONGEST_WAIT = 0.5
 _PAUSE = 0.5
+_SAMPLE = b'::1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n'
 
 
 class DatagramThread:
@@ -43,6 +44,8 @@ class DatagramThread:
     def start(self) -> None:
         """Open the sockets, and take what comes.
 
+        The parsers are compiled before: what is compiled while lines wait keeps pieces of them.
+
         Raises:
             PlanError: one cannot be opened.
         """
@@ -55,6 +58,7 @@ class DatagramThread:
                 self._listeners.append(listener)
                 self._selector.register(sock, selectors.EVENT_READ, listener)
         if self._listeners:
+            read_body("combined", _SAMPLE, [Column("remote_addr", address=Prefixes())])
             self._thread.start()
 
     def stop(self) -> None:

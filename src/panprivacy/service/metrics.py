@@ -6,11 +6,12 @@ with what comes in, so they are not here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector
 
 from panprivacy.service.engine import Engine
@@ -19,22 +20,31 @@ from panprivacy.service.store import Published, StoreError
 _QUESTION = ["stream", "statistic", "group", "kind", "state"]
 
 
-def exposition(engine: Engine, accept: str = "") -> tuple[bytes, str]:
-    """All metrics, and their media type.
+FORMATS: Final[Mapping[str, tuple[Callable[[Collector], bytes], str]]] = {
+    "text/plain": (generate_latest, "text/plain; version=0.0.4; charset=utf-8"),
+    "application/openmetrics-text": (
+        generate_openmetrics,
+        "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    ),
+}
+"""What writes each media type, and its full name; the first is for who does not ask."""
+
+
+def exposition(engine: Engine, troubles: Iterable[str], kind: str = "text/plain") -> bytes:
+    """All metrics.
 
     Args:
         engine: what is asked.
-        accept: what the reader understands.
+        troubles: what does not work at the moment.
+        kind: one of `FORMATS`.
     """
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Metrics(engine))
-    encode, kind = choose_encoder(accept)
-    return encode(registry), kind
+    write, _ = FORMATS[kind]
+    return write(_Metrics(engine, troubles))
 
 
 class _Metrics(Collector):
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, troubles: Iterable[str]) -> None:
+        self._engine, self._troubles = engine, troubles
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         try:
@@ -57,7 +67,7 @@ class _Metrics(Collector):
         waiting = _gauge("waiting_for_restore", "1 while the checkpoint is not restored", [])
         waiting.add_metric([], float(self._engine.waiting))
         troubles = _gauge("trouble", "1 for what does not work at the moment", ["what"])
-        for what in self._engine.troubles():
+        for what in self._troubles:
             troubles.add_metric([what], 1.0)
         yield from (waiting, troubles)
         if self._engine.keeper.written is not None:

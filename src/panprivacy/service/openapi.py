@@ -85,7 +85,7 @@ def _updates() -> _Object:
         "responses": {
             "200": _json("Counted, and on disk.", durable),
             "202": _json("Counted, in memory.", durable),
-            **_problems(400, 401, 403, 404, 408, 413, 415, 429, 503),
+            **_problems(400, 401, 403, 404, 408, 413, 415, 429, 500, 501, 503),
         },
     }
 
@@ -98,7 +98,7 @@ def _release() -> _Object:
         "parameters": [_STREAM],
         "responses": {
             "201": _json("Released; it is among the releases.", released),
-            **_problems(401, 403, 404, 409, 503),
+            **_problems(400, 401, 403, 404, 409, 500, 503),
         },
     }
 
@@ -119,7 +119,7 @@ def _releases() -> _Object:
         ],
         "responses": {
             "200": {"description": "The numbers.", "content": content},
-            **_problems(400, 401, 403, 404, 503),
+            **_problems(400, 401, 403, 404, 406, 500, 503),
         },
     }
 
@@ -130,7 +130,7 @@ def _streams() -> _Object:
         "summary": "The streams, and what is promised to their users.",
         "responses": {
             "200": _json("The streams.", {"type": "array", "items": {"type": "object"}}),
-            **_problems(401, 403),
+            **_problems(400, 401, 403, 500, 503),
         },
     }
 
@@ -145,7 +145,7 @@ def _metrics() -> _Object:
                 "description": "Metrics.",
                 "content": {"text/plain": text, "application/openmetrics-text": text},
             },
-            **_problems(401, 403),
+            **_problems(400, 401, 403, 500, 503),
         },
     }
 
@@ -196,10 +196,13 @@ _SAYS = {
     401: "No known token.",
     403: "The token may not do this.",
     404: "There is no such stream.",
+    406: "The Accept header lets no format through.",
     408: "The body did not arrive in time.",
     409: "No release is left, or the stream releases on a clock.",
     413: "The body is too long.",
     415: "The body has another format.",
     429: "Too much is under way; come again.",
+    500: "A fault of the service.",
+    501: "The Transfer-Encoding is not chunked alone.",
     503: "Not now; come again.",
 }

@@ -15,7 +15,6 @@ class Problem(Exception):  # noqa: N818 - the name of the standard
         status: of HTTP.
         detail: what is wrong and what to do, in a sentence.
         retry_after: seconds after which it may work.
-        close: whether the rest of the request is not waited for.
         headers: further ones.
     """
 
@@ -25,7 +24,6 @@ class Problem(Exception):  # noqa: N818 - the name of the standard
         detail: str,
         *,
         retry_after: int | None = None,
-        close: bool = False,
         headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
@@ -33,8 +31,6 @@ class Problem(Exception):  # noqa: N818 - the name of the standard
         self.headers = dict(headers or {})
         if retry_after is not None:
             self.headers["Retry-After"] = str(retry_after)
-        if close:
-            self.headers["Connection"] = "close"
 
     def response(self) -> Response:
         """The answer to the request."""

@@ -1,16 +1,50 @@
-"""uvicorn's protocol, for a service that anybody may connect to and that counts no requests."""
+"""uvicorn's protocol, for a service that anybody may connect to and that counts no requests.
+
+A connection gives its sender so many seconds and bytes for a head, and for the rest of a body that
+nobody reads. What is no sound request gets an answer as well, and the requests before it theirs.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import resource
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
+from panprivacy.service.problems import Problem
+
 _HEAD_SECONDS = 10.0
-_HEAD_BYTES = 1 << 19
+_REST_SECONDS = 5.0
+"""For the sender to read its answer before what it still sends meets a closed connection."""
+_HEAD_BYTES = 1 << 16
+_UNPARSED_BYTES = 1 << 19
 """More than asyncio reads at once, of which earlier requests may be a part."""
+_MOST_HEADERS = 100
+_MOST_CONNECTIONS = 1_800
+_OTHER_FILES = 200
+"""Descriptors that connections leave to everything else."""
+_SILENT = logging.getLogger("panprivacy.service.uvicorn")
+"""uvicorn writes tracebacks, and a line for each bad request."""
+_SILENT.setLevel(logging.CRITICAL + 1)
+
+
+class _InOrder(dict[Any, None]):
+    """A set, the oldest member first."""
+
+    def add(self, one: Any) -> None:
+        self[one] = None
+
+    def discard(self, one: Any) -> None:
+        self.pop(one, None)
 
 
 class Uncounted(ServerState):
@@ -18,54 +52,201 @@ class Uncounted(ServerState):
 
     total_requests = property(lambda _: 0, lambda _, __: None)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.connections = _InOrder()  # type: ignore[assignment]
+
 
 class GuardedProtocol(HttpToolsProtocol):
-    """Closes a connection that does not send a whole head, in time and in few bytes.
+    """Bounds what a connection may take, and answers what is no request.
 
-    uvicorn waits for ever for the rest of a head.
+    uvicorn waits for ever for the rest of a head, or of a body that was refused.
     """
 
-    _head_timer: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _active: RequestResponseCycle | None = None
+    _fault: Problem | None = None
+    _in_head = False
+    _deaf = False
     _head_bytes = 0
+    _unparsed_bytes = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request waits for its answer."""
+        return self._active is None or self._active.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect a head."""
+        """Expect a head; if there are too many connections, in place of the oldest idle one."""
+        self.logger = _SILENT
         super().connection_made(transport)
         self._expect_head()
+        if len(self.connections) > _most_connections():
+            connections: Iterable[Any] = self.connections
+            oldest = next(one for one in connections if one.idle)  # at least this one
+            oldest.transport.close()
+            self.connections.discard(oldest)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Expect nothing any more."""
-        self._head_arrived()
+        self._stop_timer()
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A sender that has sent its last request may still wait for the answer."""
+        waits = not (self.idle or self._in_head or self._deaf or self.cycle.more_body)
+        if waits:
+            self.cycle.keep_alive = False
+        return waits
 
     def data_received(self, data: bytes) -> None:
         """Take in what came, until a head has become too long."""
+        if self._deaf:
+            return
         super().data_received(data)
-        if self._head_timer is not None:  # the head has not ended in this data
-            self._head_bytes += len(data)
-            if self._head_bytes > _HEAD_BYTES:
-                self._give_up()
+        if self._in_head:
+            self._unparsed_bytes += len(data)
+            if self._unparsed_bytes > _UNPARSED_BYTES:
+                self._refuse(_too_long(431))
+        elif self.idle and not self._deaf:  # empty lines before a head
+            self._expect_head()
 
     def on_message_begin(self) -> None:
         """Expect the rest of a head."""
+        self._in_head, self._head_bytes, self._unparsed_bytes = True, 0, 0
         self._expect_head()
         super().on_message_begin()
 
+    def on_url(self, url: bytes) -> None:
+        """Take in a part of the target."""
+        self._measure(url, 414)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take in a header; one that comes after the body is left out."""
+        if self._in_head:
+            self._measure(name + value, 431)
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Expect a body, which the application times."""
-        self._head_arrived()
+        self._in_head = False
+        self._stop_timer()
+        if self.parser.should_upgrade():  # its body would pass for another protocol
+            self._fail(Problem(400, "only HTTP/1.1 is spoken here: leave out Upgrade and CONNECT"))
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self._fail(Problem(400, "a request must have one Host header"))
         super().on_headers_complete()
 
-    def _expect_head(self) -> None:
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._give_up)
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
+        """Answer what could not be parsed."""
+        self._refuse(self._fault or Problem(400, "this is no sound request of HTTP/1.1"))
 
-    def _head_arrived(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-        self._head_timer, self._head_bytes = None, 0
+    def finish(self) -> None:
+        """Close the connection; an answer to a request that is still being sent is read first."""
+        self._stop_timer()
+        if self.cycle is not None and not self.cycle.more_body and not self._deaf:
+            self.transport.close()
+            return
+        self._deaf = True
+        self.pipeline.clear()
+        self._timer = self.loop.call_later(_REST_SECONDS, self.transport.close)
+        self.flow.resume_reading()
+        self.transport.write_eof()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._active = cycle
+        cycle.transport = _Answering(self)  # type: ignore[assignment]
+        if cycle.scope["http_version"] == "1.0":  # does not know what to do with a 100
+            cycle.waiting_for_100_continue = False
+        super()._start_asgi_task(cycle, partial(_answered, cycle, app))
+
+    def _measure(self, part: bytes, status: int) -> None:
+        self._head_bytes += len(part)
+        if self._head_bytes > _HEAD_BYTES or len(self.headers) >= _MOST_HEADERS:
+            self._fail(_too_long(status))
+
+    def _fail(self, problem: Problem) -> None:
+        """End the parser, which calls `send_400_response`."""
+        self._fault = problem
+        raise problem
+
+    def _refuse(self, problem: Problem) -> None:
+        """Answer what is no request, once those before it have their answers."""
+        self._deaf = True
+        active = self._active
+        if active is not None and not self.idle:
+            if self._in_head or active is not self.cycle or not active.more_body:
+                active.keep_alive = False
+                return
+            active.disconnected = True  # it is its own body that cannot be read on
+            active.message_event.set()
+        self.transport.write(_wire(problem))
+        self.finish()
+
+    def _expect_head(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(_HEAD_SECONDS, self._give_up)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
 
     def _give_up(self) -> None:
-        transport: Any = self.transport
-        if not transport.is_closing():
-            transport.close()
+        if self._in_head:
+            self._refuse(Problem(408, f"the head did not arrive within {_HEAD_SECONDS:g} seconds"))
+        else:
+            self.transport.close()
+
+
+class _Answering:
+    """What an application answers through."""
+
+    def __init__(self, protocol: GuardedProtocol) -> None:
+        self._protocol = protocol
+        self.write = protocol.transport.write
+        self.is_closing = protocol.transport.is_closing
+        self.close = protocol.finish
+
+
+async def _answered(
+    cycle: RequestResponseCycle,
+    app: Callable[..., Awaitable[None]],
+    scope: Any,
+    receive: Any,
+    send: Callable[[Any], Awaitable[None]],
+) -> None:
+    """Answer a request; say that the connection ends if its body has not been read to the end."""
+
+    async def tell(message: Any) -> None:
+        if cycle.more_body:
+            cycle.keep_alive = False
+        await send(message)
+
+    try:
+        await app(scope, receive, tell)
+    finally:
+        cycle.body = bytearray()  # a part of what was refused; uvicorn keeps it
+
+
+def _most_connections() -> int:
+    """As many as there may be open files, but for some."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(_MOST_CONNECTIONS, max(1, soft - _OTHER_FILES))
+
+
+def _too_long(status: int) -> Problem:
+    return Problem(status, f"a head may have {_HEAD_BYTES:,} bytes and {_MOST_HEADERS} headers")
+
+
+def _wire(problem: Problem) -> bytes:
+    """An answer as HTTP has it."""
+    response = problem.response()
+    headers = b"".join(b"%s: %s\r\n" % pair for pair in response.raw_headers)
+    return b"%s%sconnection: close\r\n\r\n%s" % (
+        STATUS_LINE[problem.status],
+        headers,
+        bytes(response.body),
+    )

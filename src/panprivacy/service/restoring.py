@@ -21,8 +21,8 @@ DESK = "restore.sock"
 """In the directory of a service: where it waits for its checkpoint to be restored."""
 
 _LENGTH = struct.Struct("<Q")
-_MOST_BYTES = 1 << 36
 _PATIENCE = 60.0
+"""Seconds in which states have to arrive, or an answer."""
 _DONE = b"done\n"
 
 
@@ -31,20 +31,27 @@ class Desk:
 
     Args:
         path: of the socket.
+        size: of the states; of what is longer, one byte more is read.
         resume: takes the states over, or raises and has changed nothing.
     """
 
-    def __init__(self, path: Path, resume: Callable[[bytes], None]) -> None:
-        self._path, self._resume = path, resume
+    def __init__(self, path: Path, size: int, resume: Callable[[bytes], None]) -> None:
+        self._path, self._size, self._resume = path, size, resume
         self._done = asyncio.Event()
 
     async def wait(self) -> None:
-        """Until the states have been handed over."""
+        """Until the states have been handed over.
+
+        Raises:
+            PlanError: there can be no such socket.
+        """
         self.close()
         server = await asyncio.start_unix_server(self._serve, sock=_bound(self._path))
-        async with server:
+        try:
             await self._done.wait()
-        self.close()
+        finally:  # without waiting for who is connected and says nothing
+            server.close()
+            self.close()
 
     def close(self) -> None:
         """Remove the socket file."""
@@ -54,25 +61,47 @@ class Desk:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One attempt."""
         try:
-            (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-            states = await reader.readexactly(min(size, _MOST_BYTES))
-            self._resume(states)
-            del states
-        except (PanPrivacyError, asyncio.IncompleteReadError) as error:
-            writer.write(f"{error}\n".encode())
-        else:
-            writer.write(_DONE)
-            self._done.set()
-        with suppress(OSError):
-            await writer.drain()
-        writer.close()
+            answer = await self._answer(reader)
+            with suppress(OSError):
+                writer.write(answer)
+                await writer.drain()
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+        """Take over what comes; one line about how that went."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                states = await self._received(reader)
+            self._take_over(states)
+        except PanPrivacyError as error:
+            return f"{error}\n".encode()
+        except (OSError, EOFError):  # the other side is too slow, or gone
+            return b"the states did not arrive\n"
+        except Exception as error:  # noqa: BLE001 - its text may quote a state
+            return f"failed with {type(error).__name__}; please report it\n".encode()
+        return _DONE
+
+    async def _received(self, reader: asyncio.StreamReader) -> bytes:
+        """The states, or enough of what is too long to be told what it is."""
+        (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+        return await reader.readexactly(min(size, self._size + 1))
+
+    def _take_over(self, states: bytes) -> None:
+        """Go on from the states, unless that was done: since then, others were counted."""
+        if self._done.is_set():
+            message = "the service goes on already, from states that came first"
+            raise InputError(message)
+        self._resume(states)
+        self.close()
+        self._done.set()
 
 
 def hand_over(path: Path, states: bytes) -> None:
     """Give the states to the service that waits at a socket.
 
     Raises:
-        PlanError: nothing waits there.
+        PlanError: nothing waits there, or it does not answer.
         InputError: the service refuses them; its words.
     """
     with socket.socket(socket.AF_UNIX) as desk:
@@ -82,8 +111,16 @@ def hand_over(path: Path, states: bytes) -> None:
         except OSError:
             message = f"no service waits at {path}: start it first, with the same configuration"
             raise PlanError(message) from None
-        desk.sendall(_LENGTH.pack(len(states)) + states)
-        answer = desk.makefile("rb").readline()
+        try:
+            with suppress(BrokenPipeError, ConnectionResetError):  # it has refused before the end
+                desk.sendall(_LENGTH.pack(len(states)) + states)
+            with desk.makefile("rb") as answers:
+                answer = answers.readline()
+        except TimeoutError:
+            message = f"the service does not answer within {_PATIENCE:g} seconds"
+            raise PlanError(message) from None
+        except ConnectionResetError:
+            answer = b""
     if answer != _DONE:
         raise InputError(answer.decode(errors="replace").strip() or "the service went away")
 

@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -41,17 +42,33 @@ def serve(config: Config, *, fresh: bool = False) -> None:
     _log_to_stderr()
     directory = Path(config.server.directory)
     with _alone(directory):
-        if fresh and config.checkpoint is not None:
-            Path(config.checkpoint.path).unlink(missing_ok=True)
         engine = Engine(config)
-        app = application(engine)
-        app.router.lifespan_context = lambda _: _lifespan(engine, directory)
         with _listening(config.server.address) as sock:
+            if fresh:  # not before everything else is there
+                engine.give_up()
             _say_where(engine, sock)
-            _run(app, sock)
+            _run(engine, directory, sock)
 
 
-def _run(app: Starlette, sock: socket.socket) -> None:
+def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
+    """Count until told to stop; end in good order, however that comes."""
+    failures: list[PanPrivacyError] = []
+    app = application(engine)
+    app.router.lifespan_context = lambda _: _lifespan(engine, directory, failures)
+    server = _server(app)
+    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
+        signal.signal(number, server.handle_exit)
+    try:
+        if not engine.waiting:
+            engine.begin()
+        server.run(sockets=[sock])
+    finally:
+        engine.end()
+    for failure in failures:
+        raise failure
+
+
+def _server(app: Starlette) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         http=GuardedProtocol,
@@ -61,41 +78,54 @@ def _run(app: Starlette, sock: socket.socket) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
-        date_header=False,
         proxy_headers=False,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=10,
     )
     server = uvicorn.Server(config)
     server.server_state = Uncounted()
-    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
-        signal.signal(number, lambda *_: None)
-    server.run(sockets=[sock])
+    return server
 
 
 @asynccontextmanager
-async def _lifespan(engine: Engine, directory: Path) -> AsyncIterator[None]:
-    """Begin at once, or once the checkpoint is restored; end in good order."""
-    desk = Desk(directory / DESK, engine.restore)
-    waiting = None
-    if engine.waiting:
-        waiting = asyncio.create_task(_begin_later(engine, desk))
-    else:
-        engine.begin()
+async def _lifespan(
+    engine: Engine, directory: Path, failures: list[PanPrivacyError]
+) -> AsyncIterator[None]:
+    """If there is a checkpoint, wait for it to be restored, and begin then."""
+    if not engine.waiting:
+        yield
+        return
+    resume = partial(_go_on, engine, failures)
+    waiting = asyncio.create_task(
+        _wait(Desk(directory / DESK, engine.state_bytes, resume), failures)
+    )
     yield
-    if waiting is not None and not waiting.done():
-        waiting.cancel()
-        desk.close()
-    await asyncio.to_thread(engine.end)
+    waiting.cancel()
+    with suppress(asyncio.CancelledError):
+        await waiting
 
 
-async def _begin_later(engine: Engine, desk: Desk) -> None:
-    try:
+async def _wait(desk: Desk, failures: list[PanPrivacyError]) -> None:
+    with suppress(PanPrivacyError), _ending_for(failures):
         await desk.wait()
+
+
+def _go_on(engine: Engine, failures: list[PanPrivacyError], states: bytes) -> None:
+    """Begin with the states of a checkpoint; who brings them is told how that went."""
+    engine.restore(states)
+    with _ending_for(failures):
         engine.begin()
+
+
+@contextmanager
+def _ending_for(failures: list[PanPrivacyError]) -> Iterator[None]:
+    """End the service for what cannot be mended while it runs."""
+    try:
+        yield
     except PanPrivacyError as error:
-        _LOG.critical("%s", error)
+        failures.append(error)
         signal.raise_signal(signal.SIGTERM)
+        raise
 
 
 @contextmanager
@@ -107,13 +137,18 @@ def _alone(directory: Path) -> Iterator[None]:
         message = f"cannot write in {directory}: {error.strerror}; see directory in [server]"
         raise PlanError(message) from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(lock, directory)
         yield
+    finally:
+        os.close(lock)
+
+
+def _lock(lock: int, directory: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         message = f"another service runs in {directory}: stop it, or give this one a directory"
         raise PlanError(message) from None
-    finally:
-        os.close(lock)
 
 
 @contextmanager
@@ -136,7 +171,16 @@ def _listening(address: Address) -> Iterator[socket.socket]:
 
 def _tcp(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    return socket.create_server((address.host, address.port), family=family, backlog=1_024)
+    # asyncio has answers leave at once (TCP_NODELAY) if a socket names its protocol.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((address.host, address.port))
+        sock.listen(1_024)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def _unix(path: str) -> socket.socket:

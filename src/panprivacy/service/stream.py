@@ -11,7 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -30,10 +31,26 @@ from panprivacy.statistics.resuming import Container
 _LOG = logging.getLogger("panprivacy.service")
 _PATIENCE = 30
 """Seconds that the end of a window waits for a release store that cannot be written to."""
+_PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
 
 
 class BusyError(PanPrivacyError):
     """The stream does something that takes a while; who can wait calls again with `wait`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """What anybody may know of the current window.
+
+    Args:
+        began: when it began to be counted.
+        ends: when it ends.
+        releases: how many were made.
+    """
+
+    began: datetime
+    ends: datetime
+    releases: int
 
 
 class Stream:
@@ -47,6 +64,9 @@ class Stream:
         config: what is counted.
         store: where releases and ledger go.
         clock: seconds since 1970 in UTC.
+
+    Attributes:
+        state_bytes: the size of `state()`, which no stream of events changes.
     """
 
     def __init__(
@@ -68,26 +88,31 @@ class Stream:
             clock=clock,
         )
         self._batch_ids = BatchIds(config.retries)
+        self.state_bytes = self._container.state_bytes
         self._unpublished: list[Published] = []
+        self._own_line: tuple[datetime, int] | None = None  # the last one that this process paid
+        self._failing_since: float | None = None
+        self._counts_since = self._last_moment = self._windowed.began
+        self._shown = self._window()
         self._lock = threading.Lock()
 
     @property
     def ends(self) -> datetime:
         """When the current window ends."""
-        return self._windowed.ends
+        return self._shown.ends
 
     def described(self) -> dict[str, object]:
-        """What is counted and promised, for people and programs."""
-        counting = self._windowed.current
+        """What is counted and promised, for people and programs; it waits for no other thread."""
+        counting, shown = self._windowed.current, self._shown
         return {
             "name": self.name,
             "statistics": list(counting.statistics),
             "epsilon": float(counting.guarantee.epsilon),
             "guarantee": str(counting.guarantee),
             "window_seconds": self.config.window_seconds,
-            "window_began": self._windowed.began.isoformat(),
-            "window_ends": self._windowed.ends.isoformat(),
-            "releases_made": counting.releases,
+            "window_began": shown.began.isoformat(),
+            "window_ends": shown.ends.isoformat(),
+            "releases_made": shown.releases,
             "releases_planned": counting.planned,
             "state_bytes": self.state_bytes,
         }
@@ -125,7 +150,7 @@ class Stream:
 
     def deadline(self) -> float:
         """When `advance` will have something to do, in seconds since 1970."""
-        with self._lock:
+        with self._held():
             return min(self._scheduled(), self._windowed.ends.timestamp())
 
     def advance(self) -> None:
@@ -134,7 +159,7 @@ class Stream:
         Raises:
             StoreError: they cannot be paid for, or not be published; try again.
         """
-        with self._lock:
+        with self._held():
             self._advance()
 
     def release(self) -> None:
@@ -148,7 +173,7 @@ class Stream:
         if self.config.every_seconds is not None:
             message = f"stream {self.name} releases on a clock, every {self.config.every}"
             raise PlanError(message)
-        with self._lock:
+        with self._held():
             self._advance()
             if self._left() <= 1:
                 message = (
@@ -160,41 +185,53 @@ class Stream:
 
     def close(self) -> None:
         """End the current window now, and release its answer."""
-        with self._lock:
+        with self._held():
             self._advance()
             self._windowed.close()
             self._publish()
 
-    @property
-    def state_bytes(self) -> int:
-        """The size of `state()`, which no stream of events changes."""
-        return self._container.state_bytes
-
     def state(self) -> bytes:
         """Batch ids, and the state of the current window; whoever reads it has intruded."""
-        with self._lock:
+        with self._held():
             return self._container.packed(self._batch_ids.packed())
 
     def check_state(self, state: bytes, *, released: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
         _, (inner,) = self._container.parts(state)
-        self._windowed.check_state(inner, released=max(released, self._released(inner)))
+        self._windowed.check_state(inner, released=released)
 
     def resume(self, state: bytes, *, released: int = 0) -> None:
-        """Go on from an earlier state; what the ledger says was released since is paid for."""
+        """Go on from an earlier state; `released_in` knows how many releases have left."""
         own, (inner,) = self._container.parts(state)
-        with self._lock:
-            self._windowed.resume(inner, released=max(released, self._released(inner)))
+        with self._held():
+            self._windowed.resume(inner, released=released)
             self._batch_ids.unpack(own)
+            self._counts_since = self._last_moment = self._now()
+
+    def released_in(self, state: bytes) -> int:
+        """How many releases of the window of an earlier state are in the ledger.
+
+        Raises:
+            InputError: it is no state of this stream.
+            StoreError: the ledger cannot be read now.
+        """
+        _, (inner,) = self._container.parts(state)
+        return self._store.released(self.name, self._windowed.began_in(inner))
 
     @contextmanager
-    def _held(self, *, wait: bool) -> Iterator[None]:
+    def _held(self, *, wait: bool = True) -> Iterator[None]:
+        """Keep other threads out; what they may see meanwhile is how it was before."""
         if not self._lock.acquire(blocking=wait):
             raise BusyError
         try:
             yield
         finally:
+            self._shown = self._window()
             self._lock.release()
+
+    def _window(self) -> _Window:
+        windowed = self._windowed
+        return _Window(windowed.began, windowed.ends, windowed.current.releases)
 
     def _checked(self, batches: Iterable[pa.RecordBatch]) -> list[Callable[[], None]]:
         """All batches checked; what comes back counts them."""
@@ -230,14 +267,18 @@ class Stream:
         try:
             self._pay(self._windowed.current)
         except StoreError:
-            if self._clock() < self._windowed.ends.timestamp() + _PATIENCE:
+            now = self._clock()
+            since = self._failing_since = self._failing_since or now
+            if 0 <= now - since < _PATIENCE:  # below 0, the clock was set back
                 raise
+        self._failing_since = None
 
     def _last_release(self, counting: Counting) -> tuple[int, dict[str, Answer]] | None:
         """What a window releases at its end, and its number; nothing that is not in the ledger."""
         number = counting.releases + 1
         try:
             if not self._pay(counting):
+                _LOG.error("stream %s: the answer of a window is lost: %s", self.name, _PAID)
                 return None
         except StoreError as error:
             _LOG.error("stream %s: the answer of a window is lost: %s", self.name, error)
@@ -246,31 +287,44 @@ class Stream:
 
     def _release_now(self) -> None:
         """One release within the window."""
-        counting = self._windowed.current
+        counting, began = self._windowed.current, self._windowed.began
         number = counting.releases + 1
-        self._pay(counting)
-        now = datetime.fromtimestamp(self._clock(), UTC)
-        moment = Moment(self.name, self._windowed.began, now, number, complete=False, now=now)
+        if not self._pay(counting):
+            raise BudgetError(_PAID)
+        now = self._now()
+        end = max(now, began)  # the clock may have been set back
+        moment = Moment(self.name, began, end, number, complete=False, now=now)
         self._unpublished += published(counting.release(), counting, moment)
+        self._last_moment = now
         self._publish()
 
     def _pay(self, counting: Counting) -> bool:
-        """Have the next release in the ledger; False if all were made before a restart.
+        """Have the next release in the ledger; False if it is there, and not of this window.
 
-        An entry that is there already is this process's own: its commit was reported as failed.
+        An entry that this process has tried to write is its own, though its commit was reported
+        as failed. Any other is of an earlier window, which began at the same time before the clock
+        was set back, or of another service that shares the ledger.
         """
         number, began = counting.releases + 1, self._windowed.began
         if number > counting.planned:
             return False
-        if self._store.released(self.name, began) < number:
-            state = counting.guarantee.epsilon - counting.planned * counting.release_epsilon
-            costs = [(0, state)] if number == 1 else []
-            costs.append((number, counting.release_epsilon))
-            self._store.spend([
-                Entry(self.name, began, self._windowed.ends, place, epsilon)
-                for place, epsilon in costs
-            ])  # fmt: skip
+        if self._store.released(self.name, began) >= number:
+            return self._own_line == (began, number)
+        self._own_line = began, number
+        try:
+            self._store.spend(self._entries(counting, number))
+        except BudgetError:  # another service was faster
+            self._own_line = None
+            return False
         return True
+
+    def _entries(self, counting: Counting, number: int) -> list[Entry]:
+        """What a release costs; the first one pays for the state, too."""
+        began, ends = self._windowed.began, self._windowed.ends
+        state = counting.guarantee.epsilon - counting.planned * counting.release_epsilon
+        costs = [(0, state)] if number == 1 else []
+        costs.append((number, counting.release_epsilon))
+        return [Entry(self.name, began, ends, place, epsilon) for place, epsilon in costs]
 
     def _publish(self) -> None:
         """Have the store show what was released."""
@@ -291,9 +345,12 @@ class Stream:
         if window.release is None:
             return []
         number, answers = window.release
-        now = datetime.fromtimestamp(self._clock(), UTC)
-        moment = Moment(self.name, window.start, window.end, number, window.complete, now)
+        complete = window.complete and window.start >= self._counts_since
+        moment = Moment(self.name, window.start, window.end, number, complete, self._now())
         return published(answers, self._windowed.current, moment)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
 
     def _left(self) -> int:
         counting = self._windowed.current
@@ -301,14 +358,12 @@ class Stream:
 
     def _scheduled(self) -> float:
         """When the next release within the window is due; never if none is."""
-        every, made = self.config.every_seconds, self._windowed.current.releases
+        every, began = self.config.every_seconds, self._windowed.began
         if every is None or self._left() <= 1:
             return float("inf")
-        return self._windowed.began.timestamp() + (made + 1) * every
-
-    def _released(self, window: bytes) -> int:
-        """How many releases of an earlier window are in the ledger."""
-        return self._store.released(self.name, self._windowed.began_in(window))
+        # Those that were due while the service was down are left out: they would be nearly equal.
+        passed = max(self._last_moment - began, timedelta(0)) // timedelta(seconds=every)
+        return began.timestamp() + (passed + 1) * every
 
     @property
     def _container(self) -> Container:

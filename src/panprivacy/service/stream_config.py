@@ -146,7 +146,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     groups: tuple[str, ...] | None = None
     per_user: int = 1
     ignore_others: bool = False
-    retries: int = 65_536
+    retries: int = 8_192
     syslog: tuple[Syslog, ...] = ()
     stdin: Stdin | None = None
 

@@ -92,7 +92,7 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
 #per_user = 1  # in how many of them one user may appear
 #ignore_others = false  # leave out events of other groups; else they are refused
 
-#retries = 65_536  # how many batch ids are kept, so that a retry is not counted twice
+#retries = 8_192  # how many batch ids are kept, so that a retry is not counted twice
 
 # Log lines from nginx or Apache, as datagrams of syslog; there may be several such tables.
 #[[streams.$stream.syslog]]

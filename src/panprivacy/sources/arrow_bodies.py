@@ -83,7 +83,8 @@ def _batches(body: pa.Buffer, columns: Sequence[Column]) -> Iterator[pa.RecordBa
 
 def _check_schema(schema: pa.Schema, columns: Sequence[Column]) -> None:
     """The wanted columns are there, and are of types that ids have."""
-    check_columns(columns, schema.names)
+    # A stranger may have named columns after people.
+    check_columns(columns, schema.names, known="the schema must name it")
     for column in columns:
         kind = schema.field(column.name).type
         bare = pa.types.is_null(kind) or isinstance(kind, pa.UuidType)

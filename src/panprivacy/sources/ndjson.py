@@ -22,6 +22,7 @@ Types = dict[str, pa.DataType]
 
 ID_TYPES = (pa.int64(), pa.binary())
 _FIRST_BYTES = 256
+_FIRST_NULL, _LATER_NULL = re.compile(rb"[ \t\r]*null"), re.compile(rb"\n[ \t\r]*null")
 _NOT_INT64 = "Failed to convert JSON to int64"
 _WRONG_TYPE = re.compile(
     r"JSON parse error: Column\(/.*\) changed from \w+ to (\w+) in row", re.DOTALL
@@ -108,6 +109,7 @@ class _Parser:
 
 
 def _read(block: bytes, types: Types) -> pa.Table:
+    _refuse_bare_null(block)
     return pa.json.read_json(
         pa.BufferReader(block),
         read_options=pa.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
@@ -115,6 +117,13 @@ def _read(block: bytes, types: Types) -> pa.Table:
             explicit_schema=pa.schema(list(types.items())), unexpected_field_behavior="ignore"
         ),
     )
+
+
+def _refuse_bare_null(text: bytes) -> None:
+    """Raise `pa.ArrowInvalid` if a line begins with null: pyarrow crashes at it, or counts it."""
+    if _FIRST_NULL.match(text) or _LATER_NULL.search(text):
+        message = "a row is null"
+        raise pa.ArrowInvalid(message)
 
 
 def _complaint(block: bytes, types: Types) -> str:

@@ -1,0 +1,958 @@
+"""The interface: each route, what it answers to whom, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyrage
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as text_metrics
+
+from panprivacy.service import admission, app, loading
+from panprivacy.service.admission import Admission, Shared
+from panprivacy.service.app import application
+from panprivacy.service.engine import Engine
+from panprivacy.service.exports import WRITERS, preferred
+from panprivacy.service.openapi import document
+from panprivacy.service.problems import Problem
+from panprivacy.service.store import Entry, Published, ReleaseStore, StoreError
+from panprivacy.service.tokens import hash_of
+from panprivacy.sources import MEDIA_TYPES
+
+ROLES = {
+    "ingest": (["ingest"], None),
+    "read": (["read"], None),
+    "release": (["release"], None),
+    "visits": (["ingest", "read", "release"], ["visits"]),
+}
+STREAMS = """
+[streams.visits]
+stat = ["distinct"]
+epsilon = 1
+expected = "1000:1e6"
+window = "300d"
+releases = 3
+ids = "integers"
+[streams.pages]
+stat = ["distinct"]
+epsilon = 4
+expected = "1000:1e6"
+window = "300d"
+by = "page"
+groups = ["home", "help"]
+per_user = 2
+[streams.clocked]
+stat = ["distinct"]
+epsilon = 1
+expected = "1000:1e6"
+window = "300d"
+releases = 3
+every = "100d"
+"""
+UPDATES = "/v1/streams/visits/updates"
+RELEASE = "/v1/streams/visits/release"
+READ_ROUTES = ["/v1/streams", "/v1/releases", "/metrics"]
+OPEN_ROUTES = ["/healthz", "/v1/openapi.json"]
+START = datetime(2026, 1, 5, 7, 30, tzinfo=UTC)
+
+
+def tokens_table():
+    """The `[[tokens]]` of `ROLES`; each token is pp_ and its name."""
+    for name, (may, streams) in ROLES.items():
+        limited = "" if streams is None else f"streams = {json.dumps(streams)}\n"
+        digest = hash_of(f"pp_{name}")
+        yield f'[[tokens]]\nname = "{name}"\nmay = {json.dumps(may)}\n'
+        yield f'sha256 = "{digest}"\n{limited}'
+
+
+def config_text(server="", checkpoint=""):
+    return f"[server]\n{server}\n{checkpoint}\n{''.join(tokens_table())}{STREAMS}"
+
+
+def checkpoint_table():
+    return f'[checkpoint]\nrecipient = "{pyrage.x25519.Identity.generate().to_public()}"'
+
+
+def engine_in(folder, server="", checkpoint=""):
+    path = folder / "service.toml"
+    path.write_text(config_text(server, checkpoint))
+    return Engine(loading.load(path))
+
+
+class Client:
+    """Asks the application of an engine, without sockets."""
+
+    def __init__(self, engine):
+        self.engine = engine
+        self.app = application(engine)
+        self.runner = asyncio.Runner()
+        self._http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app),
+            base_url="http://service",
+            verify=False,
+            trust_env=False,
+        )
+
+    def close(self):
+        self.runner.run(self._http.aclose())
+        self.runner.close()
+
+    def ask(self, method, path, role=None, **request):
+        """An answer."""
+        return self.runner.run(self.asking(method, path, role, **request))
+
+    async def asking(self, method, path, role=None, *, headers=None, **request):
+        headers = httpx.Headers(headers)
+        if role is not None:
+            headers["Authorization"] = f"Bearer pp_{role}"
+        answer = await self._http.request(method, path, headers=headers, **request)
+        check_described(answer)
+        return answer
+
+    def send(self, body, kind="application/octet-stream", path=UPDATES, role="ingest", **headers):
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.ask("POST", path, role, content=body, headers={"Content-Type": kind, **named})
+
+    @property
+    def state(self):
+        """Batch ids and tables of all streams."""
+        return [stream.state() for stream in self.engine.streams.values()]
+
+
+def check_described(answer):
+    """A route answers as the OpenAPI document says; a HEAD as a GET."""
+    method = answer.request.method.lower().replace("head", "get")
+    path = re.sub("^/v1/streams/[^/]+/", "/v1/streams/{name}/", answer.request.url.path)
+    operation = document()["paths"].get(path, {}).get(method)
+    if operation is None:
+        assert answer.status_code in (404, 405)
+        return
+    described = operation["responses"][str(answer.status_code)]
+    kind = answer.headers["Content-Type"].partition(";")[0]
+    assert kind in described["content"]
+
+
+@contextmanager
+def client_in(folder, server="", checkpoint=""):
+    engine = engine_in(folder, server, checkpoint)
+    client = Client(engine)
+    try:
+        yield client
+    finally:
+        client.close()
+        engine.store.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with client_in(tmp_path_factory.mktemp("service")) as client:
+        yield client
+
+
+@pytest.fixture
+def client(tmp_path):
+    with client_in(tmp_path) as client:
+        yield client
+
+
+def refused(answer, status):
+    """The detail of a problem."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    problem = answer.json()
+    assert list(problem) == ["title", "status", "detail"]
+    assert problem["status"] == status
+    assert "\n" not in problem["detail"]
+    return problem["detail"]
+
+
+def ipc(table, new=pa.ipc.new_stream):
+    file = io.BytesIO()
+    with new(file, table.schema) as writer:
+        writer.write_table(table)
+    return file.getvalue()
+
+
+IDS = [7, -1, 7, 2**62]
+TABLE = pa.table({"user": IDS})
+BODIES = {
+    "application/vnd.apache.arrow.stream": ipc(TABLE),
+    "application/vnd.apache.arrow.file": ipc(TABLE, pa.ipc.new_file),
+    "application/octet-stream": np.array(IDS, "<i8").tobytes(),
+    "application/x-ndjson": "".join(f'{{"user": {one}}}\n' for one in IDS).encode(),
+    "application/jsonl": "".join(f'{{"user": {one}}}\n' for one in IDS).encode(),
+    "application/json": json.dumps({"user": IDS}).encode(),
+    "text/csv": "\n".join(["user", *map(str, IDS)]).encode(),
+    "text/tab-separated-values": "\n".join(["page\tuser", *(f"x\t{one}" for one in IDS)]).encode(),
+}
+NUMBERS = BODIES["application/octet-stream"]
+
+
+# Updates
+
+
+def test_there_is_a_body_of_each_media_type():
+    assert BODIES.keys() == MEDIA_TYPES.keys()
+
+
+def taken(client, monkeypatch):
+    """What the stream visits is asked to count."""
+    seen, stream = [], client.engine.streams["visits"]
+    take = stream.take
+
+    def spied(batches, *arguments, **named):
+        seen.append([one for batch in batches for one in batch.column(0).to_pylist()])
+        return take(batches, *arguments, **named)
+
+    monkeypatch.setattr(stream, "take", spied)
+    return seen
+
+
+@pytest.mark.parametrize("kind", MEDIA_TYPES)
+def test_each_format_counts_the_same(client, monkeypatch, kind):
+    seen, before = taken(client, monkeypatch), client.state
+    answer = client.send(BODIES[kind], kind)
+    assert (answer.status_code, answer.json()) == (202, {"durable": False})
+    assert seen == [IDS]
+    assert client.state[1:] == before[1:]
+
+
+@pytest.mark.parametrize("size", [4, 100_000])
+def test_a_batch_changes_its_stream_alone_and_its_body_is_overwritten(client, monkeypatch, size):
+    bodies = []
+    receive = client.engine.admission.receive
+
+    async def spied(chunks):
+        bodies.append(await receive(chunks))
+        assert any(bodies[0])
+        return bodies[0]
+
+    monkeypatch.setattr(client.engine.admission, "receive", spied)
+    before = client.state
+    assert client.send(np.arange(1, size + 1, dtype="<i8").tobytes()).status_code == 202
+    assert client.state[0] != before[0]
+    assert client.state[1:] == before[1:]
+    assert len(bodies[0]) == 8 * size
+    wait_for(lambda: not any(bodies[0]))
+
+
+def test_a_refused_body_is_overwritten(client, monkeypatch):
+    bodies = []
+    receive = client.engine.admission.receive
+
+    async def spied(chunks):
+        bodies.append(await receive(chunks))
+        return bodies[0]
+
+    monkeypatch.setattr(client.engine.admission, "receive", spied)
+    refused(client.send(b"\x01" * 15), 400)
+    assert bodies == [bytearray(15)]
+
+
+def test_a_body_is_not_overwritten_while_a_thread_reads_it(client, monkeypatch):
+    reading, going_on, seen = threading.Event(), threading.Event(), []
+    read_body = app.read_body
+
+    def slow(kind, body, columns):
+        reading.set()
+        going_on.wait(30)
+        seen.append(bytes(body))
+        seen.append(body)
+        return read_body(kind, body, columns)
+
+    monkeypatch.setattr(app, "read_body", slow)
+    body = b"\x01" * (app._SMALL_BODY + 8)
+
+    async def cancelled():
+        headers = {"Content-Type": "application/octet-stream"}
+        sending = asyncio.create_task(
+            client.asking("POST", UPDATES, "ingest", content=body, headers=headers)
+        )
+        await asyncio.to_thread(reading.wait, 30)
+        sending.cancel()
+        answer = await sending
+        going_on.set()
+        return answer
+
+    assert refused(client.runner.run(cancelled()), 503) == "the service stops; come again"
+    client.engine.streams["visits"].state()
+    wait_for(lambda: len(seen) == 2 and not any(seen[1]))
+    assert seen[0] == body
+
+
+@pytest.mark.parametrize(
+    ("rows", "thread"), [(100, "MainThread"), (200_000, "panprivacy-counter_0")]
+)
+def test_many_rows_in_few_bytes_do_not_hold_up_others(client, monkeypatch, rows, thread):
+    threads, stream = [], client.engine.streams["visits"]
+    take = stream.take
+
+    def spied(*arguments, **named):
+        threads.append(threading.current_thread().name)
+        return take(*arguments, **named)
+
+    monkeypatch.setattr(stream, "take", spied)
+    table = pa.table({"user": np.zeros(rows, np.int64)})
+    body = ipc(
+        table, partial(pa.ipc.new_stream, options=pa.ipc.IpcWriteOptions(compression="zstd"))
+    )
+    assert len(body) < 2_000
+    answer = client.send(body, "application/vnd.apache.arrow.stream")
+    assert (answer.status_code, threads) == (202, [thread])
+
+
+def wait_for(holds):
+    waits = threading.Event()
+    for _ in range(1_000):
+        if holds():
+            return
+        waits.wait(0.01)
+    pytest.fail("it does not come")
+
+
+def test_a_batch_id_is_counted_once(client):
+    assert client.send(NUMBERS, Idempotency_Key="a").status_code == 202
+    once = client.state
+    other = np.arange(1000, dtype="<i8").tobytes()
+    assert client.send(other, Idempotency_Key="a").status_code == 202
+    assert client.state == once
+    assert client.send(other, Idempotency_Key="b").status_code == 202
+    assert client.state != once
+
+
+def test_a_refused_batch_does_not_use_up_its_id(client):
+    refused(client.send(b"short", Idempotency_Key="a"), 400)
+    before = client.state
+    assert client.send(NUMBERS, Idempotency_Key="a").status_code == 202
+    assert client.state != before
+
+
+@pytest.mark.parametrize("key", ["", " ", "a b", "x" * 257, "\x7f", "é", "a\tb"])
+def test_absurd_batch_ids_are_refused(shared, key):
+    before = shared.state
+    answer = shared.ask(
+        "POST",
+        UPDATES,
+        "ingest",
+        content=NUMBERS,
+        headers=[
+            (b"Content-Type", b"application/octet-stream"),
+            (b"Idempotency-Key", key.encode("latin-1")),
+        ],
+    )
+    assert refused(answer, 400) == "Idempotency-Key must be 1 to 256 visible ASCII characters"
+    assert shared.state == before
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        None,
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "csv",
+        "text/csv, text/csv",
+        "text/csv; charset=utf-16",
+        'text/csv; header=present; charset="latin1"',
+    ],
+)
+def test_other_formats_are_refused(shared, kind):
+    before = shared.state
+    headers = {} if kind is None else {"Content-Type": kind}
+    answer = shared.ask("POST", UPDATES, "ingest", content=NUMBERS, headers=headers)
+    assert "must be" in refused(answer, 415)
+    assert shared.state == before
+
+
+@pytest.mark.parametrize(
+    "kind", ["TEXT/CSV", "text/csv;charset=UTF-8", 'text/csv; charset="us-ascii"', " text/csv ;x=y"]
+)
+def test_media_types_may_be_written_otherwise(shared, kind):
+    assert shared.send(BODIES["text/csv"], kind).status_code == 202
+
+
+def test_a_refusal_of_a_format_names_the_others(shared):
+    answer = shared.send(NUMBERS, "text/plain")
+    assert answer.headers["Accept"] == ", ".join(MEDIA_TYPES)
+    answer = shared.send(NUMBERS, Content_Encoding="gzip")
+    assert answer.headers["Accept-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("Content-Encoding", "gzip", 415),
+        ("Content-Encoding", "identity, br", 415),
+        ("Content-Encoding", "IDENTITY", 202),
+        ("Transfer-Encoding", "gzip, chunked", 501),
+        ("Transfer-Encoding", "chunked, chunked", 501),
+        ("Transfer-Encoding", "Chunked", 202),
+    ],
+)
+def test_codings(shared, header, value, status):
+    answer = shared.send(NUMBERS, **{header: value})
+    assert answer.status_code == status
+    if status != 202:
+        refused(answer, status)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Content-Type", "Idempotency-Key", "Authorization", "Content-Encoding"],
+)
+def test_repeated_headers_are_refused(shared, name):
+    before = shared.state
+    headers = {
+        "Content-Type": "application/octet-stream",
+        "Idempotency-Key": "k",
+        "Authorization": "Bearer pp_ingest",
+        "Content-Encoding": "identity",
+    }
+    pairs = [*headers.items(), (name, headers[name])]
+    answer = shared.ask("POST", UPDATES, content=NUMBERS, headers=pairs)
+    assert refused(answer, 400) == f"{name} is given more than once"
+    assert shared.state == before
+
+
+@pytest.mark.parametrize("value", ["2", "", "true", "-1", "1&durable=0"])
+def test_durable_is_0_or_1(shared, value):
+    before = shared.state
+    refused(shared.send(NUMBERS, path=f"{UPDATES}?durable={value}"), 400)
+    assert shared.state == before
+
+
+def test_without_checkpoint_nothing_is_durable(shared):
+    before = shared.state
+    answer = shared.send(NUMBERS, path=f"{UPDATES}?durable=1")
+    assert refused(answer, 400) == "this service keeps no checkpoint: leave out durable=1"
+    assert shared.state == before
+    assert shared.send(NUMBERS, path=f"{UPDATES}?durable=0").status_code == 202
+
+
+def test_durable_waits_for_the_next_checkpoint(tmp_path):
+    with client_in(tmp_path, checkpoint=checkpoint_table()) as client:
+        client.engine.keeper.start()
+        answer = client.send(NUMBERS, path=f"{UPDATES}?durable=1")
+        assert (answer.status_code, answer.json()) == (200, {"durable": True})
+        sealed = tmp_path / "panprivacy.sealed"
+        assert sealed.exists()
+        sealed.unlink()
+        (tmp_path / "panprivacy.sealed.new").mkdir()
+        answer = client.send(NUMBERS, path=f"{UPDATES}?durable=1")
+        assert "a retry counts it again" in refused(answer, 503)
+        answer = client.send(NUMBERS, path=f"{UPDATES}?durable=1", Idempotency_Key="a")
+        assert "retry with the same Idempotency-Key" in refused(answer, 503)
+        assert answer.headers["Retry-After"] == "1"
+        (tmp_path / "panprivacy.sealed.new").rmdir()
+        client.engine.keeper.stop()
+
+
+def test_a_service_that_waits_takes_nothing(tmp_path):
+    (tmp_path / "panprivacy.sealed").write_bytes(b"sealed")
+    with client_in(tmp_path, checkpoint=checkpoint_table()) as client:
+        before = client.state
+        for path, role in ((UPDATES, "ingest"), (RELEASE, "release")):
+            answer = client.ask("POST", path, role, content=NUMBERS)
+            reason = "the service waits for its checkpoint to be restored"
+            assert refused(answer, 503) == reason
+            assert answer.headers["Retry-After"] == "5"
+        health = client.ask("GET", "/healthz")
+        assert (health.status_code, health.json()["status"]) == (503, "waiting for restore")
+        assert "panprivacy_waiting_for_restore 1.0" in client.ask("GET", "/metrics", "read").text
+        assert client.ask("GET", "/v1/releases", "read").json() == []
+        assert client.state == before
+
+
+# How much is under way
+
+
+def test_a_long_body_is_refused_before_it_comes(shared, tmp_path):
+    with client_in(tmp_path, "max_body_bytes = 1000\nmax_waiting_bytes = 1000") as client:
+        before = client.state
+        reason = "a body may have 1,000 bytes; send it in parts"
+        assert refused(client.send(bytes(1_001)), 413) == reason
+        assert client.state == before
+        assert client.send(bytes(1_000)).status_code == 202
+
+
+def chunks(*sizes):
+    async def generate():
+        for size in sizes:
+            yield bytes(size)
+
+    return generate()
+
+
+def test_a_long_body_of_unknown_length_is_refused(tmp_path):
+    with client_in(tmp_path, "max_body_bytes = 1000\nmax_waiting_bytes = 1000") as client:
+        before = client.state
+        answer = client.send(chunks(400, 400, 400), Transfer_Encoding="chunked")
+        assert refused(answer, 413) == "a body may have 1,000 bytes; send it in parts"
+        assert client.state == before
+        assert client.send(chunks(400, 400, 200)).status_code == 202
+
+
+def test_more_than_there_is_room_for_comes_again(tmp_path):
+    with client_in(tmp_path, "max_body_bytes = 800\nmax_waiting_bytes = 1000") as client:
+        with client.engine.admission.room(400):
+            before = client.state
+            answer = client.send(bytes(608))
+            assert refused(answer, 429) == "too much is under way; come again"
+            assert answer.headers["Retry-After"] == "1"
+            refused(client.send(chunks(8)), 429)  # it may become 800 bytes
+            assert client.state == before
+            assert client.send(bytes(600)).status_code == 202
+        assert client.send(bytes(800)).status_code == 202
+
+
+def test_there_is_room_for_so_many_requests(monkeypatch):
+    monkeypatch.setattr(admission, "_MOST_REQUESTS", 2)
+    door = Admission(10, 100, 1)
+    with door.room(0), door.room(0):
+        with pytest.raises(Problem) as refusal, door.room(0):
+            pass
+        assert refusal.value.status == 429
+    with door.room(0):
+        pass
+
+
+def test_a_slow_body_gives_its_room_back(tmp_path):
+    async def stalled():
+        yield bytes(8)
+        await asyncio.sleep(30)
+
+    with client_in(tmp_path, 'timeout = "1s"') as client:
+        before = client.state
+        assert refused(client.send(stalled()), 408) == "the body did not arrive within 1 seconds"
+        assert client.state == before
+        assert (client.engine.admission._waiting, client.engine.admission._requests) == (0, 0)
+
+
+# Who may
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", UPDATES, {"ingest", "visits"}),
+        ("POST", "/v1/streams/pages/updates", {"ingest"}),
+        ("POST", RELEASE, {"release", "visits"}),
+        ("POST", "/v1/streams/pages/release", {"release"}),
+        ("GET", "/v1/streams", {"read"}),
+        ("GET", "/v1/releases", {"read"}),
+        ("GET", "/v1/releases?stream=visits", {"read", "visits"}),
+        ("GET", "/v1/releases?stream=pages", {"read"}),
+        ("GET", "/metrics", {"read"}),
+    ],
+)
+def test_roles(client, method, path, allowed):
+    before = client.state
+    for role in {*ROLES} - allowed:
+        assert "this token may not" in refused(client.ask(method, path, role), 403)
+    for header in ({}, {"Authorization": "pp_read"}, {"Authorization": "Bearer pp_other"}):
+        answer = client.ask(method, path, headers=header)
+        assert refused(answer, 401) == "send a known token: Authorization: Bearer pp_..."
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert client.state == before
+    for role in allowed:
+        assert client.ask(method, path, role).status_code not in (401, 403)
+
+
+def test_strangers_do_not_learn_which_streams_there_are(shared):
+    answers = [
+        shared.ask("POST", f"/v1/streams/{name}/updates", role).content
+        for name in ("pages", "unknown")
+        for role in (None, "read", "visits")
+    ]
+    assert answers[:3] == answers[3:]
+    asked = [
+        shared.ask("GET", f"/v1/releases?stream={name}", "visits").content
+        for name in ("pages", "unknown")
+    ]
+    assert asked[0] == asked[1]
+
+
+@pytest.mark.parametrize("path", OPEN_ROUTES)
+def test_anybody_may_ask_for_health_and_description(shared, path):
+    assert shared.ask("GET", path).status_code == 200
+
+
+# Releases
+
+
+def test_releases_until_none_is_left(client):
+    for _ in range(2):
+        answer = client.ask("POST", RELEASE, "release")
+        assert (answer.status_code, answer.json()) == (201, {"released": True})
+        assert client.ask("GET", answer.headers["Location"], "read").json()
+    answer = client.ask("POST", RELEASE, "release")
+    assert "no release is left" in refused(answer, 409)
+    rows = client.ask("GET", "/v1/releases", "read").json()
+    assert [row["number"] for row in rows] == [1, 2]
+
+
+def test_a_stream_with_a_clock_releases_by_it_alone(shared):
+    answer = shared.ask("POST", "/v1/streams/clocked/release", "release")
+    assert "releases on a clock" in refused(answer, 409)
+
+
+def publish(client, count):
+    """One number a second."""
+    entry = Entry("visits", START, START + timedelta(days=300), 1, 1)
+    row = Published(
+        stream="visits",
+        start=START,
+        end=None,
+        complete=True,
+        number=1,
+        statistic="distinct",
+        group=None,
+        kind="exactly",
+        state=0,
+        value=1.0,
+        low=0.0,
+        high=float("inf"),
+        confidence=0.95,
+        epsilon=1.0,
+        released=START,
+    )
+    client.engine.store.spend([entry])
+    fields = {name: getattr(row, name) for name in Published.__dataclass_fields__}
+    client.engine.store.publish(
+        [
+            Published(**{**fields, "state": one, "released": START + timedelta(seconds=one)})
+            for one in range(count)
+        ]
+    )
+
+
+def test_pages_of_releases(client):
+    publish(client, 10)
+
+    def states(**asked):
+        answer = client.ask("GET", "/v1/releases", "read", params=asked)
+        return [row["state"] for row in answer.json()], answer.json()
+
+    assert states()[0] == [*range(10)]
+    last, rows = states(limit=4)
+    assert last == [6, 7, 8, 9]
+    before, _ = states(limit=4, before=rows[0]["released"])
+    assert before == [2, 3, 4, 5]
+    assert states(since=rows[1]["released"])[0] == [7, 8, 9]
+    assert states(since="2026-01-05T07:30:03", before="2026-01-05T08:30:05+01:00")[0] == [3, 4]
+    assert states(stream="visits", limit=1)[0] == [9]
+    assert states(stream="pages")[0] == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=-1",
+        "limit=",
+        "limit=1.5",
+        "limit=100001",
+        f"limit={'9' * 5000}",
+        "limit=%D9%A3",
+        "limit=1&limit=2",
+        "since=yesterday",
+        "since=",
+        "since=2026-13-01",
+        "since=0001-01-01T00:00:00%2B23:00",
+        "before=9999-12-31T23:59:59-23:00",
+        "before=1",
+        "since=2026-01-01&since=2026-01-02",
+        "format=xml",
+        "format=",
+        "stream=visits&stream=pages",
+    ],
+)
+def test_wrong_questions(shared, query):
+    refused(shared.ask("GET", f"/v1/releases?{query}", "read"), 400)
+
+
+@pytest.mark.parametrize("name", ["unknown", "", "Visits", "a%00b", "../visits", "é", "a'--"])
+def test_unknown_streams(shared, name):
+    answer = shared.ask("GET", "/v1/releases", "read", params={"stream": name})
+    assert refused(answer, 404) == "there is no such stream"
+
+
+@pytest.mark.parametrize(
+    ("accept", "format_", "kind"),
+    [
+        (None, None, "application/json"),
+        ("*/*", None, "application/json"),
+        ("text/html,*/*;q=0.8", None, "application/json"),
+        ("text/csv", None, "text/csv"),
+        ("text/csv;q=0.5, application/json;q=0.4", None, "text/csv"),
+        ("application/json;q=0, text/*", None, "text/csv"),
+        ("application/vnd.apache.parquet", None, "application/vnd.apache.parquet"),
+        ("text/html", "json", "application/json"),
+        ("application/json", "csv", "text/csv"),
+        (None, "parquet", "application/vnd.apache.parquet"),
+    ],
+)
+def test_formats_of_releases(client, accept, format_, kind):
+    publish(client, 3)
+    headers = {} if accept is None else {"Accept": accept}
+    if accept is None:
+        del client._http.headers["Accept"]
+    params = {} if format_ is None else {"format": format_}
+    answer = client.ask("GET", "/v1/releases", "read", headers=headers, params=params)
+    assert answer.headers["Content-Type"].partition(";")[0] == kind
+    assert answer.headers["Vary"] == "Accept"
+    count = {
+        "application/json": lambda file: len(json.loads(file)),
+        "text/csv": lambda file: len(file.splitlines()) - 1,
+        "application/vnd.apache.parquet": lambda file: pq.read_table(io.BytesIO(file)).num_rows,
+    }
+    assert count[kind](answer.content) == 3
+
+
+def test_no_format_is_left(shared):
+    answer = shared.ask("GET", "/v1/releases", "read", headers={"Accept": "text/html"})
+    assert refused(answer, 406).startswith("Accept must let one of application/json, ")
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("a/a, b/b", "a/a"),
+        ("b/b, a/a;q=0.9", "b/b"),
+        ("a/*;q=0.1, b/*;q=0.2", "b/b"),
+        ("*/*, a/a;q=0", "b/b"),
+        ("A/A;Q=1", "a/a"),
+        ("b/b;level=1;q=0.5", "b/b"),
+        ("b/b ; q=0.5 , c/c", "b/b"),
+        ("a/a;q=0.000, b/b;q=0", None),
+        ("c/c", None),
+        ("", "a/a"),
+        (None, "a/a"),
+        (",,;;=,a/a;q=x", "a/a"),
+        ("b/b;q=0.2,b/b;v=2;q=0.6,a/a;q=0.4", "b/b"),
+    ],
+)
+def test_preferred(accept, kind):
+    assert preferred(accept, ["a/a", "b/b"]) == kind
+
+
+def test_a_store_that_fails(client, monkeypatch):
+    def fail(_, **__):
+        message = "the database fails: it is gone"
+        raise StoreError(message)
+
+    monkeypatch.setattr(ReleaseStore, "answers", fail)
+    answer = client.ask("GET", "/v1/releases", "read")
+    assert refused(answer, 503) == "the database fails: it is gone"
+    assert answer.headers["Retry-After"] == "5"
+
+
+# Streams, metrics and health
+
+
+def quiet(client):
+    """What is told without anything of time in it."""
+    metrics = client.ask("GET", "/metrics", "read").text
+    streams = client.ask("GET", "/v1/streams", "read").json()
+    return metrics, streams, client.ask("GET", "/healthz").json()
+
+
+def test_nothing_that_is_told_depends_on_rows(client):
+    before = quiet(client)
+    ids = np.arange(200_000, dtype="<i8")
+    assert client.send(ids.tobytes(), Idempotency_Key="a").status_code == 202
+    for one in range(50):
+        assert client.send(ids[:one].tobytes()).status_code == 202
+        refused(client.send(b"short"), 400)
+    text = pa.table({"user": ["a"] * 1000, "page": ["home"] * 1000})
+    arrow = "application/vnd.apache.arrow.stream"
+    assert client.send(ipc(text), arrow, "/v1/streams/pages/updates").status_code == 202
+    assert quiet(client) == before
+
+
+def test_streams_are_described(shared):
+    streams = {one["name"]: one for one in shared.ask("GET", "/v1/streams", "read").json()}
+    assert list(streams) == ["visits", "pages", "clocked"]
+    assert streams["visits"]["releases_planned"] == 3
+    assert streams["pages"]["epsilon"] == 4
+
+
+PLAIN = "text/plain; version=0.0.4; charset=utf-8"
+OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+PROMETHEUS = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+    "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.4"
+)
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind", "parse"),
+    [
+        ("", PLAIN, text_metrics),
+        ("*/*", PLAIN, text_metrics),
+        ("text/html", PLAIN, text_metrics),
+        (PROMETHEUS, OPEN, openmetrics),
+        ("application/openmetrics-text;version=x", OPEN, openmetrics),
+    ],
+)
+def test_metrics(client, accept, kind, parse):
+    publish(client, 1)
+    answer = client.ask("GET", "/metrics", "read", headers={"Accept": accept})
+    assert answer.headers["Content-Type"] == kind
+    families = {family.name: family for family in parse(answer.text)}
+    (value,) = families["panprivacy_release_value"].samples
+    assert (value.value, value.labels["stream"], value.labels["kind"]) == (1, "visits", "exactly")
+    (high,) = families["panprivacy_release_high"].samples
+    assert high.value == float("inf")
+    assert not families["panprivacy_trouble"].samples
+
+
+def test_health(client, monkeypatch):
+    assert client.ask("GET", "/healthz").json()["status"] == "ok"
+
+    def fail(_):
+        message = "the database fails: it is gone"
+        raise StoreError(message)
+
+    monkeypatch.setattr(admission, "_FRESH_SECONDS", 0)
+    monkeypatch.setattr(ReleaseStore, "check", fail)
+    answer = client.ask("GET", "/healthz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "troubled")
+    assert list(answer.json()["troubles"]) == ["release store"]
+    assert "gone" not in answer.text  # a database may name its host
+    answer = client.ask("GET", "/healthz", "read")
+    assert answer.json()["troubles"] == {"release store": "the database fails: it is gone"}
+    metrics = client.ask("GET", "/metrics", "read").text
+    assert 'panprivacy_trouble{what="release store"} 1.0' in metrics
+
+
+def test_however_many_ask_for_health_the_disk_is_written_once(client, monkeypatch):
+    checks = []
+    monkeypatch.setattr(ReleaseStore, "check", lambda _: checks.append(1))
+
+    async def many():
+        await asyncio.gather(*(client.asking("GET", "/healthz") for _ in range(100)))
+
+    client.runner.run(many())
+    assert len(checks) == 1
+
+
+def test_what_is_shared_is_made_anew(monkeypatch):
+    made = []
+
+    async def make():
+        made.append(1)
+        if len(made) == 2:
+            raise StoreError
+        return len(made)
+
+    async def ask():
+        shared = Shared(make)
+        assert [await shared.get(), await shared.get()] == [1, 1]
+        monkeypatch.setattr(admission, "_FRESH_SECONDS", 0)
+        with pytest.raises(StoreError):
+            await shared.get()
+        assert await shared.get() == 3
+
+    asyncio.run(ask())
+
+
+# The rest of HTTP
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [(path, "GET, HEAD") for path in (*READ_ROUTES, *OPEN_ROUTES)]
+    + [(path, "POST") for path in (UPDATES, RELEASE)],
+)
+def test_other_methods_are_refused(shared, path, allowed):
+    before = shared.state
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "X"):
+        if method in allowed.split(", "):
+            continue
+        answer = shared.ask(method, path, "ingest", content=NUMBERS)
+        assert answer.headers["Allow"] == allowed
+        if method == "HEAD":
+            assert (answer.status_code, answer.content) == (405, b"")
+        else:
+            assert refused(answer, 405) == f"this path takes {allowed}; see /v1/openapi.json"
+    assert shared.state == before
+
+
+@pytest.mark.parametrize("path", [*READ_ROUTES, *OPEN_ROUTES])
+def test_what_is_asked_is_not_kept_by_caches(shared, path):
+    for method in ("GET", "HEAD"):
+        answer = shared.ask(method, path, "read")
+        assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
+    if path in READ_ROUTES:
+        assert shared.ask("GET", path).headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/v1",
+        "/v1/streams/",
+        f"{UPDATES}/",
+        "/healthz/",
+        "//healthz",
+        "/v1/streams//updates",
+        "/v1/streams/visits/../visits/updates/x",
+        "/v1/streams/..%2F..%2Fetc/passwd",
+        "/v1/streams/%2e%2e/%2e%2e/etc",
+        "/etc/passwd",
+        "/V1/STREAMS",
+    ],
+)
+def test_unknown_paths(shared, path):
+    answer = shared.ask("GET", path, "read")
+    assert refused(answer, 404) == "there is nothing at this path; see /v1/openapi.json"
+
+
+def test_a_browser_of_another_origin_is_not_let_in(shared):
+    origin = {"Origin": "https://elsewhere.example"}
+    preflight = shared.ask(
+        "OPTIONS", UPDATES, headers={**origin, "Access-Control-Request-Method": "POST"}
+    )
+    beacon = shared.ask(
+        "POST", UPDATES, content=b"x", headers={**origin, "Content-Type": "text/plain"}
+    )
+    assert (preflight.status_code, beacon.status_code) == (405, 401)
+    for answer in (preflight, beacon, shared.ask("GET", "/healthz", headers=origin)):
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("size", [8, 8 * 100_000])
+def test_a_fault_tells_its_type_alone(client, monkeypatch, caplog, size):
+    def fail(*_, **__):
+        raise KeyError("canary")
+
+    monkeypatch.setattr(app, "read_body", fail)
+    before = client.state
+    assert refused(client.send(bytes(size)), 500) == "failed with KeyError; please report it"
+    assert client.state == before
+    assert [record.getMessage() for record in caplog.records] == [
+        "a request failed with KeyError; please report it"
+    ]
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_every_writer_can_be_named(shared):
+    for kind in WRITERS:
+        name = kind.rpartition("/")[2].rpartition(".")[2]
+        answer = shared.ask("GET", f"/v1/releases?format={name}", "read")
+        assert answer.headers["Content-Type"].partition(";")[0] == kind

@@ -1,0 +1,153 @@
+"""The description of the interface says what the application does: neither less nor more."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from panprivacy.service import app, openapi, protocol
+from panprivacy.service.app import application
+from panprivacy.service.exports import WRITERS
+from panprivacy.service.metrics import FORMATS
+from panprivacy.service.tokens import hash_of
+from panprivacy.sources import MEDIA_TYPES
+from tests.service.running import Service
+from tests.service.test_http import STREAMS, client_in
+
+MAY_ALL = f"""
+[[tokens]]
+name = "all"
+may = ["ingest", "read", "release"]
+sha256 = "{hash_of("pp_all")}"
+"""
+SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
+METHODS = {"get", "post", "put", "patch", "delete", "options", "head", "trace"}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with client_in(tmp_path_factory.mktemp("described")) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def described(client):
+    return client.ask("GET", "/v1/openapi.json").json()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with Service(tmp_path_factory.mktemp("described"), STREAMS + MAY_ALL) as one:
+        yield one.start()
+
+
+def operations(described):
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+def test_every_route_is_described_and_the_other_way_round(client, described):
+    routes = {
+        (method.lower(), route.path)
+        for route in application(client.engine).routes
+        for method in route.methods - {"HEAD"}
+    }
+    assert routes == {(method, path) for method, path, _ in operations(described)}
+
+
+def test_operations_have_names_of_their_own(described):
+    names = [operation["operationId"] for _, _, operation in operations(described)]
+    assert len({*names}) == len(names)
+
+
+def test_every_format_is_described(described):
+    paths = described["paths"]
+    updates = paths["/v1/streams/{name}/updates"]["post"]
+    assert [*updates["requestBody"]["content"]] == [*MEDIA_TYPES]
+    assert [*paths["/v1/releases"]["get"]["responses"]["200"]["content"]] == [*WRITERS]
+    assert [*paths["/metrics"]["get"]["responses"]["200"]["content"]] == [*FORMATS]
+
+
+def test_every_status_that_a_route_has_is_described(described):
+    """Those of the protocol and of unknown paths belong to no route."""
+    code = "".join(Path(module.__file__).read_text() for module in (app, openapi))
+    written = {*re.findall(r"Problem\(\s*([0-9]{3})", code)} | {"401", "403", "408", "413", "429"}
+    shown = {status for *_, operation in operations(described) for status in operation["responses"]}
+    assert shown - {"200", "201", "202"} == written
+    assert {"405", "414", "431"}.isdisjoint(shown)
+    assert "Problem(405" not in Path(protocol.__file__).read_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "request_", "status"),
+    [
+        ("POST", "/v1/streams/{name}/updates", {}, 415),
+        ("POST", "/v1/streams/{name}/updates", {"headers": {"Transfer-Encoding": "x"}}, 501),
+        ("POST", "/v1/streams/{name}/updates", {"params": {"durable": 1}}, 415),
+        ("POST", "/v1/streams/{name}/release", {}, 201),
+        ("GET", "/v1/releases", {"headers": {"Accept": "a/b"}}, 406),
+        ("GET", "/v1/releases", {"params": {"format": "x"}}, 400),
+        ("GET", "/v1/releases", {"params": {"stream": "x"}}, 404),
+        ("GET", "/healthz", {}, 200),
+    ],
+)
+def test_statuses_are_described(described, client, method, path, request_, status):
+    where = path.replace("{name}", "visits")
+    headers = {**request_.get("headers", {}), "Authorization": "Bearer pp_visits"}
+    if path == "/v1/releases" and "params" not in request_:
+        where += "?stream=visits"
+    if request_.get("params", {}).get("stream") == "x" or "format" in request_.get("params", {}):
+        headers["Authorization"] = "Bearer pp_read"
+    answer = client.ask(method, where, **{**request_, "headers": headers})
+    assert answer.status_code == status, answer.text
+    assert str(status) in described["paths"][path][method.lower()]["responses"]
+
+
+def schemathesis(service, folder, *options, parameters=""):
+    """Generate requests from the document of a service, and check what it answers."""
+    config = folder / "schemathesis.toml"
+    config.write_text(parameters + CHECKS)
+    command = [SCHEMATHESIS, "--config-file", config, "run", service.url("/v1/openapi.json")]
+    command += ["--header", "Authorization: Bearer pp_all", "--no-color", *options]
+    result = subprocess.run(
+        [str(word) for word in command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+VISITS = 'parameters = { "path.name" = "visits" }\n'
+CHECKS = """
+[[operations]]
+include-operation-id = "update"
+checks.positive_data_acceptance.enabled = false  # a schema does not say what is a sound body
+"""
+
+
+@pytest.mark.parametrize("parameters", ["", VISITS])
+def test_generated_requests(service, tmp_path, parameters):
+    said = service.said
+    options = ["--phases", "coverage,fuzzing", "--max-examples", "40", "--max-time", "20"]
+    schemathesis(service, tmp_path, *options, parameters=parameters)
+    assert service.said == said
+    assert service.status() == "ok"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", ["", VISITS])
+def test_many_generated_requests(service, tmp_path, parameters):
+    said = service.said
+    options = ["--max-examples", "1000", "--max-time", "600"]
+    schemathesis(service, tmp_path, *options, parameters=parameters)
+    assert service.said == said
+    assert service.status() == "ok"
+
+
+def test_the_daemon_shows_the_same_document(service, described):
+    assert httpx.get(service.url("/v1/openapi.json"), verify=False).json() == described

@@ -1,0 +1,683 @@
+"""A stream: paid before it is released, counted once, and never stuck."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+from panprivacy.counting import Statistics
+from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.service.batch_ids import ID_BYTES, BatchIds
+from panprivacy.service.store import Entry, ReleaseStore, StoreError
+from panprivacy.service.stream import BusyError, Stream
+from panprivacy.service.stream_config import Ids
+from panprivacy.service.stream_config import Stream as StreamConfig
+
+HOUR = 3_600
+START = datetime(2026, 11, 16, 9, tzinfo=UTC).timestamp()
+USERS = 4_000
+
+
+class Clock:
+    """What time it is."""
+
+    def __init__(self, now=START):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class Store(ReleaseStore):
+    """A store that fails where a test says, and knows in which order things were done."""
+
+    def __init__(self, url):
+        super().__init__(url)
+        self.fails, self.error, self.log = {}, StoreError("the disk is full"), []
+
+    def fail(self, place, times=1, error=None):
+        """Fail the next times at a place, such as "before spend"."""
+        self.fails[place] = times
+        self.error = error or StoreError("the disk is full")
+
+    def spend(self, entries):
+        self._called("spend", super().spend, entries)
+
+    def publish(self, answers):
+        self._called("publish", super().publish, answers)
+
+    def released(self, stream, start):
+        self._due("before released")
+        return super().released(stream, start)
+
+    def _called(self, name, method, rows):
+        self._due(f"before {name}")
+        method(rows)
+        self.log.append((name, max(row.number for row in rows)))
+        self._due(f"after {name}")
+
+    def _due(self, place):
+        if self.fails.get(place, 0) > 0:
+            self.fails[place] -= 1
+            raise self.error
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = Store(f"sqlite:///{tmp_path}/releases.sqlite")
+    yield found
+    found.close()
+
+
+def planned(epsilon=200, **given):
+    """So much privacy loss that counts are exact, with a probability of 1 - 1e-12."""
+    named = {"window": "1h", "releases": 3, "retries": 1_000, **given}
+    return StreamConfig(
+        stat=(Statistics.incidence,),
+        epsilon=Fraction(epsilon),
+        ids=Ids.integers,
+        universe=USERS,
+        bound=3,
+        exactly="1:3",
+        **named,
+    )
+
+
+def make(store, clock, **given):
+    return Stream("visits", planned(**given), store, clock=clock)
+
+
+def batch(*users):
+    return [pa.record_batch({"user": pa.array(users, pa.int64())})]
+
+
+def paid(store):
+    """Number of each line of the ledger, window by window."""
+    return [line.number for line in store.ledger()]
+
+
+def published(store):
+    """Window, number and whether complete, and how many came exactly once."""
+    return [
+        (row.start.strftime("%H:%M"), row.number, row.complete, round(row.value))
+        for row in store.answers()
+        if row.state == 1
+    ]
+
+
+def restarted(stream, store, clock, **given):
+    after = make(store, clock, **given)
+    state = stream if isinstance(stream, bytes) else stream.state()
+    after.resume(state, released=after.released_in(state))
+    return after
+
+
+# Paid before it is released
+
+
+def test_the_end_of_a_window_is_paid_then_published(store, clock):
+    stream = make(store, clock)
+    stream.take(batch(1, 2, 3))
+    clock.now += HOUR
+    stream.advance()
+    assert store.log == [("spend", 1), ("publish", 1)]
+    assert published(store) == [("09:00", 1, True, 3)]
+    costs = {line.number: line.epsilon for line in store.ledger()}
+    counting = stream._windowed.current
+    assert costs[0] + counting.planned * costs[1] == counting.guarantee.epsilon
+
+
+PLACES = ["before released", "before spend", "after spend", "before publish", "after publish"]
+RELEASES = {
+    "the end": (lambda clock: setattr(clock, "now", START + HOUR), lambda one: one.advance(), {}),
+    "the clock": (
+        lambda clock: setattr(clock, "now", START + 600),
+        lambda one: one.advance(),
+        {"every": "10m"},
+    ),
+    "a request": (lambda clock: None, lambda one: one.release(), {}),
+    "a batch": (
+        lambda clock: setattr(clock, "now", START + HOUR),
+        lambda one: one.take(batch()),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("way", RELEASES)
+def test_a_store_that_fails_once_costs_nothing(store, clock, place, way):
+    """Whether the transaction was lost, or only the word that it was committed."""
+    wait, release, given = RELEASES[way]
+    stream = make(store, clock, **given)
+    stream.take(batch(1, 2))
+    wait(clock)
+    store.fail(place)
+    with pytest.raises(StoreError):
+        release(stream)
+    if way == "a request" and "publish" in place:
+        pass  # it was made: another request would make another one
+    else:
+        release(stream)
+    stream.advance()
+    assert paid(store) == [0, 1]
+    assert published(store) == [("09:00", 1, way in {"the end", "a batch"}, 2)]
+
+
+@pytest.mark.parametrize("place", ["before publish", "after spend"])
+@pytest.mark.parametrize("way", RELEASES)
+def test_a_crash_after_paying_loses_the_release_and_pays_once(store, clock, place, way):
+    wait, release, given = RELEASES[way]
+    stream = make(store, clock, **given)
+    stream.take(batch(1, 2), b"a")
+    state = stream.state()
+    wait(clock)
+    store.fail(place, error=Crash())
+    with pytest.raises(Crash):
+        release(stream)
+    after = restarted(state, store, clock, **given)
+    assert after.described()["releases_made"] == 1, "the ledger says so, the state does not"
+    clock.now = START + HOUR
+    after.advance()
+    number = max(paid(store))
+    assert paid(store) == list(range(number + 1))
+    assert published(store) == [("09:00", number, False, 2)]
+    assert all(number > 1 for _, number, *_ in published(store)), "the first one is lost"
+
+
+def test_a_crash_before_paying_costs_nothing(store, clock):
+    stream = make(store, clock)
+    stream.take(batch(1))
+    state = stream.state()
+    store.fail("before spend", error=Crash())
+    with pytest.raises(Crash):
+        stream.release()
+    after = restarted(state, store, clock)
+    after.release()
+    assert paid(store) == [0, 1]
+    assert published(store) == [("09:00", 1, False, 1)]
+
+
+def test_a_crash_at_the_end_of_the_last_release_loses_the_window(store, clock, caplog):
+    stream = make(store, clock, releases=1)
+    stream.take(batch(1))
+    state = stream.state()
+    clock.now += HOUR
+    store.fail("before publish", error=Crash())
+    with pytest.raises(Crash):
+        stream.advance()
+    after = restarted(state, store, clock, releases=1)
+    after.advance()
+    assert paid(store) == [0, 1]
+    assert published(store) == []
+    assert "the answer of a window is lost" in caplog.text
+    after.take(batch(2))
+    clock.now += HOUR
+    after.advance()
+    assert published(store) == [("10:00", 1, True, 1)]
+
+
+# A store that stays away
+
+
+def test_a_window_that_cannot_be_paid_loses_its_answer_after_a_while(store, clock, caplog):
+    stream = make(store, clock)
+    stream.take(batch(1), b"a")
+    clock.now += HOUR
+    store.fail("before spend", times=1_000)
+    for seconds in (0, 1, 28, 0.9):
+        clock.now += seconds
+        with pytest.raises(StoreError):
+            stream.take(batch(2), b"b")
+        with pytest.raises(BusyError):
+            stream.take(batch(2), b"b", wait=False)
+    clock.now += 0.2
+    assert stream.take(batch(2), b"b")
+    assert "the answer of a window is lost: the disk is full" in caplog.text
+    assert paid(store) == []
+    store.fails.clear()
+    clock.now = START + 2 * HOUR
+    stream.advance()
+    assert published(store) == [("10:00", 1, True, 1)]
+
+
+def test_a_window_that_ended_while_the_service_was_down_waits_as_long(store, clock):
+    stream = make(store, clock)
+    stream.take(batch(1))
+    state = stream.state()
+    clock.now += 1.5 * HOUR
+    after = restarted(state, store, clock)
+    store.fail("before spend")
+    with pytest.raises(StoreError):
+        after.advance()
+    clock.now += 20
+    after.advance()
+    assert published(store) == [("09:00", 1, False, 1)]
+
+
+def test_patience_does_not_wait_for_a_clock_that_was_set_back(store, clock):
+    stream = make(store, clock)
+    clock.now -= 100 * HOUR
+    store.fail("before spend", times=1_000)
+    with pytest.raises(StoreError):
+        stream.advance()
+    clock.now -= 1
+    stream.advance()
+    assert stream.take(batch(1))
+
+
+def test_within_a_window_batches_do_not_need_the_store(store, clock):
+    stream = make(store, clock)
+    store.fail("before released", times=1_000)
+    store.fail("before spend", times=1_000)
+    assert stream.take(batch(1), wait=False)
+
+
+# Schedules
+
+
+def test_releases_on_a_schedule_come_in_time_and_the_last_at_the_end(store, clock):
+    stream = make(store, clock, every="10m")
+    for minute in range(61):
+        clock.now = START + 60 * minute
+        stream.take(batch(minute))
+        stream.advance()
+    assert published(store) == [
+        ("09:00", 1, False, 11),
+        ("09:00", 2, False, 21),
+        ("09:00", 3, True, 60),
+    ]
+    with pytest.raises(PlanError, match="on a clock, every 10m"):
+        stream.release()
+
+
+def test_releases_that_were_due_meanwhile_are_not_made_up_for(store, clock):
+    stream = make(store, clock, every="10m")
+    stream.take(batch(1))
+    clock.now = START + 2_000
+    after = restarted(stream, store, clock, every="10m")
+    after.advance()
+    assert paid(store) == []
+    assert after.deadline() == START + 2_400
+    clock.now = START + 3_001  # it hung, and makes one for both
+    after.advance()
+    after.advance()
+    assert paid(store) == [0, 1]
+    assert after.deadline() == START + HOUR
+
+
+def test_the_deadline_is_when_something_is_due(store, clock):
+    stream = make(store, clock, every="10m")
+    for due in (600, 1_200, HOUR):
+        assert stream.deadline() == START + due
+        clock.now = START + due - 0.001
+        stream.advance()
+        assert stream.deadline() == START + due
+        clock.now = START + due
+        stream.advance()
+    assert stream.deadline() == START + HOUR + 600
+
+
+def test_on_request_the_last_release_is_kept_for_the_end(store, clock):
+    stream = make(store, clock)
+    stream.release()
+    stream.release()
+    with pytest.raises(BudgetError, match="end of the window"):
+        stream.release()
+    clock.now += HOUR
+    stream.advance()
+    assert paid(store) == [0, 1, 2, 3]
+    assert [number for _, number, *_ in published(store)] == [1, 2, 3]
+    stream.release()
+    assert paid(store) == [0, 1, 2, 3, 0, 1]
+
+
+# Restarts
+
+
+def test_a_restart_from_an_older_state_pays_for_what_was_released_since(store, clock):
+    stream = make(store, clock)
+    stream.take(batch(1))
+    state = stream.state()
+    stream.release()
+    stream.release()
+    after = restarted(state, store, clock)
+    with pytest.raises(BudgetError, match="end of the window"):
+        after.release()
+    clock.now += HOUR
+    after.advance()
+    assert paid(store) == [0, 1, 2, 3]
+    assert published(store)[-1] == ("09:00", 3, False, 1)
+
+
+def test_a_window_that_ended_while_it_was_down_is_released_at_once(store, clock):
+    stream = make(store, clock)
+    stream.take(batch(1, 2), b"a")
+    state = stream.state()
+    clock.now += 1.25 * HOUR
+    after = restarted(state, store, clock)
+    assert not after.take(batch(1, 2), b"a")
+    assert published(store) == [("09:00", 1, False, 2)]
+    clock.now = START + 2 * HOUR
+    after.advance()
+    assert published(store)[-1] == ("10:00", 1, False, 0), "a part of it was not counted"
+    clock.now = START + 3 * HOUR
+    after.advance()
+    assert published(store)[-1] == ("11:00", 1, True, 0)
+
+
+def test_windows_that_passed_while_it_was_down_are_not_complete(store, clock):
+    stream = make(store, clock)
+    stream.take(batch(1, 2))
+    state = stream.state()
+    clock.now += 4.5 * HOUR
+    restarted(state, store, clock).advance()
+    assert published(store) == [
+        ("09:00", 1, False, 2),
+        ("10:00", 1, False, 0),
+        ("11:00", 1, False, 0),
+        ("12:00", 1, False, 0),
+    ]
+    assert paid(store) == [0, 1] * 4
+
+
+def test_a_window_that_was_begun_late_is_not_complete(store, clock):
+    clock.now += 1
+    stream = make(store, clock)
+    clock.now = START + HOUR
+    stream.advance()
+    assert published(store) == [("09:00", 1, False, 0)]
+
+
+def test_a_state_that_does_not_fit_changes_nothing(store, clock):
+    stream, other = make(store, clock), make(store, clock, retries=7)
+    stream.take(batch(1), b"a")
+    before = stream.state()
+    for state, reason in (
+        (other.state(), "batch_ids"),
+        (before[:-1], "cut off"),
+        (b"", "no state"),
+    ):
+        for attempt in (stream.check_state, stream.resume, stream.released_in):
+            with pytest.raises(InputError, match=reason):
+                attempt(state)
+    assert stream.state() == before
+
+
+# A clock that is set
+
+
+def test_a_clock_that_is_set_back_a_little_changes_nothing(store, clock):
+    stream = make(store, clock)
+    clock.now -= HOUR / 2
+    stream.take(batch(1))
+    stream.release()
+    assert published(store) == [("09:00", 1, False, 1)]
+    assert all(row.end >= row.start for row in store.answers())
+
+
+def test_hours_that_come_twice_are_not_released_twice(store, clock, caplog):
+    """The ledger has one line for each of them; whatever is not in it does not leave."""
+    stream = make(store, clock)
+    for _ in range(3):
+        clock.now += HOUR
+        stream.advance()
+    before = published(store)
+    clock.now = START - HOUR / 2  # 8:30: the current window ends
+    stream.advance()
+    clock.now = START + HOUR / 2  # in the window of 9:00, again
+    stream.take(batch(1))
+    with pytest.raises(BudgetError, match="clock was set back"):
+        stream.release()
+    clock.now = START + HOUR
+    stream.advance()
+    assert "the answer of a window is lost" in caplog.text
+    starts = Counter(line.start for line in store.ledger())
+    assert set(starts.values()) == {2}
+    assert sorted(published(store)) == [("08:30", 1, False, 0), *before, ("12:00", 1, False, 0)]
+    clock.now = START + 3.5 * HOUR  # 12:00 is known, too: it was cut short
+    stream.advance()
+    clock.now = START + 5 * HOUR
+    stream.take(batch(5))
+    stream.advance()
+    assert published(store)[-1][0] == "13:00"
+
+
+def test_another_service_with_the_same_ledger_takes_nothing_away(store, clock, caplog):
+    """Of two that were configured to share it by mistake, one publishes; neither stands still."""
+    one, other = make(store, clock), make(store, clock)
+    one.take(batch(1, 2))
+    other.take(batch(3))
+    clock.now += HOUR
+    one.advance()
+    other.advance()
+    assert published(store) == [("09:00", 1, True, 2)]
+    assert paid(store) == [0, 1]
+    assert "the answer of a window is lost" in caplog.text
+    assert other.take(batch(4), wait=False)
+
+
+def test_a_line_that_another_service_pays_in_between_is_not_ours(store, clock, monkeypatch):
+    stream = make(store, clock)
+    clock.now += HOUR
+    began = stream._windowed.began
+    store.spend([Entry("visits", began, None, 1, Fraction(1))])
+    monkeypatch.setattr(store, "released", lambda *_: 0)
+    stream.advance()
+    assert published(store) == []
+    assert not stream._windowed.due
+
+
+# Batches
+
+
+def test_a_batch_is_counted_once_and_whole_or_not_at_all(store, clock):
+    stream = make(store, clock)
+    assert stream.take(batch(1, 2), b"a")
+    assert not stream.take(batch(3, 4), b"a")
+    with pytest.raises(InputError):
+        stream.take(batch(5, 6) + batch(7, USERS), b"b")
+    assert stream.take(batch(8), b"b"), "what was refused was not counted"
+    stream.close()
+    assert published(store) == [("09:00", 1, False, 3)]
+
+
+def test_batch_ids_outlive_a_window_and_a_restart(store, clock):
+    stream = make(store, clock)
+    stream.take(batch(1), b"a")
+    clock.now += HOUR
+    assert not stream.take(batch(1), b"a")
+    assert not restarted(stream, store, clock).take(batch(1), b"a")
+
+
+def test_ids_of_another_kind_are_refused(store, clock):
+    stream = make(store, clock)
+    with pytest.raises(InputError, match="whole numbers"):
+        stream.take([pa.record_batch({"user": ["7"]})])
+
+
+def test_who_does_not_wait_is_told_that_it_is_busy(store, clock):
+    stream, held, done = make(store, clock), threading.Event(), threading.Event()
+
+    def batches():
+        held.set()
+        done.wait()
+        yield from batch(1)
+
+    thread = threading.Thread(target=stream.take, args=(batches(),))
+    thread.start()
+    held.wait()
+    try:
+        with pytest.raises(BusyError):
+            stream.take(batch(2), b"b", wait=False)
+    finally:
+        done.set()
+        thread.join()
+    assert stream.take(batch(2), b"b", wait=False), "nothing of it was kept when it was busy"
+
+
+def test_closing_releases_once_and_what_comes_later_is_a_window_of_its_own(store, clock):
+    stream = make(store, clock)
+    stream.take(batch(1, 2))
+    clock.now += 10.5
+    stream.close()
+    assert published(store) == [("09:00", 1, False, 2)]
+    assert paid(store) == [0, 1]
+
+
+def test_the_size_of_the_state_tells_nothing(store, clock):
+    stream = make(store, clock)
+    sizes = {len(stream.state()), stream.state_bytes}
+    for number in range(1_500):
+        stream.take(batch(number), str(number).encode())
+    stream.release()
+    clock.now += HOUR
+    stream.advance()
+    assert sizes | {len(stream.state())} == {stream.state_bytes}
+
+
+class Threads:
+    """Threads that are all ended before a test goes on, and fail it if they fail."""
+
+    def __init__(self):
+        self._failures, self._threads, self.ended = [], [], threading.Event()
+
+    def start(self, work, *arguments):
+        thread = threading.Thread(target=self._guarded, args=(work, *arguments))
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def repeat(self, work):
+        """Do something until all is ended."""
+
+        def repeated():
+            while not self.ended.is_set():
+                work()
+
+        self.start(repeated)
+
+    def end(self):
+        self.ended.set()
+        for thread in self._threads:
+            thread.join()
+        assert not self._failures, "one of them did not come to its end"
+
+    def _guarded(self, work, *arguments):
+        self._failures.append(work)
+        work(*arguments)
+        self._failures.remove(work)
+
+
+def test_from_many_threads_each_batch_is_in_one_window_and_once(store, clock):
+    """Batches, retries, releases, states and the clock, all at once; every count is exact."""
+    stream, threads, batches = make(store, clock, releases=50, epsilon=8_000), Threads(), 800
+
+    def send(first):
+        for number in range(first, batches, 4):
+            for wait in (False, True, True):
+                with suppress(BusyError):
+                    stream.take(batch(number), str(number).encode(), wait=wait)
+
+    def tick():
+        clock.now += 25
+        stream.advance()
+
+    def release():
+        with suppress(BudgetError):
+            stream.release()
+
+    senders = [threads.start(send, first) for first in range(4)]
+    for work in (tick, stream.state, release, stream.described, stream.deadline):
+        threads.repeat(work)
+    for sender in senders:
+        sender.join()
+    threads.end()
+    stream.close()
+    assert totals(store) == {1: batches, 2: 0, 3: 0}
+    lines = Counter((line.start, line.number) for line in store.ledger())
+    assert set(lines.values()) == {1}
+
+
+def test_every_state_lies_between_two_batches(store, clock):
+    """What is in the tables is what the batch ids say, whenever a state is taken."""
+    stream, threads, parts, states = make(store, clock), Threads(), 20, []
+
+    def send():
+        for first in range(0, USERS, parts):
+            one_by_one = [row for user in range(parts) for row in batch(first + user)]
+            stream.take(one_by_one, str(first).encode())
+
+    sender = threads.start(send)
+    threads.repeat(lambda: states.append(stream.state()))
+    sender.join()
+    threads.end()
+    chosen = states[:: max(1, len(states) // 100)]
+    seen = set()
+    for state in chosen:
+        after = restarted(state, store, clock)
+        counts = after._windowed.current.release()["incidence"].counts
+        assert counts[1] == parts * len(after._batch_ids._hashes)
+        seen.add(int(counts[1]))
+    assert len(seen) > 5, "the states were all taken before or after"
+
+
+def totals(store):
+    """How many users came so often, by the last releases of all windows together."""
+    last = {
+        (row.start, row.state): round(row.value)
+        for row in store.answers(limit=1_000_000)
+        if row.state in {1, 2, 3}
+    }
+    found = Counter({1: 0, 2: 0, 3: 0})
+    for (_, state), value in last.items():
+        found[state] += value
+    return found
+
+
+# Batch ids
+
+
+class TestBatchIds:
+    def test_the_last_ones_are_kept(self):
+        ids = BatchIds(3)
+        for name in (b"a", b"b", b"c", b"d"):
+            assert name not in ids
+            ids.add(name)
+        assert [name in ids for name in (b"a", b"b", b"c", b"d")] == [False, True, True, True]
+
+    def test_none_are_kept_where_none_are_wanted(self):
+        ids = BatchIds(0)
+        ids.add(b"a")
+        assert b"a" not in ids
+        assert ids.packed() == b""
+        ids.unpack(b"")
+
+    @pytest.mark.parametrize("count", [0, 1, 3, 7])
+    def test_they_come_back_in_order_and_their_size_tells_nothing(self, count):
+        ids, after = BatchIds(3), BatchIds(3)
+        for number in range(count):
+            ids.add(bytes([number]))
+        packed = ids.packed()
+        assert len(packed) == ids.state_bytes == 3 * ID_BYTES
+        after.add(b"other")
+        after.unpack(packed)
+        assert after.packed() == packed
+        after.add(b"new")
+        assert b"new" in after
+        assert [bytes([number]) in after for number in range(count)][-2:] == [True] * min(2, count)

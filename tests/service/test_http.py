@@ -140,8 +140,10 @@ def check_described(answer):
         assert answer.status_code in (404, 405)
         return
     described = operation["responses"][str(answer.status_code)]
-    kind = answer.headers["Content-Type"].partition(";")[0]
-    assert kind in described["content"]
+    if "content" in described:
+        assert answer.headers["Content-Type"].partition(";")[0] in described["content"]
+    else:
+        assert answer.content == b""
 
 
 @contextmanager
@@ -224,7 +226,7 @@ def taken(client, monkeypatch):
 def test_each_format_counts_the_same(client, monkeypatch, kind):
     seen, before = taken(client, monkeypatch), client.state
     answer = client.send(BODIES[kind], kind)
-    assert (answer.status_code, answer.json()) == (202, {"durable": False})
+    assert (answer.status_code, answer.content) == (202, b"")
     assert seen == [IDS]
     assert client.state[1:] == before[1:]
 
@@ -273,7 +275,7 @@ def test_a_body_is_not_overwritten_while_a_thread_reads_it(client, monkeypatch):
         return read_body(kind, body, columns)
 
     monkeypatch.setattr(app, "read_body", slow)
-    body = b"\x01" * (app._SMALL_BODY + 8)
+    body = b"\x01" * (app._SMALL["int64"] + 8)
 
     async def cancelled():
         headers = {"Content-Type": "application/octet-stream"}
@@ -446,7 +448,7 @@ def test_durable_waits_for_the_next_checkpoint(tmp_path):
     with client_in(tmp_path, checkpoint=checkpoint_table()) as client:
         client.engine.keeper.start()
         answer = client.send(NUMBERS, path=f"{UPDATES}?durable=1")
-        assert (answer.status_code, answer.json()) == (200, {"durable": True})
+        assert (answer.status_code, answer.content) == (200, b"")
         sealed = tmp_path / "panprivacy.sealed"
         assert sealed.exists()
         sealed.unlink()

@@ -27,7 +27,6 @@ from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanErro
 from panprivacy.service import store as module
 from panprivacy.service.store import Entry, Published, ReleaseStore, StoreError
 
-
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 ENTRY = Entry("shop", START, START + HOUR, 1, Fraction(1, 3))

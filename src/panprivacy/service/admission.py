@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+import numpy as np
 from starlette.requests import ClientDisconnect
 
+from panprivacy.noise import wipe
 from panprivacy.service.problems import Problem
 
 _MOST_REQUESTS = 1_000
@@ -106,4 +108,4 @@ class Shared(Generic[T]):
 
 def overwrite(body: bytearray) -> None:
     """Put zeros in place of a body, also while views of it are alive."""
-    body[:] = bytes(len(body))
+    wipe(np.frombuffer(body, np.uint8))

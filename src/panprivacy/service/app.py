@@ -32,15 +32,15 @@ from panprivacy.service.tokens import AccessError, Role
 from panprivacy.sources import MEDIA_TYPES, read_body
 
 _LOG = logging.getLogger("panprivacy.service")
-_SMALL_BODY = 1 << 18
-"""Bytes that are counted faster than they are handed to another thread."""
+_SMALL = {"int64": 1 << 18, "arrow": 1 << 18}
+_SMALL_TEXT = 1 << 14
+"""Bytes that are read and counted faster than they are handed to another thread."""
 _FEW_ROWS = 1 << 17
 """A small body can hold many more, if it is compressed."""
 _CHARSET = re.compile(r"(?:^|;)\s*charset=\"?([^\";\s]*)")
 _BATCH_ID = re.compile(r"[\x21-\x7e]{1,256}")
 _MOST_ROWS = 100_000
-_COUNTED = Response(b'{"durable":false}', 202, media_type="application/json")
-_DURABLE = Response(b'{"durable":true}', 200, media_type="application/json")
+_IN_MEMORY, _ON_DISK = Response(status_code=202), Response(status_code=200)
 
 T = TypeVar("T")
 
@@ -69,13 +69,13 @@ class Api:
             finally:
                 self.engine.sweeper.soon()
         if not durable:
-            return _COUNTED
+            return _IN_MEMORY
         trouble = await self.engine.on_disk()
         if trouble is not None:
             again = "retry with the same Idempotency-Key" if batch_id else "a retry counts it again"
             reason = f"counted, but not on disk: {trouble}; {again}"
             raise Problem(503, reason, retry_after=1)
-        return _DURABLE
+        return _ON_DISK
 
     async def release(self, request: Request) -> Response:
         """Make a release now."""
@@ -133,7 +133,8 @@ class Api:
         """Count a body, here if that is quick, and overwrite it when nobody reads it any more."""
         job = None
         try:
-            if len(body) <= _SMALL_BODY and _took(stream, kind, body, batch_id):
+            small = len(body) <= _SMALL.get(kind, _SMALL_TEXT)
+            if small and _took(stream, kind, body, batch_id):
                 return
             job = self._counters.submit(_take, stream, kind, body, batch_id)
         finally:
@@ -301,10 +302,14 @@ def _format(request: Request) -> str:
 
 
 def _header(request: Request, name: str) -> str | None:
-    return _only(request.headers.getlist(name), name)
+    raw = name.lower().encode()
+    given = [value for key, value in request.scope["headers"] if key == raw]
+    return _only([value.decode("latin-1") for value in given], name)
 
 
 def _asked(request: Request, name: str) -> str | None:
+    if not request.scope["query_string"]:
+        return None
     return _only(request.query_params.getlist(name), name)
 
 

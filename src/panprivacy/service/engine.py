@@ -19,7 +19,7 @@ from panprivacy.statistics.resuming import parted, resume_all
 from panprivacy.wiping import wipe_traces
 
 _LOG = logging.getLogger("panprivacy.service")
-_SWEEP_SECONDS = 0.05
+_SWEEP_SECONDS = 0.25
 
 
 class Engine:

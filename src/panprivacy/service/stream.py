@@ -135,22 +135,22 @@ class Stream:
             BusyError: the caller does not wait, and would have to.
             StoreError: the window has ended and cannot be closed yet. Nothing was counted.
         """
-        with self._held(wait=wait):
-            if self._windowed.due:
-                if not wait:
-                    raise BusyError
-                self._advance()
-            if batch_id is not None and batch_id in self._batch_ids:
-                return False
-            for count in self._checked(batches):
-                count()
-            if batch_id is not None:
-                self._batch_ids.add(batch_id)
-            return True
+        if not self._lock.acquire(blocking=wait):
+            raise BusyError
+        try:
+            if not self._windowed.due:
+                return self._take(batches, batch_id)
+        finally:
+            self._lock.release()
+        if not wait:
+            raise BusyError
+        with self._changing():
+            self._advance()
+            return self._take(batches, batch_id)
 
     def deadline(self) -> float:
         """When `advance` will have something to do, in seconds since 1970."""
-        with self._held():
+        with self._lock:
             return min(self._scheduled(), self._windowed.ends.timestamp())
 
     def advance(self) -> None:
@@ -159,7 +159,7 @@ class Stream:
         Raises:
             StoreError: they cannot be paid for, or not be published; try again.
         """
-        with self._held():
+        with self._changing():
             self._advance()
 
     def release(self) -> None:
@@ -173,7 +173,7 @@ class Stream:
         if self.config.every_seconds is not None:
             message = f"stream {self.name} releases on a clock, every {self.config.every}"
             raise PlanError(message)
-        with self._held():
+        with self._changing():
             self._advance()
             if self._left() <= 1:
                 message = (
@@ -185,14 +185,14 @@ class Stream:
 
     def close(self) -> None:
         """End the current window now, and release its answer."""
-        with self._held():
+        with self._changing():
             self._advance()
             self._windowed.close()
             self._publish()
 
     def state(self) -> bytes:
         """Batch ids, and the state of the current window; whoever reads it has intruded."""
-        with self._held():
+        with self._lock:
             return self._container.packed(self._batch_ids.packed())
 
     def check_state(self, state: bytes, *, released: int = 0) -> None:
@@ -203,7 +203,7 @@ class Stream:
     def resume(self, state: bytes, *, released: int = 0) -> None:
         """Go on from an earlier state; `released_in` knows how many releases have left."""
         own, (inner,) = self._container.parts(state)
-        with self._held():
+        with self._changing():
             self._windowed.resume(inner, released=released)
             self._batch_ids.unpack(own)
             self._counts_since = self._last_moment = self._now()
@@ -219,19 +219,26 @@ class Stream:
         return self._store.released(self.name, self._windowed.began_in(inner))
 
     @contextmanager
-    def _held(self, *, wait: bool = True) -> Iterator[None]:
+    def _changing(self) -> Iterator[None]:
         """Keep other threads out; what they may see meanwhile is how it was before."""
-        if not self._lock.acquire(blocking=wait):
-            raise BusyError
-        try:
-            yield
-        finally:
-            self._shown = self._window()
-            self._lock.release()
+        with self._lock:
+            try:
+                yield
+            finally:
+                self._shown = self._window()
 
     def _window(self) -> _Window:
         windowed = self._windowed
         return _Window(windowed.began, windowed.ends, windowed.current.releases)
+
+    def _take(self, batches: Iterable[pa.RecordBatch], batch_id: bytes | None) -> bool:
+        if batch_id is not None and batch_id in self._batch_ids:
+            return False
+        for count in self._checked(batches):
+            count()
+        if batch_id is not None:
+            self._batch_ids.add(batch_id)
+        return True
 
     def _checked(self, batches: Iterable[pa.RecordBatch]) -> list[Callable[[], None]]:
         """All batches checked; what comes back counts them."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
-import numpy as np
 import pyarrow as pa
 
 from panprivacy.errors import InputError
@@ -99,10 +98,13 @@ def _read_text(
 
 
 def _read_arrow(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    return read_arrow_body(_aligned(body), columns)
+
+
+def _aligned(body: memoryview) -> pa.Buffer:
     """In place if the body is aligned, as Arrow's buffers must be."""
     buffer = pa.py_buffer(body)
-    aligned = buffer if buffer.address % _INT64_BYTES == 0 else pa.py_buffer(bytes(body))
-    return read_arrow_body(aligned, columns)
+    return buffer if buffer.address % _INT64_BYTES == 0 else pa.py_buffer(bytes(body))
 
 
 def _read_int64(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
@@ -113,10 +115,11 @@ def _read_int64(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.Reco
     if body.nbytes % _INT64_BYTES:
         message = "bare numbers take 8 bytes each, and this is no multiple of 8 bytes long"
         raise InputError(message)
-    numbers = np.require(np.frombuffer(body, "<i8"), np.int64, "A")
-    for start in range(0, numbers.size, BATCH_ROWS):
-        ids = pa.array(numbers[start : start + BATCH_ROWS])
-        yield pa.RecordBatch.from_arrays([ids], names=[columns[0].name])
+    rows = body.nbytes // _INT64_BYTES
+    ids = pa.Array.from_buffers(pa.int64(), rows, [None, _aligned(body)])
+    batch = pa.RecordBatch.from_arrays([ids], names=[columns[0].name])
+    for start in range(0, rows, BATCH_ROWS):
+        yield batch.slice(start, BATCH_ROWS)
 
 
 _READERS: dict[str, _Reader] = {

@@ -12,8 +12,16 @@ from panprivacy.checkpoint import Checkpoint
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, LostReleaseError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
-from panprivacy.planning import DensityPlan, DistinctPlan, IncidencePlan, NetDistinctPlan, plan
+from panprivacy.planning import (
+    CroppedPlan,
+    DensityPlan,
+    DistinctPlan,
+    IncidencePlan,
+    NetDistinctPlan,
+    plan,
+)
 from panprivacy.statistics import (
+    CroppedSum,
     Density,
     DistinctCount,
     Grouped,
@@ -31,6 +39,8 @@ __all__ = [
     "BudgetError",
     "Checkpoint",
     "Coins",
+    "CroppedPlan",
+    "CroppedSum",
     "Density",
     "DensityPlan",
     "DistinctCount",

@@ -65,6 +65,9 @@ STATISTICS = {
     "named law": partial(
         pp.Incidence, universe=501, bound=1, law=Law("a, weights 9 to 1\n", [2, 1]), epsilon=1
     ),
+    "cropped": partial(pp.CroppedSum, universe=501, tau=10, bound=100, epsilon=1),
+    "cropped sample": partial(pp.CroppedSum, universe=901, cells=101, tau=7, epsilon=1),
+    "cropped hashed": partial(pp.CroppedSum, expected=300, tau=10, bound=100, epsilon=1),
     "budget": partial(pp.Density, universe=501, epsilon=1, budget=pp.Budget("0.6", "0.2")),
 }
 LIVED = {"releases": 3, "intrusions": 2}
@@ -95,7 +98,7 @@ def test_a_state_is_described_as_it_was_planned(name, file):
     assert described.sizes.cells == plan.cells
     assert described.sizes.table_bytes == plan.table.nbytes
     assert described.sizes.key_bytes == plan.key_bytes
-    for field in ("universe", "bound", "signed", "levels"):
+    for field in ("universe", "bound", "signed", "levels", "tau"):
         assert getattr(described.sizes, field) == getattr(plan, field, None)
     law = getattr(plan, "law", None)
     assert described.sizes.modulus == (law.modulus if law else None)
@@ -209,6 +212,19 @@ def test_the_first_of_several_looks_may_cost_more_than_their_share(file):
     statistic.announce_intrusion()
     look = statistic.plan.split.budget.state
     assert 2 * look < explained(file, statistic.state())[0].description.so_far.epsilon < 4 * look
+
+
+def test_a_cropped_sum_counts_its_one_announced_intrusion(file):
+    statistic = STATISTICS["cropped"](epsilon=9, releases=2, intrusions=1)
+    statistic.release()
+    statistic.announce_intrusion()
+    statistic.release()
+    described = explained(file, statistic.state())[0].description
+    assert described.so_far.epsilon == 9
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert "nobody counts for more than tau" in page
+    assert "-100 to 100" in page
+    assert "docs/guarantees/blocks.md" in page
 
 
 def test_a_loss_beyond_all_numbers_promises_nothing(file):
@@ -422,7 +438,15 @@ def test_every_truncation_is_refused(state, file):
                 read_states(file)
 
 
-@pytest.mark.parametrize("state", [SMALL, COUNTERS, STATISTICS["custom law"](universe=9).state()])
+@pytest.mark.parametrize(
+    "state",
+    [
+        SMALL,
+        COUNTERS,
+        STATISTICS["custom law"](universe=9).state(),
+        STATISTICS["cropped"](universe=9).state(),
+    ],
+)
 def test_every_flipped_bit_of_a_header_is_refused_or_told(state, file):
     length = 28 + int.from_bytes(state[8:12], "little")
     for bit in range(8 * length):

@@ -2,7 +2,7 @@
 
 from panprivacy.cells.bits import BitCells
 from panprivacy.cells.law import Law
-from panprivacy.cells.modular import ModularCells, ScaledCells
+from panprivacy.cells.modular import BlockCells, ModularCells, ScaledCells
 from panprivacy.cells.protocol import Cells
 
-__all__ = ["BitCells", "Cells", "Law", "ModularCells", "ScaledCells"]
+__all__ = ["BitCells", "BlockCells", "Cells", "Law", "ModularCells", "ScaledCells"]

@@ -130,6 +130,25 @@ class Law:
         return on_set(difference_sets.singer(_modulus(modulus), base), _epsilon(epsilon))
 
     @staticmethod
+    def block(tau: int, q: int, epsilon: object) -> Law:
+        """More weight on every block of `tau` values whose number is a residue modulo q.
+
+        The modulus is `tau * q`, q a prime that leaves 3 when divided by 4; the number of a block
+        counts as in `flat`. `CroppedSum` reads it; the states themselves cannot be read back.
+
+        Args:
+            tau: length of a block, where sums are cropped.
+            q: number of blocks.
+            epsilon: of one look.
+
+        Raises:
+            PlanError: another q, or more than 2**24 values.
+        """
+        length = whole_number(1, MOST_MODULUS, tau=tau)
+        chosen = difference_sets.residues(whole_number(2, MOST_MODULUS // length, q=q))
+        return on_blocks(chosen, length, _epsilon(epsilon))
+
+    @staticmethod
     def spike(modulus: int, epsilon: object) -> Law:
         """More weight on 0 alone, as in Mir et al."""
         return on_set(difference_sets.point(_modulus(modulus)), _epsilon(epsilon))
@@ -244,16 +263,28 @@ _NAMES = {"residues": "flat", "point": "spike"}
 @functools.lru_cache(maxsize=32)
 def on_set(chosen: DifferenceSet, epsilon: Fraction) -> Law:
     """Weights in the ratio of `e**epsilon`, rounded down, to 1 on a difference set and off it."""
-    members, modulus = chosen.members(), chosen.modulus
-    below, _ = exp_bounds(min(epsilon, _MOST_EXPONENT))
-    unit = max(_UNIT, math.ceil(_UNIT_STEPS / epsilon))
-    high = min(math.floor(unit * below), _MOST_WEIGHT // modulus)
-    low = -(-high // below)
-    weights = np.full(modulus, low, np.int64)
-    weights[members] = high
+    members = chosen.members()
+    weights = _weights(members, chosen.modulus, 1, epsilon)
     law = Law(_NAMES.get(chosen.family, chosen.family), weights)
     object.__setattr__(law, "members", _frozen(members))
     return law
+
+
+@functools.lru_cache(maxsize=8)
+def on_blocks(chosen: DifferenceSet, tau: int, epsilon: Fraction) -> Law:
+    """The same for each block of `tau` values whose number is in the set."""
+    return Law("block", _weights(chosen.members(), chosen.modulus, tau, epsilon))
+
+
+def _weights(members: Members, count: int, tau: int, epsilon: Fraction) -> NDArray[np.int64]:
+    """A larger weight for values in these of `count` blocks, a smaller one for all others."""
+    below, _ = exp_bounds(min(epsilon, _MOST_EXPONENT))
+    unit = max(_UNIT, math.ceil(_UNIT_STEPS / epsilon))
+    high = min(math.floor(unit * below), _MOST_WEIGHT // (count * tau))
+    low = -(-high // below)
+    blocks = np.full(count, low, np.int64)
+    blocks[members] = high
+    return np.repeat(blocks, tau)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,10 +1,10 @@
-"""Counters modulo M: the cells of `Incidence`, and of `DistinctCount` with deletions.
+"""Counters modulo M: cells of `Incidence`, `CroppedSum`, and `DistinctCount` with deletions.
 
 A cell is born with noise from a `Law` on the whole numbers modulo M, and an update adds its delta.
 The table is linear, so inserts and deletes just work, and it is private whatever the states do: a
 user shifts the law of one cell.
 
-An announced intrusion adds fresh noise of the same law to every cell.
+An announced intrusion adds fresh noise of the same law to every cell, or takes it away.
 
 Reference: D. Mir, S. Muthukrishnan, A. Nikolov, R. Wright, "Pan-private algorithms via statistics
 on sketches", section 3; M. Naor, "Foundations of Privacy", lecture 10. Where we differ: the law.
@@ -163,6 +163,47 @@ class ScaledCells(ModularCells):
         return sums
 
 
+@dataclass(frozen=True, slots=True)
+class BlockCells(ModularCells):
+    """Counters born with a block law; a release counts those outside of its high values.
+
+    After an announced intrusion a release counts those that are not 0. Both numbers have an
+    expectation that is affine in the sum of `min(|state|, tau)` of users with a cell each.
+
+    Guarantee: as for `ModularCells`. [tests/exact/test_cropped.py]
+    """
+
+    def rerandomise(self, table: Table, coins: Coins) -> None:
+        """Take fresh noise away from every cell.
+
+        Noise less noise of the same law has the autocorrelation of the law, which is affine in
+        the cropped state; noise plus noise has not.
+        """
+        fresh = self.born(coins)
+        _take_away(table, fresh, self.law.modulus)
+        wipe(fresh)
+
+    def group_sums(self, table: Table, groups: int, epoch: int = 0) -> NDArray[np.int64]:
+        """The number of cells that count, in each of `groups` equal runs of cells.
+
+        Args:
+            table: the counters.
+            groups: how many runs.
+            epoch: the number of announced intrusions so far.
+        """
+        counted = np.empty(len(table), np.uint8)
+        _look_up(table, self._marks(epoch), counted)
+        sums: NDArray[np.int64] = counted.reshape(groups, -1).sum(axis=1, dtype=np.int64)
+        wipe(counted)
+        return sums
+
+    def _marks(self, epoch: int) -> NDArray[np.uint8]:
+        """Whether a cell of each value counts."""
+        weights = self.law.weights
+        ordinary = np.arange(len(weights)) if epoch else weights < weights.max()
+        return (ordinary != 0).astype(np.uint8)
+
+
 def counter_type(modulus: int) -> np.dtype[Any]:
     """The smallest type of a counter modulo `modulus`."""
     return np.dtype(next(kind for kind in _WIDTHS if modulus - 1 <= np.iinfo(kind).max))
@@ -198,6 +239,14 @@ def _add(table: Table, slots: Slots, deltas: Deltas, modulus: int) -> None:
         if slot >= 0:
             value = np.int64(table[slot]) + _reduce(deltas[row], modulus)
             table[slot] = value if value < modulus else value - modulus
+
+
+@kernel([types.void(kind[::1], kind[::1], types.int64) for kind in _COUNTERS])
+def _take_away(table: Table, noise: Table, modulus: int) -> None:
+    """Take from each cell what stands at its place in another table."""
+    for cell in range(table.size):
+        value = np.int64(table[cell]) - np.int64(noise[cell])
+        table[cell] = value if value >= 0 else value + modulus
 
 
 @kernel(types.void(_SLOTS, types.int64, types.int64[::1], types.int64[::1]))

@@ -9,6 +9,7 @@ intrusions were announced), `m` the number of cells, `n` the number of users, `q
 probability.
 """
 
+from panprivacy.decoders.cropped import CroppedModel, HashedCroppedModel
 from panprivacy.decoders.density import DensityModel
 from panprivacy.decoders.intervals import Model, discrete_laplace_variance, noise_quantile
 from panprivacy.decoders.levels import LevelModel
@@ -16,8 +17,10 @@ from panprivacy.decoders.modular import Estimates, SharedModel, StateModel
 from panprivacy.decoders.questions import Name, Question, States
 
 __all__ = [
+    "CroppedModel",
     "DensityModel",
     "Estimates",
+    "HashedCroppedModel",
     "LevelModel",
     "Model",
     "Name",

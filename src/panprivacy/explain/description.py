@@ -54,6 +54,10 @@ KINDS = {
         "how many users appeared exactly t times, for every t?",
         *("modular named histogram", "test_counters", "test_incidence"),
     ),
+    "cropped": _kind(
+        "how much have all users done, if nobody counts for more than tau?",
+        *("modular blocks sums", "test_cropped", "test_cropped_sum"),
+    ),
 }
 
 
@@ -77,6 +81,7 @@ class Sizes:
         bound: the largest distance of a user's sum of deltas from 0.
         signed: whether such sums may be below 0.
         modulus: number of values of a counter; None for bits.
+        tau: the most that a user counts for.
     """
 
     cells: int
@@ -86,6 +91,7 @@ class Sizes:
     bound: int | None = None
     signed: bool | None = None
     modulus: int | None = None
+    tau: int | None = None
 
     @property
     def table_bytes(self) -> int:

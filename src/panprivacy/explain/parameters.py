@@ -142,10 +142,17 @@ def _whole(value: object, most: int, *, least: int = 1) -> int:
     return value
 
 
+_KINDS = {
+    "CroppedSum": "cropped",
+    "Density": "density",
+    "DistinctCount": "distinct",
+    "Incidence": "incidence",
+}
+
+
 def _kind_of(public: _Public) -> str:
     name = public.values.get("statistic")
-    kinds = {"Density": "density", "DistinctCount": "distinct", "Incidence": "incidence"}
-    kind = kinds.get(name) if isinstance(name, str) else None
+    kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         message = "the state is of a statistic that this version of panprivacy does not know"
         raise InputError(message)
@@ -187,4 +194,25 @@ def _incidence(public: _Public) -> Sizes:
     )
 
 
-_SIZES = {"density": _density, "distinct": _distinct, "net": _net, "incidence": _incidence}
+def _cropped(public: _Public) -> Sizes:
+    universe, expected = public.optional("universe"), public.optional("expected")
+    tau = public.whole("tau", MOST_MODULUS)
+    blocks = public.part("chosen").whole("modulus", MOST_MODULUS // tau, least=2)
+    return Sizes(
+        cells=public.whole("cells", universe or _MOST_SIZE),
+        universe=universe,
+        expected=None if expected is None else (expected, expected),
+        bound=public.whole("bound"),
+        signed=universe is not None,
+        modulus=tau * blocks,
+        tau=tau,
+    )
+
+
+_SIZES = {
+    "cropped": _cropped,
+    "density": _density,
+    "distinct": _distinct,
+    "net": _net,
+    "incidence": _incidence,
+}

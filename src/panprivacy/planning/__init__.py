@@ -5,6 +5,7 @@ universe, memory, how many releases and announced intrusions there will be. It p
 with the same model that later decodes the counts, and equal requests share one cached plan.
 """
 
+from panprivacy.planning.cropped import CroppedPlan, plan_cropped
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
 from panprivacy.planning.incidence import IncidencePlan, plan_incidence
@@ -14,6 +15,7 @@ from panprivacy.planning.search import AnyPlan, check_useful, plan
 
 __all__ = [
     "AnyPlan",
+    "CroppedPlan",
     "DensityPlan",
     "DistinctPlan",
     "IncidencePlan",
@@ -22,6 +24,7 @@ __all__ = [
     "Split",
     "check_useful",
     "plan",
+    "plan_cropped",
     "plan_density",
     "plan_distinct",
     "plan_incidence",

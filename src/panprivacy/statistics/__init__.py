@@ -1,14 +1,17 @@
 """One question, one file."""
 
+from panprivacy.statistics.cropped_sum import CroppedSum
 from panprivacy.statistics.density import Density
 from panprivacy.statistics.distinct_count import DistinctCount
 from panprivacy.statistics.grouped import Grouped, Label
 from panprivacy.statistics.incidence import Incidence
 from panprivacy.statistics.incidence_release import IncidenceRelease
-from panprivacy.statistics.table import Release, Statistic
+from panprivacy.statistics.release import Release
+from panprivacy.statistics.table import Statistic
 from panprivacy.statistics.windowed import Window, Windowed
 
 __all__ = [
+    "CroppedSum",
     "Density",
     "DistinctCount",
     "Grouped",

@@ -14,7 +14,7 @@ from panprivacy._validate import proportion
 from panprivacy.decoders import Estimates, Name, Question, SharedModel, StateModel
 from panprivacy.errors import PlanError
 from panprivacy.planning import IncidencePlan
-from panprivacy.statistics.table import Release
+from panprivacy.statistics.release import Release
 
 Named = tuple[Question, Estimates]
 

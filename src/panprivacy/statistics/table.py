@@ -27,29 +27,7 @@ from panprivacy.ids import Ids, read_deltas, read_ids
 from panprivacy.noise import wipe
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plans import CountPlan, Plan, instance
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """A noised answer; it is public.
-
-    Args:
-        value: the estimate.
-        low: lower end of the confidence interval.
-        high: upper end; infinite where the counts do not bound it.
-        confidence: probability that the interval covers the truth, over all noise, sampling and
-            hashing.
-        epsilon: what this release cost, in nats.
-        counts: the noised counts; `value`, `low` and `high` are functions of them and of public
-            parameters.
-    """
-
-    value: float
-    low: float
-    high: float
-    confidence: float
-    epsilon: float
-    counts: tuple[int, ...]
+from panprivacy.statistics.release import Release
 
 
 @dataclass(slots=True)
@@ -371,12 +349,15 @@ class CountStatistic(Statistic[C]):
         """
         level = proportion(confidence=confidence)
         epsilon = self._spend()
-        sums = self._plan.table.group_sums(self._state.table, self._plan.groups)
-        counts = self._publish(sums, [1 / epsilon])
+        counts = self._publish(self._sums(), [1 / epsilon])
         model = self._plan.model(self._state.intrusions)
         value = model.estimate(counts)
         low, high = model.interval(value, level)
         return Release(value, low, high, level, float(epsilon), tuple(counts.tolist()))
+
+    def _sums(self) -> NDArray[np.int64]:
+        """The number of ones of each group, before any noise."""
+        return self._plan.table.group_sums(self._state.table, self._plan.groups)
 
 
 def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:

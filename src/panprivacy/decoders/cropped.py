@@ -1,0 +1,131 @@
+"""The cropped sum of states, from how many counters are outside of the high values of their law.
+
+A cell whose user is in state `a` counts with probability `absent + contrast * min(|a|, tau)/tau`,
+exactly. So the count is unbiased, and only its variance depends on how the sum is spread over
+users: it is largest where all are in nearly one state.
+
+Where users share hashed cells, the count is unbiased for the sum of `min(state of a cell, tau)`,
+which is smaller; how much smaller at most is known. docs/decoding.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from panprivacy.decoders.intervals import Floats, confidence_interval
+
+
+@dataclass(frozen=True, slots=True)
+class CroppedModel:
+    """The sum of `min(|state|, tau)`, from the noised count of cells, one user a cell.
+
+    Args:
+        universe: number of possible users.
+        cells: number of users that have a cell.
+        tau: where states are cropped.
+        absent: how often a cell of state 0 counts.
+        contrast: how much more often a cell of a state of tau or more does.
+        noise_variance: variance of the output noise on the count.
+    """
+
+    universe: int
+    cells: int
+    tau: int
+    absent: float
+    contrast: float
+    noise_variance: float
+
+    @property
+    def limit(self) -> float:
+        """The largest possible sum."""
+        return float(self.tau * self.universe)
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The unbiased estimate, cut to 0 .. limit."""
+        return min(max(self.unbiased(ones), 0.0), self.limit)
+
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The estimate before it is cut."""
+        mean = float(np.sum(ones)) / self.cells
+        return (mean - self.absent) / self.contrast * self.limit
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """Cells, output noise, and sampling without replacement, however the sum is spread.
+
+        The variance of the count is that of as many coins of the mean probability, less what the
+        states differ from one another; they differ least where all are the two whole numbers
+        around their mean.
+        """
+        mean = np.asarray(truth, float) / self.universe
+        coin = self.absent + self.contrast * mean / self.tau
+        left = mean - np.floor(mean)
+        least = self._kept * (self.contrast / self.tau) ** 2 * left * (1 - left)
+        variance = self.cells * np.maximum(coin * (1 - coin) - least, 0) + self.noise_variance
+        return np.sqrt(variance) * self._unit
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes."""
+        total = float(self.deviation(truth)) ** 2
+        return self.noise_variance * self._unit**2 / total if total else 0.0
+
+    @property
+    def _kept(self) -> float:
+        """The part of the variance of states that sampling does not bring back."""
+        return (self.cells - 1) / max(self.universe - 1, 1)
+
+    @property
+    def _unit(self) -> float:
+        """By how much one more cell that counts moves the estimate."""
+        return self.limit / (self.contrast * self.cells)
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """A confidence interval within 0 .. limit; half a count covers that counts are whole."""
+        ends = {"limit": self.limit, "beyond": self.limit, "slack": self._unit / 2}
+        return confidence_interval(self, estimate, confidence, **ends)
+
+
+@dataclass(frozen=True, slots=True)
+class HashedCroppedModel(CroppedModel):
+    """The same of users that share hashed cells; states are at least 0, and `universe` is `cells`.
+
+    The sum over cells is at most that over users, and least where each user has tau or nothing:
+    then it is that of an occupancy problem. The estimate lies between the two.
+    """
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """About the middle of what the sum over users may be."""
+        return float(self._between(CroppedModel.estimate(self, ones)))
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """The root mean square of the error, wherever in between the truth is."""
+        most = np.asarray(truth, float)
+        least = self.limit * -np.expm1(-most / self.limit)
+        bias = np.maximum(self._between(most) - most, most - self._between(least))
+        return np.hypot(CroppedModel.deviation(self, least) * self._slope(least), bias)
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """From the lowest sum over cells to the largest over users; infinite if all are full."""
+        twice = 2 * self.limit
+        cells = min(-twice * math.expm1(-estimate / twice), self.limit)
+        low, high = CroppedModel.interval(self, cells, confidence)
+        full = high >= self.limit
+        return low, math.inf if full else -self.limit * math.log1p(-high / self.limit)
+
+    def _between(self, cells: ArrayLike) -> Any:
+        """The sum over users if they took twice as many cells to be alone in."""
+        twice = 2 * self.limit
+        return -twice * np.log1p(-np.minimum(cells, self.limit) / twice)
+
+    def _slope(self, cells: Floats) -> Floats:
+        """By how much `_between` moves with the sum over cells."""
+        return 1 / (1 - cells / (2 * self.limit))
+
+    @property
+    def _kept(self) -> float:
+        """Nothing: how users meet in cells varies."""
+        return 0.0

@@ -1,0 +1,265 @@
+"""The sizes of a `CroppedSum`: which blocks, how many cells, how epsilon is split."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from panprivacy.addressing import Addressing, Direct, Hashed, Sampled
+from panprivacy.cells import BlockCells, Law
+from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
+from panprivacy.cells.law import MOST_MODULUS, on_blocks
+from panprivacy.cells.modular import counter_type
+from panprivacy.decoders import CroppedModel, HashedCroppedModel, noise_quantile
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Budget
+from panprivacy.hashing import KEY_BYTES
+from panprivacy.planning.incidence import MAX_DIRECT_BYTES
+from panprivacy.planning.request import Request, Split, budgets, noise_variance
+
+MOST_BOUND = MOST_MODULUS // 4
+"""Blocks are shorter than this, and there is one more of them than the bound fills."""
+
+_DEFAULT_REACH = 64
+"""Without a bound, states may be so many times as large as what counts of them."""
+
+_MOST_SHARING = 4
+"""So many users of the bound's size may share a hashed cell, and their sum is still told from 0."""
+
+_MOST_INTRUSIONS = 1
+_MOST_READ_EXPONENT = 27.0
+_SHARES = np.linspace(0, 1, 17)
+_CELLS_PER_USER = tuple(4 << power for power in range(9))
+"""Of hashed cells: with more the noise of empty cells grows, with fewer what collisions hide."""
+
+
+@dataclass(frozen=True, slots=True)
+class CroppedPlan:
+    """The parameters of a `CroppedSum`.
+
+    Args:
+        tau: where states are cropped.
+        bound: the largest distance of a state from 0.
+        universe: number of possible users; None if nobody knows who might come.
+        cells: number of counters; one for each user, fewer for a sample, or hashed ones.
+        expected: the most users that hashed counters are planned for; None with a universe.
+        chosen: the set of blocks on which the law of the counters is larger.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    tau: int
+    bound: int
+    universe: int | None
+    cells: int
+    expected: int | None
+    chosen: DifferenceSet
+    request: Request
+    split: Split
+
+    @property
+    def signed(self) -> bool:
+        """With a cell each, states below 0 count by their distance from 0.
+
+        Blocks have no direction; but below 0 users of one cell would take from one another.
+        """
+        return self.universe is not None
+
+    @property
+    def law(self) -> Law:
+        """The noise of the counters."""
+        return on_blocks(self.chosen, self.tau, self.split.budget.state)
+
+    @property
+    def table(self) -> BlockCells:
+        """The table's cells."""
+        return BlockCells(self.cells, self.law)
+
+    @property
+    def groups(self) -> int:
+        """A release publishes one count."""
+        return 1
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of addressing key; a full table needs none."""
+        return 0 if self.cells == self.universe else KEY_BYTES
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+        if self.universe is None:
+            return Hashed(self.cells, key)
+        if self.cells == self.universe:
+            return Direct(self.universe)
+        return Sampled(self.universe, self.cells, key)
+
+    def model(self, epoch: int) -> CroppedModel:
+        """What a count that is released after `epoch` announced intrusions says."""
+        chances = block_chances(self.chosen, self.tau, self.split.budget, epoch)
+        noise = self.split.noise_variance
+        if self.universe is None:
+            return HashedCroppedModel(self.cells, self.cells, self.tau, *chances, noise)
+        return CroppedModel(self.universe, self.cells, self.tau, *chances, noise)
+
+    def error(self, total: float | None = None) -> float:
+        """The predicted standard deviation of the answer, after all planned intrusions.
+
+        Of hashed counters it is the root mean square of the error, with what collisions may hide.
+
+        Args:
+            total: the cropped sum; None for where the deviation is largest.
+        """
+        model = self.model(self.request.intrusions)
+        return worst(model, self.most) if total is None else float(model.deviation(total))
+
+    @property
+    def most(self) -> float:
+        """The largest sum that is planned for."""
+        return float(self.tau * (self.universe or self.expected or 0))
+
+    def margin(self, confidence: float) -> float:
+        """How far from the truth an answer strays at most with this probability."""
+        model = self.model(self.request.intrusions)
+        share = max(model.output_share(float(x)) for x in _SHARES * self.most)
+        quantile = noise_quantile(confidence, share)
+        # What collisions hide is no noise: bias + q sd <= hypot(1, q) hypot(bias, sd).
+        return (quantile if self.universe else math.hypot(1, quantile)) * self.error()
+
+
+def worst(model: CroppedModel, most: float) -> float:
+    """The largest standard deviation over all sums up to one."""
+    return float(model.deviation(_SHARES * most).max())
+
+
+def block_chances(
+    chosen: DifferenceSet, tau: int, budget: Budget, epoch: int
+) -> tuple[float, float]:
+    """How often a cell of state 0 counts, and how much more often one of tau or more does.
+
+    Args:
+        chosen: the set of blocks.
+        tau: their length.
+        budget: epsilon of the look that the law is made for.
+        epoch: 0, or 1 after an announced intrusion.
+    """
+    more = math.expm1(min(float(budget.state), _MOST_READ_EXPONENT))
+    weight = chosen.modulus + more * chosen.size
+    own = more * (chosen.size - chosen.overlap)
+    if epoch:
+        hit = (weight + more * (more + 1) * chosen.size) / (tau * weight**2)
+        return 1 - hit, float(more * own / (tau * weight**2))
+    return float((chosen.modulus - chosen.size) / weight), float(own / weight)
+
+
+@functools.lru_cache(maxsize=64)
+def plan_cropped(
+    tau: int,
+    bound: int | None,
+    universe: int | None,
+    cells: int | None,
+    expected: int | None,
+    request: Request,
+) -> CroppedPlan:
+    """Plan a `CroppedSum`.
+
+    Args:
+        tau: where states are cropped.
+        bound: the largest distance of a state from 0; None for 64 times tau.
+        universe: number of possible users.
+        cells: number of counters; None for one each, as far as 64 MiB reach.
+        expected: the most users of hashed counters.
+        request: epsilon and what it covers.
+
+    Raises:
+        PlanError: they do not go together, or no signal would be left.
+    """
+    reach = min(_DEFAULT_REACH * tau, MOST_BOUND) if bound is None else bound
+    _check(tau, reach, request)
+    _check_sizes(universe, cells, expected)
+
+    def planned(budget: Budget, chosen: DifferenceSet, size: int) -> CroppedPlan:
+        contrast = block_chances(chosen, tau, budget, request.intrusions)[1]
+        split = Split(budget, contrast, noise_variance(1, budget))
+        return CroppedPlan(tau, reach, universe, size, expected, chosen, request, split)
+
+    plans = [
+        planned(budget, chosen, size)
+        for chosen in _sets(tau, reach if universe else _MOST_SHARING * reach)
+        for size in _cells(universe, cells, expected, tau * chosen.modulus)
+        for budget in budgets(request)
+    ]
+    return _best(plans, request)
+
+
+def _check(tau: int, bound: int, request: Request) -> None:
+    """Refuse what blocks cannot tell."""
+    if tau > bound:
+        message = f"tau ({tau:,}) exceeds the bound ({bound:,}): no state would be cropped there"
+        raise PlanError(message)
+    if request.intrusions > _MOST_INTRUSIONS:
+        message = (
+            "a cropped sum cannot be read after more than one announced intrusion; make a fresh "
+            "one after each"
+        )
+        raise PlanError(message)
+
+
+def _check_sizes(universe: int | None, cells: int | None, expected: int | None) -> None:
+    """Refuse sizes that do not say how many users there are, or contradict each other."""
+    if (universe is None) == (expected is None):
+        message = (
+            "say either universe= (how many users there could be) or, for open-ended ids, "
+            "expected= (the most that may come)"
+        )
+        raise PlanError(message)
+    if universe is not None and cells is not None and cells > universe:
+        message = f"cells ({cells:,}) exceed the universe ({universe:,}); leave cells out"
+        raise PlanError(message)
+    if expected is not None and cells is not None and cells < 2 * expected:
+        message = (
+            f"cells ({cells:,}) must be at least twice the {expected:,} users expected, because "
+            "those who share one hide each other"
+        )
+        raise PlanError(message)
+
+
+def _sets(tau: int, bound: int) -> list[DifferenceSet]:
+    """The sets to choose from: their blocks reach a block beyond the bound."""
+    blocks = -(-bound // tau) + 1
+    sets = [*of_at_least(max(blocks, 3)), point(blocks)]
+    fitting = [one for one in sets if one.modulus * tau <= MOST_MODULUS]
+    if not fitting:
+        message = f"the bound is too large: counters would have more than {MOST_MODULUS:,} values"
+        raise PlanError(message)
+    return fitting
+
+
+def _cells(
+    universe: int | None, cells: int | None, expected: int | None, modulus: int
+) -> list[int]:
+    """How many counters there may be: one for each user, or several hashed ones, up to 64 MiB."""
+    if cells is not None:
+        return [cells]
+    fitting = MAX_DIRECT_BYTES // counter_type(modulus).itemsize
+    if universe is not None:
+        return [min(universe, fitting)]
+    users = expected or 1
+    return sorted({max(min(times * users, fitting), 2 * users) for times in _CELLS_PER_USER})
+
+
+def _best(plans: list[CroppedPlan], request: Request) -> CroppedPlan:
+    """The plan with the smallest largest error."""
+    readable = [plan for plan in plans if _is_readable(plan)]
+    best = min(readable, key=CroppedPlan.error, default=None)
+    if best is None or best.law.ratio == 1:
+        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
+        raise PlanError(message)
+    return best
+
+
+def _is_readable(plan: CroppedPlan) -> bool:
+    """Whether anything is left of what a state does to a count."""
+    return plan.split.contrast > 0 and math.isfinite(plan.split.noise_variance)

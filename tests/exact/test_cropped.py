@@ -1,0 +1,104 @@
+"""The cropped sum loses no more than it claims, on every outcome of every coin."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+import panprivacy as pp
+from panprivacy.audit import ANNOUNCE, RELEASE, exact_loss
+
+BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
+"""Output noise of a small scale, so that few outcomes are many of all."""
+
+
+def cropped(universe=1, releases=1, intrusions=0, budget=BUDGET, **arguments):
+    """Counters modulo 6: tau is 2, and there are 3 blocks."""
+    total = budget.total(releases=releases, intrusions=intrusions)
+    covers = {"releases": releases, "intrusions": intrusions, "budget": budget}
+    sizes = {"tau": 2, "bound": 4, "universe": universe, **arguments}
+    return lambda coins: pp.CroppedSum(coins=coins, epsilon=total, **covers, **sizes)
+
+
+HISTORIES = {
+    "appears once": ([[0]], [[]]),
+    "is cropped": ([[(0, 4)]], [[]]),
+    "is in the middle of a block": ([[(0, 1)], [(0, 2)]], [[(0, 1)], []]),
+    "goes far beyond and comes back": (
+        [[(0, 8)], [(0, 8)], [(0, -8)], [(0, -7)]],
+        [[], [], [], []],
+    ),
+    "goes below 0": ([[(0, -3)]], [[]]),
+    "appears before and after a release": ([[0], RELEASE, [0]], [[], RELEASE, []]),
+    "comes and goes around a release": ([[(0, 4)], RELEASE, [(0, -4)]], [[], RELEASE, []]),
+    "appears after a release": ([[], RELEASE, [(0, 2)]], [[], RELEASE, []]),
+}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_cropped_sum_keeps_its_claim(history):
+    assert cropped()(None).plan.law.modulus == 6
+    loss = exact_loss(cropped(), *HISTORIES[history])
+    assert loss.within(BUDGET.total(releases=1, intrusions=0))
+    assert loss.set_aside < Fraction(1, 100)
+
+
+def test_two_releases_keep_their_claim():
+    stream, neighbour = [[0], RELEASE, [(0, 3)], RELEASE], [[], RELEASE, [], RELEASE]
+    loss = exact_loss(cropped(releases=2), stream, neighbour)
+    assert loss.within(BUDGET.total(releases=2, intrusions=0))
+    assert loss.set_aside < Fraction(1, 100)
+
+
+@pytest.mark.parametrize("user", range(3))
+def test_a_cropped_sum_of_a_sample_keeps_its_claim(user):
+    stream, neighbour = [[(user, 2)], RELEASE, [(user, 1)]], [[], RELEASE, []]
+    loss = exact_loss(cropped(universe=3, cells=2), stream, neighbour)
+    assert loss.within(BUDGET.total(releases=1, intrusions=0))
+    assert loss.set_aside < Fraction(1, 100)
+
+
+def test_hashed_users_of_one_cell_keep_the_claim():
+    arguments = {"universe": None, "expected": 1, "cells": 2, "tau": 1, "bound": 1}
+    stream, neighbour = [[5, 6, 7], RELEASE, [5]], [[6, 7], RELEASE, []]
+    loss = exact_loss(cropped(**arguments), stream, neighbour)
+    assert loss.within(BUDGET.total(releases=1, intrusions=0))
+    assert loss.set_aside < Fraction(1, 100)
+
+
+INTRUDED = {
+    "before": ([[0], RELEASE, [0], ANNOUNCE, [(0, 1)]], [[], RELEASE, [], ANNOUNCE, []]),
+    "after": ([[(0, 2)], ANNOUNCE, [(0, -1)], RELEASE], [[], ANNOUNCE, [], RELEASE]),
+    "both": ([[0], RELEASE, ANNOUNCE, [0], RELEASE], [[], RELEASE, ANNOUNCE, [], RELEASE]),
+}
+"""Releases before and after an announced intrusion: of high cells, and of cells that are not 0."""
+
+
+@pytest.mark.parametrize("when", INTRUDED)
+def test_a_cropped_sum_around_an_announced_intrusion_keeps_its_claim(when):
+    stream, neighbour = INTRUDED[when]
+    releases = stream.count(RELEASE)
+    loss = exact_loss(cropped(releases=releases, intrusions=1), stream, neighbour)
+    assert loss.within(BUDGET.total(releases=releases, intrusions=1))
+    assert loss.set_aside < Fraction(1, 100)
+
+
+def test_the_state_spends_all_that_its_law_loses():
+    losses = [exact_loss(cropped(), [[(0, state)]], [[]]) for state in range(1, 6)]
+    law = cropped()(None).plan.law
+    assert all(loss.within(1) for loss in losses)
+    assert max(map(float, losses)) == pytest.approx(law.loss, abs=1e-9)
+    assert law.loss == pytest.approx(1, abs=1e-5)
+
+
+def test_two_looks_spend_all_that_two_looks_may():
+    loss = exact_loss(cropped(intrusions=1), [[(0, 2)], ANNOUNCE, [(0, -4)]], [[], ANNOUNCE, []])
+    assert loss.within(2)
+    assert float(loss) == pytest.approx(2, abs=1e-4)
+
+
+def test_one_user_moves_the_count_by_at_most_one():
+    """A release alone, of a state that nobody sees, costs less than that of a seen one."""
+    loss = exact_loss(cropped(budget=pp.Budget(4, 1)), [[(0, 2)], RELEASE], [[], RELEASE])
+    assert loss.within(5)

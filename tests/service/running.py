@@ -261,7 +261,7 @@ from panprivacy.service.stream import Stream
 from panprivacy.sources import read_body
 every = float(sys.argv[1])
 if every:
-    config.Checkpoint.every_seconds = property(lambda _: every)
+    config.CheckpointConfig.every_seconds = property(lambda _: every)
 for line in sys.stdin:
     what, *rest = line.rstrip("\\n").split("\\t")
     if what == "poll":

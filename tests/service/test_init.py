@@ -18,13 +18,13 @@ import pytest
 from panprivacy.cli.init import init
 from panprivacy.errors import PlanError
 from panprivacy.service.config import (
-    Checkpoint,
+    CheckpointConfig,
     Config,
-    Releases,
-    Server,
-    Stdin,
-    Stream,
-    Syslog,
+    ReleasesConfig,
+    ServerConfig,
+    StdinConfig,
+    StreamConfig,
+    SyslogConfig,
 )
 from panprivacy.service.loading import load
 from panprivacy.service.template import configuration
@@ -221,7 +221,7 @@ def test_every_key_of_the_schema_is_in_the_text():
     document = everything()
     assert set(document) == set(Config.__struct_fields__)
     (stream,) = document["streams"].values()
-    assert set(stream) == set(Stream.__struct_fields__)
+    assert set(stream) == set(StreamConfig.__struct_fields__)
     tables = {
         "server": document["server"],
         "releases": document["releases"],
@@ -235,19 +235,19 @@ def test_every_key_of_the_schema_is_in_the_text():
 
 
 TABLES = {
-    "server": Server,
-    "releases": Releases,
-    "checkpoint": Checkpoint,
+    "server": ServerConfig,
+    "releases": ReleasesConfig,
+    "checkpoint": CheckpointConfig,
     "tokens": Token,
-    "syslog": Syslog,
-    "stdin": Stdin,
+    "syslog": SyslogConfig,
+    "stdin": StdinConfig,
 }
 
 
 def test_values_in_the_text_are_the_defaults_or_examples():
     document = everything()
     (stream,) = document["streams"].values()
-    for kind, table in [(Stream, stream), (Syslog, stream["syslog"][0])]:
+    for kind, table in [(StreamConfig, stream), (SyslogConfig, stream["syslog"][0])]:
         for field in msgspec.structs.fields(kind):
             if field.required or field.name in {"syslog", "stdin", "pattern"} | EXAMPLES:
                 continue

@@ -16,8 +16,7 @@ from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.service.batch_ids import ID_BYTES, BatchIds
 from panprivacy.service.store import Entry, ReleaseStore, StoreError
 from panprivacy.service.stream import BusyError, Stream
-from panprivacy.service.stream_config import Ids
-from panprivacy.service.stream_config import Stream as StreamConfig
+from panprivacy.service.stream_config import Ids, StreamConfig
 
 HOUR = 3_600
 START = datetime(2026, 11, 16, 9, tzinfo=UTC).timestamp()

@@ -16,22 +16,22 @@ from panprivacy._validate import positive_integer
 from panprivacy.errors import PlanError
 from panprivacy.sealing import check_recipient
 from panprivacy.service.config_values import DAY, Address, ConfigError, address, in_table, seconds
-from panprivacy.service.stream_config import Ids, Stdin, Stream, Syslog
+from panprivacy.service.stream_config import Ids, StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.tokens import Token
 from panprivacy.sources.columns import show_all
 
 __all__ = [
     "SQLITE",
     "Address",
-    "Checkpoint",
+    "CheckpointConfig",
     "Config",
     "ConfigError",
     "Ids",
-    "Releases",
-    "Server",
-    "Stdin",
-    "Stream",
-    "Syslog",
+    "ReleasesConfig",
+    "ServerConfig",
+    "StdinConfig",
+    "StreamConfig",
+    "SyslogConfig",
     "Token",
 ]
 
@@ -43,7 +43,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _FORMS: Final = "127.0.0.1:8642, [::1]:8642 or unix:/run/panprivacy/http.sock"
 
 
-class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The `[server]` table.
 
     Args:
@@ -79,7 +79,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise PlanError(message)
 
 
-class Releases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReleasesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The `[releases]` table.
 
     Args:
@@ -99,7 +99,7 @@ class Releases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise PlanError(message)
 
 
-class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CheckpointConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The `[checkpoint]` table.
 
     Args:
@@ -137,10 +137,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         tokens: who may do what.
     """
 
-    streams: dict[str, Stream]
-    server: Server = Server()
-    releases: Releases = Releases()
-    checkpoint: Checkpoint | None = None
+    streams: dict[str, StreamConfig]
+    server: ServerConfig = ServerConfig()
+    releases: ReleasesConfig = ReleasesConfig()
+    checkpoint: CheckpointConfig | None = None
     tokens: tuple[Token, ...] = ()
 
     def check(self) -> None:

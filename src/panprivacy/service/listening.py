@@ -15,7 +15,7 @@ from panprivacy.errors import InputError
 from panprivacy.service.datagrams import Listener, open_socket
 from panprivacy.service.store import StoreError
 from panprivacy.service.stream import Stream
-from panprivacy.service.stream_config import Syslog
+from panprivacy.service.stream_config import SyslogConfig
 from panprivacy.sources import Column, Prefixes, open_source, read_body
 from panprivacy.sources.log_lines import only_wanted_groups
 from panprivacy.wiping import wipe_traces
@@ -127,7 +127,7 @@ def _take_all(stream: Stream, batches: Iterator[pa.RecordBatch], stopping: threa
 
 
 def _take_lines(
-    stream: Stream, syslog: Syslog, stopping: threading.Event, lines: memoryview
+    stream: Stream, syslog: SyslogConfig, stopping: threading.Event, lines: memoryview
 ) -> None:
     """Count a block of log lines."""
     columns = stream.columns.wanted()

@@ -20,14 +20,14 @@ from panprivacy.errors import PlanError
 from panprivacy.intake import Nulls
 from panprivacy.service.config import (
     SQLITE,
-    Checkpoint,
+    CheckpointConfig,
     Config,
     Ids,
-    Releases,
-    Server,
-    Stdin,
-    Stream,
-    Syslog,
+    ReleasesConfig,
+    ServerConfig,
+    StdinConfig,
+    StreamConfig,
+    SyslogConfig,
 )
 from panprivacy.service.config_values import ConfigError, Place
 from panprivacy.service.lines import line_of, lines_of
@@ -66,12 +66,12 @@ _KINDS: Final = {
 _CHOICES: Final = {"stat": Statistics, "may": Role, "ids": Ids, "nulls": Nulls}
 _INNER: Final[Mapping[type, Mapping[str, type]]] = {
     Config: {
-        "server": Server,
-        "releases": Releases,
-        "checkpoint": Checkpoint,
+        "server": ServerConfig,
+        "releases": ReleasesConfig,
+        "checkpoint": CheckpointConfig,
         "tokens": Token,
     },
-    Stream: {"syslog": Syslog, "stdin": Stdin},
+    StreamConfig: {"syslog": SyslogConfig, "stdin": StdinConfig},
 }
 """The tables in each table, and in each entry of its arrays of tables."""
 _EXAMPLES: Final = {
@@ -180,7 +180,7 @@ def _converted(tree: dict[str, Any]) -> Config:
         _check_keys(place, table, kind)
     streams = tree["streams"]
     for name, table in streams.items() if isinstance(streams, dict) else ():
-        _convert(table, Stream, ("streams", name))  # msgspec leaves out the names of streams
+        _convert(table, StreamConfig, ("streams", name))  # msgspec leaves out the names of streams
     return _convert(tree, Config, ())
 
 
@@ -198,7 +198,7 @@ def _tables(tree: object, kind: type, place: Place) -> Iterator[tuple[Place, _Ta
             yield from _tables(held, inner, (*place, key))
     streams = tree.get("streams") if kind is Config else None
     for name, stream in streams.items() if isinstance(streams, dict) else ():
-        yield from _tables(stream, Stream, ("streams", name))
+        yield from _tables(stream, StreamConfig, ("streams", name))
 
 
 def _check_keys(place: Place, table: _Table, kind: type) -> None:
@@ -259,7 +259,7 @@ def _absolute(config: Config, file: Path) -> Config:
     return replace(
         config,
         server=replace(config.server, directory=str(directory)),
-        releases=Releases(store=store),
+        releases=ReleasesConfig(store=store),
         checkpoint=checkpoint,
     )
 

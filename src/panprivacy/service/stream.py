@@ -23,8 +23,7 @@ from panprivacy.intake import Intake
 from panprivacy.service.batch_ids import BatchIds
 from panprivacy.service.results import Moment, published
 from panprivacy.service.store import Entry, Published, ReleaseStore, StoreError
-from panprivacy.service.stream_config import Ids
-from panprivacy.service.stream_config import Stream as StreamConfig
+from panprivacy.service.stream_config import Ids, StreamConfig
 from panprivacy.statistics import Window, Windowed
 from panprivacy.statistics.resuming import Container
 

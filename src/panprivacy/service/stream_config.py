@@ -34,7 +34,7 @@ _MOST_RETRIES: Final = 1_000_000
 _FORMS: Final = "unix:/run/panprivacy/nginx.sock or udp://127.0.0.1:5514"
 
 
-class Syslog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SyslogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A `[[streams.NAME.syslog]]` table.
 
     Args:
@@ -65,7 +65,7 @@ class Syslog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         _check_format(self.format, self.pattern, SYSLOG_FORMATS, columns)
 
 
-class Stdin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StdinConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A `[streams.NAME.stdin]` table.
 
     Args:
@@ -89,7 +89,7 @@ class Ids(StrEnum):
     addresses = "addresses"
 
 
-class Stream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A `[streams.NAME]` table: what is counted, and how its answers are published.
 
     Args:
@@ -147,8 +147,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     per_user: int = 1
     ignore_others: bool = False
     retries: int = 8_192
-    syslog: tuple[Syslog, ...] = ()
-    stdin: Stdin | None = None
+    syslog: tuple[SyslogConfig, ...] = ()
+    stdin: StdinConfig | None = None
 
     @property
     def window_seconds(self) -> int:

@@ -6,6 +6,7 @@ else (generators, functions, views of foreign memory, classes of others) is repo
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -133,6 +134,6 @@ def package_globals() -> dict[str, str]:
         for module_name, module in sys.modules.items()
         if module_name.startswith("panprivacy")
         for name, value in vars(module).items()
-        if (cached := hasattr(value, "cache_info"))
+        if (cached := isinstance(value, functools._lru_cache_wrapper))
         or (not name.startswith("__") and type(value) in {*VALUES, *SEQUENCES, dict, bytearray})
     }

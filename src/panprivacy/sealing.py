@@ -15,6 +15,8 @@ from panprivacy.errors import InputError, PlanError
 
 _SEALS: Final = b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----"
 
+_KEY: Final = "AGE-SECRET-KEY-"
+
 FRONT_BYTES: Final = max(map(len, _SEALS))
 """So many bytes tell whether something is sealed."""
 
@@ -75,16 +77,12 @@ def unseal(sealed: bytes, identity: Path) -> bytes:
 
 
 def _identities(path: Path) -> list[pyrage.x25519.Identity]:
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = map(str.strip, path.read_text(encoding="utf-8", errors="replace").splitlines())
     try:
-        found = [pyrage.x25519.Identity.from_str(line) for line in lines if _is_identity(line)]
+        found = [pyrage.x25519.Identity.from_str(line) for line in lines if line.startswith(_KEY)]
     except pyrage.IdentityError:
         found = []
     if not found:
         message = "the identity file holds no age identity: a line AGE-SECRET-KEY-1..."
         raise InputError(message)
     return found
-
-
-def _is_identity(line: str) -> bool:
-    return bool(line.strip()) and not line.startswith("#")

@@ -119,7 +119,8 @@ class RunningNginx:
         self.port = free_port()
         text = (EXAMPLES / "nginx.conf").read_text()
         for old, new in {
-            "listen 80": f"listen {self.port}",
+            "listen 80;": f"listen {self.port};",
+            "listen [::]:80;": "",
             "127.0.0.1:5514": f"127.0.0.1:{syslog_port}",
             "127.0.0.1:8642": f"127.0.0.1:{service_port}",
             "/var/www/html": str(folder),

@@ -56,7 +56,7 @@ class Served:
         self.engine = engine_in(folder, server, checkpoint)
         self._sock = socket.create_server(("127.0.0.1", 0), backlog=1_024)
         self.port = self._sock.getsockname()[1]
-        self.server = _server(application(self.engine))
+        self.server = _server(application(self.engine), self.engine.keeper.hurry)
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._sock]})
 
     def __enter__(self):

@@ -41,11 +41,11 @@ ANSWERS = [PLAIN, INCIDENCE, LOST]
 
 def test_json_has_every_field():
     rows = json.loads(as_json(ANSWERS), parse_constant=pytest.fail)
-    moment = "2026-01-05T07:30:00.123456+00:00"
+    moment = "2026-01-05T07:30:00.123456Z"
     assert [list(row) for row in rows] == [[field.name for field in fields(Published)]] * 3
     assert [row["start"] for row in rows] == [moment] * 3
     assert [row["high"] for row in rows] == ["inf", 2_000, None]
-    assert [row["end"] for row in rows][1:] == [None, "2026-01-05T08:30:00.123456+00:00"]
+    assert [row["end"] for row in rows][1:] == [None, "2026-01-05T08:30:00.123456Z"]
     assert [row["complete"] for row in rows] == [True, True, False]
     times = {name: datetime.fromisoformat(rows[0][name]) for name in ("start", "end", "released")}
     assert Published(**{**rows[0], **times, "high": math.inf}) == PLAIN
@@ -58,7 +58,7 @@ def test_csv_has_every_field():
     assert [row["high"] for row in rows] == ["inf", "2000", ""]
     assert [row["complete"] for row in rows] == ["true", "true", "false"]
     assert [float(row["value"]) for row in rows[:2]] == [1234.5, 1234.5]
-    assert rows[0]["released"] == "2026-01-05T09:30:00.123456+00:00"
+    assert rows[0]["released"] == "2026-01-05T09:30:00.123456Z"
 
 
 def test_parquet_has_every_field_and_its_type():

@@ -288,7 +288,7 @@ def test_a_body_is_not_overwritten_while_a_thread_reads_it(client, monkeypatch):
         going_on.set()
         return answer
 
-    assert refused(client.runner.run(cancelled()), 503) == "the service stops; come again"
+    assert refused(client.runner.run(cancelled()), 503) == app._STOPS
     client.engine.streams["visits"].state()
     wait_for(lambda: len(seen) == 2 and not any(seen[1]))
     assert seen[0] == body
@@ -664,6 +664,7 @@ def test_pages_of_releases(client):
     [
         "limit=0",
         "limit=-1",
+        "limit=000000001999999",
         "limit=",
         "limit=1.5",
         "limit=100001",

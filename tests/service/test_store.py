@@ -514,7 +514,7 @@ def test_a_url_that_cannot_be_used_is_refused_in_one_line_without_its_password(u
 
 def test_without_psycopg_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(PlanError, match="install psycopg"):
+    with pytest.raises(PlanError, match=r"panprivacy\[postgresql\]"):
         ReleaseStore("postgresql+psycopg://localhost/x")
 
 

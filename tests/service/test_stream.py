@@ -485,6 +485,58 @@ def test_a_line_that_another_service_pays_in_between_is_not_ours(store, clock, m
 # Batches
 
 
+def test_of_two_services_on_one_ledger_one_releases_though_the_other_tried_first(store, clock):
+    first, second = make(store, clock), make(store, clock)
+    store.fail("before spend")
+    with pytest.raises(StoreError):
+        first.release()
+    second.release()
+    with pytest.raises(BudgetError):
+        first.release()
+    assert paid(store) == [0, 1]
+    assert len(published(store)) == 1
+
+
+def test_a_line_that_was_paid_is_not_asked_for_again(store, clock, monkeypatch):
+    stream = make(store, clock)
+    stream.take(batch(1))
+    clock.now += HOUR
+    reads, released = [], store.released
+
+    def once(*arguments):
+        reads.append(arguments)
+        if len(reads) > 1:
+            message = "it is gone"
+            raise StoreError(message)
+        return released(*arguments)
+
+    monkeypatch.setattr(store, "released", once)
+    stream.advance()
+    assert published(store) == [("09:00", 1, True, 1)]
+
+
+def test_each_of_several_windows_waits_for_the_store(store, clock):
+    stream = make(store, clock)
+    stream.take(batch(1))
+    clock.now += 3 * HOUR
+    store.fail("before publish")
+    with pytest.raises(StoreError):
+        stream.advance()
+    store.fail("before spend")
+    with pytest.raises(StoreError):
+        stream.advance()
+    stream.advance()
+    assert paid(store) == 3 * [0, 1]
+
+
+def test_windows_that_were_begun_before_are_known(store, clock):
+    make(store, clock).close()
+    clock.now += 60
+    assert make(store, clock).begun() == 1
+    clock.now += HOUR
+    assert make(store, clock).begun() == 0
+
+
 def test_a_batch_is_counted_once_and_whole_or_not_at_all(store, clock):
     stream = make(store, clock)
     assert stream.take(batch(1, 2), b"a")

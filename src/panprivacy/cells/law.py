@@ -278,13 +278,19 @@ def on_blocks(chosen: DifferenceSet, tau: int, epsilon: Fraction) -> Law:
 
 def _weights(members: Members, count: int, tau: int, epsilon: Fraction) -> NDArray[np.int64]:
     """A larger weight for values in these of `count` blocks, a smaller one for all others."""
-    below, _ = exp_bounds(min(epsilon, _MOST_EXPONENT))
-    unit = max(_UNIT, math.ceil(_UNIT_STEPS / epsilon))
-    high = min(math.floor(unit * below), _MOST_WEIGHT // (count * tau))
-    low = -(-high // below)
+    high, low = high_and_low(count * tau, epsilon)
     blocks = np.full(count, low, np.int64)
     blocks[members] = high
     return np.repeat(blocks, tau)
+
+
+@functools.lru_cache(maxsize=1024)
+def high_and_low(modulus: int, epsilon: Fraction) -> tuple[int, int]:
+    """Two whole weights in a ratio of at most `e**epsilon`, and near it while they have room."""
+    below, _ = exp_bounds(min(epsilon, _MOST_EXPONENT))
+    unit = max(_UNIT, math.ceil(_UNIT_STEPS / epsilon))
+    high = min(math.floor(unit * below), _MOST_WEIGHT // modulus)
+    return high, -(-high // below)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -78,12 +78,20 @@ def main() -> None:
     except PanPrivacyError as error:
         _fail(_in_options(str(error)))
     except (OSError, MemoryError) as error:
-        _fail(getattr(error, "strerror", None) or "this needs more memory than there is")
+        _fail(_told(error))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except SystemExit:  # click's, with a code that means something here, for a pipe that is closed
         sys.exit(_CLOSED_PIPE)
     sys.exit(code or 0)
+
+
+def _told(error: OSError | MemoryError) -> str:
+    """What the system says, and of which file."""
+    if not isinstance(error, OSError):
+        return "this needs more memory than there is"
+    says = error.strerror or type(error).__name__
+    return f"{error.filename}: {says}" if isinstance(error.filename, str) else says
 
 
 def _in_options(message: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from panprivacy.addressing import Addressing, Direct, Hashed, Sampled
 from panprivacy.cells import BlockCells, Law
 from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
-from panprivacy.cells.law import MOST_MODULUS, on_blocks
+from panprivacy.cells.law import MOST_MODULUS, high_and_low, on_blocks
 from panprivacy.cells.modular import counter_type
 from panprivacy.decoders import CroppedModel, HashedCroppedModel, noise_quantile
 from panprivacy.errors import PlanError
@@ -30,7 +30,6 @@ _MOST_SHARING = 4
 """So many users of the bound's size may share a hashed cell, and their sum is still told from 0."""
 
 _MOST_INTRUSIONS = 1
-_MOST_READ_EXPONENT = 27.0
 _SHARES = np.linspace(0, 1, 17)
 _CELLS_PER_USER = tuple(4 << power for power in range(9))
 """Of hashed cells: with more the noise of empty cells grows, with fewer what collisions hide."""
@@ -145,7 +144,8 @@ def block_chances(
         budget: epsilon of the look that the law is made for.
         epoch: 0, or 1 after an announced intrusion.
     """
-    more = math.expm1(min(float(budget.state), _MOST_READ_EXPONENT))
+    high, low = high_and_low(tau * chosen.modulus, budget.state)
+    more = (high - low) / low
     weight = chosen.modulus + more * chosen.size
     own = more * (chosen.size - chosen.overlap)
     if epoch:
@@ -176,7 +176,8 @@ def plan_cropped(
     Raises:
         PlanError: they do not go together, or no signal would be left.
     """
-    reach = min(_DEFAULT_REACH * tau, MOST_BOUND) if bound is None else bound
+    most = MOST_BOUND if universe else MOST_BOUND // _MOST_SHARING
+    reach = max(tau, min(_DEFAULT_REACH * tau, most)) if bound is None else bound
     _check(tau, reach, request)
     _check_sizes(universe, cells, expected)
 

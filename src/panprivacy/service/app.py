@@ -40,6 +40,7 @@ _FEW_ROWS = 1 << 17
 _CHARSET = re.compile(r"(?:^|;)\s*charset=\"?([^\";\s]*)")
 _BATCH_ID = re.compile(r"[\x21-\x7e]{1,256}")
 _MOST_ROWS = 100_000
+_STOPS = "the service stops, and may have counted this: come again with the same Idempotency-Key"
 _IN_MEMORY, _ON_DISK = Response(status_code=202), Response(status_code=200)
 
 T = TypeVar("T")
@@ -201,7 +202,7 @@ def _route(method: str, path: str, endpoint: Callable[[Request], Awaitable[Respo
         except Problem as problem:
             response = problem.response()
         except asyncio.CancelledError:  # the service has waited long enough for its requests
-            response = Problem(503, "the service stops; come again", retry_after=5).response()
+            response = Problem(503, _STOPS, retry_after=5).response()
         except Exception as error:  # noqa: BLE001 - what is not foreseen may quote an id
             response = _problem_of(error).response()
         if method == "GET":
@@ -324,7 +325,7 @@ def _whole(request: Request, name: str, default: int, most: int) -> int:
     given = _asked(request, name)
     if given is None:
         return default
-    if not (given.isascii() and given.isdecimal() and 1 <= int(given[:9]) <= most):
+    if not (given.isascii() and given.isdecimal() and len(given) < 10 and 1 <= int(given) <= most):
         raise Problem(400, f"{name} must be a whole number from 1 to {most:,}")
     return int(given)
 
@@ -334,7 +335,7 @@ def _moment(request: Request, name: str) -> datetime | None:
     if given is None:
         return None
     try:
-        moment = datetime.fromisoformat(given)
+        moment = datetime.fromisoformat(given.replace(" ", "+"))  # a + that was not escaped
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         reason = f"{name} must be a time such as 2026-01-31T00:00:00Z"

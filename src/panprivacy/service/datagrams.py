@@ -187,6 +187,8 @@ class Listener:
             return at
         start, stop = _bounds(self._block, at, at + size)
         end = at + stop - start
+        if end == at:  # as if it had not come
+            return at
         self._view[at:end] = self._view[start:stop]
         _join_lines(self._block, at, end)
         self._block[end] = _LF

@@ -8,11 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from panprivacy.checkpoint import Checkpoint
+from panprivacy.errors import InputError
 from panprivacy.service.admission import Admission
 from panprivacy.service.config import Config
 from panprivacy.service.keeper import Keeper
 from panprivacy.service.listening import DatagramThread, InputThread
-from panprivacy.service.store import ReleaseStore, StoreError
+from panprivacy.service.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from panprivacy.service.tokens import Tokens
 from panprivacy.statistics.resuming import parted, resume_all
@@ -74,8 +75,12 @@ class Engine:
         """
         streams = list(self.streams.values())
         parts = parted(states, streams)
-        released = [one.released_in(part) for one, part in zip(streams, parts, strict=True)]
-        resume_all(streams, parts, released)
+        try:
+            released = [one.released_in(part) for one, part in zip(streams, parts, strict=True)]
+            resume_all(streams, parts, released)
+        except InputError as error:
+            reason = f"{error.reason}; start with the configuration that it was written with, or "
+            raise InputError(reason + "give it up with panprivacy serve --fresh") from None
         for stream in streams:
             _LOG.warning("stream %s: goes on; its window ends %s", stream.name, stream.ends)
 
@@ -107,12 +112,8 @@ class Engine:
 
     def troubles(self) -> dict[str, str]:
         """What does not work at the moment, by what it is."""
-        troubles = self.keeper.troubles
-        try:
-            self.store.check()
-        except StoreError as error:
-            troubles["release store"] = str(error)
-        return troubles
+        self.keeper.attempt("release store", self.store.check)
+        return self.keeper.troubles
 
 
 class Sweeper:

@@ -134,7 +134,7 @@ def _cells(answer: Published) -> list[object]:
 
 def _plain(value: object) -> object:
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="microseconds")
+        return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

@@ -20,6 +20,8 @@ from panprivacy.service.stream import Stream
 from panprivacy.wiping import wipe_traces
 
 _LOG = logging.getLogger("panprivacy.service")
+_HURRY = 0.1
+"""Seconds to the next checkpoint while the service stops."""
 _LONGEST_WAIT = 1.0
 """Seconds after which clocks are looked at again: the one on the wall may be set."""
 _ENDED = "the service has stopped"
@@ -42,6 +44,7 @@ class Keeper:
     ) -> None:
         self._streams, self._checkpoint, self._every = streams, checkpoint, every
         self._stopping = threading.Event()
+        self._hurried = False
         self._thread = threading.Thread(target=self._run, name="panprivacy-keeper", daemon=True)
         self._lock = threading.Lock()
         self._waiting: list[Tell] = []
@@ -79,11 +82,15 @@ class Keeper:
         self._thread.join()
         for stream in self._streams:
             work = stream.advance if self.durable else stream.close
-            self._try(f"stream {stream.name}", work)
+            self.attempt(f"stream {stream.name}", work)
         self._write()
         with self._lock:
             self._ended, waiting, self._waiting = True, self._waiting, []
         self._tell(waiting, _ENDED)
+
+    def hurry(self) -> None:
+        """Write within a second, and again: the service stops, and requests wait for it."""
+        self._hurried = True  # no event: a signal may come while one is being set
 
     def after_next(self, tell: Tell) -> None:
         """Be told, once, about the next checkpoint that has not begun."""
@@ -97,14 +104,16 @@ class Keeper:
         next_write = time.monotonic()
         while True:
             for stream in self._streams:
-                self._try(f"stream {stream.name}", stream.advance)
+                self.attempt(f"stream {stream.name}", stream.advance)
             if time.monotonic() >= next_write:
                 self._write()
                 passed = (time.monotonic() - next_write) // self._every
                 next_write += (passed + 1) * self._every
-            self._try("wiping", wipe_traces)
+            self.attempt("wiping", wipe_traces)
             if self._stopping.wait(self._pause(next_write)):
                 return
+            if self._hurried:
+                next_write = min(next_write, time.monotonic() + _HURRY)
 
     def _pause(self, next_write: float) -> float:
         """Seconds until something is due."""
@@ -120,16 +129,16 @@ class Keeper:
         checkpoint = self._checkpoint
         with self._lock:  # from here on others are too late for this one
             waiting, self._waiting = self._waiting, []
-        trouble = self._try("checkpoint", lambda: checkpoint.write(self._streams))
+        trouble = self.attempt("checkpoint", lambda: checkpoint.write(self._streams))
         if trouble is None:
             self._written = time.time()
         self._tell(waiting, trouble)
 
     def _tell(self, waiting: list[Tell], trouble: str | None) -> None:
         for tell in waiting:  # one that fails must not keep the word from the others
-            self._try("acknowledging", partial(tell, trouble))
+            self.attempt("acknowledging", partial(tell, trouble))
 
-    def _try(self, what: str, work: Callable[[], None]) -> str | None:
+    def attempt(self, what: str, work: Callable[[], None]) -> str | None:
         """Do something, and keep the reason if it fails: the service goes on."""
         try:
             work()

@@ -109,7 +109,7 @@ def hand_over(path: Path, states: bytes) -> None:
         try:
             desk.connect(str(path))
         except OSError:
-            message = f"no service waits at {path}: start it first, with the same configuration"
+            message = f"no service waits at {path}: it runs already, or is not started"
             raise PlanError(message) from None
         try:
             with suppress(BrokenPipeError, ConnectionResetError):  # it has refused before the end

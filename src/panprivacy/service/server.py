@@ -9,10 +9,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -41,7 +43,7 @@ def serve(config: Config, *, fresh: bool = False) -> None:
     """
     _log_to_stderr()
     directory = Path(config.server.directory)
-    with _alone(directory):
+    with _alone(directory / "lock"), _alone(_beside(config)):
         engine = Engine(config)
         with _listening(config.server.address) as sock:
             if fresh:  # not before everything else is there
@@ -55,7 +57,7 @@ def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
     failures: list[PanPrivacyError] = []
     app = application(engine)
     app.router.lifespan_context = lambda _: _lifespan(engine, directory, failures)
-    server = _server(app)
+    server = _server(app, engine.keeper.hurry)
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
         signal.signal(number, server.handle_exit)
     try:
@@ -68,7 +70,26 @@ def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
         raise failure
 
 
-def _server(app: Starlette) -> uvicorn.Server:
+class _Server(uvicorn.Server):
+    """uvicorn's server; when it is told to stop, requests need not wait for the next checkpoint."""
+
+    def __init__(self, config: uvicorn.Config, hurry: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._hurry = hurry
+        self.server_state = Uncounted()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop, after the requests that are there."""
+        self._hurry()
+        super().handle_exit(sig, frame)
+
+
+def _uncounted_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **given: Any) -> Any:
+    """A task with a name: those without are numbered, and a request is a task."""
+    return asyncio.Task(coroutine, loop=loop, **{**given, "name": given.get("name") or "task"})
+
+
+def _server(app: Starlette, hurry: Callable[[], None]) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         http=GuardedProtocol,
@@ -82,9 +103,7 @@ def _server(app: Starlette) -> uvicorn.Server:
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=10,
     )
-    server = uvicorn.Server(config)
-    server.server_state = Uncounted()
-    return server
+    return _Server(config, hurry)
 
 
 @asynccontextmanager
@@ -92,6 +111,7 @@ async def _lifespan(
     engine: Engine, directory: Path, failures: list[PanPrivacyError]
 ) -> AsyncIterator[None]:
     """If there is a checkpoint, wait for it to be restored, and begin then."""
+    asyncio.get_running_loop().set_task_factory(_uncounted_task)
     if not engine.waiting:
         yield
         return
@@ -128,16 +148,24 @@ def _ending_for(failures: list[PanPrivacyError]) -> Iterator[None]:
         raise
 
 
+def _beside(config: Config) -> Path:
+    """A lock beside the checkpoint, which may lie in the directory of no service."""
+    if config.checkpoint is None:
+        return Path(config.server.directory) / "checkpoint.lock"
+    path = Path(config.checkpoint.path)
+    return path.with_name(f"{path.name}.lock")
+
+
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """One service in a directory at a time: two would overwrite each other's checkpoint."""
+def _alone(file: Path) -> Iterator[None]:
+    """One service at a time: two would overwrite each other's checkpoint."""
     try:
-        lock = os.open(directory / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+        lock = os.open(file, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        message = f"cannot write in {directory}: {error.strerror}; see directory in [server]"
+        message = f"cannot write in {file.parent}: {error.strerror}; see directory in [server]"
         raise PlanError(message) from None
     try:
-        _lock(lock, directory)
+        _lock(lock, file.parent)
         yield
     finally:
         os.close(lock)
@@ -207,6 +235,11 @@ def _say_where(engine: Engine, sock: socket.socket) -> None:
     for stream in engine.streams.values():
         described = stream.described()
         _LOG.warning("stream %s: %s", stream.name, described["guarantee"])
+        if (begun := stream.begun()) and not engine.waiting:
+            _LOG.warning(
+                "stream %s: this window was begun %d times before: who is in all of them loses "
+                "%d times epsilon", stream.name, begun, begun + 1,
+            )  # fmt: skip
     if engine.waiting:
         _LOG.warning(
             "there is a checkpoint: bring its identity to panprivacy restore, "

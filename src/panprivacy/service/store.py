@@ -86,6 +86,7 @@ class Entry:
         end: when the window ends; None if the stream is not cut by a clock.
         number: 0 for the state itself, k for the k-th release of the window.
         epsilon: what this line costs, in nats.
+        payer: a random text by which whoever wrote the line knows it again.
     """
 
     stream: str
@@ -93,6 +94,7 @@ class Entry:
     end: datetime | None
     number: int
     epsilon: Fraction
+    payer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ _LEDGER: Final = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("end", _Moment),
     Column("epsilon", _Exact, nullable=False),
+    Column("payer", Text, nullable=False),
 )
 _ANSWERS: Final = Table(
     "panprivacy_answers",
@@ -290,6 +293,14 @@ class ReleaseStore:
         )
         with self._transaction() as connection:
             return connection.scalar(highest) or 0
+
+    def payer(self, stream: str, start: datetime, number: int) -> str | None:
+        """Who wrote a line of the ledger; None if it is not there."""
+        written = select(_LEDGER.c.payer).where(
+            _LEDGER.c.stream == stream, _LEDGER.c.start == start, _LEDGER.c.number == number
+        )
+        with self._transaction() as connection:
+            return connection.scalar(written)
 
     def answers(
         self,
@@ -473,7 +484,7 @@ def _engine(url: URL) -> Engine:
             url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
         )
     except ImportError:
-        message = "PostgreSQL needs psycopg, which cannot be imported: install psycopg[binary]"
+        message = "PostgreSQL needs psycopg: pip install 'panprivacy[postgresql]'"
         raise PlanError(message) from None
     event.listen(engine, "begin", _begin)
     if _is_sqlite(url):

@@ -10,13 +10,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
+from panprivacy.coins import SystemCoins
 from panprivacy.counting import Answer, Counting
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.intake import Intake
@@ -28,6 +29,7 @@ from panprivacy.statistics import Window, Windowed
 from panprivacy.statistics.resuming import Container
 
 _LOG = logging.getLogger("panprivacy.service")
+_PAYER_BYTES = 8
 _PATIENCE = 30
 """Seconds that the end of a window waits for a release store that cannot be written to."""
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
@@ -50,6 +52,15 @@ class _Window:
     began: datetime
     ends: datetime
     releases: int
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """A line of the ledger that this stream tries to write, and how it knows it again."""
+
+    line: tuple[datetime, int]
+    payer: str
+    paid: bool = False
 
 
 class Stream:
@@ -88,8 +99,8 @@ class Stream:
         )
         self._batch_ids = BatchIds(config.retries)
         self.state_bytes = self._container.state_bytes
-        self._unpublished: list[Published] = []
-        self._own_line: tuple[datetime, int] | None = None  # the last one that this process paid
+        self._unpublished: list[list[Published]] = []
+        self._attempt: _Attempt | None = None
         self._failing_since: float | None = None
         self._counts_since = self._last_moment = self._windowed.began
         self._shown = self._window()
@@ -115,6 +126,16 @@ class Stream:
             "releases_planned": counting.planned,
             "state_bytes": self.state_bytes,
         }
+
+    def begun(self) -> int:
+        """How many windows that end with the current one the ledger has, without it.
+
+        Raises:
+            StoreError: the ledger cannot be read now.
+        """
+        shown = self._shown
+        lines = self._store.ledger(self.name)
+        return len({line.start for line in lines if line.end == shown.ends} - {shown.began})
 
     def take(
         self, batches: Iterable[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True
@@ -233,10 +254,11 @@ class Stream:
     def _take(self, batches: Iterable[pa.RecordBatch], batch_id: bytes | None) -> bool:
         if batch_id is not None and batch_id in self._batch_ids:
             return False
-        for count in self._checked(batches):
-            count()
+        checked = self._checked(batches)
         if batch_id is not None:
-            self._batch_ids.add(batch_id)
+            self._batch_ids.add(batch_id)  # before: what fails in the middle is not counted again
+        for count in checked:
+            count()
         return True
 
     def _checked(self, batches: Iterable[pa.RecordBatch]) -> list[Callable[[], None]]:
@@ -261,11 +283,11 @@ class Stream:
 
     def _advance(self) -> None:
         self._publish()
-        if self._windowed.due:
+        while self._windowed.due:
             self._check_ledger()
-            self._windowed.advance()
+            self._windowed.advance_once()
             self._publish()
-        elif self._scheduled() <= self._clock():
+        if self._scheduled() <= self._clock():
             self._release_now()
 
     def _check_ledger(self) -> None:
@@ -289,6 +311,8 @@ class Stream:
         except StoreError as error:
             _LOG.error("stream %s: the answer of a window is lost: %s", self.name, error)
             return None
+        finally:
+            self._attempt = None
         return number, counting.release()
 
     def _release_now(self) -> None:
@@ -300,51 +324,51 @@ class Stream:
         now = self._now()
         end = max(now, began)  # the clock may have been set back
         moment = Moment(self.name, began, end, number, complete=False, now=now)
-        self._unpublished += published(counting.release(), counting, moment)
-        self._last_moment = now
+        self._unpublished.append(published(counting.release(), counting, moment))
+        self._last_moment, self._attempt = now, None
         self._publish()
 
     def _pay(self, counting: Counting) -> bool:
-        """Have the next release in the ledger; False if it is there, and not of this window.
+        """Have the next release in the ledger; False if it is there, and not by this attempt.
 
-        An entry that this process has tried to write is its own, though its commit was reported
-        as failed. Any other is of an earlier window, which began at the same time before the clock
-        was set back, or of another service that shares the ledger.
+        Another line is of an earlier window, which began at the same time before the clock was set
+        back, or of another service that shares the ledger. One that is there though its commit was
+        reported as failed is known by its payer.
         """
-        number, began = counting.releases + 1, self._windowed.began
+        began, number = line = self._windowed.began, counting.releases + 1
         if number > counting.planned:
             return False
-        if self._store.released(self.name, began) >= number:
-            return self._own_line == (began, number)
-        self._own_line = began, number
-        try:
-            self._store.spend(self._entries(counting, number))
-        except BudgetError:  # another service was faster
-            self._own_line = None
-            return False
-        return True
+        if self._attempt is None or self._attempt.line != line:
+            self._attempt = _Attempt(line, SystemCoins().key(_PAYER_BYTES).hex())
+        attempt = self._attempt
+        if attempt.paid:
+            return True
+        if self._store.released(self.name, began) < number:
+            with suppress(BudgetError):  # another service was faster
+                self._store.spend(self._entries(counting, number, attempt.payer))
+        attempt.paid = self._store.payer(self.name, began, number) == attempt.payer
+        return attempt.paid
 
-    def _entries(self, counting: Counting, number: int) -> list[Entry]:
+    def _entries(self, counting: Counting, number: int, payer: str) -> list[Entry]:
         """What a release costs; the first one pays for the state, too."""
         began, ends = self._windowed.began, self._windowed.ends
         state = counting.guarantee.epsilon - counting.planned * counting.release_epsilon
         costs = [(0, state)] if number == 1 else []
         costs.append((number, counting.release_epsilon))
-        return [Entry(self.name, began, ends, place, epsilon) for place, epsilon in costs]
+        return [Entry(self.name, began, ends, place, epsilon, payer) for place, epsilon in costs]
 
     def _publish(self) -> None:
-        """Have the store show what was released."""
-        for window in self._windowed.take():
-            self._unpublished += self._of_window(window)
-        if not self._unpublished:
-            return
-        try:
-            self._store.publish(self._unpublished)
-        except StoreError:
-            raise
-        except PanPrivacyError as error:  # they are there: the commit was reported as failed
-            _LOG.warning("stream %s: %s", self.name, error)
-        self._unpublished = []
+        """Have the store show what was released, one release after another."""
+        ended = map(self._of_window, self._windowed.take())
+        self._unpublished += [answers for answers in ended if answers]
+        while self._unpublished:
+            try:
+                self._store.publish(self._unpublished[0])
+            except StoreError:
+                raise
+            except PanPrivacyError as error:  # they are there: the commit was reported as failed
+                _LOG.warning("stream %s: %s", self.name, error)
+            del self._unpublished[0]
 
     def _of_window(self, window: Window) -> list[Published]:
         """The answers of a window that has ended."""

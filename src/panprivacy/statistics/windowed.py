@@ -178,11 +178,15 @@ class Windowed(Generic[S]):
 
     def advance(self) -> None:
         """Close the windows that have passed; their answers join `releases`."""
-        now = self._clock()
+        while self.due:
+            self.advance_once()
+
+    def advance_once(self) -> None:
+        """Close the first window that has passed, if one has."""
+        now, end = self._clock(), self._end
         if now < self._start - self._every:
             self._close(self._start, now)
-        while now >= self._end:
-            end = self._end
+        elif now >= end:
             set_forward = now - end > _MOST_PASSED * self._every
             self._close(end, self._end_of(now) - self._every if set_forward else end)
 

@@ -37,6 +37,8 @@ class Case:
         universe: ids from here on are refused; None if every id has a place.
         noise: the coin that a cell is born with.
         published: how many counts a release has, by the plan.
+        rounds: whether updates draw coins that round deltas, so that the same coins leave the same
+            table only after the same batches.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Case:
     universe: int | None = None
     noise: str = "bernoulli"
     published: Callable[[object], int] = GROUPS
+    rounds: bool = False
 
     def make(self, coins=None, **overrides) -> Statistic:
         """The statistic."""
@@ -207,5 +210,24 @@ CASES = [
         refused_deltas=(1_801, -1_801, -(2**62)),
         universe=60_013,
         noise="categorical",
+    ),
+    Case(
+        name="heavy hitter count",
+        build=partial(pp.HeavyHitterCount, k=100, total=50_000, resolution=1, epsilon=1),
+        tiny={"k": 1, "total": 2, "cells": 2},
+        takes_bytes=True,
+        deltas=(1, 1, -1, 3),
+        refused_deltas=(50_001, -50_001, 2**62),
+        noise="categorical",
+    ),
+    Case(
+        name="heavy hitter count of rounded deltas",
+        build=partial(pp.HeavyHitterCount, k=100, total=50_000, resolution=4, epsilon=1),
+        tiny={"k": 1, "total": 4, "cells": 2, "resolution": 2},
+        takes_bytes=True,
+        deltas=(1, 1, -1, 3),
+        refused_deltas=(50_001, -50_001, 2**62),
+        noise="categorical",
+        rounds=True,
     ),
 ]

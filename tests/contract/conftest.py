@@ -41,9 +41,21 @@ def bits_case(request):
     return request.param
 
 
-@cases(lambda case: case.noise == "categorical")
+@cases(lambda case: not case.rounds)
+def plain_case(request):
+    """A statistic whose coins of an update do not depend on how a batch is cut."""
+    return request.param
+
+
+@cases(lambda case: case.takes_bytes and not case.rounds)
+def plain_bytes_case(request):
+    """Such a statistic whose ids may be byte strings and texts."""
+    return request.param
+
+
+@cases(lambda case: case.noise == "categorical" and not case.rounds)
 def counters_case(request):
-    """A statistic of counters."""
+    """A statistic of counters that adds deltas as they are."""
     return request.param
 
 

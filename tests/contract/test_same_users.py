@@ -174,15 +174,17 @@ TEXT_FORMS = {
 
 
 @pytest.mark.parametrize("form", INTEGER_FORMS)
-def test_numbers_are_the_same_users_in_every_form(case, form):
-    users = case.rows(60)[0]
-    assert state_after(case, INTEGER_FORMS[form](users)) == state_after(case, users)
+def test_numbers_are_the_same_users_in_every_form(plain_case, form):
+    users = plain_case.rows(60)[0]
+    assert state_after(plain_case, INTEGER_FORMS[form](users)) == state_after(plain_case, users)
 
 
 @pytest.mark.parametrize("form", TEXT_FORMS)
-def test_texts_are_the_same_users_in_every_form(bytes_case, form):
-    users = [f"üser-{user}" for user in bytes_case.rows(60)[0]]
-    assert state_after(bytes_case, TEXT_FORMS[form](users)) == state_after(bytes_case, users)
+def test_texts_are_the_same_users_in_every_form(plain_bytes_case, form):
+    users = [f"üser-{user}" for user in plain_bytes_case.rows(60)[0]]
+    assert state_after(plain_bytes_case, TEXT_FORMS[form](users)) == state_after(
+        plain_bytes_case, users
+    )
 
 
 def test_another_user_gives_another_state(case):
@@ -197,11 +199,13 @@ def test_another_text_gives_another_state(bytes_case):
     assert state_after(bytes_case, users) != state_after(bytes_case, others)
 
 
-def test_the_order_of_users_is_irrelevant(case):
-    users = case.rows(300)[0]
+def test_the_order_of_users_is_irrelevant(plain_case):
+    users = plain_case.rows(300)[0]
     shuffled = np.random.default_rng(1).permutation(users)
     assert (
-        state_after(case, shuffled) == state_after(case, sorted(users)) == state_after(case, users)
+        state_after(plain_case, shuffled)
+        == state_after(plain_case, sorted(users))
+        == state_after(plain_case, users)
     )
 
 

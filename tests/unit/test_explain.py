@@ -68,6 +68,8 @@ STATISTICS = {
     "cropped": partial(pp.CroppedSum, universe=501, tau=10, bound=100, epsilon=1),
     "cropped sample": partial(pp.CroppedSum, universe=901, cells=101, tau=7, epsilon=1),
     "cropped hashed": partial(pp.CroppedSum, expected=300, tau=10, bound=100, epsilon=1),
+    "heavy": partial(pp.HeavyHitterCount, k=10, total=1_000, epsilon=1),
+    "heavy rounded": partial(pp.HeavyHitterCount, k=10, total=1_000, resolution=7, epsilon=1),
     "budget": partial(pp.Density, universe=501, epsilon=1, budget=pp.Budget("0.6", "0.2")),
 }
 LIVED = {"releases": 3, "intrusions": 2}
@@ -98,7 +100,7 @@ def test_a_state_is_described_as_it_was_planned(name, file):
     assert described.sizes.cells == plan.cells
     assert described.sizes.table_bytes == plan.table.nbytes
     assert described.sizes.key_bytes == plan.key_bytes
-    for field in ("universe", "bound", "signed", "levels", "tau"):
+    for field in ("universe", "bound", "signed", "levels", "tau", "k", "total"):
         assert getattr(described.sizes, field) == getattr(plan, field, None)
     law = getattr(plan, "law", None)
     assert described.sizes.modulus == (law.modulus if law else None)
@@ -225,6 +227,14 @@ def test_a_cropped_sum_counts_its_one_announced_intrusion(file):
     assert "nobody counts for more than tau" in page
     assert "-100 to 100" in page
     assert "docs/guarantees/blocks.md" in page
+
+
+def test_a_count_of_heavy_hitters_tells_its_threshold(file):
+    explained(file, STATISTICS["heavy"]().state())
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert "at least 1/k of a public total" in page
+    assert "1/10 of a total of 1,000" in page
+    assert "docs/guarantees/heavy.md" in page
 
 
 def test_a_loss_beyond_all_numbers_promises_nothing(file):
@@ -445,6 +455,7 @@ def test_every_truncation_is_refused(state, file):
         COUNTERS,
         STATISTICS["custom law"](universe=9).state(),
         STATISTICS["cropped"](universe=9).state(),
+        STATISTICS["heavy rounded"](cells=20).state(),
     ],
 )
 def test_every_flipped_bit_of_a_header_is_refused_or_told(state, file):

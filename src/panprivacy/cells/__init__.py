@@ -4,5 +4,14 @@ from panprivacy.cells.bits import BitCells
 from panprivacy.cells.law import Law
 from panprivacy.cells.modular import BlockCells, ModularCells, ScaledCells
 from panprivacy.cells.protocol import Cells
+from panprivacy.cells.threshold import ThresholdCells
 
-__all__ = ["BitCells", "BlockCells", "Cells", "Law", "ModularCells", "ScaledCells"]
+__all__ = [
+    "BitCells",
+    "BlockCells",
+    "Cells",
+    "Law",
+    "ModularCells",
+    "ScaledCells",
+    "ThresholdCells",
+]

@@ -1,5 +1,7 @@
 """Counters modulo M: cells of `Incidence`, `CroppedSum`, and `DistinctCount` with deletions.
 
+`cells.threshold` has those of `HeavyHitterCount`.
+
 A cell is born with noise from a `Law` on the whole numbers modulo M, and an update adds its delta.
 The table is linear, so inserts and deletes just work, and it is private whatever the states do: a
 user shifts the law of one cell.

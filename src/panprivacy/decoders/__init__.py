@@ -11,16 +11,19 @@ probability.
 
 from panprivacy.decoders.cropped import CroppedModel, HashedCroppedModel
 from panprivacy.decoders.density import DensityModel
+from panprivacy.decoders.heavy import CellsModel, HeavyModel
 from panprivacy.decoders.intervals import Model, discrete_laplace_variance, noise_quantile
 from panprivacy.decoders.levels import LevelModel
 from panprivacy.decoders.modular import Estimates, SharedModel, StateModel
 from panprivacy.decoders.questions import Name, Question, States
 
 __all__ = [
+    "CellsModel",
     "CroppedModel",
     "DensityModel",
     "Estimates",
     "HashedCroppedModel",
+    "HeavyModel",
     "LevelModel",
     "Model",
     "Name",

@@ -58,6 +58,10 @@ KINDS = {
         "how much have all users done, if nobody counts for more than tau?",
         *("modular blocks sums", "test_cropped", "test_cropped_sum"),
     ),
+    "heavy": _kind(
+        "how many users hold at least 1/k of a public total?",
+        *("modular heavy blocks sums", "test_heavy", "test_heavy_hitters"),
+    ),
 }
 
 
@@ -82,6 +86,8 @@ class Sizes:
         signed: whether such sums may be below 0.
         modulus: number of values of a counter; None for bits.
         tau: the most that a user counts for.
+        k: users count who hold at least 1/k of the total.
+        total: what the deltas of all users add up to.
     """
 
     cells: int
@@ -92,6 +98,8 @@ class Sizes:
     signed: bool | None = None
     modulus: int | None = None
     tau: int | None = None
+    k: int | None = None
+    total: int | None = None
 
     @property
     def table_bytes(self) -> int:

@@ -146,6 +146,7 @@ _KINDS = {
     "CroppedSum": "cropped",
     "Density": "density",
     "DistinctCount": "distinct",
+    "HeavyHitterCount": "heavy",
     "Incidence": "incidence",
 }
 
@@ -209,10 +210,20 @@ def _cropped(public: _Public) -> Sizes:
     )
 
 
+def _heavy(public: _Public) -> Sizes:
+    k, total = public.whole("k"), public.whole("total")
+    block = total // (2 * k * public.whole("resolution"))
+    if not 1 <= block <= MOST_MODULUS // 2:
+        raise InputError(_DAMAGED)
+    blocks = public.part("chosen").whole("modulus", MOST_MODULUS // block, least=2)
+    return Sizes(cells=public.whole("cells"), modulus=block * blocks, k=k, total=total)
+
+
 _SIZES = {
     "cropped": _cropped,
     "density": _density,
     "distinct": _distinct,
+    "heavy": _heavy,
     "net": _net,
     "incidence": _incidence,
 }

@@ -8,6 +8,7 @@ with the same model that later decodes the counts, and equal requests share one 
 from panprivacy.planning.cropped import CroppedPlan, plan_cropped
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
+from panprivacy.planning.heavy import HeavyPlan, plan_heavy
 from panprivacy.planning.incidence import IncidencePlan, plan_incidence
 from panprivacy.planning.net import NetDistinctPlan, plan_net_distinct
 from panprivacy.planning.request import Request, Split
@@ -18,6 +19,7 @@ __all__ = [
     "CroppedPlan",
     "DensityPlan",
     "DistinctPlan",
+    "HeavyPlan",
     "IncidencePlan",
     "NetDistinctPlan",
     "Request",
@@ -27,6 +29,7 @@ __all__ = [
     "plan_cropped",
     "plan_density",
     "plan_distinct",
+    "plan_heavy",
     "plan_incidence",
     "plan_net_distinct",
 ]

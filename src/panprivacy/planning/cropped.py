@@ -188,7 +188,7 @@ def plan_cropped(
 
     plans = [
         planned(budget, chosen, size)
-        for chosen in _sets(tau, reach if universe else _MOST_SHARING * reach)
+        for chosen in block_sets(tau, reach if universe else _MOST_SHARING * reach)
         for size in _cells(universe, cells, expected, tau * chosen.modulus)
         for budget in budgets(request)
     ]
@@ -227,8 +227,12 @@ def _check_sizes(universe: int | None, cells: int | None, expected: int | None) 
         raise PlanError(message)
 
 
-def _sets(tau: int, bound: int) -> list[DifferenceSet]:
-    """The sets to choose from: their blocks reach a block beyond the bound."""
+def block_sets(tau: int, bound: int) -> list[DifferenceSet]:
+    """The difference sets to choose from: their blocks reach a block beyond the bound.
+
+    Raises:
+        PlanError: the largest possible modulus is too small.
+    """
     blocks = -(-bound // tau) + 1
     sets = [*of_at_least(max(blocks, 3)), point(blocks)]
     fitting = [one for one in sets if one.modulus * tau <= MOST_MODULUS]

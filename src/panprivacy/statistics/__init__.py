@@ -4,6 +4,7 @@ from panprivacy.statistics.cropped_sum import CroppedSum
 from panprivacy.statistics.density import Density
 from panprivacy.statistics.distinct_count import DistinctCount
 from panprivacy.statistics.grouped import Grouped, Label
+from panprivacy.statistics.heavy_hitter_count import HeavyHitterCount
 from panprivacy.statistics.incidence import Incidence
 from panprivacy.statistics.incidence_release import IncidenceRelease
 from panprivacy.statistics.release import Release
@@ -15,6 +16,7 @@ __all__ = [
     "Density",
     "DistinctCount",
     "Grouped",
+    "HeavyHitterCount",
     "Incidence",
     "IncidenceRelease",
     "Label",

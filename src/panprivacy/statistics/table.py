@@ -349,11 +349,16 @@ class CountStatistic(Statistic[C]):
         """
         level = proportion(confidence=confidence)
         epsilon = self._spend()
-        counts = self._publish(self._sums(), [1 / epsilon])
+        counts = self._publish(self._sums(), [self._sensitivity / epsilon])
         model = self._plan.model(self._state.intrusions)
         value = model.estimate(counts)
         low, high = model.interval(value, level)
         return Release(value, low, high, level, float(epsilon), tuple(counts.tolist()))
+
+    @property
+    def _sensitivity(self) -> int:
+        """By how much a user may move a count, all counts together."""
+        return 1
 
     def _sums(self) -> NDArray[np.int64]:
         """The number of ones of each group, before any noise."""

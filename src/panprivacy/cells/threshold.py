@@ -1,0 +1,123 @@
+"""Counters that tell states beyond a soft threshold: cells of a `HeavyHitterCount`.
+
+Deltas are rounded at random to multiples of a resolution, so that the counters stay small. With a
+block law, two counts of cells, one of them shifted by a block, add up to what is affine in a soft
+threshold that rises over the second block. docs/guarantees/heavy.md proves the claims.
+
+Reference: D. Mir, S. Muthukrishnan, A. Nikolov, R. Wright, "Pan-private algorithms via statistics
+on sketches", Algorithm 3. Where we differ: one table in place of two, so a look costs half as
+much, and no factor of 2 between two cropped sums whose difference is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from panprivacy._kernels import kernel
+from panprivacy.addressing import Slots
+from panprivacy.cells.modular import BlockCells, ModularCells
+from panprivacy.cells.protocol import Deltas, Table
+from panprivacy.coins import Coins
+from panprivacy.noise import wipe
+
+_HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdCells(BlockCells):
+    """Counters of rounded deltas; a release counts those outside of the high values twice.
+
+    Once as they are, and once with the high values shifted by a block. After an announced
+    intrusion the high value is 0, and the cells that are in neither set count once.
+
+    Guarantee: as for `ModularCells`, given any outcome of the rounding.
+    [tests/exact/test_heavy.py]
+
+    Args:
+        cells: the number of counters.
+        law: the noise they are born with, on blocks.
+        block: the length of a block, in units of the resolution.
+        resolution: what a delta is rounded to multiples of.
+    """
+
+    block: int
+    resolution: int
+
+    def update(
+        self,
+        table: Table,
+        slots: Iterable[Slots],
+        deltas: Deltas | None,
+        epoch: int,
+        coins: Coins,
+    ) -> None:
+        """Add each delta to its cell, in units of the resolution, rounded by fresh coins."""
+        row = 0
+        for piece in slots:
+            rows = slice(row, row + len(piece))
+            given = np.ones(len(piece), np.int64) if deltas is None else deltas[rows]
+            rounded = rounded_to(given, self.resolution, coins)
+            ModularCells.update(self, table, [piece], rounded, epoch, coins)
+            wipe(rounded)
+            row += len(piece)
+
+    def _marks(self, epoch: int) -> NDArray[np.uint8]:
+        """How often a cell of each value counts, 0 to 2."""
+        outside = BlockCells._marks(self, epoch)  # noqa: SLF001 - of its own base class
+        return outside + np.roll(outside, self.block) - np.uint8(min(epoch, 1))
+
+
+def rounded_to(deltas: Deltas, resolution: int, coins: Coins) -> Deltas:
+    """Each delta over the resolution, rounded up with probability of its fraction, int64[rows].
+
+    A uniform number is compared to the fraction, one binary digit of both at a time. After each
+    the half of the rows whose digits differ are decided, so two coins are enough for most rows.
+    """
+    whole, left = np.divmod(deltas, resolution)
+    undecided = np.flatnonzero(left)
+    rows = len(undecided)
+    while rows:
+        digits = coins.bernoulli(_HALF, rows)
+        rows = _compare(digits, undecided, left, resolution, whole)
+        wipe(digits)
+    wipe(left, undecided)
+    return whole
+
+
+@kernel(
+    types.int64(types.uint8[::1], types.int64[::1], types.int64[::1], types.int64, types.int64[::1])
+)
+def _compare(
+    digits: NDArray[np.uint8],
+    undecided: NDArray[np.int64],
+    left: Deltas,
+    resolution: int,
+    whole: Deltas,
+) -> int:
+    """Compare the next digit of each undecided row; how many rows are still undecided.
+
+    Args:
+        digits: of the uniform numbers.
+        undecided: the rows, changed in place.
+        left: `left / resolution` is the rest of each row's fraction, changed in place.
+        resolution: the denominator.
+        whole: one is added where the uniform number is the smaller one.
+    """
+    kept = 0
+    for place in range(digits.size):
+        row = undecided[place]
+        doubled = 2 * left[row]
+        digit = 1 if doubled >= resolution else 0
+        left[row] = doubled - digit * resolution
+        if digits[place] < digit:
+            whole[row] += 1
+        elif digits[place] == digit and left[row] > 0:
+            undecided[kept] = row
+            kept += 1
+    return kept

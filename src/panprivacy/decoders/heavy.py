@@ -1,0 +1,108 @@
+"""How many users hold much of a total, from how many counters are outside of their high values.
+
+A cell whose users add up to `x` times the lower threshold counts with an expectation of
+`absent + contrast * g(x)`, exactly, where `g(x) = min(max(x - 1, 0), 1)`. So the count is unbiased
+for the sum of `g` over cells. How far that may be from the sum over users, because of collisions
+and of rounding, is known: docs/decoding.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from panprivacy.decoders.intervals import Floats, confidence_interval
+
+
+@dataclass(frozen=True, slots=True)
+class CellsModel:
+    """The sum of `g` over cells, from the noised count.
+
+    Args:
+        cells: number of counters.
+        limit: the largest possible sum.
+        absent: what a cell of `g` 0 counts for, on average.
+        contrast: how much more one of `g` 1 does.
+        variance: of what a cell counts for, at most, on average over cells.
+        noise_variance: variance of the output noise on the count.
+    """
+
+    cells: int
+    limit: float
+    absent: float
+    contrast: float
+    variance: float
+    noise_variance: float
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The unbiased estimate, cut to 0 .. limit."""
+        return min(max(self.unbiased(ones), 0.0), self.limit)
+
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The estimate before it is cut."""
+        return (float(np.sum(ones)) - self.absent * self.cells) / self.contrast
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """At most: cells, output noise, and where users go, for each mean of the sum."""
+        full = np.minimum(np.asarray(truth, float) / self.cells, 0.5)
+        hashing = self.contrast**2 * full * (1 - full)
+        counted = self.cells * (self.variance + hashing) + self.noise_variance
+        return np.sqrt(counted) / self.contrast
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes."""
+        return self.noise_variance / float(self.contrast * self.deviation(truth)) ** 2
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """For the mean of the sum; half a count covers that counts are whole."""
+        ends = {"limit": self.limit, "beyond": self.limit, "slack": 0.5 / self.contrast}
+        return confidence_interval(self, estimate, confidence, **ends)
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyModel:
+    """The sum of `g` over users; `truth` is that sum everywhere.
+
+    Args:
+        over_cells: what the count says about the sum over cells.
+        rounding: by how much rounding may move the mean of that sum.
+    """
+
+    over_cells: CellsModel
+    rounding: float
+
+    @property
+    def lift(self) -> float:
+        """By how much the mean over cells may exceed the sum over users: collisions and rounding.
+
+        A pair of users lifts it by at most the product of their states in units of the lower
+        threshold. All pairs together have at most half of the square of the whole stream.
+        """
+        return 2 * self.over_cells.limit**2 / self.over_cells.cells + self.rounding
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The sum over cells."""
+        return self.over_cells.estimate(ones)
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """The root mean square of the error, however the stream is spread over users, at most."""
+        users, cells = np.asarray(truth, float), self.over_cells.cells
+        limit = self.over_cells.limit
+        most = np.minimum(users + self.lift, limit)
+        least = np.maximum(cells * -np.expm1(-users / cells) - self.rounding, 0)
+        return np.hypot(self.over_cells.deviation(most), np.maximum(most - users, users - least))
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes."""
+        return self.over_cells.output_share(truth)
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """From the lowest mean over cells less all that lifts it, to the most users that hide."""
+        low, high = self.over_cells.interval(estimate, confidence)
+        cells, limit = self.over_cells.cells, self.over_cells.limit
+        full = (high + self.rounding) / cells
+        users = limit if full >= 1 else -cells * math.log1p(-full)
+        return max(low - self.lift, 0.0), min(users, limit)

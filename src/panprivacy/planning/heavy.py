@@ -1,0 +1,266 @@
+"""The sizes of a `HeavyHitterCount`: how many cells, which blocks, what deltas are rounded to."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from panprivacy.addressing import Hashed
+from panprivacy.cells import Law, ThresholdCells
+from panprivacy.cells.difference_sets import DifferenceSet
+from panprivacy.cells.law import on_blocks
+from panprivacy.cells.modular import counter_type
+from panprivacy.decoders import CellsModel, HeavyModel, noise_quantile
+from panprivacy.decoders.intervals import Floats
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Budget
+from panprivacy.hashing import KEY_BYTES
+from panprivacy.planning.cropped import block_chances, block_sets
+from panprivacy.planning.incidence import MAX_DIRECT_BYTES
+from panprivacy.planning.request import Request, Split, budgets, noise_variance
+
+MOST_K = 1 << 15
+MOST_TOTAL = 1 << 60
+
+_UNITS, _UNITS_OF_A_USER = 1 << 20, 1 << 8
+"""A total is counted in at least so many units, or so many times k, if it has as many."""
+
+_DEVIATIONS = 6
+"""By so many standard deviations of the rounding a counter may exceed the total."""
+
+_CELLS_OF_A_USER = tuple(2 << power for power in range(10))
+"""Times k: with more the noise of empty cells grows, with fewer what collisions add."""
+
+_MOST_INTRUSIONS = 1
+_MOST_READ_EXPONENT = 27.0
+_SHARES = np.linspace(0, 1, 17)
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyPlan:
+    """The parameters of a `HeavyHitterCount`.
+
+    Args:
+        k: a user of `total / k` counts.
+        total: the sum of all deltas.
+        resolution: what deltas are rounded to multiples of.
+        cells: number of hashed counters.
+        chosen: the set of blocks on which the law of the counters is larger.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    k: int
+    total: int
+    resolution: int
+    cells: int
+    chosen: DifferenceSet
+    request: Request
+    split: Split
+
+    @property
+    def block(self) -> int:
+        """The length of a block: the lower threshold, in units of the resolution."""
+        return self.total // (2 * self.k * self.resolution)
+
+    @property
+    def low(self) -> int:
+        """A user counts from this state on; `total / 2k`, rounded down."""
+        return self.block * self.resolution
+
+    @property
+    def high(self) -> int:
+        """A user counts in full from this state on, which is at most `total / k`."""
+        return 2 * self.low
+
+    @property
+    def limit(self) -> float:
+        """The largest possible number of users: `g(x)` is at most `x/2`."""
+        return self.total / self.high
+
+    @property
+    def law(self) -> Law:
+        """The noise of the counters."""
+        return on_blocks(self.chosen, self.block, self.split.budget.state)
+
+    @property
+    def table(self) -> ThresholdCells:
+        """The table's cells."""
+        return ThresholdCells(self.cells, self.law, self.block, self.resolution)
+
+    @property
+    def groups(self) -> int:
+        """A release publishes one count."""
+        return 1
+
+    @property
+    def sensitivity(self) -> int:
+        """By how much a user's cell may move the count."""
+        return count_range(self.chosen)
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of addressing key."""
+        return KEY_BYTES
+
+    def address(self, key: bytes) -> Hashed:
+        """Which cell a user maps to."""
+        return Hashed(self.cells, key)
+
+    def model(self, epoch: int) -> HeavyModel:
+        """What a count that is released after `epoch` announced intrusions says."""
+        budget = self.split.budget
+        absent, contrast = block_chances(self.chosen, self.block, budget, epoch)
+        counted = 2 * absent + contrast - epoch
+        coin = counted * (1 - counted)
+        light, most = (coin, coin) if epoch else count_variances(self.chosen, budget)
+        # No more cells than this can hold the lower threshold.
+        beyond = min(2 * self.limit / self.cells, 1)
+        variance = light + beyond * (most - light)
+        numbers = (counted, contrast, variance, self.split.noise_variance)
+        return HeavyModel(CellsModel(self.cells, self.limit, *numbers), self._rounding)
+
+    @property
+    def _rounding(self) -> float:
+        """By how much rounding may move the mean of the sum over cells."""
+        return self.limit / math.sqrt(self.block) if self.resolution > 1 else 0.0
+
+    def error(self, users: float | None = None) -> float:
+        """The root mean square of the error, at most, after all planned intrusions.
+
+        Args:
+            users: the soft count of users; None for where the error is largest.
+        """
+        model = self.model(self.request.intrusions)
+        return float(model.deviation(_SHARES * self.limit if users is None else users).max())
+
+    def margin(self, confidence: float) -> float:
+        """How far from the truth an answer strays at most with this probability."""
+        model = self.model(self.request.intrusions)
+        quantile = noise_quantile(confidence, model.output_share(0.0))
+        # What collisions add is no noise: bias + q sd <= hypot(1, q) hypot(bias, sd).
+        return math.hypot(1, quantile) * self.error()
+
+
+@functools.lru_cache(maxsize=64)
+def count_range(chosen: DifferenceSet) -> int:
+    """The largest difference of what two values count for: 0, 1 or 2, by block."""
+    return int(np.ptp(_counted(chosen)))
+
+
+@functools.lru_cache(maxsize=1024)
+def count_variances(chosen: DifferenceSet, budget: Budget) -> tuple[float, float]:
+    """The variance of what a cell counts for, at most: below the lower threshold, and anywhere.
+
+    A state within a block has a mean and a mean square between those of its two ends, on lines; so
+    its variance exceeds theirs by at most a quarter of the square of the difference of the means,
+    which is 0 within the first block.
+    """
+    more = math.expm1(min(float(budget.state), _MOST_READ_EXPONENT))
+    weight = chosen.modulus + more * chosen.size
+    counted, (over_set, squares) = _counted(chosen), _over_shifts(chosen)
+    means = (counted.sum() + more * over_set) / weight
+    ends = ((counted**2).sum() + more * squares) / weight - means**2
+    bulges = (means - np.roll(means, -1)) ** 2 / 4
+    return float(ends[:2].max()), float((np.maximum(ends, np.roll(ends, -1)) + bulges).max())
+
+
+def _counted(chosen: DifferenceSet) -> Floats:
+    """How often a cell counts whose value is in each of the blocks."""
+    outside = np.ones(chosen.modulus)
+    outside[chosen.members()] = 0
+    return outside + np.roll(outside, 1)
+
+
+@functools.lru_cache(maxsize=16)
+def _over_shifts(chosen: DifferenceSet) -> tuple[Floats, Floats]:
+    """The sums of what blocks count for, and of its square, over the set shifted by 0, 1, ..."""
+    counted, members = _counted(chosen), np.zeros(chosen.modulus)
+    members[chosen.members()] = 1
+    spectrum = np.fft.rfft(members).conj()
+
+    def sums(values: Floats) -> Floats:
+        return np.rint(np.fft.irfft(np.fft.rfft(values) * spectrum, chosen.modulus))
+
+    return sums(counted), sums(counted**2)
+
+
+@functools.lru_cache(maxsize=64)
+def plan_heavy(
+    k: int, total: int, cells: int | None, resolution: int | None, request: Request
+) -> HeavyPlan:
+    """Plan a `HeavyHitterCount`.
+
+    Args:
+        k: a user of `total / k` counts.
+        total: the sum of all deltas.
+        cells: number of counters; None for the smallest error within 64 MiB.
+        resolution: what deltas are rounded to multiples of; None for the finest that counters of
+            a moderate size allow.
+        request: epsilon and what it covers.
+
+    Raises:
+        PlanError: they do not go together, or no signal would be left.
+    """
+    _check(k, total, cells, request)
+    unit = -(-total // max(_UNITS, _UNITS_OF_A_USER * k)) if resolution is None else resolution
+    block = total // (2 * k * unit)
+    if not block:
+        message = f"total ({total:,}) must be at least 2 k times the resolution ({2 * k * unit:,})"
+        raise PlanError(message)
+
+    def planned(budget: Budget, chosen: DifferenceSet, size: int) -> HeavyPlan:
+        contrast = block_chances(chosen, block, budget, request.intrusions)[1]
+        split = Split(budget, contrast, noise_variance(count_range(chosen), budget))
+        return HeavyPlan(k, total, unit, size, chosen, request, split)
+
+    plans = [
+        planned(budget, chosen, size)
+        for chosen in block_sets(block, _reach(total, unit))
+        for size in _sizes(k, cells, block * chosen.modulus)
+        for budget in budgets(request)
+    ]
+    return _best(plans, request)
+
+
+def _check(k: int, total: int, cells: int | None, request: Request) -> None:
+    """Refuse what leaves nothing to tell."""
+    if total < 2 * k:
+        message = f"total ({total:,}) must be at least 2 k ({2 * k:,}), or users of 1 would count"
+        raise PlanError(message)
+    if cells is not None and cells < 2 * k:
+        message = f"cells ({cells:,}) must be at least 2 k ({2 * k:,}): users who share one add up"
+        raise PlanError(message)
+    if request.intrusions > _MOST_INTRUSIONS:
+        message = (
+            "a count of heavy hitters cannot be read after more than one announced intrusion; make "
+            "a fresh one after each"
+        )
+        raise PlanError(message)
+
+
+def _reach(total: int, unit: int) -> int:
+    """The largest state of a counter: all of the total, and what rounding may add."""
+    units = -(-total // unit)
+    return units + (_DEVIATIONS * math.isqrt(units) if unit > 1 else 0)
+
+
+def _sizes(k: int, cells: int | None, modulus: int) -> list[int]:
+    """How many counters there may be: several times k, up to 64 MiB."""
+    if cells is not None:
+        return [cells]
+    fitting = MAX_DIRECT_BYTES // counter_type(modulus).itemsize
+    return sorted({min(times * k, fitting) for times in _CELLS_OF_A_USER})
+
+
+def _best(plans: list[HeavyPlan], request: Request) -> HeavyPlan:
+    """The plan with the smallest largest error."""
+    readable = [p for p in plans if p.split.contrast > 0 and math.isfinite(p.split.noise_variance)]
+    best = min(readable, key=HeavyPlan.error, default=None)
+    if best is None or best.law.ratio == 1:
+        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
+        raise PlanError(message)
+    return best

@@ -135,7 +135,7 @@ def test_rerandomising_flips_the_bits_that_the_coins_name(cells):
 )
 def test_group_sums_count_the_ones_of_equal_runs(cells, groups):
     bits = random_bits(6, cells)
-    sums = BitCells(cells, Fraction(1)).group_sums(pack(bits), groups)
+    sums = BitCells(cells, Fraction(1)).group_sums(pack(bits), groups, 0)
     assert sums.tolist() == [int(run.sum()) for run in np.split(bits, groups)]
     assert sums.dtype == np.int64
 

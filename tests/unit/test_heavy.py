@@ -85,7 +85,7 @@ def test_the_variance_of_a_cell_is_what_is_said(chosen, block):
         mean, square = moments(state)
         return float(square - mean**2)
 
-    light, most = count_variances(chosen, BUDGET)
+    light, most = count_variances(chosen, block, BUDGET)
     below = [variance(state) for state in range(block + 1)]
     assert max(below) == pytest.approx(light, rel=1e-5)
     assert max(variance(state) for state in some(chosen, block, 60)) <= most * (1 + 1e-5)

@@ -221,4 +221,4 @@ def test_group_sums_count_the_values_outside_of_the_set_in_each_run(law, groups,
     members = set(law.members.tolist())
     outside = [value not in members for value in table.tolist()]
     expected = [sum(outside[at * size : (at + 1) * size]) for at in range(groups)]
-    assert cells.group_sums(table, groups).tolist() == expected
+    assert cells.group_sums(table, groups, 0).tolist() == expected

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from panprivacy._kernels import kernel
 from panprivacy.addressing import Slots
-from panprivacy.cells.protocol import Deltas
+from panprivacy.cells.protocol import Deltas, sum_runs, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
 from panprivacy.hashing import popcount, trailing_zeros
@@ -131,12 +131,9 @@ class BitCells:
         """The bits, uint8[cells]."""
         return np.unpackbits(table, count=self.cells, bitorder="little")
 
-    def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
-        """The number of ones in each of `groups` equal runs of cells."""
-        ones = self.ones(table)
-        sums: NDArray[np.int64] = ones.reshape(groups, -1).sum(axis=1, dtype=np.int64)
-        wipe(ones)
-        return sums
+    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """The number of ones in each of `groups` equal runs of cells, in whatever epoch."""
+        return sum_runs(self.ones(table), groups)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -256,13 +253,11 @@ def _mark(
     deleted: NDArray[np.uint64],
 ) -> None:
     """Note which cells the batch touches, and which of them it deletes last."""
-    row = 0
-    for piece in slots:
-        if deltas is None:
+    for piece, given in with_deltas(slots, deltas):
+        if given is None:
             _mark_present(piece, touched)
         else:
-            _mark_signed(piece, deltas[row : row + len(piece)], touched, deleted)
-        row += len(piece)
+            _mark_signed(piece, given, touched, deleted)
 
 
 _SLOTS = types.Array(types.int64, 1, "C", readonly=True)

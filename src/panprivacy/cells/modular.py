@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from panprivacy._kernels import kernel
 from panprivacy.addressing import Slots
 from panprivacy.cells.law import Law
-from panprivacy.cells.protocol import Deltas, Table
+from panprivacy.cells.protocol import Deltas, Table, sum_runs, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.noise import wipe
 
@@ -106,13 +106,11 @@ class ModularCells:
             epoch: the number of announced intrusions so far.
             coins: not used.
         """
-        row = 0
-        for piece in slots:
-            if deltas is None:
+        for piece, given in with_deltas(slots, deltas):
+            if given is None:
                 _count(table, piece, self.law.modulus)
             else:
-                _add(table, piece, deltas[row : row + len(piece)], self.law.modulus)
-            row += len(piece)
+                _add(table, piece, given, self.law.modulus)
 
     def histogram(self, table: Table) -> NDArray[np.int64]:
         """How many cells hold each value, int64[M]."""
@@ -139,15 +137,12 @@ class ScaledCells(ModularCells):
         coins: Coins,
     ) -> None:
         """Add each delta, times the user's factor, to its cell."""
-        row = 0
-        for piece in slots:
-            rows = slice(row, row + len(piece))
-            scaled = np.ones(len(piece), np.int64) if deltas is None else deltas[rows].copy()
+        for piece, given in with_deltas(slots, deltas):
+            scaled = np.ones(len(piece), np.int64) if given is None else given.copy()
             cells = np.empty(len(piece), np.int64)
             _scale(piece, self.law.modulus, cells, scaled)
             ModularCells.update(self, table, [cells], scaled, epoch, coins)
             wipe(cells, scaled)
-            row += len(piece)
 
     def ones(self, table: Table) -> NDArray[np.uint8]:
         """Whether each cell holds a value outside of the law's set, uint8[cells]."""
@@ -157,12 +152,9 @@ class ScaledCells(ModularCells):
         _look_up(table, ordinary, marks)
         return marks
 
-    def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
-        """The number of ones in each of `groups` equal runs of cells."""
-        ones = self.ones(table)
-        sums: NDArray[np.int64] = ones.reshape(groups, -1).sum(axis=1, dtype=np.int64)
-        wipe(ones)
-        return sums
+    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """The number of ones in each of `groups` equal runs of cells, in whatever epoch."""
+        return sum_runs(self.ones(table), groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +177,7 @@ class BlockCells(ModularCells):
         _take_away(table, fresh, self.law.modulus)
         wipe(fresh)
 
-    def group_sums(self, table: Table, groups: int, epoch: int = 0) -> NDArray[np.int64]:
+    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:
         """The number of cells that count, in each of `groups` equal runs of cells.
 
         Args:
@@ -195,9 +187,7 @@ class BlockCells(ModularCells):
         """
         counted = np.empty(len(table), np.uint8)
         _look_up(table, self._marks(epoch), counted)
-        sums: NDArray[np.int64] = counted.reshape(groups, -1).sum(axis=1, dtype=np.int64)
-        wipe(counted)
-        return sums
+        return sum_runs(counted, groups)
 
     def _marks(self, epoch: int) -> NDArray[np.uint8]:
         """Whether a cell of each value counts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from panprivacy.addressing import Slots
 from panprivacy.coins import Coins
+from panprivacy.noise import wipe
 
 Table = NDArray[Any]
 Deltas = NDArray[np.int64]
@@ -39,3 +40,20 @@ class Cells(Protocol):
         self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
     ) -> None:
         """Take in one batch: the cell of each row, in pieces, and its delta, 1 unless given."""
+
+
+def with_deltas(
+    slots: Iterable[Slots], deltas: Deltas | None
+) -> Iterator[tuple[Slots, Deltas | None]]:
+    """Each piece of a batch, with the deltas of its rows; None if none are given."""
+    row = 0
+    for piece in slots:
+        yield piece, None if deltas is None else deltas[row : row + len(piece)]
+        row += len(piece)
+
+
+def sum_runs(counted: NDArray[np.uint8], groups: int) -> NDArray[np.int64]:
+    """The sums of `groups` equal runs of what cells count for, which is wiped."""
+    sums: NDArray[np.int64] = counted.reshape(groups, -1).sum(axis=1, dtype=np.int64)
+    wipe(counted)
+    return sums

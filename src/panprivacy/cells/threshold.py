@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from panprivacy._kernels import kernel
 from panprivacy.addressing import Slots
 from panprivacy.cells.modular import BlockCells, ModularCells
-from panprivacy.cells.protocol import Deltas, Table
+from panprivacy.cells.protocol import Deltas, Table, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.noise import wipe
 
@@ -58,14 +58,11 @@ class ThresholdCells(BlockCells):
         coins: Coins,
     ) -> None:
         """Add each delta to its cell, in units of the resolution, rounded by fresh coins."""
-        row = 0
-        for piece in slots:
-            rows = slice(row, row + len(piece))
-            given = np.ones(len(piece), np.int64) if deltas is None else deltas[rows]
-            rounded = rounded_to(given, self.resolution, coins)
+        for piece, given in with_deltas(slots, deltas):
+            changes = np.ones(len(piece), np.int64) if given is None else given
+            rounded = rounded_to(changes, self.resolution, coins)
             ModularCells.update(self, table, [piece], rounded, epoch, coins)
             wipe(rounded)
-            row += len(piece)
 
     def _marks(self, epoch: int) -> NDArray[np.uint8]:
         """How often a cell of each value counts, 0 to 2."""

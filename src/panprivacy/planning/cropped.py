@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.incidence import MAX_DIRECT_BYTES
-from panprivacy.planning.request import Request, Split, budgets, noise_variance
+from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 
 MOST_BOUND = MOST_MODULUS // 4
 """Blocks are shorter than this, and there is one more of them than the bound fills."""
@@ -133,6 +135,12 @@ def worst(model: CroppedModel, most: float) -> float:
     return float(model.deviation(_SHARES * most).max())
 
 
+def excess(chosen: DifferenceSet, tau: int, budget: Budget) -> float:
+    """By how much values in the chosen blocks are more likely than others: their ratio less 1."""
+    high, low = high_and_low(tau * chosen.modulus, budget.state)
+    return (high - low) / low
+
+
 def block_chances(
     chosen: DifferenceSet, tau: int, budget: Budget, epoch: int
 ) -> tuple[float, float]:
@@ -144,8 +152,7 @@ def block_chances(
         budget: epsilon of the look that the law is made for.
         epoch: 0, or 1 after an announced intrusion.
     """
-    high, low = high_and_low(tau * chosen.modulus, budget.state)
-    more = (high - low) / low
+    more = excess(chosen, tau, budget)
     weight = chosen.modulus + more * chosen.size
     own = more * (chosen.size - chosen.overlap)
     if epoch:
@@ -192,7 +199,7 @@ def plan_cropped(
         for size in _cells(universe, cells, expected, tau * chosen.modulus)
         for budget in budgets(request)
     ]
-    return _best(plans, request)
+    return best_of(plans, request)
 
 
 def _check(tau: int, bound: int, request: Request) -> None:
@@ -255,16 +262,32 @@ def _cells(
     return sorted({max(min(times * users, fitting), 2 * users) for times in _CELLS_PER_USER})
 
 
-def _best(plans: list[CroppedPlan], request: Request) -> CroppedPlan:
-    """The plan with the smallest largest error."""
-    readable = [plan for plan in plans if _is_readable(plan)]
-    best = min(readable, key=CroppedPlan.error, default=None)
+class _BlockPlan(Protocol):
+    """The plan of one count of cells with a block law."""
+
+    @property
+    def split(self) -> Split:
+        """How epsilon is spent."""
+
+    @property
+    def law(self) -> Law:
+        """The noise of the counters."""
+
+    def error(self) -> float:
+        """The largest predicted error."""
+
+
+P = TypeVar("P", bound=_BlockPlan)
+
+
+def best_of(plans: Sequence[P], request: Request) -> P:
+    """The plan with the smallest largest error.
+
+    Raises:
+        PlanError: none leaves anything of what a state does to a count.
+    """
+    readable = [p for p in plans if p.split.contrast > 0 and math.isfinite(p.split.noise_variance)]
+    best = min(readable, key=lambda plan: plan.error(), default=None)
     if best is None or best.law.ratio == 1:
-        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
-        raise PlanError(message)
+        raise no_signal(request)
     return best
-
-
-def _is_readable(plan: CroppedPlan) -> bool:
-    """Whether anything is left of what a state does to a count."""
-    return plan.split.contrast > 0 and math.isfinite(plan.split.noise_variance)

@@ -18,7 +18,7 @@ from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.hashing import KEY_BYTES
-from panprivacy.planning.cropped import block_chances, block_sets
+from panprivacy.planning.cropped import best_of, block_chances, block_sets, excess
 from panprivacy.planning.incidence import MAX_DIRECT_BYTES
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
 
@@ -35,7 +35,6 @@ _CELLS_OF_A_USER = tuple(2 << power for power in range(10))
 """Times k: with more the noise of empty cells grows, with fewer what collisions add."""
 
 _MOST_INTRUSIONS = 1
-_MOST_READ_EXPONENT = 27.0
 _SHARES = np.linspace(0, 1, 17)
 
 
@@ -116,7 +115,7 @@ class HeavyPlan:
         absent, contrast = block_chances(self.chosen, self.block, budget, epoch)
         counted = 2 * absent + contrast - epoch
         coin = counted * (1 - counted)
-        light, most = (coin, coin) if epoch else count_variances(self.chosen, budget)
+        light, most = (coin, coin) if epoch else count_variances(self.chosen, self.block, budget)
         # No more cells than this can hold the lower threshold.
         beyond = min(2 * self.limit / self.cells, 1)
         variance = light + beyond * (most - light)
@@ -152,14 +151,14 @@ def count_range(chosen: DifferenceSet) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def count_variances(chosen: DifferenceSet, budget: Budget) -> tuple[float, float]:
+def count_variances(chosen: DifferenceSet, block: int, budget: Budget) -> tuple[float, float]:
     """The variance of what a cell counts for, at most: below the lower threshold, and anywhere.
 
     A state within a block has a mean and a mean square between those of its two ends, on lines; so
     its variance exceeds theirs by at most a quarter of the square of the difference of the means,
     which is 0 within the first block.
     """
-    more = math.expm1(min(float(budget.state), _MOST_READ_EXPONENT))
+    more = excess(chosen, block, budget)
     weight = chosen.modulus + more * chosen.size
     counted, (over_set, squares) = _counted(chosen), _over_shifts(chosen)
     means = (counted.sum() + more * over_set) / weight
@@ -223,7 +222,7 @@ def plan_heavy(
         for size in _sizes(k, cells, block * chosen.modulus)
         for budget in budgets(request)
     ]
-    return _best(plans, request)
+    return best_of(plans, request)
 
 
 def _check(k: int, total: int, cells: int | None, request: Request) -> None:
@@ -254,13 +253,3 @@ def _sizes(k: int, cells: int | None, modulus: int) -> list[int]:
         return [cells]
     fitting = MAX_DIRECT_BYTES // counter_type(modulus).itemsize
     return sorted({min(times * k, fitting) for times in _CELLS_OF_A_USER})
-
-
-def _best(plans: list[HeavyPlan], request: Request) -> HeavyPlan:
-    """The plan with the smallest largest error."""
-    readable = [p for p in plans if p.split.contrast > 0 and math.isfinite(p.split.noise_variance)]
-    best = min(readable, key=HeavyPlan.error, default=None)
-    if best is None or best.law.ratio == 1:
-        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
-        raise PlanError(message)
-    return best

@@ -18,7 +18,7 @@ from panprivacy.decoders import SharedModel, StateModel, States
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.hashing import KEY_BYTES
-from panprivacy.planning.request import Request, Split, budgets, noise_variance
+from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 
 MAX_DIRECT_BYTES = 1 << 26
 """A universe whose counters fit in so many bytes gets one each; larger ones a sample."""
@@ -213,8 +213,7 @@ def _planned(
     else:
         budget = _budget_for(law, states, request)
     if law.ratio == 1 or not math.isfinite(noise_variance(2, budget)):
-        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
-        raise PlanError(message)
+        raise no_signal(request)
     contrast = 0.0 if law.members is None else law.hit() - law.miss()
     split = Split(budget, contrast, noise_variance(1, budget))
     size = cells or _default_cells(universe, expected, law.modulus)
@@ -258,8 +257,7 @@ def _best(
     variances = [variance(*option) for option in options]
     best = int(np.argmin(variances))
     if not math.isfinite(variances[best]):
-        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
-        raise PlanError(message)
+        raise no_signal(request)
     return options[best]
 
 

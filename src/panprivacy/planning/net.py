@@ -24,7 +24,7 @@ from panprivacy.decoders import LevelModel
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.distinct import LevelledPlan, least_regret
-from panprivacy.planning.request import Request, Split, budgets, noise_variance
+from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 
 MOST_BOUND = MOST_MODULUS // 2
 
@@ -124,8 +124,7 @@ def _best(
     hit, miss = hit_and_miss(chosen, budget.state, request.intrusions)
     signal = hit - miss > 0 and on_set(chosen, budget.state).ratio > 1
     if not signal or not math.isfinite(min(errors)):
-        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
-        raise PlanError(message)
+        raise no_signal(request)
     return Split(budget, hit - miss, noise_variance(1, budget)), chosen
 
 

@@ -112,6 +112,10 @@ def best_split(request: Request, cells: int, *, deletions: bool = False) -> Spli
     split = min(_splits(request, deletions=deletions), key=lambda split: split.error(cells))
     bit = BitCells(1, split.budget.state, request.intrusions, deletions)
     if not bit.contrast(request.intrusions) or math.isinf(split.noise_variance):
-        message = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
-        raise PlanError(message)
+        raise no_signal(request)
     return split
+
+
+def no_signal(request: Request) -> PlanError:
+    """What to raise where noise hides everything."""
+    return PlanError(f"epsilon {float(request.epsilon):g} is too small to leave any signal")

@@ -12,9 +12,6 @@ with `tau**2`; that of blocks is unbiased and grows with `tau`.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cells.protocol import Deltas
@@ -100,7 +97,3 @@ class CroppedSum(CountStatistic[CroppedPlan]):
 
     def _check_deltas(self, deltas: Deltas) -> None:
         refuse_beyond(deltas, self._plan.bound, signed=self._plan.signed)
-
-    def _sums(self) -> NDArray[np.int64]:
-        state = self._state
-        return self._plan.table.group_sums(state.table, self._plan.groups, state.intrusions)

@@ -12,9 +12,6 @@ of k. Here one count of one table has the threshold as its mean, and a look cost
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
@@ -108,7 +105,3 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
     @property
     def _sensitivity(self) -> int:
         return self._plan.sensitivity
-
-    def _sums(self) -> NDArray[np.int64]:
-        state = self._state
-        return self._plan.table.group_sums(state.table, self._plan.groups, state.intrusions)

@@ -73,10 +73,10 @@ class Plan(Hashable, Protocol):
 
 
 class SummableCells(Cells, Protocol):
-    """Cells of which a release counts how many are ones."""
+    """Cells of which a release publishes what they count for."""
 
-    def group_sums(self, table: Table, groups: int) -> NDArray[np.int64]:
-        """The number of ones in each of `groups` equal runs of cells."""
+    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:
+        """What the cells of each of `groups` equal runs count for, after `epoch` intrusions."""
 
 
 class CountPlan(Plan, Protocol):

@@ -349,8 +349,10 @@ class CountStatistic(Statistic[C]):
         """
         level = proportion(confidence=confidence)
         epsilon = self._spend()
-        counts = self._publish(self._sums(), [self._sensitivity / epsilon])
-        model = self._plan.model(self._state.intrusions)
+        state, plan = self._state, self._plan
+        sums = plan.table.group_sums(state.table, plan.groups, state.intrusions)
+        counts = self._publish(sums, [self._sensitivity / epsilon])
+        model = plan.model(state.intrusions)
         value = model.estimate(counts)
         low, high = model.interval(value, level)
         return Release(value, low, high, level, float(epsilon), tuple(counts.tolist()))
@@ -359,10 +361,6 @@ class CountStatistic(Statistic[C]):
     def _sensitivity(self) -> int:
         """By how much a user may move a count, all counts together."""
         return 1
-
-    def _sums(self) -> NDArray[np.int64]:
-        """The number of ones of each group, before any noise."""
-        return self._plan.table.group_sums(self._state.table, self._plan.groups)
 
 
 def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:

@@ -98,7 +98,7 @@ class SeizedDensity:
     def _count_with(self, people: NDArray[np.int64]) -> float:
         plan, table = self._seized.plan, self._seized.table.copy()
         plan.table.update(table, [people], None, 0, self._coins)
-        ones = plan.table.group_sums(table, plan.groups)
+        ones = plan.table.group_sums(table, plan.groups, 0)
         return plan.universe * plan.model(0).estimate(ones)
 
 

@@ -59,7 +59,7 @@ def main() -> None:
         for name, (kind, body) in bodies.items():
             rates = {"bare": [], "service": []}
             for _ in range(_ROUNDS):
-                with _running([sys.executable, "-c", _BARE], port := _free_port()):
+                with _running(_bare(port := _free_port()), port):
                     rates["bare"].append(_rate(port, kind, body))
                 with _running(_service(Path(folder), port := _free_port()), port):
                     rates["service"].append(_rate(port, kind, body))
@@ -68,6 +68,11 @@ def main() -> None:
                 f"{name}: {service:.1f} million ids/s, bare server {bare:.1f}: "
                 f"ratio {service / bare:.2f}"
             )
+
+
+def _bare(port: int) -> list[str]:
+    """The command that serves nothing."""
+    return [sys.executable, "-c", _BARE, str(port)]
 
 
 def _service(folder: Path, port: int) -> list[str]:
@@ -96,8 +101,7 @@ def _service(folder: Path, port: int) -> list[str]:
 
 @contextmanager
 def _running(command: list[str], port: int):
-    arguments = command if command[-1].endswith(".toml") else [*command, str(port)]
-    process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         _wait(port)
         yield

@@ -108,7 +108,9 @@ def test_the_defaults_of_the_page_are_those_of_the_program():
 
 
 def test_every_file_that_the_page_names_is_there():
-    for name in re.findall(r"\]\(\.\./(examples/[\w./]+)\)", PAGE):
+    names = set(re.findall(r"\]\(\.\./(examples/[\w./]+)\)", PAGE))
+    assert names == {f"examples/service/{path.name}" for path in EXAMPLES.iterdir()}
+    for name in names:
         assert (ROOT / name).is_file(), name
 
 

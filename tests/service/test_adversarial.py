@@ -464,7 +464,7 @@ def test_senders_that_do_not_wait_for_durability(tmp_path):
 
 
 def test_a_flood_of_idle_connections_makes_room(unchanged, monkeypatch):
-    monkeypatch.setattr(protocol, "_MOST_CONNECTIONS", 50)
+    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 50)
     began = time.monotonic()
     flood = [socket.create_connection(("127.0.0.1", unchanged.port)) for _ in range(300)]
     try:
@@ -480,7 +480,7 @@ def test_a_flood_of_idle_connections_makes_room(unchanged, monkeypatch):
 
 
 def test_a_request_that_is_under_way_is_not_cut_off(served, monkeypatch):
-    monkeypatch.setattr(protocol, "_MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 20)
     sent = post(NUMBERS, close=True)
     with served.connect() as sock:
         sock.sendall(sent[:-1])

@@ -24,6 +24,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import NullPool
 
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.service import databases
 from panprivacy.service import store as module
 from panprivacy.service.store import Entry, Published, ReleaseStore, StoreError
 
@@ -438,16 +439,16 @@ def test_programs_may_open_a_new_store_at_once(url):
 
 def test_a_file_that_is_read_while_its_journal_is_set_opens(tmp_path, monkeypatch):
     """As when a second program opens it at the same time: SQLite does not wait for that."""
-    monkeypatch.setattr(module, "_SQLITE_PATIENCE", {"timeout": 0.1})
+    monkeypatch.setattr(databases, "_SQLITE_PATIENCE", {"timeout": 0.1})
     path = tmp_path / "releases.db"
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("CREATE TABLE notes (note TEXT)")
         other.execute("BEGIN")
         other.execute("SELECT * FROM notes").fetchall()
-        create = module._create_tables
+        create = module.create_tables
         with monkeypatch.context() as patched:
             patched.setattr(
-                module, "_create_tables", lambda found: (other.execute("ROLLBACK"), create(found))
+                module, "create_tables", lambda found: (other.execute("ROLLBACK"), create(found))
             )
             ReleaseStore(f"sqlite:///{path}").close()
         with contextlib.closing(ReleaseStore(f"sqlite:///{path}")) as store:
@@ -600,7 +601,7 @@ def test_a_full_disk_spends_nothing_and_is_noticed(file_store):
 
 
 def test_a_store_that_another_program_locks_waits_and_then_fails(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_SQLITE_PATIENCE", {"timeout": 0.2})
+    monkeypatch.setattr(databases, "_SQLITE_PATIENCE", {"timeout": 0.2})
     path = tmp_path / "releases.db"
     with (
         contextlib.closing(ReleaseStore(f"sqlite:///{path}")) as store,

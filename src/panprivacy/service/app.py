@@ -26,7 +26,7 @@ from panprivacy.service.exports import WRITERS, preferred
 from panprivacy.service.metrics import FORMATS, exposition
 from panprivacy.service.openapi import document
 from panprivacy.service.problems import Problem
-from panprivacy.service.store import StoreError
+from panprivacy.service.records import StoreError
 from panprivacy.service.stream import BusyError, Stream
 from panprivacy.service.tokens import AccessError, Role
 from panprivacy.sources import MEDIA_TYPES, read_body

@@ -44,11 +44,12 @@ class Engine:
         self.admission = Admission(
             server.max_body_bytes, server.max_waiting_bytes, server.timeout_seconds
         )
-        self.keeper = _keeper(config, list(self.streams.values()))
+        streams = list(self.streams.values())
+        self.keeper = _keeper(config, streams)
         self.sweeper = Sweeper()
         self.waiting = self.checkpoint_file is not None and self.checkpoint_file.exists()
-        self._datagrams = DatagramThread(list(self.streams.values()))
-        self._input = InputThread(list(self.streams.values()))
+        self._datagrams = DatagramThread(streams)
+        self._input = InputThread(streams)
 
     @property
     def checkpoint_file(self) -> Path | None:

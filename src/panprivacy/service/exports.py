@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from panprivacy.service.store import Published
+from panprivacy.service.records import Published
 
 _NAMES: Final = [field.name for field in fields(Published)]
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
@@ -48,7 +48,7 @@ def as_json(answers: Sequence[Published]) -> bytes:
         answers: of any streams.
 
     Returns:
-        UTF-8. Times are ISO 8601 with +00:00, infinity is the text "inf", and what is lost or does
+        UTF-8. Times are ISO 8601 with Z, infinity is the text "inf", and what is lost or does
         not apply is null.
     """
     rows = [dict(zip(_NAMES, _cells(answer), strict=True)) for answer in answers]

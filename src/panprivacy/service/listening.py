@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from panprivacy.errors import InputError
 from panprivacy.service.datagrams import Listener, open_socket
-from panprivacy.service.store import StoreError
+from panprivacy.service.records import StoreError
 from panprivacy.service.stream import Stream
 from panprivacy.service.stream_config import SyslogConfig
 from panprivacy.sources import Column, Prefixes, open_source, read_body
@@ -52,7 +52,8 @@ class DatagramThread:
         for stream in self._streams:
             for syslog in stream.config.syslog:
                 sock = open_socket(syslog.listen, syslog.mode)
-                take = partial(_take_lines, stream, syslog, self._stopping)
+                pattern = _pattern(stream, syslog)
+                take = partial(_take_lines, stream, syslog.format, pattern, self._stopping)
                 report = partial(_LOG.warning, "stream %s, syslog: %s", stream.name)
                 listener = Listener(sock, take, report)
                 self._listeners.append(listener)
@@ -126,13 +127,22 @@ def _take_all(stream: Stream, batches: Iterator[pa.RecordBatch], stopping: threa
         wipe_traces()
 
 
+def _pattern(stream: Stream, syslog: SyslogConfig) -> str | None:
+    """The pattern of log lines, if they have one, with the groups that the stream wants."""
+    wanted = stream.columns.wanted()
+    return None if syslog.pattern is None else only_wanted_groups(syslog.pattern, wanted)
+
+
 def _take_lines(
-    stream: Stream, syslog: SyslogConfig, stopping: threading.Event, lines: memoryview
+    stream: Stream,
+    kind: str,
+    pattern: str | None,
+    stopping: threading.Event,
+    lines: memoryview,
 ) -> None:
     """Count a block of log lines."""
-    columns = stream.columns.wanted()
-    pattern = syslog.pattern and only_wanted_groups(syslog.pattern, columns)
-    _take(read_body(syslog.format, lines, columns, pattern=pattern), stream, stopping)
+    batches = read_body(kind, lines, stream.columns.wanted(), pattern=pattern)
+    _take(batches, stream, stopping)
 
 
 def _take(batches: list[pa.RecordBatch], stream: Stream, stopping: threading.Event) -> None:

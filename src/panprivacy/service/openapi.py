@@ -6,7 +6,7 @@ from typing import Any
 
 from panprivacy._version import VERSION
 from panprivacy.service.exports import WRITERS
-from panprivacy.service.store import Published
+from panprivacy.service.records import Published
 from panprivacy.sources import MEDIA_TYPES
 
 _Object = dict[str, Any]

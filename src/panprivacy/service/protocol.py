@@ -29,7 +29,8 @@ _HEAD_BYTES = 1 << 16
 _UNPARSED_BYTES = 1 << 19
 """More than asyncio reads at once, of which earlier requests may be a part."""
 _MOST_HEADERS = 100
-_MOST_CONNECTIONS = 1_800
+MOST_CONNECTIONS = 1_800
+"""With more, the oldest idle one is closed."""
 _OTHER_FILES = 200
 """Descriptors that connections leave to everything else."""
 _SILENT = logging.getLogger("panprivacy.service.uvicorn")
@@ -234,7 +235,7 @@ async def _answered(
 def _most_connections() -> int:
     """As many as there may be open files, but for some."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(_MOST_CONNECTIONS, max(1, soft - _OTHER_FILES))
+    return min(MOST_CONNECTIONS, max(1, soft - _OTHER_FILES))
 
 
 def _too_long(status: int) -> Problem:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from panprivacy.counting import Answer, Counting, Single
-from panprivacy.service.store import Published
+from panprivacy.service.records import Published
 from panprivacy.statistics import IncidenceRelease, Label, Release
 
 

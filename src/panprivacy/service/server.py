@@ -23,11 +23,12 @@ from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.app import application
 from panprivacy.service.config import Address, Config
 from panprivacy.service.engine import Engine
-from panprivacy.service.protocol import GuardedProtocol, Uncounted
+from panprivacy.service.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
 from panprivacy.service.restoring import DESK, Desk
 
 _LOG = logging.getLogger("panprivacy.service")
-_MOST_CONNECTIONS = 2_000
+_REFUSED_AT = MOST_CONNECTIONS + 200
+"""uvicorn refuses everyone then: more than the protocol lets come together."""
 _SOCKET_MODE = 0o660
 
 
@@ -100,7 +101,7 @@ def _server(app: Starlette, hurry: Callable[[], None]) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_MOST_CONNECTIONS,
+        limit_concurrency=_REFUSED_AT,
         timeout_graceful_shutdown=10,
     )
     return _Server(config, hurry)

@@ -10,26 +10,26 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
-from panprivacy.coins import SystemCoins
 from panprivacy.counting import Answer, Counting
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.intake import Intake
 from panprivacy.service.batch_ids import BatchIds
+from panprivacy.service.payment import Payment
+from panprivacy.service.records import Published, StoreError
 from panprivacy.service.results import Moment, published
-from panprivacy.service.store import Entry, Published, ReleaseStore, StoreError
+from panprivacy.service.store import ReleaseStore
 from panprivacy.service.stream_config import Ids, StreamConfig
 from panprivacy.statistics import Window, Windowed
 from panprivacy.statistics.resuming import Container
 
 _LOG = logging.getLogger("panprivacy.service")
-_PAYER_BYTES = 8
 _PATIENCE = 30
 """Seconds that the end of a window waits for a release store that cannot be written to."""
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
@@ -52,15 +52,6 @@ class _Window:
     began: datetime
     ends: datetime
     releases: int
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """A line of the ledger that this stream tries to write, and how it knows it again."""
-
-    line: tuple[datetime, int]
-    payer: str
-    paid: bool = False
 
 
 class Stream:
@@ -100,7 +91,7 @@ class Stream:
         self._batch_ids = BatchIds(config.retries)
         self.state_bytes = self._container.state_bytes
         self._unpublished: list[list[Published]] = []
-        self._attempt: _Attempt | None = None
+        self._payment = Payment(name, store)
         self._failing_since: float | None = None
         self._counts_since = self._last_moment = self._windowed.began
         self._shown = self._window()
@@ -134,8 +125,7 @@ class Stream:
             StoreError: the ledger cannot be read now.
         """
         shown = self._shown
-        lines = self._store.ledger(self.name)
-        return len({line.start for line in lines if line.end == shown.ends} - {shown.began})
+        return len(self._store.starts(self.name, shown.ends) - {shown.began})
 
     def take(
         self, batches: Iterable[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True
@@ -284,13 +274,13 @@ class Stream:
     def _advance(self) -> None:
         self._publish()
         while self._windowed.due:
-            self._check_ledger()
+            self._pay_or_wait()
             self._windowed.advance_once()
             self._publish()
         if self._scheduled() <= self._clock():
             self._release_now()
 
-    def _check_ledger(self) -> None:
+    def _pay_or_wait(self) -> None:
         """Pay for the last release, or wait for the store to come back, but not for ever."""
         try:
             self._pay(self._windowed.current)
@@ -312,7 +302,7 @@ class Stream:
             _LOG.error("stream %s: the answer of a window is lost: %s", self.name, error)
             return None
         finally:
-            self._attempt = None
+            self._payment.use()
         return number, counting.release()
 
     def _release_now(self) -> None:
@@ -325,37 +315,13 @@ class Stream:
         end = max(now, began)  # the clock may have been set back
         moment = Moment(self.name, began, end, number, complete=False, now=now)
         self._unpublished.append(published(counting.release(), counting, moment))
-        self._last_moment, self._attempt = now, None
+        self._last_moment = now
+        self._payment.use()
         self._publish()
 
     def _pay(self, counting: Counting) -> bool:
-        """Have the next release in the ledger; False if it is there, and not by this attempt.
-
-        Another line is of an earlier window, which began at the same time before the clock was set
-        back, or of another service that shares the ledger. One that is there though its commit was
-        reported as failed is known by its payer.
-        """
-        began, number = line = self._windowed.began, counting.releases + 1
-        if number > counting.planned:
-            return False
-        if self._attempt is None or self._attempt.line != line:
-            self._attempt = _Attempt(line, SystemCoins().key(_PAYER_BYTES).hex())
-        attempt = self._attempt
-        if attempt.paid:
-            return True
-        if self._store.released(self.name, began) < number:
-            with suppress(BudgetError):  # another service was faster
-                self._store.spend(self._entries(counting, number, attempt.payer))
-        attempt.paid = self._store.payer(self.name, began, number) == attempt.payer
-        return attempt.paid
-
-    def _entries(self, counting: Counting, number: int, payer: str) -> list[Entry]:
-        """What a release costs; the first one pays for the state, too."""
-        began, ends = self._windowed.began, self._windowed.ends
-        state = counting.guarantee.epsilon - counting.planned * counting.release_epsilon
-        costs = [(0, state)] if number == 1 else []
-        costs.append((number, counting.release_epsilon))
-        return [Entry(self.name, began, ends, place, epsilon, payer) for place, epsilon in costs]
+        """Have the next release in the ledger; False if it is there, and not by this attempt."""
+        return self._payment.make(self._windowed.began, self._windowed.ends, counting)
 
     def _publish(self) -> None:
         """Have the store show what was released, one release after another."""

@@ -1,0 +1,121 @@
+"""Databases that a release store can be in: a file of SQLite, or a server of PostgreSQL."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from sqlite3 import Connection as SQLiteConnection
+from sqlite3 import OperationalError
+from typing import Final
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError, StatementError
+
+from panprivacy.errors import PanPrivacyError, PlanError
+from panprivacy.service.records import StoreError
+
+_DRIVERS: Final = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
+_SQLITE_PATIENCE: Final = {"timeout": 10}
+"""So many seconds a statement waits while another program writes."""
+_SERVER_PATIENCE: Final = {"connect_timeout": 10, "tcp_user_timeout": 10_000}
+"""So long PostgreSQL may not answer, in seconds and in milliseconds."""
+_BEGIN: Final = {
+    # the driver begins on its own, but not before tables are created, and without the lock that
+    # a second program then waits for
+    ("sqlite", True): "BEGIN IMMEDIATE",
+    # a server or role may be set to acknowledge commits that are not on the disk
+    ("postgresql", True): "SET LOCAL synchronous_commit TO on",
+}
+
+
+def checked(url: str) -> URL:
+    """The parts of a URL; where they are not what they seem, they are not shown."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        parsed = None
+    if parsed is None or parsed.drivername not in _DRIVERS:
+        message = "the store must be sqlite:////folder/file or "
+        message += "postgresql+psycopg://user:password@host/database"
+        raise PlanError(message)
+    if _is_sqlite(parsed):
+        _check_path(parsed)
+    elif url.count("@") > 1:
+        message = "in the URL of the store, an @ of a user or password must be written %40"
+        raise PlanError(message)
+    return parsed
+
+
+def _check_path(url: URL) -> None:
+    """Raise `PlanError` if this is not the path of a file: what is in memory is not durable."""
+    is_path = url.database and not url.database.startswith((":", "file:"))
+    if not is_path or url.host or url.username or url.query:
+        message = "a store of SQLite needs the path of a file alone: sqlite:////folder/file"
+        raise PlanError(message)
+
+
+def _is_sqlite(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite"
+
+
+def shown(url: URL) -> str:
+    """The URL without anything that may be secret."""
+    public = URL.create(url.drivername, host=url.host, port=url.port, database=url.database)
+    return public.render_as_string()
+
+
+def open_engine(url: URL) -> Engine:
+    """Connections to a database, which are opened when they are needed.
+
+    Raises:
+        PlanError: its driver is not installed.
+    """
+    patience = _SQLITE_PATIENCE if _is_sqlite(url) else _SERVER_PATIENCE
+    arguments = {name: most for name, most in patience.items() if name not in url.query}
+    try:
+        engine = create_engine(
+            url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
+        )
+    except ImportError:
+        message = "PostgreSQL needs psycopg: pip install 'panprivacy[postgresql]'"
+        raise PlanError(message) from None
+    event.listen(engine, "begin", _begin)
+    if _is_sqlite(url):
+        event.listen(engine, "connect", _set_up)
+    return engine
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    statement = _BEGIN.get((connection.dialect.name, writes))
+    if statement:
+        connection.exec_driver_sql(statement)
+
+
+def _set_up(connection: SQLiteConnection, _record: object) -> None:
+    """Let a commit of SQLite mean that it is on the disk, and a foreign key that it is checked."""
+    try:
+        with suppress(OperationalError):  # of two programs that set it at once, one does
+            connection.execute("PRAGMA journal_mode=WAL").close()
+        connection.execute("PRAGMA synchronous=FULL").close()
+        connection.execute("PRAGMA foreign_keys=ON").close()
+    except BaseException:
+        connection.close()
+        raise
+
+
+def create_file(url: URL) -> None:
+    """Create a file of SQLite that its owner alone can read; SQLite's other files follow it."""
+    if _is_sqlite(url):
+        with suppress(FileExistsError):
+            Path(str(url.database)).touch(mode=0o600, exist_ok=False)
+
+
+def told(error: SQLAlchemyError) -> PanPrivacyError:
+    """One line about an error; further lines of a server may show values."""
+    cause = error.orig if isinstance(error, StatementError) else error
+    if isinstance(cause, PanPrivacyError):
+        return cause
+    line, *_ = str(cause).strip().splitlines() or [type(cause).__name__]
+    return StoreError(f"the database fails: {line}")

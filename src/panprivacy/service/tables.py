@@ -1,0 +1,150 @@
+"""The tables of the release store, and their version."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Dialect,
+    Double,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    func,
+    insert,
+    inspect,
+    select,
+)
+from sqlalchemy.engine import Connection
+from sqlalchemy.types import TypeDecorator
+
+from panprivacy.errors import InputError, PlanError
+
+_VERSION: Final = 1
+"""Of the tables; whoever changes them counts on."""
+_CREATING: Final = 0x70616E70
+"""The advisory lock under which one process at a time creates tables on PostgreSQL."""
+
+
+class _Moment(TypeDecorator[datetime]):
+    """A moment in UTC to the microsecond; SQLite keeps it as text without a zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is not None and value.tzinfo is None:
+            message = "a time needs a time zone, as in 2026-01-31T12:00:00Z"
+            raise InputError(message)
+        return value and value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        aware = value and (value if value.tzinfo else value.replace(tzinfo=UTC))
+        return aware and aware.astimezone(UTC)
+
+
+class _Exact(TypeDecorator[Fraction]):
+    """A fraction as text, like 1/3."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Fraction | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Fraction | None:  # noqa: ARG002
+        return None if value is None else Fraction(value)
+
+
+_TABLES: Final = MetaData()
+SCHEMA: Final = Table(
+    "panprivacy_schema",
+    _TABLES,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("probe", LargeBinary),
+)
+LEDGER: Final = Table(
+    "panprivacy_ledger",
+    _TABLES,
+    Column("stream", Text, primary_key=True),
+    Column("start", _Moment, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("end", _Moment),
+    Column("epsilon", _Exact, nullable=False),
+    Column("payer", Text, nullable=False),
+)
+ANSWERS: Final = Table(
+    "panprivacy_answers",
+    _TABLES,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("stream", Text, nullable=False),
+    Column("start", _Moment, nullable=False),
+    Column("end", _Moment),
+    Column("complete", Boolean, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("statistic", Text, nullable=False),
+    Column("group", Text),
+    Column("kind", Text),
+    Column("state", BigInteger),
+    Column("value", Double),
+    Column("low", Double),
+    Column("high", Double),
+    Column("confidence", Double, nullable=False),
+    Column("epsilon", Double, nullable=False),
+    Column("released", _Moment, nullable=False),
+    ForeignKeyConstraint(
+        ["stream", "start", "number"],
+        [LEDGER.c.stream, LEDGER.c.start, LEDGER.c.number],
+        name="panprivacy_answers_are_paid_for",
+    ),
+    CheckConstraint("number > 0", name="panprivacy_answers_are_of_releases"),
+)
+ASKED: Final = [ANSWERS.c[name] for name in ("stream", "statistic", "group", "kind", "state")]
+Index(
+    "panprivacy_answers_are_given_once",
+    ANSWERS.c.stream,
+    ANSWERS.c.start,
+    ANSWERS.c.number,
+    ANSWERS.c.statistic,
+    # two NULLs count as different
+    func.coalesce(ANSWERS.c.group, ""),
+    func.coalesce(ANSWERS.c.kind, ""),
+    func.coalesce(ANSWERS.c.state, -1),
+    unique=True,
+)
+Index("panprivacy_answers_by_question", *ASKED, ANSWERS.c.id)
+Index("panprivacy_answers_by_time", ANSWERS.c.released)
+Index("panprivacy_answers_by_stream_and_time", ANSWERS.c.stream, ANSWERS.c.released)
+
+
+def create_tables(connection: Connection) -> None:
+    """Create the tables, unless they are there.
+
+    Raises:
+        PlanError: they are there in another version.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_CREATING)))
+    if inspect(connection).has_table(SCHEMA.name):
+        _check_version(connection.scalar(select(SCHEMA.c.version)))
+        return
+    _TABLES.create_all(connection)
+    connection.execute(insert(SCHEMA).values(version=_VERSION))
+
+
+def _check_version(found: int | None) -> None:
+    if found != _VERSION:
+        message = f"the tables of the store have version {found}, this program needs {_VERSION}: "
+        message += "use the program that made them, or another database"
+        raise PlanError(message)

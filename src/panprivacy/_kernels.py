@@ -14,13 +14,16 @@ _STACK_BYTES = 1 << 17
 
 
 def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function once and cache it; without a writable folder, compile it at each start."""
+    """Compile a function once and cache it; without a writable folder, compile it at each start.
+
+    Other threads run meanwhile: whoever shares an array with one locks it, as for NumPy.
+    """
 
     def compiled(function: Callable[..., Any]) -> Any:
         try:
-            return njit(*signatures, cache=True, **options)(function)
+            return njit(*signatures, cache=True, nogil=True, **options)(function)
         except RuntimeError:
-            return njit(*signatures, **options)(function)
+            return njit(*signatures, nogil=True, **options)(function)
 
     return compiled
 

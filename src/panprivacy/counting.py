@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -33,6 +33,9 @@ Single = Release | IncidenceRelease | None
 """None for a release that is lost: more users came than were planned for."""
 
 Answer = Single | Mapping[Label, Single]
+Checked = Sequence[Any]
+"""What the `prepare` of each statistic gave."""
+
 DEFAULT_MEMORY = 65_536
 COUNTER_BYTES = 1, 2, 4
 DEFAULT_EXPECTED = (1_000, 1_000_000_000)
@@ -144,22 +147,28 @@ class Counting:
 
     def update(self, users: object, deltas: object, groups: object) -> None:
         """Have every statistic count a batch, or none of them."""
-        for count in self.prepare(users, deltas, groups):
-            count()
+        self.apply(self.prepare(users, deltas, groups))
 
-    def prepare(self, users: object, deltas: object, groups: object) -> list[Callable[[], None]]:
-        """Have every statistic check a batch; what comes back counts it, and holds ids until then.
+    def prepare(self, users: object, deltas: object, groups: object) -> Checked:
+        """Have every statistic check a batch.
+
+        Returns:
+            What `apply` takes. It holds ids: use it at once.
 
         Raises:
             InputError: one of them cannot count it.
         """
-        checked: list[Callable[[], None]] = []
-        for one in self.statistics.values():
-            if isinstance(one, Grouped):
-                checked.append(partial(one.apply, one.prepare(users, groups, deltas)))
-            else:
-                checked.append(partial(one.apply, one.prepare(users, deltas)))
-        return checked
+        return [
+            one.prepare(users, groups, deltas)
+            if isinstance(one, Grouped)
+            else one.prepare(users, deltas)
+            for one in self.statistics.values()
+        ]
+
+    def apply(self, *batches: Checked) -> None:
+        """Have every statistic count what `prepare` has checked, in one pass."""
+        for place, one in enumerate(self.statistics.values()):
+            one.apply(*(checked[place] for checked in batches))
 
     def state(self) -> bytes:
         """The states, one after another; whoever reads them has intruded."""

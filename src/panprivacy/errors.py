@@ -11,6 +11,8 @@ No message holds an id: it names the row and the reason.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 
 class PanPrivacyError(Exception):
     """The base of every error the package raises on purpose."""
@@ -44,3 +46,12 @@ class BudgetError(PanPrivacyError):
 
 class LostReleaseError(PanPrivacyError):
     """A release was paid for, and what came out cannot be read: more users came than planned."""
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def without_frames(error: E) -> E:
+    """The same error, for who keeps it: its frames, and those of what led to it, hold ids."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error

@@ -172,10 +172,10 @@ def _from_arrow(chunk: pa.Array) -> Ids:
     _refuse_nulls(chunk, _NULL_USER)
     if not len(chunk):
         return IntegerIds(np.empty(0, np.int64))
-    if pa.types.is_dictionary(chunk.type):
-        return _from_dictionary(chunk)
     if pa.types.is_integer(chunk.type):
         return _from_numpy(chunk.to_numpy())
+    if pa.types.is_dictionary(chunk.type):
+        return _from_dictionary(chunk)
     return _byte_ids(chunk)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from panprivacy.counting import Counting
+from panprivacy.counting import Checked, Counting
 from panprivacy.errors import InputError
 from panprivacy.ids import first_null, read_deltas
 from panprivacy.sources import Column
@@ -70,21 +68,17 @@ class Intake:
 
     def take(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> None:
         """Have one batch counted; an error names the row, after so many rows before it."""
-        for count in self.prepare(counting, batch, rows_before):
-            count()
+        counting.apply(self.prepare(counting, batch, rows_before))
+        if self.observer is not None:
+            users, deltas, _ = self._read(batch)
+            self.observer.observe(users, deltas, batch.num_rows)
 
-    def prepare(
-        self, counting: Counting, batch: pa.RecordBatch, rows_before: int
-    ) -> list[Callable[[], None]]:
-        """Have one batch checked; what comes back counts it, and holds ids until then."""
+    def prepare(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> Checked:
+        """Have one batch checked, for `counting.apply`; an error names the row, as for `take`."""
         try:
-            users, deltas, groups = self._read(batch)
-            checked = counting.prepare(users, deltas, groups)
+            return counting.prepare(*self._read(batch))
         except InputError as error:
             raise self._placed(error, batch).after(rows_before) from None
-        if self.observer is not None:
-            checked.append(partial(self.observer.observe, users, deltas, batch.num_rows))
-        return checked
 
     def _read(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None, pa.Array | None]:
         """Users, deltas and groups of the rows that count."""

@@ -92,17 +92,21 @@ def _list_ties(values, threshold, start, stop, ties, tied):  # type: ignore[no-u
 def _find_ties(values: NDArray[np.uint8], threshold: np.uint8) -> NDArray[np.int64]:
     """The positions of the bytes that equal `threshold`, found eight bytes at a time.
 
-    `(x - 0x01..01) & ~x & 0x80..80` is 0 unless some byte of `x` is 0.
+    `(x - 0x01..01) & ~x & 0x80..80` is 0 unless some byte of `x` is 0. They are counted before:
+    room for as many as there could be takes longer to clear.
     """
-    ties = np.empty(values.size, np.int64)
-    tied = 0
+    expected = tied = 0
+    for at in range(values.size):
+        expected += values[at] == threshold
+    ties = np.empty(expected, np.int64)
     words = values[: values.size & ~7].view(np.uint64)
     pattern = uint64(threshold) * uint64(0x0101010101010101)
     for word in range(words.size):
         x = words[word] ^ pattern
         if (x - uint64(0x0101010101010101)) & ~x & uint64(0x8080808080808080):
             tied = _list_ties(values, threshold, 8 * word, 8 * word + 8, ties, tied)
-    return ties[: _list_ties(values, threshold, 8 * words.size, values.size, ties, tied)]
+    _list_ties(values, threshold, 8 * words.size, values.size, ties, tied)
+    return ties
 
 
 def uniform_below(draw: Draw, bound: int, size: int) -> Integers:

@@ -245,6 +245,21 @@ def test_deltas_are_the_same_in_every_form(case, form):
     assert state_after(case, users, form(deltas)) == state_after(case, users, deltas)
 
 
+def test_batches_that_are_counted_in_one_pass_are_one_batch(plain_case):
+    users, deltas = plain_case.rows(90)
+    together = plain_case.make(coins=SeededCoins(7))
+    parts = [slice(0, 20), slice(20, 20), slice(20, 90)]
+    together.apply(*(together.prepare(users[part], deltas[part]) for part in parts))
+    assert together.state() == state_after(plain_case, users, deltas)
+
+
+def test_a_batch_without_deltas_is_one_of_1_beside_others(plain_case):
+    users, deltas = plain_case.rows(60)
+    together = plain_case.make(coins=SeededCoins(7))
+    together.apply(together.prepare(users, deltas), together.prepare(users))
+    assert together.state() == state_after(plain_case, [*users, *users], [*deltas, *[1] * 60])
+
+
 def test_a_batch_of_many_pieces_is_one_batch(bits_case):
     users = bits_case.rows(300)[0] * 300
     assert state_after(bits_case, np.array(users)) == state_after(bits_case, users[:300])

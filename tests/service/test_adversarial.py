@@ -500,13 +500,13 @@ def test_a_request_that_is_under_way_is_not_cut_off(served, monkeypatch):
 def test_what_is_too_much_is_told_to_come_again(tmp_path, monkeypatch):
     with client_in(tmp_path, "max_body_bytes = 80000\nmax_waiting_bytes = 400000") as client:
         stream, counted = client.engine.streams["visits"], []
-        take = stream.take
+        take = stream.take_together
 
-        def spied(batches, *arguments, **named):
-            counted.append(sum(batch.num_rows for batch in batches))
-            return take(batches, *arguments, **named)
+        def spied(several, **named):
+            counted.extend(sent.rows for sent in several)
+            return take(several, **named)
 
-        monkeypatch.setattr(stream, "take", spied)
+        monkeypatch.setattr(stream, "take_together", spied)
 
         async def slow():
             for _ in range(10):

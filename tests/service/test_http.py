@@ -20,7 +20,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_metrics
 
-from panprivacy.service import admission, app, loading
+from panprivacy.service import admission, app, body_counter, loading
 from panprivacy.service.admission import Admission, Shared
 from panprivacy.service.app import application
 from panprivacy.service.engine import Engine
@@ -212,13 +212,16 @@ def test_there_is_a_body_of_each_media_type():
 def taken(client, monkeypatch):
     """What the stream visits is asked to count."""
     seen, stream = [], client.engine.streams["visits"]
-    take = stream.take
+    take = stream.take_together
 
-    def spied(batches, *arguments, **named):
-        seen.append([one for batch in batches for one in batch.column(0).to_pylist()])
-        return take(batches, *arguments, **named)
+    def spied(several, **named):
+        seen.extend(
+            [one for batch in sent.batches for one in batch.column(0).to_pylist()]
+            for sent in several
+        )
+        return take(several, **named)
 
-    monkeypatch.setattr(stream, "take", spied)
+    monkeypatch.setattr(stream, "take_together", spied)
     return seen
 
 
@@ -231,17 +234,9 @@ def test_each_format_counts_the_same(client, monkeypatch, kind):
     assert client.state[1:] == before[1:]
 
 
-@pytest.mark.parametrize("size", [4, 100_000])
+@pytest.mark.parametrize("size", [1_000, 100_000])
 def test_a_batch_changes_its_stream_alone_and_its_body_is_overwritten(client, monkeypatch, size):
-    bodies = []
-    receive = client.engine.admission.receive
-
-    async def spied(chunks):
-        bodies.append(await receive(chunks))
-        assert any(bodies[0])
-        return bodies[0]
-
-    monkeypatch.setattr(client.engine.admission, "receive", spied)
+    bodies = spied_bodies(client, monkeypatch)
     before = client.state
     assert client.send(np.arange(1, size + 1, dtype="<i8").tobytes()).status_code == 202
     assert client.state[0] != before[0]
@@ -251,21 +246,14 @@ def test_a_batch_changes_its_stream_alone_and_its_body_is_overwritten(client, mo
 
 
 def test_a_refused_body_is_overwritten(client, monkeypatch):
-    bodies = []
-    receive = client.engine.admission.receive
-
-    async def spied(chunks):
-        bodies.append(await receive(chunks))
-        return bodies[0]
-
-    monkeypatch.setattr(client.engine.admission, "receive", spied)
+    bodies = spied_bodies(client, monkeypatch)
     refused(client.send(b"\x01" * 15), 400)
     assert bodies == [bytearray(15)]
 
 
 def test_a_body_is_not_overwritten_while_a_thread_reads_it(client, monkeypatch):
     reading, going_on, seen = threading.Event(), threading.Event(), []
-    read_body = app.read_body
+    read_body = body_counter.read_body
 
     def slow(kind, body, columns):
         reading.set()
@@ -274,8 +262,8 @@ def test_a_body_is_not_overwritten_while_a_thread_reads_it(client, monkeypatch):
         seen.append(body)
         return read_body(kind, body, columns)
 
-    monkeypatch.setattr(app, "read_body", slow)
-    body = b"\x01" * (app._SMALL["int64"] + 8)
+    monkeypatch.setattr(body_counter, "read_body", slow)
+    body = b"\x01" * (body_counter._SMALL["int64"] + 8)
 
     async def cancelled():
         headers = {"Content-Type": "application/octet-stream"}
@@ -299,13 +287,13 @@ def test_a_body_is_not_overwritten_while_a_thread_reads_it(client, monkeypatch):
 )
 def test_many_rows_in_few_bytes_do_not_hold_up_others(client, monkeypatch, rows, thread):
     threads, stream = [], client.engine.streams["visits"]
-    take = stream.take
+    take = stream.take_together
 
-    def spied(*arguments, **named):
-        threads.append(threading.current_thread().name)
-        return take(*arguments, **named)
+    def spied(several, **named):
+        threads.extend(threading.current_thread().name for _ in several)
+        return take(several, **named)
 
-    monkeypatch.setattr(stream, "take", spied)
+    monkeypatch.setattr(stream, "take_together", spied)
     table = pa.table({"user": np.zeros(rows, np.int64)})
     body = ipc(
         table, partial(pa.ipc.new_stream, options=pa.ipc.IpcWriteOptions(compression="zstd"))
@@ -313,6 +301,73 @@ def test_many_rows_in_few_bytes_do_not_hold_up_others(client, monkeypatch, rows,
     assert len(body) < 2_000
     answer = client.send(body, "application/vnd.apache.arrow.stream")
     assert (answer.status_code, threads) == (202, [thread])
+
+
+async def all_at_once(client, bodies):
+    """Send some bodies, each with its headers, before any of them is answered."""
+    named = {"Content-Type": "application/octet-stream"}
+    return await asyncio.gather(*(
+        client.asking("POST", UPDATES, "ingest", content=body, headers={**named, **headers})
+        for body, headers in bodies
+    ))  # fmt: skip
+
+
+def test_small_bodies_that_come_together_are_counted_in_one_pass(client, monkeypatch):
+    stream, passes = client.engine.streams["visits"], []
+    take = stream.take_together
+
+    def spied(several, **named):
+        passes.append(len(several))
+        return take(several, **named)
+
+    monkeypatch.setattr(stream, "take_together", spied)
+    answers = client.runner.run(all_at_once(client, [(NUMBERS, {})] * 40))
+    assert {answer.status_code for answer in answers} == {202}
+    assert sum(passes) == 40
+    assert max(passes) == body_counter._TOGETHER
+
+
+def test_of_bodies_that_come_together_each_has_its_own_answer(client, monkeypatch):
+    seen, key = taken(client, monkeypatch), {"Idempotency-Key": "a"}
+    text = {"Content-Type": "text/csv"}
+    other = np.arange(1_000, dtype="<i8").tobytes()
+    bodies = [
+        (NUMBERS, key), (b"short", {}), (other, key), (b"user\n1,\n", text), (b"user\n5\n", text),
+    ]  # fmt: skip
+    received = spied_bodies(client, monkeypatch)
+    answers = client.runner.run(all_at_once(client, bodies))
+    assert [answer.status_code for answer in answers] == [202, 400, 202, 400, 202]
+    assert "8 bytes" in refused(answers[1], 400)
+    assert seen == [np.frombuffer(NUMBERS, "<i8").tolist(), [*range(1_000)], [5]]
+    wait_for(lambda: len(received) == 5 and not any(map(any, received)))
+    once = client.state
+    assert client.send(other, Idempotency_Key="a").status_code == 202
+    assert client.state == once, "the second body of that name was not counted"
+
+
+def test_a_fault_in_counting_is_told_to_all_that_came_together(client, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    received = spied_bodies(client, monkeypatch)
+    monkeypatch.setattr(client.engine.streams["visits"], "take_together", fail)
+    for answer in client.runner.run(all_at_once(client, [(NUMBERS, {})] * 3)):
+        assert refused(answer, 500) == "failed with MemoryError; please report it"
+    assert len(received) == 3
+    assert not any(map(any, received))
+
+
+def spied_bodies(client, monkeypatch):
+    """The bodies that are received, as they are."""
+    bodies = []
+    receive = client.engine.admission.receive
+
+    async def spied(chunks):
+        bodies.append(await receive(chunks))
+        return bodies[-1]
+
+    monkeypatch.setattr(client.engine.admission, "receive", spied)
+    return bodies
 
 
 def wait_for(holds):
@@ -687,6 +742,29 @@ def test_wrong_questions(shared, query):
     refused(shared.ask("GET", f"/v1/releases?{query}", "read"), 400)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "takes"),
+    [
+        ("POST", f"{UPDATES}?durble=1", "durable"),
+        ("POST", f"{UPDATES}?durable=0&x", "durable"),
+        ("POST", f"{RELEASE}?durable=1", "none"),
+        ("GET", "/v1/releases?streams=visits", "stream, since, before, limit, format"),
+        ("GET", "/v1/streams?=", "none"),
+    ],
+)
+def test_query_parameters_that_mean_nothing_are_refused(client, method, path, takes):
+    before = client.state
+    role = {UPDATES: "ingest", RELEASE: "release"}.get(path.partition("?")[0], "read")
+    answer = client.ask(method, path, role, content=NUMBERS if role == "ingest" else None)
+    assert refused(answer, 400).endswith(f"this path takes {takes}")
+    assert client.state == before
+
+
+@pytest.mark.parametrize("path", ["/metrics?x=1", "/healthz?1700000000"])
+def test_a_probe_may_ask_with_what_means_nothing(shared, path):
+    assert shared.ask("GET", path, "read").status_code == 200
+
+
 @pytest.mark.parametrize("name", ["unknown", "", "Visits", "a%00b", "../visits", "é", "a'--"])
 def test_unknown_streams(shared, name):
     answer = shared.ask("GET", "/v1/releases", "read", params={"stream": name})
@@ -944,7 +1022,7 @@ def test_a_fault_tells_its_type_alone(client, monkeypatch, caplog, size):
     def fail(*_, **__):
         raise KeyError("canary")
 
-    monkeypatch.setattr(app, "read_body", fail)
+    monkeypatch.setattr(body_counter, "read_body", fail)
     before = client.state
     assert refused(client.send(bytes(size)), 500) == "failed with KeyError; please report it"
     assert client.state == before

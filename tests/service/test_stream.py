@@ -15,7 +15,7 @@ from panprivacy.counting import Statistics
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.service.batch_ids import ID_BYTES, BatchIds
 from panprivacy.service.store import Entry, ReleaseStore, StoreError
-from panprivacy.service.stream import BusyError, Stream
+from panprivacy.service.stream import BusyError, Sent, Stream
 from panprivacy.service.stream_config import Ids, StreamConfig
 
 HOUR = 3_600
@@ -546,6 +546,24 @@ def test_a_batch_is_counted_once_and_whole_or_not_at_all(store, clock):
     assert stream.take(batch(8), b"b"), "what was refused was not counted"
     stream.close()
     assert published(store) == [("09:00", 1, False, 3)]
+
+
+def test_of_what_comes_together_each_has_its_own_outcome(store, clock):
+    stream = make(store, clock)
+    sent = [
+        Sent(batch(1, 2), b"a"), Sent(batch(3), b"a"), Sent(batch(4) + batch(5, USERS), b"b"),
+        Sent([]), Sent(batch(6) + batch(7)), Sent(batch(8), b"b"), Sent(batch(1)),
+    ]  # fmt: skip
+    outcomes = stream.take_together(sent)
+    assert [*outcomes[:2], *outcomes[3:]] == [True, False, True, True, True, True]
+    refusal = outcomes[2]
+    assert isinstance(refusal, InputError)
+    assert "row 3 " in str(refusal)
+    assert refusal.__traceback__ is refusal.__context__ is refusal.__cause__ is None, "holds ids"
+    assert stream.take_together([]) == []
+    assert stream.take_together(sent[:1]) == [False]
+    stream.close()
+    assert published(store) == [("09:00", 1, False, 4)], "2, 6, 7 and 8 came once"
 
 
 def test_batch_ids_outlive_a_window_and_a_restart(store, clock):

@@ -74,6 +74,15 @@ class TestUpdate:
         found = {label: answer.value for label, answer in pages.release().items()}
         assert found == pytest.approx({"home": 1_000, "help": 0, "shop": 1_000}, abs=60)
 
+    def test_batches_that_are_counted_in_one_pass_are_one_batch(self):
+        make = partial(grouped, partial(density, coins=SeededCoins(3)))
+        labels, users = ["home", "help", "shop", "home"], [1, 2, 3, 4]
+        together, one = make(), make()
+        parts = [slice(0, 2), slice(2, 2), slice(2, 4)]
+        together.apply(*(together.prepare(users[part], labels[part]) for part in parts))
+        one.update(users, labels)
+        assert together.state() == one.state()
+
     def test_whole_numbers_as_labels(self):
         ports = grouped(groups=[80, 443])
         ports.update([1, 2, 3], np.array([443, 80, 443], np.uint16))

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.app import application
@@ -56,8 +56,7 @@ def serve(config: Config, *, fresh: bool = False) -> None:
 def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
     """Count until told to stop; end in good order, however that comes."""
     failures: list[PanPrivacyError] = []
-    app = application(engine)
-    app.router.lifespan_context = lambda _: _lifespan(engine, directory, failures)
+    app = application(engine, lambda _: _lifespan(engine, directory, failures))
     server = _server(app, engine.keeper.hurry)
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
         signal.signal(number, server.handle_exit)
@@ -90,7 +89,7 @@ def _uncounted_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **given: An
     return asyncio.Task(coroutine, loop=loop, **{**given, "name": given.get("name") or "task"})
 
 
-def _server(app: Starlette, hurry: Callable[[], None]) -> uvicorn.Server:
+def _server(app: ASGIApp, hurry: Callable[[], None]) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         http=GuardedProtocol,

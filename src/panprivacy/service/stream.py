@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,8 +17,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from panprivacy.counting import Answer, Counting
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.counting import Answer, Checked, Counting
+from panprivacy.errors import (
+    BudgetError,
+    InputError,
+    PanPrivacyError,
+    PlanError,
+    without_frames,
+)
 from panprivacy.intake import Intake
 from panprivacy.service.batch_ids import BatchIds
 from panprivacy.service.payment import Payment
@@ -37,6 +43,27 @@ _PAID = "its line is in the ledger already, from before a restart or before the 
 
 class BusyError(PanPrivacyError):
     """The stream does something that takes a while; who can wait calls again with `wait`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What was sent at once, to be counted whole or not at all.
+
+    Args:
+        batches: with the columns of the stream.
+        batch_id: of all of them together, if the sender may send them again.
+    """
+
+    batches: Sequence[pa.RecordBatch]
+    batch_id: bytes | None = None
+
+    @property
+    def rows(self) -> int:
+        """Of all batches."""
+        return sum(batch.num_rows for batch in self.batches)
+
+
+Outcome = bool | InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,35 +155,50 @@ class Stream:
         return len(self._store.starts(self.name, shown.ends) - {shown.began})
 
     def take(
-        self, batches: Iterable[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True
+        self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True
     ) -> bool:
-        """Count all rows of some record batches, or none.
-
-        Args:
-            batches: with the columns of the stream.
-            batch_id: of all of them together, if the sender may send them again.
-            wait: for another thread, or for the end of the window.
+        """Count all rows of one `Sent`, or none; see `take_together`.
 
         Returns:
             Whether they were counted now; False if a batch of that id was counted before.
 
         Raises:
             InputError: a row cannot be counted. Nothing was counted.
-            BusyError: the caller does not wait, and would have to.
+            BusyError: as for `take_together`.
+            StoreError: as for `take_together`.
+        """
+        (outcome,) = self.take_together([Sent(batches, batch_id)], wait=wait)
+        if isinstance(outcome, InputError):
+            raise outcome
+        return outcome
+
+    def take_together(self, several: Sequence[Sent], *, wait: bool = True) -> list[Outcome]:
+        """Count what came at the same time in one pass, of each all rows or none.
+
+        Args:
+            several: in any order.
+            wait: for another thread, or for the end of the window.
+
+        Returns:
+            For each, whether it was counted now; False if one of that id was counted before; the
+            error if a row of it cannot be counted.
+
+        Raises:
+            BusyError: the caller does not wait, and would have to. Nothing was counted.
             StoreError: the window has ended and cannot be closed yet. Nothing was counted.
         """
         if not self._lock.acquire(blocking=wait):
             raise BusyError
         try:
             if not self._windowed.due:
-                return self._take(batches, batch_id)
+                return self._take(several)
         finally:
             self._lock.release()
         if not wait:
             raise BusyError
         with self._changing():
             self._advance()
-            return self._take(batches, batch_id)
+            return self._take(several)
 
     def deadline(self) -> float:
         """When `advance` will have something to do, in seconds since 1970."""
@@ -241,23 +283,32 @@ class Stream:
         windowed = self._windowed
         return _Window(windowed.began, windowed.ends, windowed.current.releases)
 
-    def _take(self, batches: Iterable[pa.RecordBatch], batch_id: bytes | None) -> bool:
-        if batch_id is not None and batch_id in self._batch_ids:
+    def _take(self, several: Sequence[Sent]) -> list[Outcome]:
+        checked: list[Checked] = []
+        outcomes = [self._accept(sent, checked) for sent in several]
+        if checked:
+            self._windowed.current.apply(*checked)
+        return outcomes
+
+    def _accept(self, sent: Sent, accepted: list[Checked]) -> Outcome:
+        """Check one of several, and add it to those that are to be counted."""
+        if sent.batch_id is not None and sent.batch_id in self._batch_ids:
             return False
-        checked = self._checked(batches)
-        if batch_id is not None:
-            self._batch_ids.add(batch_id)  # before: what fails in the middle is not counted again
-        for count in checked:
-            count()
+        try:
+            accepted += self._checked(sent.batches)
+        except InputError as error:
+            return without_frames(error)
+        if sent.batch_id is not None:  # before: what fails in the middle is not counted again
+            self._batch_ids.add(sent.batch_id)
         return True
 
-    def _checked(self, batches: Iterable[pa.RecordBatch]) -> list[Callable[[], None]]:
-        """All batches checked; what comes back counts them."""
-        checked: list[Callable[[], None]] = []
+    def _checked(self, batches: Sequence[pa.RecordBatch]) -> list[Checked]:
+        """All batches checked, for the statistics to count."""
+        checked: list[Checked] = []
         rows = 0
         for batch in batches:
             self._check_ids(batch.schema.types[0])
-            checked += self._intake.prepare(self._windowed.current, batch, rows)
+            checked.append(self._intake.prepare(self._windowed.current, batch, rows))
             rows += batch.num_rows
         return checked
 

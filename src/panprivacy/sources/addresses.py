@@ -224,7 +224,7 @@ def _write(word: np.uint64, numbers: Bytes, at: int) -> None:
         numbers[at + byte] = word >> np.uint64(56 - 8 * byte)
 
 
-@kernel(nogil=True)
+@kernel()
 def _read_all(
     offsets: npt.NDArray[Any],
     text: Bytes,

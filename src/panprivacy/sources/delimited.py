@@ -106,7 +106,7 @@ def _scan_quotes(
     return end, state
 
 
-_scan = kernel(nogil=True)(_scan_quotes)
+_scan = kernel()(_scan_quotes)
 
 
 def _split_header(blocks: Iterator[bytes], delimiter: str) -> tuple[list[str], Iterator[bytes]]:

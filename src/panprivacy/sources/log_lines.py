@@ -187,7 +187,7 @@ def _finished(field: pa.Array, column: Column) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(field), [valid, numbers])
 
 
-@kernel(nogil=True)
+@kernel()
 def _cut(text: Bytes, newlines: npt.NDArray[np.int64], ends: Bounds, data: Bytes) -> None:
     """Copy the lines without their ends, LF or CRLF; `ends` gets where each line ends."""
     at = used = 0
@@ -201,7 +201,7 @@ def _cut(text: Bytes, newlines: npt.NDArray[np.int64], ends: Bounds, data: Bytes
         at = newlines[line] + 1
 
 
-@kernel(nogil=True)
+@kernel()
 def _gather(text: Bytes, starts: Bounds, ends: Bounds, data: Bytes) -> None:
     """Copy one field of every line, one after another."""
     for line in range(starts.size):
@@ -215,7 +215,7 @@ def _copy(text: Bytes, at: np.uint64, data: Bytes, to: np.uint64, length: np.uin
         data[to + byte] = text[at + byte]
 
 
-@kernel(nogil=True)
+@kernel()
 def _find_known(offsets: Bounds, text: Bytes, known: npt.NDArray[np.bool_]) -> None:
     """Find what is neither empty nor "-"."""
     for row in range(known.size):
@@ -223,7 +223,7 @@ def _find_known(offsets: Bounds, text: Bytes, known: npt.NDArray[np.bool_]) -> N
         known[row] = length > 1 or (length == 1 and text[offsets[row]] != _DASH)
 
 
-@kernel(nogil=True)
+@kernel()
 def _read_integers(
     offsets: Bounds, text: Bytes, known: npt.NDArray[np.bool_], numbers: npt.NDArray[np.int64]
 ) -> int:
@@ -252,7 +252,7 @@ def _read_integers(
     return -1
 
 
-@kernel(nogil=True)
+@kernel()
 def _find_fields(text: Bytes, bounds: Bounds) -> int:
     """Find the fields of every line.
 

@@ -174,11 +174,12 @@ class Grouped(Generic[S]):
             raise InputError(message)
         return list(self._prepared(ids, codes, changes))
 
-    def apply(self, batches: Sequence[Batch | None]) -> None:
-        """Count what `prepare` has checked."""
-        for statistic, batch in zip(self._statistics.values(), batches, strict=True):
-            if batch is not None:
-                statistic.apply(batch)
+    def apply(self, *batches: Sequence[Batch | None]) -> None:
+        """Count what `prepare` has checked, in one pass."""
+        for place, statistic in enumerate(self._statistics.values()):
+            present = [of_group for batch in batches if (of_group := batch[place]) is not None]
+            if present:
+                statistic.apply(*present)
 
     def check_release(self, **asked: Any) -> None:
         """Raise what `release` would refuse, without spending anything."""

@@ -172,19 +172,24 @@ class Statistic(ABC, Generic[P]):
             self._check_deltas(checked)
         return Batch(self._plan, ids, checked)
 
-    def apply(self, batch: Batch) -> None:
-        """Count a batch that this statistic has checked, or one of the same plan.
+    def apply(self, *batches: Batch) -> None:
+        """Count what this statistic has checked, or one of the same plan, in one pass.
+
+        Args:
+            batches: what `prepare` gave, in order.
 
         Raises:
-            InputError: it was checked for another plan. Nothing was counted.
+            InputError: one was checked for another plan. Nothing was counted.
         """
-        if batch.plan is not self._plan and batch.plan != self._plan:
+        if any(one.plan is not self._plan and one.plan != self._plan for one in batches):
             message = "this batch was checked for another plan"  # its cells may not exist here
             raise InputError(message)
-        state, slots = self._state, self._addressing.slots(batch.ids)
+        ids = [chunk for batch in batches for chunk in batch.ids]
+        state, slots = self._state, self._addressing.slots(ids)
         if self._plan.key_bytes:  # without a key the slots are the caller's ids
             slots = _wiped(slots)
-        self._plan.table.update(state.table, slots, batch.deltas, state.intrusions, self._coins)
+        deltas = _joined_deltas(batches)
+        self._plan.table.update(state.table, slots, deltas, state.intrusions, self._coins)
 
     def forget(self) -> None:
         """Wipe the state: nothing can be counted, released or seen any more. May be repeated."""
@@ -361,6 +366,19 @@ class CountStatistic(Statistic[C]):
     def _sensitivity(self) -> int:
         """By how much a user may move a count, all counts together."""
         return 1
+
+
+def _joined_deltas(batches: Sequence[Batch]) -> Deltas | None:
+    """One for each id; None if no batch has any."""
+    given = [batch.deltas for batch in batches]
+    if all(deltas is None for deltas in given):
+        return None
+    if len(given) == 1:
+        return given[0]
+    return np.concatenate([
+        np.ones(sum(map(len, batch.ids)), np.int64) if batch.deltas is None else batch.deltas
+        for batch in batches
+    ])  # fmt: skip
 
 
 def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:

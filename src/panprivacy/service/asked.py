@@ -1,0 +1,147 @@
+"""What a request asks for: its headers, query and body, each thing said once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Collection
+from datetime import UTC, datetime
+from urllib.parse import parse_qs
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope
+
+from panprivacy.service.exports import WRITERS, preferred
+from panprivacy.service.problems import Problem
+from panprivacy.sources import MEDIA_TYPES
+
+_CHARSET = re.compile(r"(?:^|;)\s*charset=\"?([^\";\s]*)")
+_BATCH_ID = re.compile(r"[\x21-\x7e]{1,256}")
+
+
+class Asked:
+    """A request as an application sees it.
+
+    Args:
+        scope: of ASGI.
+        receive: of ASGI.
+
+    Attributes:
+        path: what the path names.
+    """
+
+    __slots__ = ("_headers", "_query", "_receive", "path")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._receive = receive
+        self.path: dict[str, str] = scope["path_params"]
+        self._headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            self._headers.setdefault(name, []).append(value)
+        query = scope["query_string"].decode("latin-1")
+        self._query = parse_qs(query, keep_blank_values=True) if query else {}
+
+    async def body(self) -> AsyncIterator[bytes]:
+        """The body, in pieces.
+
+        Raises:
+            ClientDisconnect: it ends too early.
+        """
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            more = message.get("more_body", False)
+            if piece := message.get("body"):
+                yield piece
+
+    def header(self, name: str) -> str | None:
+        """The value of a header that may be given once."""
+        given = self._headers.get(name.lower().encode())
+        return None if given is None else _only([one.decode("latin-1") for one in given], name)
+
+    def accepted(self) -> str:
+        """All that Accept says."""
+        return b",".join(self._headers.get(b"accept", [])).decode("latin-1")
+
+    def query(self, name: str) -> str | None:
+        """The value of a query parameter."""
+        return _only(self._query.get(name, []), name)
+
+    def check_query(self, known: Collection[str]) -> None:
+        """Refuse query parameters that mean nothing: they may be misspelt."""
+        if not self._query.keys() <= {*known}:
+            takes = f"takes {', '.join(known)}" if known else "takes none"
+            raise Problem(400, f"there is no such query parameter: this path {takes}")
+
+    def body_format(self) -> str:
+        """The format of the body, one of the values of `MEDIA_TYPES`."""
+        if (self.header("Content-Encoding") or "identity").lower() != "identity":
+            reason = "a body must not be compressed: leave out Content-Encoding"
+            raise Problem(415, reason, headers={"Accept-Encoding": "identity"})
+        if (self.header("Transfer-Encoding") or "chunked").lower() != "chunked":
+            raise Problem(501, "Transfer-Encoding must be chunked, and nothing else")
+        media_type, _, parameters = (self.header("Content-Type") or "").lower().partition(";")
+        if media_type.strip() not in MEDIA_TYPES:
+            reason = f"Content-Type must be one of {', '.join(MEDIA_TYPES)}"
+            raise Problem(415, reason, headers={"Accept": ", ".join(MEDIA_TYPES)})
+        charset = _CHARSET.search(parameters)
+        if charset and charset[1] not in ("utf-8", "us-ascii"):
+            raise Problem(415, "a text must be UTF-8: leave out charset=")
+        return MEDIA_TYPES[media_type.strip()]
+
+    def body_length(self) -> int | None:
+        """The length of the body, if the sender tells it."""
+        given = self.header("Content-Length")
+        return None if given is None else int(given)
+
+    def batch_id(self) -> bytes | None:
+        """What the sender calls the batch."""
+        given = self.header("Idempotency-Key")
+        if given is None:
+            return None
+        if not _BATCH_ID.fullmatch(given):
+            raise Problem(400, "Idempotency-Key must be 1 to 256 visible ASCII characters")
+        return given.encode()
+
+    def answer_format(self) -> str:
+        """The media type of the answers that are asked for."""
+        asked = self.query("format")
+        if asked is None:
+            kind = preferred(self.accepted(), WRITERS)
+            if kind is None:
+                raise Problem(406, f"Accept must let one of {', '.join(WRITERS)} through")
+            return kind
+        names = {kind.rpartition("/")[2].rpartition(".")[2]: kind for kind in WRITERS}
+        if asked not in names:
+            raise Problem(400, f"format must be one of {', '.join(names)}")
+        return names[asked]
+
+    def whole(self, name: str, default: int, most: int) -> int:
+        """A query parameter from 1 to `most`."""
+        given = self.query(name)
+        if given is None:
+            return default
+        sound = given.isascii() and given.isdecimal() and len(given) < 10
+        if not (sound and 1 <= int(given) <= most):
+            raise Problem(400, f"{name} must be a whole number from 1 to {most:,}")
+        return int(given)
+
+    def moment(self, name: str) -> datetime | None:
+        """A query parameter that is a time."""
+        given = self.query(name)
+        if given is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(given.replace(" ", "+"))  # a + that was not escaped
+            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
+            reason = f"{name} must be a time such as 2026-01-31T00:00:00Z"
+            raise Problem(400, reason) from None
+
+
+def _only(values: list[str], name: str) -> str | None:
+    """The value of what may be given once; of two, a proxy may have looked at the other one."""
+    if len(values) > 1:
+        raise Problem(400, f"{name} is given more than once")
+    return values[0] if values else None

@@ -33,6 +33,7 @@ from panprivacy.statistics import IncidenceRelease, Release
 _SIDE = 64
 _MOST_MADE_UP = 10_000_000
 _MOST_BARS = 21
+_SUMS = "cropped_sum", "cropped_moment"
 _INK = "#1b3a57"
 _TRUTH = "#c8553d"
 
@@ -151,8 +152,9 @@ def _users_by_state(plan: IncidencePlan, release: IncidenceRelease) -> dict[int,
     asked: dict[str, dict[int, Release]] = {
         "exactly": {}, "at_least": {}, "cropped_sum": {}, "distinct": {}
     }  # fmt: skip
-    for (kind, state), answer in release.answers().items():
-        asked[kind][state] = answer
+    for name, answer in release.answers().items():
+        if name.kind != "cropped_moment":  # tells little of how many users there are
+            asked[name.kind][name.argument] = answer
     users = {state: one.value for state, one in asked["exactly"].items() if state and _clear(one)}
     for least, answer in sorted(asked["at_least"].items(), reverse=True):
         more = answer.value - sum(count for state, count in users.items() if state >= least)
@@ -238,7 +240,7 @@ def _draw_counts(
     step = max(len(places) // 10, 1)
     axis.set_xticks(places[::step], [_short(name) for name in answers][::step])
     axis.set(title=_heading(release, answers, deletions=deletions), ylim=(0, None))
-    axis.set_ylabel("visits" if next(iter(answers)).kind == "cropped_sum" else "users")
+    axis.set_ylabel("visits" if next(iter(answers)).kind in _SUMS else "users")
     axis.margins(x=0.5 / len(places))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
@@ -248,13 +250,13 @@ def _draw_counts(
 def _shown(release: IncidenceRelease) -> dict[Name, Release]:
     """The answers of a picture; sums, which are of another size, if there is nothing else."""
     answers = release.answers(_MOST_BARS)
-    users = {name: one for name, one in answers.items() if name.kind != "cropped_sum"}
+    users = {name: one for name, one in answers.items() if name.kind not in _SUMS}
     return dict(list((users or answers).items())[:_MOST_BARS])
 
 
 def _heading(release: IncidenceRelease, shown: Mapping[Name, Release], *, deletions: bool) -> str:
     """What the bars count, in the words of a newcomer."""
-    sums = next(iter(shown)).kind == "cropped_sum"
+    sums = next(iter(shown)).kind in _SUMS
     words = "how often users came in all" if sums else "users by how often they came"
     if deletions:
         words += ",\nless how often they left"
@@ -266,6 +268,8 @@ def _heading(release: IncidenceRelease, shown: Mapping[Name, Release], *, deleti
 def _short(name: Name) -> str:
     """An answer's name below its bar."""
     short = {"exactly": "", "at_least": "≥ ", "cropped_sum": "up to ", "distinct": "any"}
+    if name.kind == "cropped_moment":
+        return f"up to {name.argument}**{name.power}"
     return short[name.kind] + ("" if name.kind == "distinct" else str(name.argument))
 
 

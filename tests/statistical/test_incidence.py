@@ -20,8 +20,13 @@ from .checks import OFF, accepted, centred, chi_square_tail, happens, rejected, 
 RUNS = 2_000
 SLACK = 1.05
 COVERAGE = 0.94, 0.98
-QUESTIONS = [("exactly", 1), ("at_least", 2), ("cropped_sum", 2), ("distinct",)]
-NAMED = {"exactly": (1,), "at_least": (2,), "cropped_sum": (2,), "distinct": True}
+QUESTIONS = [
+    ("exactly", 1), ("at_least", 2), ("cropped_sum", 2), ("cropped_moment", 3, 2), ("distinct",)
+]  # fmt: skip
+NAMED = {
+    "exactly": (1,), "at_least": (2,), "cropped_sum": (2,), "cropped_moment": (3, 2),
+    "distinct": True,
+}  # fmt: skip
 SHARES = {1: 0.4, 2: 0.2, 3: 0.15}
 """The share of users in states; nobody else came."""
 

@@ -256,6 +256,43 @@ def test_an_answer_that_was_not_asked_for_is_refused():
             ask()
 
 
+def test_cropped_moments_are_sums_of_powers():
+    visits = pp.Incidence(universe=200, bound=5, epsilon=200, releases=3)
+    visits.update([1, 2, 3, 3], [1, 2, 2, 3])
+    one = visits.release(cropped_moment=(4, 2))
+    assert one.cropped_moment(4, 2).value == pytest.approx(1 + 4 + 16, abs=0.1)
+    assert [str(name) for name in one.answers()] == ["cropped moment 4**2"]
+    both = visits.release(cropped_moment=[(2, 3), (5, 1)], cropped_sum=5)
+    assert both.cropped_moment(2, 3).value == pytest.approx(1 + 8 + 8, abs=0.1)
+    assert both.cropped_moment(5, 1).value == pytest.approx(both.cropped_sum(5).value, abs=0.1)
+    assert visits.release().cropped_moment(4, 2).value == pytest.approx(21, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (5, "pair"),
+        ("52", "pair"),
+        ((1, 2, 3), "pair"),
+        ([(1, 2), 3], "pair"),
+        ([(1, 2, 3)], "pair"),
+        ((9, 2), "cropped_moment must lie within 1 to 5"),
+        ((0, 2), "cropped_moment must lie within 1 to 5"),
+        ((2, 0), "power"),
+        ((2, 9), "power"),
+        ((2, 1.5), "power"),
+    ],
+)
+def test_moments_that_cannot_be_asked(wrong, message):
+    visits = pp.Incidence(universe=200, bound=5, epsilon=1)
+    with pytest.raises(pp.PlanError, match=message):
+        visits.release(cropped_moment=wrong)
+    assert visits.ledger.spent == visits.ledger.total - visits.release_epsilon
+    wide = pp.Incidence(universe=200, bound=2_000, epsilon=1)
+    with pytest.raises(pp.PlanError, match=r"tau\*\*power must be at most"):
+        wide.release(cropped_moment=(2_000, 4))
+
+
 def test_a_cropped_mean_is_the_sum_over_the_universe():
     visits = pp.Incidence(universe=200, bound=3, epsilon=100)
     visits.update([1, 1, 2])

@@ -52,6 +52,7 @@ def test_a_question_scores_each_state_as_its_name_says(question):
         states.exactly(states.lowest): lambda state: state == states.lowest,
         states.at_least(argument): lambda state: state >= argument,
         states.cropped_sum(argument): lambda state: min(max(state, 0), argument),
+        states.cropped_moment(argument, 3): lambda state: min(max(state, 0), argument) ** 3,
         states.distinct(): lambda state: state != 0,
     }
     residues = {state % states.modulus: state for state in range(states.lowest, states.bound + 1)}
@@ -66,6 +67,11 @@ def test_a_question_scores_each_state_as_its_name_says(question):
 def test_a_question_beyond_the_bound_is_refused(question):
     states, _ = question
     least = {states.exactly: states.lowest, states.at_least: 1, states.cropped_sum: 1}
+
+    def cropped_moment(tau):
+        return states.cropped_moment(tau, 2)
+
+    least[cropped_moment] = 1
     for ask, lowest in least.items():
         for beyond in (lowest - 1, states.bound + 1):
             with pytest.raises(pp.PlanError, match=ask.__name__):
@@ -127,6 +133,7 @@ def model_of(law, cells, epoch=0, universe=None):
 def questions_of(law):
     states = states_of(law)
     several = [states.at_least(1), states.at_least(2), states.cropped_sum(2), states.distinct()]
+    several.append(states.cropped_moment(2, 2))
     return [*(states.exactly(state) for state in (0, 1, 2)), *several]
 
 
@@ -251,7 +258,7 @@ def test_a_sample_is_unbiased_and_strays_no_more_than_stated(name, epoch, users,
         stated = variance_at(model.whole(question, chances @ counted, 0.0), truth)
         assert mean == pytest.approx(truth, abs=1e-6)
         assert variance <= stated * (1 + 1e-6)
-        if question.kind != "cropped_sum":
+        if not question.kind.startswith("cropped"):
             assert variance == pytest.approx(stated, rel=1e-6)
         if question.kind == "exactly" and law.members is not None and not epoch:
             sums = counted @ model.scores(question)

@@ -108,14 +108,14 @@ def _exact(name: Name, states: NDArray[np.int64], unseen: int) -> float:
         states: of the users that came.
         unseen: number of possible users that did not come; their state is 0.
     """
-    kind, argument = name
+    kind, argument, power = name
     if kind == "exactly":
         return float((states == argument).sum() + (unseen if argument == 0 else 0))
     if kind == "at_least":
         return float((states >= argument).sum())
     if kind == "distinct":
         return float(np.count_nonzero(states))
-    return float(np.clip(states, 0, argument).sum())
+    return float((np.clip(states, 0, argument) ** power).sum())
 
 
 def _summed(rows: pa.Table) -> pa.Table:

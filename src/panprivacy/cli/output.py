@@ -102,8 +102,9 @@ def _document(answer: Answer) -> dict[str, object] | None:
     if isinstance(answer, Release):
         return {**_interval(answer), **cost}
     kinds: dict[str, dict[str, object]] = {}
-    for (kind, state), one in answer.answers().items():
-        kinds.setdefault(kind, {})[str(state)] = _interval(one)
+    for (kind, state, power), one in answer.answers().items():
+        asked = str(state) if power == 1 else f"{state}**{power}"
+        kinds.setdefault(kind, {})[asked] = _interval(one)
     return {**kinds, **cost}
 
 

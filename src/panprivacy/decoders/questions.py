@@ -14,21 +14,28 @@ from panprivacy.errors import PlanError
 Scores = NDArray[np.int64]
 
 _FAR = 1 << 62
+_MOST_POWER = 8
+_MOST_SCORE = 1 << 36
+"""Of a cell: the sum of as many as fit in memory fits in 64 bits."""
 
 
 class Name(NamedTuple):
     """What an answer is called.
 
     Args:
-        kind: "exactly", "at_least", "cropped_sum", "distinct", or "share".
-        argument: the state that is asked for, or where sums are cropped; 0 for "distinct".
+        kind: "exactly", "at_least", "cropped_sum", "cropped_moment", "distinct", or "share".
+        argument: the state that is asked for, or where states are cropped; 0 for "distinct".
+        power: to which cropped states are raised before they are added up.
     """
 
     kind: str
     argument: int
+    power: int = 1
 
     def __str__(self) -> str:
         words = self.kind.replace("_", " ")
+        if self.kind == "cropped_moment":
+            return f"{words} {self.argument}**{self.power}"
         return words if self.kind == "distinct" else f"{words} {self.argument}"
 
 
@@ -40,16 +47,18 @@ class Question:
         kind: as in `Name`.
         argument: as in `Name`.
         scores: int64[M], for the states 0, 1, ... and, from the end, -1, -2, ...
+        power: as in `Name`.
     """
 
     kind: str
     argument: int
     scores: Scores
+    power: int = 1
 
     @property
     def name(self) -> str:
         """In words, such as "exactly 3"."""
-        return str(Name(self.kind, self.argument))
+        return str(Name(self.kind, self.argument, self.power))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,16 @@ class States:
         """The sum of states, each cut to 0 .. tau."""
         chosen = self._state(1, cropped_sum=tau)
         return Question("cropped_sum", chosen, np.clip(self.values(), 0, chosen))
+
+    def cropped_moment(self, tau: object, power: object) -> Question:
+        """The sum of powers of states, each state cut to 0 .. tau before."""
+        chosen = self._state(1, cropped_moment=tau)
+        exponent = whole_number(1, _MOST_POWER, power=power)
+        if self.modulus * chosen**exponent > _MOST_SCORE:
+            message = f"tau**power must be at most {_MOST_SCORE // self.modulus:,} with this bound"
+            raise PlanError(message)
+        scores = np.clip(self.values(), 0, chosen) ** exponent
+        return Question("cropped_moment", chosen, scores, exponent)
 
     def distinct(self) -> Question:
         """Users in any state but 0."""

@@ -13,7 +13,7 @@ difference sets, and collisions of hashed cells are undone.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -126,6 +126,7 @@ class Incidence(Statistic[IncidencePlan]):
         exactly: int | Iterable[int] = (),
         at_least: int | Iterable[int] = (),
         cropped_sum: int | Iterable[int] = (),
+        cropped_moment: tuple[int, int] | Iterable[tuple[int, int]] = (),
         distinct: bool = False,
         confidence: float = 0.95,
     ) -> IncidenceRelease:
@@ -138,6 +139,8 @@ class Incidence(Statistic[IncidencePlan]):
             exactly: states whose users are counted.
             at_least: states from which on users are counted.
             cropped_sum: where the sum of states is cropped; states below 0 count as 0.
+            cropped_moment: pairs of where states are cropped, as for `cropped_sum`, and the power
+                that is summed: (10, 2) for the sum of `min(state, 10)**2`.
             distinct: whether to count the users whose state is not 0.
             confidence: probability, 0 to 1, that each interval covers the truth.
 
@@ -151,7 +154,11 @@ class Incidence(Statistic[IncidencePlan]):
         """
         level = proportion(confidence=confidence)
         questions = self._questions(
-            exactly=exactly, at_least=at_least, cropped_sum=cropped_sum, distinct=distinct
+            exactly=exactly,
+            at_least=at_least,
+            cropped_sum=cropped_sum,
+            cropped_moment=cropped_moment,
+            distinct=distinct,
         )
         model = self._plan.model(self._state.intrusions)
         epsilon = self._plan.split.budget.release
@@ -176,6 +183,7 @@ class Incidence(Statistic[IncidencePlan]):
         exactly: int | Iterable[int] = (),
         at_least: int | Iterable[int] = (),
         cropped_sum: int | Iterable[int] = (),
+        cropped_moment: tuple[int, int] | Iterable[tuple[int, int]] = (),
         distinct: bool = False,
     ) -> Mapping[str, Question]:
         """The questions that `release` is to answer, by name.
@@ -188,6 +196,7 @@ class Incidence(Statistic[IncidencePlan]):
             *(states.exactly(state) for state in _several(exactly)),
             *(states.at_least(least) for least in _several(at_least)),
             *(states.cropped_sum(tau) for tau in _several(cropped_sum)),
+            *(states.cropped_moment(*pair) for pair in _pairs(cropped_moment)),
             *([states.distinct()] if truth(distinct=distinct) else []),
         ]
         check_askable(asked, self._plan.model(self._state.intrusions))
@@ -254,3 +263,16 @@ def _several(states: object) -> tuple[object, ...]:
             return tuple(states)
     message = "name a state, or several, as whole numbers"
     raise PlanError(message)
+
+
+def _pairs(given: object) -> list[tuple[object, object]]:
+    """One pair of numbers, or several."""
+    message = "cropped_moment must be a pair (tau, power), or several"
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        raise PlanError(message)
+    pairs: list[Any] = list(given)
+    if pairs and all(isinstance(one, numbers.Integral) for one in pairs):
+        pairs = [pairs]
+    if not all(isinstance(one, Sequence) and len(one) == 2 for one in pairs):
+        raise PlanError(message)
+    return [(tau, power) for tau, power in pairs]

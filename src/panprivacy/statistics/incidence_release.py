@@ -65,6 +65,10 @@ class IncidenceRelease:
         """The sum of all states, each cut to 0 .. tau."""
         return self._answer(self.plan.states.cropped_sum(tau))
 
+    def cropped_moment(self, tau: int, power: int) -> Release:
+        """The sum of powers of all states, each state cut to 0 .. tau before."""
+        return self._answer(self.plan.states.cropped_moment(tau, power))
+
     def cropped_mean(self, tau: int) -> Release:
         """The average over the universe of states cut to 0 .. tau.
 
@@ -126,7 +130,9 @@ class IncidenceRelease:
         """
         if self.whole is None:
             return {
-                Name(question.kind, question.argument): self._release(question, estimates)
+                Name(question.kind, question.argument, question.power): self._release(
+                    question, estimates
+                )
                 for question, estimates in self.named.values()
             }
         values, low, high = self._entries(self.whole)

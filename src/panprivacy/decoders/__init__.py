@@ -9,6 +9,7 @@ intrusions were announced), `m` the number of cells, `n` the number of users, `q
 probability.
 """
 
+from panprivacy.decoders.constrained import most_likely
 from panprivacy.decoders.cropped import CroppedModel, HashedCroppedModel
 from panprivacy.decoders.density import DensityModel
 from panprivacy.decoders.heavy import CellsModel, HeavyModel
@@ -32,5 +33,6 @@ __all__ = [
     "StateModel",
     "States",
     "discrete_laplace_variance",
+    "most_likely",
     "noise_quantile",
 ]

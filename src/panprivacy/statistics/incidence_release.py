@@ -11,7 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from panprivacy._validate import proportion
-from panprivacy.decoders import Estimates, Name, Question, SharedModel, StateModel
+from panprivacy.decoders import (
+    Estimates,
+    Name,
+    Question,
+    SharedModel,
+    StateModel,
+    most_likely,
+)
 from panprivacy.errors import PlanError
 from panprivacy.planning import IncidencePlan
 from panprivacy.statistics.release import Release
@@ -157,11 +164,22 @@ class IncidenceRelease:
         """How many answers there are."""
         return len(self.named) if self.whole is None else len(self._readable())
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self, *, constrained: bool = False) -> pa.Table:
         """The count of counts: a row for each state, with columns `state`, `users`, `low`, `high`.
 
         After named statistics, a row for each of them, with `statistic` in place of `state`.
+
+        Args:
+            constrained: have numbers of users that are possible together: none below 0, and all of
+                them the universe. As a whole they are nearer to the truth than unbiased ones, but
+                what noise takes from a frequent state goes to rare ones: for a single number, or
+                a sum of some, ask for it. [docs/decoding.md]
+
+        Raises:
+            PlanError: there is no histogram to constrain, or no universe.
         """
+        if constrained:
+            return self._likely()
         if self.whole is None:
             answers = list(self.answers().values())
             columns: dict[str, Any] = {"statistic": list(self.named)}
@@ -176,9 +194,23 @@ class IncidenceRelease:
             {"state": wanted, "users": values[rows], "low": low[rows], "high": high[rows]}
         )
 
-    def to_pandas(self) -> Any:  # pandas is not a dependency
+    def to_pandas(self, *, constrained: bool = False) -> Any:  # pandas is not a dependency
         """The same as a pandas data frame."""
-        return self.to_arrow().to_pandas()
+        return self.to_arrow(constrained=constrained).to_pandas()
+
+    def _likely(self) -> pa.Table:
+        """The table of the most likely histogram, with intervals that hold it."""
+        whole, universe = self._histogram(), self.plan.universe
+        if universe is None or not isinstance(whole.model, StateModel):
+            message = "a constrained histogram needs universe=: how many users there are in all"
+            raise PlanError(message)
+        cells = most_likely(whole.model, self.counts, whole.noise_variance)
+        users = cells * universe / self.plan.cells
+        _, low, high = self._entries(whole)
+        wanted = np.array(self._readable())
+        rows = wanted % self.plan.states.modulus
+        low, high = np.minimum(low, users)[rows], np.maximum(high, users)[rows]
+        return pa.table({"state": wanted, "users": users[rows], "low": low, "high": high})
 
     def _entries(self, whole: Whole) -> tuple[Any, Any, Any]:
         estimates = whole.model.entries(self.counts, whole.noise_variance)

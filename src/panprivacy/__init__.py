@@ -19,6 +19,7 @@ from panprivacy.planning import (
     HeavyPlan,
     IncidencePlan,
     NetDistinctPlan,
+    ThresholdPlan,
     plan,
 )
 from panprivacy.statistics import (
@@ -30,6 +31,7 @@ from panprivacy.statistics import (
     Incidence,
     IncidenceRelease,
     Release,
+    ThresholdCount,
     Window,
     Windowed,
 )
@@ -63,6 +65,8 @@ __all__ = [
     "PlanError",
     "Release",
     "SystemCoins",
+    "ThresholdCount",
+    "ThresholdPlan",
     "Window",
     "Windowed",
     "plan",

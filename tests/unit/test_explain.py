@@ -69,6 +69,7 @@ STATISTICS = {
     "cropped sample": partial(pp.CroppedSum, universe=901, cells=101, tau=7, epsilon=1),
     "cropped hashed": partial(pp.CroppedSum, expected=300, tau=10, bound=100, epsilon=1),
     "heavy": partial(pp.HeavyHitterCount, k=10, total=1_000, epsilon=1),
+    "threshold": partial(pp.ThresholdCount, least=10, bound=100, universe=901, epsilon=1),
     "heavy rounded": partial(pp.HeavyHitterCount, k=10, total=1_000, resolution=7, epsilon=1),
     "budget": partial(pp.Density, universe=501, epsilon=1, budget=pp.Budget("0.6", "0.2")),
 }
@@ -227,6 +228,13 @@ def test_a_cropped_sum_counts_its_one_announced_intrusion(file):
     assert "nobody counts for more than tau" in page
     assert "-100 to 100" in page
     assert "docs/guarantees/blocks.md" in page
+
+
+def test_a_soft_threshold_tells_where_it_is(file):
+    explained(file, STATISTICS["threshold"]().state())
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert "in a state of about so much or more" in page
+    assert "from 5 to 10" in page
 
 
 def test_a_count_of_heavy_hitters_tells_its_threshold(file):
@@ -456,6 +464,7 @@ def test_every_truncation_is_refused(state, file):
         STATISTICS["custom law"](universe=9).state(),
         STATISTICS["cropped"](universe=9).state(),
         STATISTICS["heavy rounded"](cells=20).state(),
+        STATISTICS["threshold"](universe=9).state(),
     ],
 )
 def test_every_flipped_bit_of_a_header_is_refused_or_told(state, file):

@@ -175,6 +175,8 @@ def _facts(described: Description) -> dict[str, str]:
         facts["bound"] = f"a user's events add up to {least:,} to {sizes.bound:,}"
     if sizes.k is not None:
         facts["threshold"] = f"1/{sizes.k:,} of a total of {sizes.total:,}"
+    if sizes.least is not None:
+        facts["threshold"] = f"from {sizes.least // 2:,} to {sizes.least // 2 * 2:,}"
     facts["cells"] = _cells(described)
     facts["releases"] = _progress(described.releases)
     facts["announced looks"] = _progress(described.intrusions)

@@ -17,6 +17,7 @@ from panprivacy.decoders.intervals import Model, discrete_laplace_variance, nois
 from panprivacy.decoders.levels import LevelModel
 from panprivacy.decoders.modular import Estimates, SharedModel, StateModel
 from panprivacy.decoders.questions import Name, Question, States
+from panprivacy.decoders.threshold import ThresholdModel
 
 __all__ = [
     "CellsModel",
@@ -32,6 +33,7 @@ __all__ = [
     "SharedModel",
     "StateModel",
     "States",
+    "ThresholdModel",
     "discrete_laplace_variance",
     "most_likely",
     "noise_quantile",

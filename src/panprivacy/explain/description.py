@@ -62,6 +62,10 @@ KINDS = {
         "how many users hold at least 1/k of a public total?",
         *("modular heavy blocks sums", "test_heavy", "test_heavy_hitters"),
     ),
+    "threshold": _kind(
+        "how many users are in a state of about so much or more?",
+        *("modular heavy blocks sums", "test_threshold", "test_threshold"),
+    ),
 }
 
 
@@ -88,6 +92,7 @@ class Sizes:
         tau: the most that a user counts for.
         k: users count who hold at least 1/k of the total.
         total: what the deltas of all users add up to.
+        least: the state from which on a user counts in full.
     """
 
     cells: int
@@ -100,6 +105,7 @@ class Sizes:
     tau: int | None = None
     k: int | None = None
     total: int | None = None
+    least: int | None = None
 
     @property
     def table_bytes(self) -> int:

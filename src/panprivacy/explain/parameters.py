@@ -148,6 +148,7 @@ _KINDS = {
     "DistinctCount": "distinct",
     "HeavyHitterCount": "heavy",
     "Incidence": "incidence",
+    "ThresholdCount": "threshold",
 }
 
 
@@ -219,6 +220,19 @@ def _heavy(public: _Public) -> Sizes:
     return Sizes(cells=public.whole("cells"), modulus=block * blocks, k=k, total=total)
 
 
+def _threshold(public: _Public) -> Sizes:
+    universe, least = public.whole("universe"), public.whole("least", MOST_MODULUS, least=2)
+    block = least // 2
+    blocks = public.part("chosen").whole("modulus", MOST_MODULUS // block, least=2)
+    return Sizes(
+        cells=public.whole("cells", universe),
+        universe=universe,
+        bound=public.whole("bound"),
+        modulus=block * blocks,
+        least=least,
+    )
+
+
 _SIZES = {
     "cropped": _cropped,
     "density": _density,
@@ -226,4 +240,5 @@ _SIZES = {
     "heavy": _heavy,
     "net": _net,
     "incidence": _incidence,
+    "threshold": _threshold,
 }

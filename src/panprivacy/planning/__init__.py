@@ -13,6 +13,7 @@ from panprivacy.planning.incidence import IncidencePlan, plan_incidence
 from panprivacy.planning.net import NetDistinctPlan, plan_net_distinct
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.search import AnyPlan, check_useful, plan
+from panprivacy.planning.threshold import ThresholdPlan, plan_threshold
 
 __all__ = [
     "AnyPlan",
@@ -24,6 +25,7 @@ __all__ = [
     "NetDistinctPlan",
     "Request",
     "Split",
+    "ThresholdPlan",
     "check_useful",
     "plan",
     "plan_cropped",
@@ -32,4 +34,5 @@ __all__ = [
     "plan_heavy",
     "plan_incidence",
     "plan_net_distinct",
+    "plan_threshold",
 ]

@@ -9,6 +9,7 @@ from panprivacy.statistics.incidence import Incidence
 from panprivacy.statistics.incidence_release import IncidenceRelease
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.table import Statistic
+from panprivacy.statistics.threshold_count import ThresholdCount
 from panprivacy.statistics.windowed import Window, Windowed
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Label",
     "Release",
     "Statistic",
+    "ThresholdCount",
     "Window",
     "Windowed",
 ]

@@ -1,0 +1,86 @@
+"""A soft threshold loses no more than it claims, on every outcome of every coin."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+import panprivacy as pp
+from panprivacy.audit import ANNOUNCE, RELEASE, exact_loss
+from panprivacy.cells.difference_sets import residues
+
+BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
+"""Output noise of a small scale, so that few outcomes are many of all."""
+
+
+def threshold(least=2, bound=2, universe=2, releases=1, intrusions=0, budget=BUDGET, cells=None):
+    """Two counters, modulo 3 if the threshold and the bound are 2."""
+    covers = {"releases": releases, "intrusions": intrusions, "budget": budget}
+    epsilon = budget.total(releases=releases, intrusions=intrusions)
+    sizes = {"least": least, "bound": bound, "universe": universe, "cells": cells}
+    return lambda coins: pp.ThresholdCount(coins=coins, epsilon=epsilon, **covers, **sizes)
+
+
+def check(build, stream, neighbour, epsilon):
+    loss = exact_loss(build, stream, neighbour)
+    assert loss.within(epsilon)
+    assert loss.set_aside < Fraction(1, 100)
+    return loss
+
+
+HISTORIES = {
+    "appears once": ([[0]], [[]]),
+    "is above": ([[(0, 2)]], [[]]),
+    "is above beside another user": ([[(0, 2), (1, 2)]], [[(1, 2)]]),
+    "appears before and after a release": ([[0], RELEASE, [0]], [[], RELEASE, []]),
+    "comes and goes around a release": ([[(0, 2)], RELEASE, [(0, -2)]], [[], RELEASE, []]),
+    "goes beyond the bound": ([[(0, 2)], [(0, 2)], RELEASE], [[], [], RELEASE]),
+}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_soft_threshold_keeps_its_claim(history):
+    assert threshold()(None).plan.law.modulus == 3
+    check(threshold(), *HISTORIES[history], BUDGET.total(releases=1, intrusions=0))
+
+
+@pytest.mark.parametrize("least", [4, 5])
+def test_longer_blocks_keep_the_claim(least):
+    build = threshold(least=least, bound=5, universe=1)
+    assert build(None).plan.low == 2
+    stream, neighbour = [[(0, least)], RELEASE], [[], RELEASE]
+    check(build, stream, neighbour, BUDGET.total(releases=1, intrusions=0))
+
+
+def test_a_sample_keeps_the_claim():
+    build = threshold(universe=3, cells=2)
+    stream, neighbour = [[(0, 2), (1, 1)], RELEASE], [[(1, 1)], RELEASE]
+    check(build, stream, neighbour, BUDGET.total(releases=1, intrusions=0))
+
+
+def test_two_releases_keep_their_claim():
+    stream, neighbour = [[0], RELEASE, [(0, 1)], RELEASE], [[], RELEASE, [], RELEASE]
+    check(threshold(releases=2), stream, neighbour, BUDGET.total(releases=2, intrusions=0))
+
+
+def test_an_announced_intrusion_keeps_its_claim():
+    build = threshold(intrusions=1)
+    stream, neighbour = [[(0, 1)], ANNOUNCE, [(0, 1)], RELEASE], [[], ANNOUNCE, [], RELEASE]
+    check(build, stream, neighbour, BUDGET.total(releases=1, intrusions=1))
+
+
+def test_the_state_spends_all_that_its_law_loses():
+    loss = check(threshold(least=2, bound=6), [[(0, 3)]], [[]], 1)
+    assert float(loss) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
+    monkeypatch.setattr("panprivacy.planning.threshold.block_sets", lambda *_: [residues(7)])
+    budget = pp.Budget(state=Fraction(1, 2), release=6)
+    build = threshold(bound=3, universe=1, budget=budget)
+    assert build(None).plan.sensitivity == 2
+    stream, neighbour = [[], [(0, 2)], RELEASE], [[], [], RELEASE]
+    check(build, stream, neighbour, budget.total(releases=1, intrusions=0))
+    monkeypatch.setattr(pp.ThresholdCount, "_sensitivity", 1)
+    assert not exact_loss(build, stream, neighbour).within(10)

@@ -1,0 +1,50 @@
+"""`ThresholdCount` is unbiased, errs no more than predicted, and its intervals hold the truth.
+
+False-alarm rate 1e-6 an assertion. Predicted deviations are those of the worst stream, so errors
+may be smaller; where nobody comes they are at least 0.8 of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+
+from .checks import accepted, centred, chi_square_tail, happens, rejected, repeat
+
+RUNS = 1_000
+LEAST_COVERAGE = 0.945
+SIZES = {"least": 10, "bound": 60, "universe": 4_000, "epsilon": 2}
+STREAMS = {
+    "nobody": np.zeros(4_000, np.int64),
+    "all above": np.full(4_000, 31),
+    "some half-way": np.arange(4_000) % 9,
+}
+SAMPLE = {"cells": 1_000}
+
+
+def runs_of(states, **given):
+    low = pp.ThresholdCount(**SIZES, **given).plan.low
+    truth = float(np.clip(states / low - 1, 0, 1).sum())
+    users = np.arange(len(states))
+    twice = np.concatenate([users, users]), np.concatenate([states // 2, states - states // 2])
+    return repeat(lambda: pp.ThresholdCount(**SIZES, **given), [twice], truth, RUNS)
+
+
+@pytest.mark.parametrize("given", [{}, SAMPLE], ids=["all", "sample"])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_answers_are_as_good_as_they_say(stream, given):
+    runs = runs_of(STREAMS[stream], **given)
+    model = runs.plan.model(0)
+    errors = np.array([model.unbiased(counts) for counts in runs.counts]) - runs.truth
+    deviation = float(model.deviation(runs.truth))
+
+    def p_value(errors):
+        return chi_square_tail(float((errors**2).sum()) / (1.05 * deviation) ** 2, RUNS)
+
+    assert accepted(centred(errors))
+    assert accepted(p_value(errors))
+    assert rejected(p_value(2 * errors))
+    assert errors.std() > 0.8 * deviation
+    assert accepted(happens(runs.covered(), RUNS, LEAST_COVERAGE, 1))

@@ -38,6 +38,7 @@ pins: | $(BIN)/python
 accuracy: $(VENV)/.run
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.counters
+	$(BIN)/python -m benchmarks.laws
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.counting

@@ -185,6 +185,9 @@ HEAD = """# Accuracy
 `make accuracy` measures every number on this page again and rewrites it, in less than ten minutes
 on two processor cores, and fails if a number is outside of its limits. Coins come from the
 operating system, so another run changes digits and nothing else.
+
+Other pages: [counters](accuracy-counters.md); [the laws side by side](accuracy-laws.md), for
+cropped sums with tau from 1 to 1,000 and 10^4 to 10^6 cells, beside the limit of them all.
 """
 
 WIDE, OPEN = (10_000, 10_000_000), (1_000, 10**9)

@@ -134,6 +134,13 @@ def as_column(column: object, wanted: str) -> pa.ChunkedArray:
     return pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], pa.int64())
 
 
+def gatherable(column: Any) -> Any:
+    """An Arrow array, chunked or not, in a layout of which Arrow can take rows."""
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+        return column.cast(pa.large_binary())
+    return column
+
+
 def _delta_array(deltas: object) -> NDArray[Any]:
     column = as_column(deltas, _WANTED_DELTAS)
     _refuse_nulls(column, _NULL_DELTA)

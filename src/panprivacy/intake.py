@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from panprivacy.counting import Checked, Counting
 from panprivacy.errors import InputError
-from panprivacy.ids import first_null, read_deltas
+from panprivacy.ids import first_null, gatherable, read_deltas
 from panprivacy.sources import Column
 from panprivacy.sources.columns import show
 from panprivacy.statistics.table import refuse_deltas
@@ -86,7 +86,9 @@ class Intake:
             if self.nulls is Nulls.error:
                 message = "the user id is null; to leave such rows out, nulls= must be skip"
                 raise InputError(message, row=first_null(batch.column(0)) + 1)
-            batch = batch.filter(batch.column(0).is_valid())
+            valid = batch.column(0).is_valid()
+            kept = [gatherable(column).filter(valid) for column in batch.columns]
+            batch = pa.RecordBatch.from_arrays(kept, batch.schema.names)
         users, deltas, groups = batch.column(0), None, None
         if self.columns.delta is not None:
             deltas = batch.column(1)

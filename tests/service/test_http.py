@@ -150,9 +150,11 @@ def check_described(answer):
 def client_in(folder, server="", checkpoint=""):
     engine = engine_in(folder, server, checkpoint)
     client = Client(engine)
+    engine.bodies.start()
     try:
         yield client
     finally:
+        engine.bodies.stop()
         client.close()
         engine.store.close()
 
@@ -282,10 +284,7 @@ def test_a_body_is_not_overwritten_while_a_thread_reads_it(client, monkeypatch):
     assert seen[0] == body
 
 
-@pytest.mark.parametrize(
-    ("rows", "thread"), [(100, "MainThread"), (200_000, "panprivacy-counter_0")]
-)
-def test_many_rows_in_few_bytes_do_not_hold_up_others(client, monkeypatch, rows, thread):
+def test_many_rows_in_few_bytes_do_not_hold_up_others(client, monkeypatch):
     threads, stream = [], client.engine.streams["visits"]
     take = stream.take_together
 
@@ -294,13 +293,15 @@ def test_many_rows_in_few_bytes_do_not_hold_up_others(client, monkeypatch, rows,
         return take(several, **named)
 
     monkeypatch.setattr(stream, "take_together", spied)
-    table = pa.table({"user": np.zeros(rows, np.int64)})
+    table = pa.table({"user": np.zeros(200_000, np.int64)})
     body = ipc(
         table, partial(pa.ipc.new_stream, options=pa.ipc.IpcWriteOptions(compression="zstd"))
     )
     assert len(body) < 2_000
     answer = client.send(body, "application/vnd.apache.arrow.stream")
-    assert (answer.status_code, threads) == (202, [thread])
+    assert (answer.status_code, threads) == (202, ["panprivacy-visits"])
+    client.send(NUMBERS)
+    assert threads[1:] == ["MainThread"]
 
 
 async def all_at_once(client, bodies):
@@ -343,6 +344,98 @@ def test_of_bodies_that_come_together_each_has_its_own_answer(client, monkeypatc
     once = client.state
     assert client.send(other, Idempotency_Key="a").status_code == 202
     assert client.state == once, "the second body of that name was not counted"
+
+
+def test_a_fault_in_one_body_is_its_own(client, monkeypatch):
+    """Those that came with it are counted, and their names are remembered for that alone."""
+    stream = client.engine.streams["visits"]
+    checked = stream._checked
+
+    def fail(batches):
+        if batches[0].num_rows == 1_000:
+            raise MemoryError
+        return checked(batches)
+
+    monkeypatch.setattr(stream, "_checked", fail)
+    named = [{"Idempotency-Key": name} for name in "abc"]
+    bad = np.arange(1_000, dtype="<i8").tobytes()
+    bodies = list(zip([NUMBERS, bad, NUMBERS], named, strict=True))
+    answers = client.runner.run(all_at_once(client, bodies))
+    assert [answer.status_code for answer in answers] == [202, 500, 202]
+    assert [name in stream._batch_ids for name in (b"a", b"b", b"c")] == [True, False, True]
+
+
+def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):
+    held, going_on = threading.Event(), threading.Event()
+    stream = client.engine.streams["visits"]
+    checked = stream._checked
+
+    def slow(batches):
+        held.set()
+        going_on.wait(30)
+        return checked(batches)
+
+    monkeypatch.setattr(stream, "_checked", slow)
+    large = b"\x01" * (body_counter._SMALL["int64"] + 8)
+
+    async def both():
+        headers = {"Content-Type": "application/octet-stream"}
+        waiting = [
+            asyncio.create_task(
+                client.asking("POST", UPDATES, "ingest", content=body, headers=headers)
+            )
+            for body in (large, NUMBERS, NUMBERS, large)
+        ]
+        await asyncio.to_thread(held.wait, 30)
+        texts = "user,page\n" + "ada,home\n" * 20_000
+        path = UPDATES.replace("visits", "pages")
+        csv = {"Content-Type": "text/csv"}
+        other = await client.asking("POST", path, "ingest", content=texts, headers=csv)
+        assert not any(task.done() for task in waiting)
+        going_on.set()
+        return other, await asyncio.gather(*waiting)
+
+    other, answers = client.runner.run(both())
+    assert other.status_code == 202
+    assert [answer.status_code for answer in answers] == [202] * 4
+
+
+def test_bodies_whose_senders_are_gone_are_not_counted(client, monkeypatch):
+    held, going_on = threading.Event(), threading.Event()
+    stream, received = client.engine.streams["visits"], spied_bodies(client, monkeypatch)
+    checked, counted = stream._checked, []
+
+    def slow(batches):
+        counted.append(1)
+        held.set()
+        going_on.wait(30)
+        return checked(batches)
+
+    monkeypatch.setattr(stream, "_checked", slow)
+    large = b"\x01" * (body_counter._SMALL["int64"] + 8)
+
+    async def cancelled():
+        headers = {"Content-Type": "application/octet-stream"}
+        sending = [
+            asyncio.create_task(
+                client.asking("POST", UPDATES, "ingest", content=large, headers=headers)
+            )
+            for _ in range(5)
+        ]
+        await asyncio.to_thread(held.wait, 30)
+        while len(received) < 5:
+            await asyncio.sleep(0.01)
+        for task in sending:
+            task.cancel()
+        answers = await asyncio.gather(*sending)
+        going_on.set()
+        return answers
+
+    for answer in client.runner.run(cancelled()):
+        refused(answer, 503)
+    client.engine.bodies.stop()
+    assert len(counted) == 1
+    assert not any(map(any, received))
 
 
 def test_a_fault_in_counting_is_told_to_all_that_came_together(client, monkeypatch):
@@ -424,6 +517,7 @@ def test_absurd_batch_ids_are_refused(shared, key):
         "text/csv, text/csv",
         "text/csv; charset=utf-16",
         'text/csv; header=present; charset="latin1"',
+        "text/csv; charset=utf-8; charset=latin1",
     ],
 )
 def test_other_formats_are_refused(shared, kind):

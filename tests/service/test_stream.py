@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pyarrow as pa
@@ -564,6 +564,30 @@ def test_of_what_comes_together_each_has_its_own_outcome(store, clock):
     assert stream.take_together(sent[:1]) == [False]
     stream.close()
     assert published(store) == [("09:00", 1, False, 4)], "2, 6, 7 and 8 came once"
+
+
+def test_a_fault_in_one_of_several_leaves_the_others_as_they_are(store, clock):
+    stream = make(store, clock)
+    outcomes = stream.take_together([Sent(batch(1), b"a"), Sent([None], b"b"), Sent(batch(2))])
+    assert [outcomes[0], outcomes[2]] == [True, True]
+    assert isinstance(outcomes[1], AttributeError)
+    assert stream.take_together([Sent(batch(1), b"a"), Sent(batch(3), b"b")]) == [False, True]
+    stream.close()
+    assert published(store) == [("09:00", 1, False, 3)]
+
+
+def test_a_scheduled_release_that_is_due_keeps_no_batch_out(store, clock):
+    """Another service has taken its line in the ledger."""
+    stream = make(store, clock, every="20m", releases=3)
+    stream.take(batch(1))
+    clock.now += HOUR
+    stream.advance()
+    began = stream._windowed.began
+    store.spend([Entry(stream.name, began, began + timedelta(hours=1), 1, Fraction(1), "other")])
+    clock.now += HOUR / 3 + 1
+    assert stream.take(batch(2))
+    with pytest.raises(BudgetError):
+        stream.advance()
 
 
 def test_batch_ids_outlive_a_window_and_a_restart(store, clock):

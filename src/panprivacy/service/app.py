@@ -17,7 +17,6 @@ from panprivacy._version import VERSION
 from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.service.admission import Shared
 from panprivacy.service.asked import Asked
-from panprivacy.service.body_counter import BodyCounter
 from panprivacy.service.engine import Engine
 from panprivacy.service.exports import WRITERS, preferred
 from panprivacy.service.metrics import FORMATS, exposition
@@ -45,7 +44,6 @@ class Api:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._bodies = BodyCounter()
         self._askers = ThreadPoolExecutor(2, thread_name_prefix="panprivacy-asker")
         self._troubles = Shared(lambda: self._ask(engine.troubles))
 
@@ -56,7 +54,7 @@ class Api:
         with self.engine.admission.room(asked.body_length()):
             body = await self.engine.admission.receive(asked.body())
             try:
-                await self._bodies.count(stream, kind, body, batch_id)
+                await self.engine.bodies.count(stream, kind, body, batch_id)
             finally:
                 self.engine.sweeper.soon()
         if not durable:

@@ -85,8 +85,7 @@ class Asked:
         if media_type.strip() not in MEDIA_TYPES:
             reason = f"Content-Type must be one of {', '.join(MEDIA_TYPES)}"
             raise Problem(415, reason, headers={"Accept": ", ".join(MEDIA_TYPES)})
-        charset = _CHARSET.search(parameters)
-        if charset and charset[1] not in ("utf-8", "us-ascii"):
+        if not {*_CHARSET.findall(parameters)} <= {"utf-8", "us-ascii"}:
             raise Problem(415, "a text must be UTF-8: leave out charset=")
         return MEDIA_TYPES[media_type.strip()]
 

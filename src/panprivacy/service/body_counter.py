@@ -1,4 +1,4 @@
-"""Counts the bodies of requests: small ones where they arrive, large ones in other threads.
+"""Counts the bodies of requests: small ones where they arrive, others in a thread of their stream.
 
 Small bodies that wait at the same time are counted in one pass, which costs less than one each.
 """
@@ -6,11 +6,12 @@ Small bodies that wait at the same time are counted in one pass, which costs les
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from itertools import repeat
+from queue import SimpleQueue
 
 from panprivacy._kernels import wipe_stack
 from panprivacy.errors import without_frames
@@ -18,13 +19,13 @@ from panprivacy.service.admission import overwrite
 from panprivacy.service.stream import BusyError, Outcome, Sent, Stream
 from panprivacy.sources import read_body
 
-_SMALL = {"int64": 1 << 18, "arrow": 1 << 18}
+_SMALL = {"arrow": 0, "int64": 1 << 18}
+"""Bytes that are read and counted faster than they are handed to another thread; of Arrow, a few
+can be unpacked to very many."""
 _SMALL_TEXT = 1 << 14
-"""Bytes that are read and counted faster than they are handed to another thread."""
-_FEW_ROWS = 1 << 17
-"""A small body can hold many more, if it is compressed."""
 _TOGETHER = 16
 """Bodies counted in one pass; other requests wait for the thread meanwhile."""
+_STOP_SECONDS = 10.0
 
 
 @dataclass(eq=False, slots=True)
@@ -43,27 +44,49 @@ class _Body:
     batch_id: bytes | None
     counted: asyncio.Future[None]
 
-    def read(self, stream: Stream) -> Sent:
-        """Its rows."""
-        batches = read_body(self.kind, self.content, stream.columns.wanted())
+    @property
+    def is_small(self) -> bool:
+        """Whether it is counted where it arrives."""
+        return len(self.content) <= _SMALL.get(self.kind, _SMALL_TEXT)
+
+    def read(self, stream: Stream) -> Sent | Exception:
+        """Its rows, or why they cannot be read."""
+        try:
+            batches = read_body(self.kind, self.content, stream.columns.wanted())
+        except Exception as error:  # noqa: BLE001 - for who waits
+            return without_frames(error)
         return Sent(batches, self.batch_id)
 
-    def end(self, outcome: Outcome | BaseException | None) -> None:
-        """Tell who waits, in the thread of the event loop."""
+    def tell(self, outcome: Outcome | None) -> None:
+        """Answer who waits, in the thread of the event loop."""
         if self.counted.done():  # who waited was cancelled
             return
-        if isinstance(outcome, BaseException):
-            self.counted.set_exception(without_frames(outcome))
+        if isinstance(outcome, Exception):
+            self.counted.set_exception(outcome)
         else:
             self.counted.set_result(None)
 
 
 class BodyCounter:
-    """Counts bodies for the coroutines of one event loop."""
+    """Counts bodies for the coroutines of one event loop.
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="panprivacy-counter")
+    Args:
+        streams: all that there are.
+    """
+
+    def __init__(self, streams: Iterable[Stream]) -> None:
+        self._threads = {stream: _StreamThread(stream) for stream in streams}
         self._waiting: dict[Stream, list[_Body]] = {}
+
+    def start(self) -> None:
+        """Start the threads, all at once: which of them there are tells nothing then."""
+        for thread in self._threads.values():
+            thread.start()
+
+    def stop(self) -> None:
+        """End the threads; bodies whose senders have been told to come again are not counted."""
+        for thread in self._threads.values():
+            thread.stop()
 
     async def count(
         self, stream: Stream, kind: str, content: bytearray, batch_id: bytes | None
@@ -76,8 +99,8 @@ class BodyCounter:
         """
         loop = asyncio.get_running_loop()
         body = _Body(kind, content, batch_id, loop.create_future())
-        if len(content) > _SMALL.get(kind, _SMALL_TEXT):
-            self._hand_over(stream, body)
+        if not body.is_small:
+            self._threads[stream].put(body)
         elif stream in self._waiting:
             self._waiting[stream].append(body)
         else:
@@ -103,51 +126,76 @@ class BodyCounter:
             self._count_here(stream, first)
 
     def _count_here(self, stream: Stream, bodies: list[_Body]) -> None:
-        """Count some small bodies, but for those that take a while."""
-        few = [(body, sent) for body in bodies if (sent := self._read(stream, body))]
-        outcomes: Sequence[Outcome | Exception]
+        """Count some small bodies, unless the stream is busy."""
         try:
-            outcomes = stream.take_together([sent for _, sent in few], wait=False)
+            outcomes = _count(stream, bodies, wait=False)
         except BusyError:
-            for body, _ in few:
-                self._hand_over(stream, body)
+            for body in bodies:
+                self._threads[stream].put(body)
             return
-        except Exception as error:  # noqa: BLE001 - for those who wait
-            outcomes = [error] * len(few)
-        for (body, _), outcome in zip(few, outcomes, strict=True):
+        for body, outcome in zip(bodies, outcomes, strict=True):
             overwrite(body.content)
-            body.end(outcome)
-
-    def _read(self, stream: Stream, body: _Body) -> Sent | None:
-        """The rows of a small body; None if they are many, or cannot be read, and it is seen to."""
-        try:
-            sent = body.read(stream)
-        except Exception as error:  # noqa: BLE001 - for who waits
-            overwrite(body.content)
-            body.end(error)
-            return None
-        if sent.rows > _FEW_ROWS:
-            self._hand_over(stream, body)
-            return None
-        return sent
-
-    def _hand_over(self, stream: Stream, body: _Body) -> None:
-        """Have another thread count it, which may wait for the stream."""
-        job = self._threads.submit(_count, stream, body)
-        job.add_done_callback(partial(_tell, asyncio.get_running_loop(), body))
+            body.tell(outcome)
 
 
-def _count(stream: Stream, body: _Body) -> Outcome:
-    """Read and count a body in a thread of its own."""
-    try:
-        (outcome,) = stream.take_together([body.read(stream)])
-        return outcome
-    finally:
+class _StreamThread:
+    """Counts what takes a while, or has to wait for its stream; no other stream waits for it.
+
+    Args:
+        stream: of the bodies.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._queue: SimpleQueue[_Body | None] = SimpleQueue()
+        name = f"panprivacy-{stream.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to count."""
+        self._thread.start()
+
+    def put(self, body: _Body) -> None:
+        """Have a body counted after those that are there."""
+        self._queue.put(body)
+
+    def stop(self) -> None:
+        """End it after the bodies that are there; not even for the slowest it waits for long."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join(_STOP_SECONDS)
+
+    def _run(self) -> None:
+        while self._counted(self._queue.get()):
+            pass
+
+    def _counted(self, body: _Body | None) -> bool:
+        """Count the next body; False if there will be none."""
+        if body is None:
+            return False
+        outcome: Outcome | None = None
+        if not body.counted.cancelled():
+            (outcome,) = _count(self._stream, [body], wait=True)
         overwrite(body.content)
         wipe_stack()  # that of this thread; the sweeper does the rest
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            body.counted.get_loop().call_soon_threadsafe(body.tell, outcome)
+        return True
 
 
-def _tell(loop: asyncio.AbstractEventLoop, body: _Body, job: Future[Outcome]) -> None:
-    """From the thread that has counted, which may outlive the loop."""
-    with suppress(RuntimeError):  # it is closed, and nobody waits any more
-        loop.call_soon_threadsafe(body.end, job.exception() or job.result())
+def _count(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome]:
+    """Count some bodies in one pass; what becomes of each.
+
+    Raises:
+        BusyError: `wait` is not said, and would be needed. Nothing was counted.
+    """
+    read = [body.read(stream) for body in bodies]
+    sent = [one for one in read if isinstance(one, Sent)]
+    counted: Iterator[Outcome]
+    try:
+        counted = iter(stream.take_together(sent, wait=wait))
+    except BusyError:
+        raise
+    except Exception as error:  # noqa: BLE001 - for those who wait
+        counted = repeat(without_frames(error))
+    return [next(counted) if isinstance(one, Sent) else one for one in read]

@@ -10,6 +10,7 @@ from pathlib import Path
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError
 from panprivacy.service.admission import Admission
+from panprivacy.service.body_counter import BodyCounter
 from panprivacy.service.config import Config
 from panprivacy.service.keeper import Keeper
 from panprivacy.service.listening import DatagramThread, InputThread
@@ -45,6 +46,7 @@ class Engine:
             server.max_body_bytes, server.max_waiting_bytes, server.timeout_seconds
         )
         streams = list(self.streams.values())
+        self.bodies = BodyCounter(streams)
         self.keeper = _keeper(config, streams)
         self.sweeper = Sweeper()
         self.waiting = self.checkpoint_file is not None and self.checkpoint_file.exists()
@@ -92,6 +94,7 @@ class Engine:
             PlanError: a listener cannot listen.
         """
         self._datagrams.start()
+        self.bodies.start()
         self.waiting = False
         self.keeper.start()
         self._input.start()
@@ -101,6 +104,7 @@ class Engine:
         if not self.waiting:
             self._input.stop()
             self._datagrams.stop()
+            self.bodies.stop()
             self.keeper.stop()
         self.store.close()
 

@@ -63,7 +63,8 @@ class Sent:
         return sum(batch.num_rows for batch in self.batches)
 
 
-Outcome = bool | InputError
+Outcome = bool | Exception
+"""Whether it was counted now, or why it cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ class Stream:
             StoreError: as for `take_together`.
         """
         (outcome,) = self.take_together([Sent(batches, batch_id)], wait=wait)
-        if isinstance(outcome, InputError):
+        if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
@@ -180,8 +181,8 @@ class Stream:
             wait: for another thread, or for the end of the window.
 
         Returns:
-            For each, whether it was counted now; False if one of that id was counted before; the
-            error if a row of it cannot be counted.
+            For each, whether it was counted now; False if one of that id was counted before; an
+            `InputError` if a row of it cannot be counted, or whatever else went wrong with it.
 
         Raises:
             BusyError: the caller does not wait, and would have to. Nothing was counted.
@@ -197,7 +198,7 @@ class Stream:
         if not wait:
             raise BusyError
         with self._changing():
-            self._advance()
+            self._end_windows()
             return self._take(several)
 
     def deadline(self) -> float:
@@ -285,21 +286,28 @@ class Stream:
 
     def _take(self, several: Sequence[Sent]) -> list[Outcome]:
         checked: list[Checked] = []
-        outcomes = [self._accept(sent, checked) for sent in several]
+        names: list[bytes] = []
+        outcomes = [self._accept(sent, checked, names) for sent in several]
+        for name in names:  # before: what fails in the middle is not counted again
+            self._batch_ids.add(name)
         if checked:
             self._windowed.current.apply(*checked)
         return outcomes
 
-    def _accept(self, sent: Sent, accepted: list[Checked]) -> Outcome:
-        """Check one of several, and add it to those that are to be counted."""
-        if sent.batch_id is not None and sent.batch_id in self._batch_ids:
+    def _accept(self, sent: Sent, accepted: list[Checked], names: list[bytes]) -> Outcome:
+        """Check one of several, and add it to those that are to be counted, with its name.
+
+        Whatever is wrong with it, the others are counted.
+        """
+        name = sent.batch_id
+        if name is not None and (name in names or name in self._batch_ids):
             return False
         try:
             accepted += self._checked(sent.batches)
-        except InputError as error:
+        except Exception as error:  # noqa: BLE001 - for its sender
             return without_frames(error)
-        if sent.batch_id is not None:  # before: what fails in the middle is not counted again
-            self._batch_ids.add(sent.batch_id)
+        if name is not None:
+            names.append(name)
         return True
 
     def _checked(self, batches: Sequence[pa.RecordBatch]) -> list[Checked]:
@@ -323,13 +331,17 @@ class Stream:
         raise InputError(message)
 
     def _advance(self) -> None:
+        self._end_windows()
+        if self._scheduled() <= self._clock():
+            self._release_now()
+
+    def _end_windows(self) -> None:
+        """Close those that have ended, so that what comes is counted in the current one."""
         self._publish()
         while self._windowed.due:
             self._pay_or_wait()
             self._windowed.advance_once()
             self._publish()
-        if self._scheduled() <= self._clock():
-            self._release_now()
 
     def _pay_or_wait(self) -> None:
         """Pay for the last release, or wait for the store to come back, but not for ever."""

@@ -23,7 +23,7 @@ from panprivacy._kernels import kernel
 from panprivacy._validate import positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
-from panprivacy.ids import as_column, first_null
+from panprivacy.ids import as_column, first_null, gatherable
 from panprivacy.statistics.plans import instance
 from panprivacy.statistics.resuming import Container, check_all, resume_all
 from panprivacy.statistics.table import Batch, Statistic, unless_lost
@@ -164,7 +164,7 @@ class Grouped(Generic[S]):
         Raises:
             InputError: as for `update`.
         """
-        ids = _gatherable(as_column(users, "user ids" + _WANTED))
+        ids = gatherable(as_column(users, "user ids" + _WANTED))
         changes = None if deltas is None else as_column(deltas, "deltas" + _WANTED)
         codes = self._codes(groups, len(ids))
         if changes is not None and len(changes) != len(ids):
@@ -338,13 +338,6 @@ def _as_labels(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         with suppress(pa.ArrowException):  # what it says quotes a group
             return column.cast(kind)
     raise InputError(_WANTED_GROUPS)
-
-
-def _gatherable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in a layout of which Arrow can take rows."""
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
-        return column.cast(pa.large_binary())
-    return column
 
 
 def _check_alike(statistics: Sequence[Statistic[Any]], share: Fraction) -> None:

@@ -1,0 +1,328 @@
+"""The counters of Mir et al., Algorithm 2, on a grid: how they are planned, updated and read.
+
+A user's updates are multiplied by a weight of 1 to 2 that is his for good, and counted modulo
+`2 tau`; a counter is born with more weight on `[0, 1)` than elsewhere. Real numbers would leak
+through their low digits, so there are `grid` steps to the unit, and all of it is whole numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from panprivacy.addressing import Direct, Slots
+from panprivacy.cells import Law, ModularCells
+from panprivacy.cells.difference_sets import DifferenceSet, point
+from panprivacy.cells.law import MOST_MODULUS, on_blocks
+from panprivacy.cells.protocol import Deltas, Table, with_deltas
+from panprivacy.coins import Coins
+from panprivacy.decoders import noise_quantile
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Budget
+from panprivacy.ids import ByteIds, IntegerIds
+from panprivacy.noise import wipe
+from panprivacy.planning import Request, Split
+from panprivacy.planning.cropped import best_of, excess
+from panprivacy.planning.request import budgets, noise_variance
+
+Floats = NDArray[np.float64]
+
+MOST_UNIVERSE = 1 << 24
+_DEFAULT_REACH = 64
+_SHIFTS = 1025
+"""At so many states of a counter its variance is computed; it is smooth between them."""
+
+_PIECE = 1 << 12
+
+
+class Weighted(Direct):
+    """A cell for each user, and a weight of `grid` to `2 grid`, as part of the slot.
+
+    With `n = grid + 1` weights slot `s` is cell `s // n` and weight `grid + s % n`.
+
+    Args:
+        universe: number of users.
+        grid: steps of the grid to the unit.
+        weights: a uniform byte for each user, of which the low bits count.
+    """
+
+    def __init__(self, universe: int, grid: int, weights: bytes) -> None:
+        super().__init__(universe)
+        self._grid = grid
+        self._weights = np.frombuffer(weights, np.uint8)
+
+    def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
+        cells = super()._piece(ids)
+        slots = cells * (self._grid + 1)
+        drawn = self._weights[cells] & np.uint8(self._grid)
+        slots += drawn
+        wipe(drawn)
+        return slots
+
+
+@dataclass(frozen=True, slots=True)
+class MomentCells(ModularCells):
+    """Counters that take each delta times the weight in its slot; a release adds them all up.
+
+    Guarantee: as for `ModularCells`: the weight only says how far a user shifts his counter.
+    [tests/exact/test_published.py]
+    """
+
+    grid: int
+
+    def update(
+        self,
+        table: Table,
+        slots: Iterable[Slots],
+        deltas: Deltas | None,
+        epoch: int,
+        coins: Coins,
+    ) -> None:
+        """Add each delta, times the user's weight, to its cell."""
+        for piece, given in with_deltas(slots, deltas):
+            cells, moved = np.divmod(piece, self.grid + 1)
+            moved += self.grid
+            if given is not None:
+                reduced = given % self.law.modulus
+                moved *= reduced
+                wipe(reduced)
+            ModularCells.update(self, table, [cells], moved, epoch, coins)
+            wipe(cells, moved)
+
+    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """The sum of all counters, in steps of the grid; there is one group."""
+        histogram = self.histogram(table)
+        total = int(histogram @ np.arange(self.law.modulus))
+        wipe(histogram)
+        return np.array([total])
+
+
+@dataclass(frozen=True, slots=True)
+class MomentModel:
+    """What the noised sum of counters says about `sum min(a, crop)`.
+
+    Args:
+        cells: number of counters, a user each.
+        crop: the most that a user counts for.
+        base: the mean of a counter of state 0.
+        gain: by how much the mean of a counter moves for each unit of its weighted state.
+        cell_variance: the largest variance of a counter.
+        noise_variance: variance of the output noise on the sum.
+        least: the smallest that a user adds on average, for each unit that he should count for.
+        most: the largest.
+        spread: the largest variance of what a user adds, over weights.
+        scale: what the estimate of the weighted states is divided by.
+    """
+
+    cells: int
+    crop: int
+    base: float
+    gain: float
+    cell_variance: float
+    noise_variance: float
+    least: float
+    most: float
+    spread: float
+    scale: float
+
+    def unbiased(self, sums: ArrayLike) -> float:
+        """What all users add, `sum (w a mod 2 tau)`, before it is divided by the scale."""
+        return (float(np.sum(sums)) - self.cells * self.base) / self.gain
+
+    def estimate(self, sums: ArrayLike) -> float:
+        """The answer; not cut, so that its mean stays what it is."""
+        return self.unbiased(sums) / self.scale
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """At most, whatever the truth is: counters, output noise and weights."""
+        noise = (self.cells * self.cell_variance + self.noise_variance) / self.gain**2
+        deviation = math.sqrt(noise + self.cells * self.spread) / self.scale
+        return np.full(np.shape(truth), deviation)
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes."""
+        total = float(self.deviation(truth)) * self.gain * self.scale
+        return self.noise_variance / total**2
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """All sums that may have led here, whichever states the users are in."""
+        reach = noise_quantile(confidence, self.output_share(0)) * float(self.deviation(0))
+        limit = float(self.cells * self.crop)
+        low = max(estimate - reach, 0.0) * self.scale / self.most
+        high = max(estimate + reach, 0.0) * self.scale
+        return min(low, limit), min(high / self.least, limit) if self.least > 0 else limit
+
+
+@dataclass(frozen=True, slots=True)
+class MomentPlan:
+    """The parameters of one run of Algorithm 2.
+
+    Args:
+        tau: where states are cropped; counters are modulo `2 tau`.
+        crop: what a user counts for at most: tau, or 1 for a distinct count.
+        bound: the largest state.
+        universe: number of users.
+        grid: steps to the unit.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    tau: int
+    crop: int
+    bound: int
+    universe: int
+    grid: int
+    request: Request
+    split: Split
+
+    @property
+    def law(self) -> Law:
+        """The noise of the counters: a bump of one unit, which is a block of `grid` values."""
+        return on_blocks(self._bump, self.grid, self.split.budget.state)
+
+    @property
+    def table(self) -> MomentCells:
+        """The table's cells."""
+        return MomentCells(self.universe, self.law, self.grid)
+
+    @property
+    def groups(self) -> int:
+        """A release publishes one sum."""
+        return 1
+
+    @property
+    def modulus(self) -> int:
+        """Values of a counter."""
+        return 2 * self.tau * self.grid
+
+    @property
+    def sensitivity(self) -> int:
+        """By how much a user may move the sum of all counters."""
+        return self.modulus - 1
+
+    @property
+    def key_bytes(self) -> int:
+        """A byte for the weight of each user."""
+        return self.universe
+
+    def address(self, key: bytes) -> Weighted:
+        """Which cell and weight a user has."""
+        return Weighted(self.universe, self.grid, key)
+
+    @property
+    def _bump(self) -> DifferenceSet:
+        return point(2 * self.tau)
+
+    def model(self, epoch: int) -> MomentModel:  # noqa: ARG002 - there are no intrusions
+        """What a noised sum says."""
+        least, most, spread = contributions(self.tau, self.grid, self.bound, self.crop)
+        more = excess(self._bump, self.grid, self.split.budget)
+        weight = self.modulus + more * self.grid
+        corners = self.modulus * (self.modulus - 1) + more * self.grid * (self.grid - 1)
+        return MomentModel(
+            cells=self.universe,
+            crop=self.crop,
+            base=corners / (2 * weight),
+            gain=self.grid * more * self.grid / weight,
+            cell_variance=_largest_variance(self.modulus, self.grid, more),
+            noise_variance=self.split.noise_variance,
+            least=least,
+            most=most,
+            spread=spread,
+            scale=1.0 if self.crop == self.tau else math.sqrt(least * most),
+        )
+
+    def error(self) -> float:
+        """The largest standard deviation of the answer, without its bias."""
+        return float(self.model(0).deviation(0))
+
+
+def seen(tau: int, grid: int, weighted: NDArray[np.int64]) -> Floats:
+    """What a counter's mean tells of its weighted state, in units; printed as `w a mod 2 tau`.
+
+    The last unit below `2 tau` is not told right: a bump there lies on both ends of the counter.
+    """
+    modulus = 2 * tau * grid
+    place = weighted % modulus
+    over = np.maximum(place + grid - modulus, 0)
+    return (place - 2.0 * tau * over) / grid
+
+
+@functools.lru_cache(maxsize=64)
+def contributions(tau: int, grid: int, bound: int, crop: int) -> tuple[float, float, float]:
+    """What users add, exactly, over all weights and all states from 1 to the bound.
+
+    Returns:
+        The smallest and the largest mean over `min(state, crop)`, and the largest variance.
+    """
+    weights = np.arange(grid, 2 * grid + 1)
+    least, most, spread = math.inf, 0.0, 0.0
+    for start in range(1, bound + 1, _PIECE):
+        states = np.arange(start, min(start + _PIECE, bound + 1))
+        added = seen(tau, grid, np.outer(states, weights))
+        shares = added.mean(axis=1) / np.minimum(states, crop)
+        least, most = min(least, float(shares.min())), max(most, float(shares.max()))
+        spread = max(spread, float(added.var(axis=1).max()))
+    return least, most, spread
+
+
+@functools.lru_cache(maxsize=1024)
+def _largest_variance(modulus: int, grid: int, more: float) -> float:
+    """The variance of a counter, at the state that makes it largest."""
+    starts = np.unique(np.linspace(0, modulus - 1, _SHIFTS).astype(np.int64)).astype(float)
+    weight = modulus + more * grid
+    over = np.maximum(starts + grid - modulus, 0)
+    ends = starts + grid - over
+    first = _sums(modulus, 1) + more * (_sums(ends, 1) - _sums(starts, 1) + _sums(over, 1))
+    second = _sums(modulus, 2) + more * (_sums(ends, 2) - _sums(starts, 2) + _sums(over, 2))
+    return float(np.max(second / weight - (first / weight) ** 2))
+
+
+def _sums(end: ArrayLike, power: int) -> Floats:
+    """The sum of the whole numbers below `end`, or of their squares."""
+    n = np.asarray(end, float)
+    return n * (n - 1) / 2 if power == 1 else n * (n - 1) * (2 * n - 1) / 6
+
+
+@functools.lru_cache(maxsize=64)
+def plan_moment(
+    tau: int, crop: int, bound: int | None, universe: int, grid: int, request: Request
+) -> MomentPlan:
+    """Plan one run of Algorithm 2.
+
+    Args:
+        tau: where states are cropped.
+        crop: what a user counts for at most.
+        bound: the largest state; None for 64 times tau, as far as the grid reaches.
+        universe: number of users.
+        grid: steps to the unit, one less than a power of two, so that a byte has each weight as
+            often as any other.
+        request: epsilon and what it covers.
+
+    Raises:
+        PlanError: they do not go together, or no signal would be left.
+    """
+    farthest = tau * (grid + 1) // 2
+    reach = min(_DEFAULT_REACH * tau, farthest) if bound is None else bound
+    if grid & (grid + 1):
+        message = f"grid ({grid}) must be one less than a power of two"
+        raise PlanError(message)
+    if 2 * tau * grid > MOST_MODULUS:
+        message = f"tau ({tau:,}) is too large for the grid ({grid}): take a smaller one of them"
+        raise PlanError(message)
+    if reach > farthest:
+        message = f"the bound ({reach:,}) exceeds {farthest:,}: so coarse a grid of weights repeats"
+        raise PlanError(message)
+
+    def planned(budget: Budget) -> MomentPlan:
+        more = excess(point(2 * tau), grid, budget)
+        noise = noise_variance(2 * tau * grid - 1, budget)
+        split = Split(budget, more / (2 * tau + more), noise)
+        return MomentPlan(tau, crop, reach, universe, grid, request, split)
+
+    return best_of([planned(budget) for budget in budgets(request)], request)

@@ -1,0 +1,318 @@
+"""Cropped sums, distinct users and heavy hitters from counters modulo `2 tau`.
+
+Reference: D. Mir, S. Muthukrishnan, A. Nikolov, R. Wright, "Pan-private algorithms via statistics
+on sketches", Algorithms 2 and 3 and the remark after Theorem 7. Repaired: the factor 2 that the
+estimator lacks, whole numbers on a grid for real ones, what a user loses when he is replaced by
+another, and the epsilon of two runs. docs/published.md has each with its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from panprivacy._validate import positive_integer, proportion
+from panprivacy.addressing import Hashed
+from panprivacy.cells.law import MOST_MODULUS
+from panprivacy.cells.protocol import Deltas
+from panprivacy.coins import Coins, SystemCoins
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Budget, Ledger
+from panprivacy.hashing import KEY_BYTES
+from panprivacy.ids import read_ids
+from panprivacy.noise import wipe
+from panprivacy.published.mir_moments import MOST_UNIVERSE, MomentPlan, plan_moment
+from panprivacy.published.several import Several
+from panprivacy.statistics import Release, Statistic
+from panprivacy.statistics.plans import request
+from panprivacy.statistics.table import CountStatistic
+
+_MOST_GRID = 255
+_MOST_TAU = MOST_MODULUS // 2
+_MOST_TOTAL = 1 << 48
+_MOST_SHARE = 1 << 20
+_CELLS_PER_K = 4
+
+
+class CroppedFirstMoment(CountStatistic[MomentPlan]):
+    """The sum of `min(state, tau)` over users, as far as random weights tell it.
+
+    >>> import numpy as np
+    >>> from panprivacy.published import CroppedFirstMoment
+    >>> spent = CroppedFirstMoment(tau=4, bound=40, universe=20_000, epsilon=2)
+    >>> spent.update(np.arange(20_000), np.full(20_000, 3))
+    >>> 70_000 < spent.release().value < 110_000  # 60,000, and half as much again
+    True
+
+    The answer is about `T' = sum (w a mod 2 tau)`, `w` a weight of 1 to 2: 1.5 times what users
+    below tau have, and 0.9 to 1.5 times tau for larger ones, less up to `1/tau` of it. The
+    interval is for the sum of `min(state, tau)` and covers all of that.
+
+    Guarantee: the joint law of the state at any one time and all releases changes by a factor of
+    at most `e**epsilon` when all or some updates of one user are added or removed, whatever the
+    states do, and of `e**(2 epsilon)` when one user is replaced by another (Definition 4 of the
+    paper). [tests/exact/test_published.py, docs/guarantees/published.md]
+
+    Accuracy: unbiased for `T'`, but for weighted states in the last unit below `2 tau`. With m
+    users the standard deviation is about `2 tau**2/(sqrt(3) (e**epsilon - 1))` times `sqrt(m)`.
+    [tests/unit/test_published.py, tests/statistical/test_published.py]
+
+    Args:
+        epsilon: total loss of state and releases, in nats.
+        tau: where states are cropped.
+        universe: number of users, whose ids are 0 .. universe-1, at most 2**24.
+        bound: the largest state; None for 64 times tau. States below 0 count for nearly `2 tau`.
+            Only the interval depends on it.
+        grid: steps to the unit, one less than a power of two, at most 255.
+        releases: how many releases epsilon covers.
+        budget: how epsilon is split between state and releases; None for the smallest error.
+        ledger: budget shared with other statistics of the same stream.
+        coins: source of all randomness; None for the operating system's.
+
+    Raises:
+        PlanError: an argument out of range.
+        BudgetError: the ledger has less than `epsilon` available.
+
+    Reference: Algorithm 2. Different from print: `2 tau**2 m` where `tau**2 m` is printed; a grid;
+    the split of epsilon.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        *,
+        epsilon: object,
+        tau: int,
+        universe: int,
+        bound: int | None = None,
+        grid: int = _MOST_GRID,
+        releases: int = 1,
+        budget: Budget | None = None,
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+    ) -> None:
+        plan = plan_moment(
+            positive_integer(_MOST_TAU, tau=tau),
+            self._crop(tau),
+            None if bound is None else positive_integer(bound=bound),
+            positive_integer(MOST_UNIVERSE, universe=universe),
+            positive_integer(_MOST_GRID, grid=grid),
+            request(epsilon, releases, 0, budget),
+        )
+        super().__init__(plan, coins, ledger)
+
+    @staticmethod
+    def _crop(tau: int) -> int:
+        """What a user counts for at most."""
+        return tau
+
+    def _check_deltas(self, deltas: Deltas) -> None:
+        """Any whole number can be counted: counters are modular."""
+
+    @property
+    def _sensitivity(self) -> int:
+        return self._plan.sensitivity
+
+
+class CroppedDistinctCount(CroppedFirstMoment):
+    """How many users have a state above 0, by Algorithm 2 with a small tau.
+
+    >>> import numpy as np
+    >>> from panprivacy.published import CroppedDistinctCount
+    >>> users = CroppedDistinctCount(tau=3, universe=20_000, epsilon=2)
+    >>> users.update(np.arange(10_000))
+    >>> answer = users.release()
+    >>> answer.low < 10_000 < answer.high
+    True
+
+    A user adds 1.5 for a state of 1, about 3 for a large one, and 2 for one of 3: the answer is
+    divided by the middle of that and may be off by its reach either way, a factor of about 1.5 for
+    the tau of 3.
+
+    Guarantee: as for `CroppedFirstMoment`. [tests/exact/test_published.py]
+
+    Accuracy: right up to the factor, and a standard deviation of about three times `sqrt(m)` at
+    epsilon 1. [tests/statistical/test_published.py]
+
+    Args:
+        epsilon: total loss of state and releases, in nats.
+        tau: "a small constant greater than 2".
+
+    The other arguments are those of `CroppedFirstMoment`.
+
+    Raises:
+        PlanError: an argument out of range.
+        BudgetError: the ledger has less than `epsilon` available.
+
+    Reference: the remark after Theorem 7.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *, epsilon: object, universe: int, tau: int = 3, **others: Any) -> None:
+        super().__init__(epsilon=epsilon, tau=tau, universe=universe, **others)
+
+    @staticmethod
+    def _crop(tau: int) -> int:  # noqa: ARG004
+        """Each user counts for 1."""
+        return 1
+
+
+class CroppedHeavyHitters(Several):
+    """How many users hold at least 1/k of a public total, from two cropped first moments.
+
+    >>> from panprivacy.published import CroppedHeavyHitters
+    >>> heavy = CroppedHeavyHitters(k=10, total=1_000, epsilon=20)
+    >>> heavy.update(["ada", "grace", "ada"], [400, 300, 300])
+    >>> answer = heavy.release()
+    >>> answer.low <= 2 <= answer.high
+    True
+
+    Users are hashed to `cells` counters. The difference of the moments at `total/k` and
+    `total/(c k)`, over the difference of these, would be a count of counters that rises from 0 to
+    1 between the two. But each moment is right only up to a factor, and so the difference is off
+    by a multiple of k; the interval says so.
+
+    Guarantee: the joint law of the state at any one time and all releases changes by a factor of
+    at most `e**epsilon` when all or some updates of one user are added or removed, whatever the
+    states do; `total` is public. Each run gets half of epsilon. [tests/exact/test_published.py]
+
+    Accuracy: the interval is for counters, not users, and is nearly all of 0 .. k unless epsilon
+    is large. [tests/statistical/test_published.py, docs/published.md]
+
+    Args:
+        epsilon: total loss of state and releases, in nats.
+        k: users count who hold 1/k of the total.
+        total: what the deltas of all users add up to, public; no user's add up to less than 0.
+        spacing: c, by which the lower threshold is below the upper one.
+        cells: number of counters, which users are hashed to; None for 4k.
+        grid: steps to the unit, one less than a power of two, at most 255.
+        releases: how many releases epsilon covers.
+        budget: how epsilon is split between state and releases, both runs together; None for the
+            smallest error of each run.
+        ledger: budget shared with other statistics of the same stream.
+        coins: source of all randomness; None for the operating system's.
+
+    Raises:
+        PlanError: an argument out of range.
+        BudgetError: the ledger has less than `epsilon` available.
+
+    Reference: Algorithm 3. Different from print: half of epsilon for each run, and Algorithm 2 as
+    repaired.
+    """
+
+    __slots__ = ("_addressing", "_key", "_limit", "_runs")
+
+    def __init__(
+        self,
+        *,
+        epsilon: object,
+        k: int,
+        total: int,
+        spacing: int = 2,
+        cells: int | None = None,
+        grid: int = _MOST_GRID,
+        releases: int = 1,
+        budget: Budget | None = None,
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+    ) -> None:
+        asked = request(epsilon, releases, 0, budget)
+        share = positive_integer(_MOST_SHARE, k=k)
+        size = _CELLS_PER_K * share if cells is None else cells
+        counters = positive_integer(MOST_UNIVERSE, cells=size)
+        taus = _thresholds(total, share, spacing)
+        super().__init__(asked.epsilon, ledger)
+        source = SystemCoins() if coins is None else coins
+        self._limit = min(share, counters)
+        self._key = source.key(KEY_BYTES)
+        self._addressing = Hashed(counters, self._key)
+        whole = asked.budget
+        half = None if whole is None else Budget(whole.state / 2, whole.release / 2)
+        self._runs = [
+            CroppedFirstMoment(
+                epsilon=asked.epsilon / 2,
+                tau=tau,
+                universe=counters,
+                grid=grid,
+                releases=asked.releases,
+                budget=half,
+                ledger=self._ledger,
+                coins=source,
+            )
+            for tau in taus
+        ]
+
+    @property
+    def _parts(self) -> Sequence[Statistic[Any]]:
+        return self._runs
+
+    @property
+    def _own(self) -> bytes:
+        return self._key
+
+    @property
+    def plans(self) -> tuple[MomentPlan, MomentPlan]:
+        """The public parameters of the runs at the upper and at the lower threshold."""
+        upper, lower = self._runs
+        return upper.plan, lower.plan
+
+    def update(self, users: object, deltas: object = None) -> None:
+        """Take in one batch of events; an error changes nothing.
+
+        Args:
+            users: user ids, one for each event, as for `HeavyHitterCount`.
+            deltas: one whole number for each event; None for 1 each.
+
+        Raises:
+            InputError: as for `HeavyHitterCount`. The message names the row, never the id.
+        """
+        ids = read_ids(users)
+        pieces = list(self._addressing.slots(ids))
+        counters = np.concatenate([np.empty(0, np.int64), *pieces])
+        wipe(*pieces)
+        batches = [run.prepare(counters, deltas) for run in self._runs]
+        for run, batch in zip(self._runs, batches, strict=True):
+            run.apply(batch)
+        wipe(counters)
+
+    def release(self, *, confidence: float = 0.95) -> Release:
+        """Publish the answer; the budget is spent first.
+
+        Args:
+            confidence: probability, 0 to 1, that the interval covers the number of counters, each
+                as far as it is on the way from the lower threshold to the upper one.
+
+        Returns:
+            The difference as it is, and an interval within 0 .. k.
+
+        Raises:
+            BudgetError: all planned releases have been made. Nothing was spent.
+        """
+        level = proportion(confidence=confidence)
+        self.check_release()
+        upper, lower = (run.release(confidence=(1 + level) / 2) for run in self._runs)
+        apart = self._runs[0].plan.tau - self._runs[1].plan.tau
+        low, high = (upper.low - lower.high) / apart, (upper.high - lower.low) / apart
+        return Release(
+            (upper.value - lower.value) / apart,
+            min(max(low, 0.0), self._limit),
+            min(max(high, 0.0), self._limit),
+            level,
+            upper.epsilon + lower.epsilon,
+            upper.counts + lower.counts,
+        )
+
+
+def _thresholds(total: object, k: int, spacing: object) -> tuple[int, int]:
+    """`total/k` and `total/(c k)`, rounded down."""
+    whole = positive_integer(_MOST_TOTAL, total=total)
+    upper = whole // k
+    lower = upper // positive_integer(_MOST_SHARE, spacing=spacing)
+    if not 1 <= lower < upper:
+        message = f"the total ({whole:,}) must be at least spacing * k, and spacing at least 2"
+        raise PlanError(message)
+    return upper, lower

@@ -47,8 +47,8 @@ class CroppedFirstMoment(CountStatistic[MomentPlan]):
     True
 
     The answer is about `T' = sum (w a mod 2 tau)`, `w` a weight of 1 to 2: 1.5 times what users
-    below tau have, and 0.9 to 1.5 times tau for larger ones, less up to `1/tau` of it. The
-    interval is for the sum of `min(state, tau)` and covers all of that.
+    below tau have, and 0.9 to 1.5 times tau for larger ones, less what the last unit below
+    `2 tau` loses. The interval is for the sum of `min(state, tau)` and covers all of that.
 
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
     at most `e**epsilon` when all or some updates of one user are added or removed, whatever the
@@ -128,14 +128,13 @@ class CroppedDistinctCount(CroppedFirstMoment):
     >>> answer.low < 10_000 < answer.high
     True
 
-    A user adds 1.5 for a state of 1, about 3 for a large one, and 2 for one of 3: the answer is
-    divided by the middle of that and may be off by its reach either way, a factor of about 1.5 for
-    the tau of 3.
+    A user adds at least 1.5, for a state of 1, and at most about `tau + 1/2`. The answer is divided
+    by the geometric middle, so at a tau of 3 it may be off by a factor of 1.53 either way.
 
     Guarantee: as for `CroppedFirstMoment`. [tests/exact/test_published.py]
 
-    Accuracy: right up to the factor, and a standard deviation of about three times `sqrt(m)` at
-    epsilon 1. [tests/statistical/test_published.py]
+    Accuracy: right up to the factor, and a standard deviation of about `4 sqrt(m)` at epsilon 1.
+    [tests/statistical/test_published.py]
 
     Args:
         epsilon: total loss of state and releases, in nats.

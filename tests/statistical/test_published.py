@@ -1,0 +1,122 @@
+"""The papers' algorithms: no bias where none is claimed, and the bias that is.
+
+False-alarm rate 1e-6 an assertion, and each check rejects what is off by 30 %.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from panprivacy.published import (
+    CroppedDistinctCount,
+    CroppedFirstMoment,
+    CroppedHeavyHitters,
+    PrimeIncidence,
+)
+from panprivacy.published.mir_moments import seen
+
+from .checks import OFF, accepted, centred, chi_square_tail, happens, rejected
+
+RUNS = 400
+USERS = 2_000
+
+
+def answers(make, *batch):
+    """The releases of so many runs."""
+    released = []
+    for _ in range(RUNS):
+        statistic = make()
+        statistic.update(*batch)
+        released.append(statistic.release())
+    return released
+
+
+def moments(kind, states, **arguments):
+    """The answers, what they are about on average over weights, and the plan."""
+    batch = np.arange(USERS), states
+    released = answers(lambda: kind(universe=USERS, **arguments), *batch)
+    plan = kind(universe=USERS, **arguments).plan
+    weights = np.arange(plan.grid, 2 * plan.grid + 1)
+    added = seen(plan.tau, plan.grid, np.outer(states, weights)).mean(axis=1).sum()
+    return released, float(added) / plan.model(0).scale, plan
+
+
+STATES = {
+    "below tau": np.arange(USERS) % 5,
+    "around tau": np.arange(USERS) % 12,
+    "far above": np.full(USERS, 37),
+}
+
+
+@pytest.mark.parametrize("states", STATES)
+def test_a_first_moment_is_unbiased_for_the_weighted_states(states):
+    released, mean, plan = moments(CroppedFirstMoment, STATES[states], tau=5, epsilon=2)
+    values = np.array([one.value for one in released])
+    assert accepted(centred(values - mean))
+    assert rejected(centred(values * OFF - mean))
+    assert rejected(centred(values / OFF - mean))
+    check_bound(values - mean, plan.error())
+
+
+@pytest.mark.parametrize("states", STATES)
+def test_intervals_cover_the_cropped_sum(states):
+    released, _, plan = moments(CroppedFirstMoment, STATES[states], tau=5, epsilon=2)
+    check_coverage(released, float(np.minimum(STATES[states], plan.tau).sum()))
+
+
+@pytest.mark.parametrize("state", [1, 2, 3, 20])
+def test_intervals_cover_the_distinct_count(state):
+    states = np.where(np.arange(USERS) < USERS // 2, state, 0)
+    released, mean, _ = moments(CroppedDistinctCount, states, tau=3, epsilon=2)
+    assert accepted(centred(np.array([one.value for one in released]) - mean))
+    check_coverage(released, USERS / 2)
+
+
+def test_intervals_cover_the_heavy_hitters():
+    """40 users of three times the threshold, in so many counters that they hardly meet."""
+    released = answers(
+        lambda: CroppedHeavyHitters(k=300, total=12_000, cells=20_000, grid=15, epsilon=8),
+        np.arange(40),
+        np.full(40, 300),
+    )
+    check_coverage(released, 40)
+
+
+def test_estimates_modulo_a_prime_are_unbiased_and_their_minimum_is_not():
+    """L estimates of equal deviation are on average `sd sqrt(2 ln L)` above the least (N1)."""
+    states = np.arange(USERS) % 4
+    released = answers(
+        lambda: PrimeIncidence(universe=USERS, bound=3, primes=(5, 7, 11, 13), epsilon=8),
+        np.arange(USERS),
+        states,
+    )
+    truth = USERS / 4
+    estimates = np.array([one.estimates(2) for one in released])
+    for of_prime in estimates.T:
+        assert accepted(centred(of_prime - truth))
+        assert rejected(centred(of_prime * OFF - truth))
+        assert rejected(centred(of_prime / OFF - truth))
+    least = np.array([one.minimum(2) for one in released])
+    assert rejected(centred(least - truth))
+    low = truth - least.mean()
+    assert 0.3 * estimates.std(axis=0).min() < low
+    assert low < estimates.std(axis=0).max() * math.sqrt(2 * math.log(4))
+
+
+def check_bound(errors, deviation):
+    """Their root-mean-square is at most the predicted one; errors twice as large are found."""
+
+    def p_value(errors):
+        return chi_square_tail(float((errors**2).sum()) / deviation**2, len(errors))
+
+    assert accepted(p_value(errors))
+    assert rejected(p_value(2 * errors))
+
+
+def check_coverage(released, truth):
+    """At least what is said: the interval also covers what weights may do to other states."""
+    covered = sum(one.low <= truth <= one.high for one in released)
+    assert accepted(happens(covered, len(released), 0.95, 1))

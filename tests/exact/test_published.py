@@ -97,7 +97,7 @@ def hitters(budget, coins, **covers):
     [
         ([[0]], [[]]),
         ([[(0, 3), (1, 1)], RELEASE], [[(1, 1)], RELEASE]),
-        ([[(0, 2)], RELEASE, [(0, 5)]], [[], RELEASE, []]),
+        ([[(0, 1)], [(0, 3)], RELEASE], [[], [], RELEASE]),
     ],
 )
 def test_two_runs_keep_their_claim(history):
@@ -124,7 +124,7 @@ def test_the_printed_budget_of_two_runs_does_not_hold():
     stream, neighbour = [[(0, 1)], [(0, 3)], RELEASE], [[], [], RELEASE]
     loss = exact_loss(lambda coins: PrintedHitters(coins, 6), stream, neighbour, coins=REACH)
     assert not loss.within(2 * 6)
-    assert loss.within(4 * 6)
+    assert float(loss) == pytest.approx(4 * 6, abs=1e-4)
 
 
 PRIMES = pp.Budget(2, 8)

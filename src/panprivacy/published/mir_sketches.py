@@ -273,10 +273,12 @@ class CroppedHeavyHitters(Several):
         pieces = list(self._addressing.slots(ids))
         counters = np.concatenate([np.empty(0, np.int64), *pieces])
         wipe(*pieces)
-        batches = [run.prepare(counters, deltas) for run in self._runs]
-        for run, batch in zip(self._runs, batches, strict=True):
-            run.apply(batch)
-        wipe(counters)
+        try:
+            batches = [run.prepare(counters, deltas) for run in self._runs]
+            for run, batch in zip(self._runs, batches, strict=True):
+                run.apply(batch)
+        finally:
+            wipe(counters)
 
     def release(self, *, confidence: float = 0.95) -> Release:
         """Publish the answer; the budget is spent first.

@@ -75,13 +75,20 @@ def test_intervals_cover_the_distinct_count(state):
     check_coverage(released, USERS / 2)
 
 
-def test_intervals_cover_the_heavy_hitters():
-    """40 users of three times the threshold, in so many counters that they hardly meet."""
+def test_heavy_hitters_are_what_weights_make_of_two_moments():
+    """40 users of 7.5 times the threshold, in so many counters that they hardly meet."""
     released = answers(
-        lambda: CroppedHeavyHitters(k=300, total=12_000, cells=20_000, grid=15, epsilon=8),
+        lambda: CroppedHeavyHitters(k=300, total=12_000, cells=20_000, grid=15, epsilon=400),
         np.arange(40),
         np.full(40, 300),
     )
+    weights = np.arange(15, 31)
+    upper, lower = (seen(tau, 15, 300 * weights).mean() for tau in (40, 20))
+    mean = 40 * (upper - lower) / 20
+    values = np.array([one.value for one in released])
+    assert accepted(centred(values - mean))
+    assert rejected(centred(values * OFF - mean))
+    assert rejected(centred(values / OFF - mean))
     check_coverage(released, 40)
 
 

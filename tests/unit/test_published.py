@@ -195,6 +195,15 @@ def test_sizes_of_a_first_moment_that_do_not_go_together(wrong):
         CroppedFirstMoment(**{"tau": 3, "universe": 50, "epsilon": 1, **wrong})
 
 
+def test_a_first_moment_goes_on_from_its_state_with_its_weights():
+    first, second = (CroppedFirstMoment(tau=3, universe=50, epsilon=1) for _ in range(2))
+    first.update([1, 2], [3, 4])
+    second.resume(first.state())
+    for one in (first, second):
+        one.update([2, 7], [-1, 5])
+    assert first.state() == second.state()
+
+
 # Algorithm 3
 
 

@@ -179,8 +179,9 @@ class CroppedHeavyHitters(Several):
     at most `e**epsilon` when all or some updates of one user are added or removed, whatever the
     states do; `total` is public. Each run gets half of epsilon. [tests/exact/test_published.py]
 
-    Accuracy: the interval is for counters, not users, and is nearly all of 0 .. k unless epsilon
-    is large. [tests/statistical/test_published.py, docs/published.md]
+    Accuracy: the interval is for counters, not users, and is mostly all of 0 .. k: the random
+    weights alone, of so many counters, could make up that much.
+    [tests/statistical/test_published.py, docs/published.md]
 
     Args:
         epsilon: total loss of state and releases, in nats.

@@ -1,25 +1,26 @@
-"""From options to statistics: what a program counts, how large it is, and what it releases."""
+"""From options to statistics: what a program counts, and what it releases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from panprivacy._parse import Expected
-from panprivacy._validate import expected_range, positive_integer
+from panprivacy._validate import positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, Ledger
+from panprivacy.options import Asked, Grouping, Sizes, Statistics
 from panprivacy.planning import Request, check_useful, plan_incidence
 from panprivacy.planning.incidence import MOST_BOUND
 from panprivacy.statistics import (
+    CroppedSum,
     Density,
     DistinctCount,
     Grouped,
+    HeavyHitterCount,
     Incidence,
     IncidenceRelease,
     Label,
@@ -28,7 +29,7 @@ from panprivacy.statistics import (
 from panprivacy.statistics.resuming import check_all, parted, resume_all
 from panprivacy.statistics.table import unless_lost
 
-Statistic = Density | DistinctCount | Incidence
+Statistic = Density | DistinctCount | Incidence | CroppedSum | HeavyHitterCount
 Single = Release | IncidenceRelease | None
 """None for a release that is lost: more users came than were planned for."""
 
@@ -39,63 +40,6 @@ Checked = Sequence[Any]
 DEFAULT_MEMORY = 65_536
 COUNTER_BYTES = 1, 2, 4
 DEFAULT_EXPECTED = (1_000, 1_000_000_000)
-
-
-class Statistics(StrEnum):
-    """The statistics that can be asked for by name."""
-
-    distinct = "distinct"
-    density = "density"
-    incidence = "incidence"
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What the user said of the size of the problem; None where he said nothing.
-
-    Args:
-        universe: number of possible users.
-        memory: bytes of each table.
-        expected: how many users there will be.
-        bound: the largest distance of a user's state from 0.
-        signed: whether states below 0 occur.
-        deletions: whether users leave.
-    """
-
-    universe: int | None = None
-    memory: int | None = None
-    expected: Expected | None = None
-    bound: int | None = None
-    signed: bool = False
-    deletions: bool = False
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What an incidence count releases; nothing for the whole histogram."""
-
-    exactly: tuple[int, ...] = ()
-    at_least: tuple[int, ...] = ()
-    cropped_sum: tuple[int, ...] = ()
-
-    def named(self) -> Mapping[str, Any]:
-        """The arguments of `Incidence.release`."""
-        return {name: states for name, states in vars(self).items() if states}
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """The groups that are counted apart.
-
-    Args:
-        labels: of the groups.
-        per_user: in how many of them one user may appear.
-        ignore_others: leave out rows of undeclared groups; else they are an error.
-    """
-
-    labels: list[str]
-    per_user: int
-    ignore_others: bool
 
 
 @dataclass(frozen=True)
@@ -222,7 +166,8 @@ def make_statistics(
         PlanError: they do not go together with the sizes, or their answers would be noise.
     """
     if not names:
-        message = "stat= must say what to count: distinct, density or incidence"
+        *most, last = Statistics
+        message = f"stat= must say what to count: {', '.join(most)} or {last}"
         raise PlanError(message)
     if len(set(names)) < len(names):
         message = "stat= must name each statistic once"
@@ -233,7 +178,8 @@ def make_statistics(
         for name in names
     }
     for statistic in statistics.values():
-        check_useful(statistic.plan, ledger.total / statistic.plan.request.epsilon)
+        parts = ledger.total / statistic.plan.request.epsilon
+        check_useful(statistic.plan, parts, sizes.memory)
     return statistics
 
 
@@ -272,39 +218,6 @@ def _made(
     )
 
 
-def check_options(names: list[Statistics], sizes: Sizes, asked: Asked, delta: str | None) -> None:
-    """Refuse options that no statistic uses, and those that need another one."""
-    if sizes.deletions and delta is None:
-        message = "deletions= needs delta=: the column that says who comes and who leaves"
-        raise PlanError(message)
-    incidence = Statistics.incidence in names
-    _check_sizes(names, sizes)
-    net = sizes.deletions and Statistics.distinct in names
-    if asked.named() and not incidence:
-        message = "exactly=, at_least= and cropped_sum= are for stat= incidence"
-        raise PlanError(message)
-    if (sizes.bound is not None or sizes.signed) and not (incidence or net):
-        message = "bound= and signed= are for stat= incidence, or distinct with deletions="
-        raise PlanError(message)
-    if sizes.bound is None and (incidence or net):
-        message = "say bound=: the largest sum of a user's deltas, or the most rows a user has"
-        raise PlanError(message)
-
-
-def _check_sizes(names: list[Statistics], sizes: Sizes) -> None:
-    """Refuse a number of users that no statistic uses."""
-    numbered = {Statistics.density, Statistics.incidence} & set(names)
-    if sizes.universe is not None and not numbered:
-        message = "universe= is for stat= density and incidence; distinct takes expected="
-        raise PlanError(message)
-    hashed = Statistics.incidence in names and sizes.universe is None
-    if sizes.expected is not None and not (Statistics.distinct in names or hashed):
-        message = "expected= is for open-ended ids: universe= says how many users there are"
-        raise PlanError(message)
-    if sizes.expected is not None:
-        expected_range(sizes.expected)
-
-
 def _distinct(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
     net = {"deletions": True, "bound": sizes.bound, "signed": sizes.signed}
     return DistinctCount(
@@ -330,12 +243,8 @@ def _density(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> 
 
 def _incidence(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
     bound = positive_integer(MOST_BOUND, bound=sizes.bound)
-    expected, cells = None, None
-    if sizes.universe is None:
-        if sizes.expected is None:
-            message = "stat= incidence needs universe=, or expected=: how many users may come"
-            raise PlanError(message)
-        expected = sizes.expected[1] if isinstance(sizes.expected, tuple) else sizes.expected
+    _check_numbered(Statistics.incidence, sizes)
+    expected, cells = sizes.most_users, None
     if sizes.memory is not None:
         cells = _counters(sizes.memory, sizes, expected, Request(epsilon, releases))
     return Incidence(
@@ -348,6 +257,13 @@ def _incidence(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -
         releases=releases,
         ledger=ledger,
     )
+
+
+def _check_numbered(name: Statistics, sizes: Sizes) -> None:
+    """Refuse counters of which nobody says how many users they are for."""
+    if sizes.universe is None and sizes.expected is None:
+        message = f"stat= {name} needs universe=, or expected=: how many users may come"
+        raise PlanError(message)
 
 
 def _counters(memory: int, sizes: Sizes, expected: int | None, request: Request) -> int:
@@ -373,8 +289,35 @@ def _counters(memory: int, sizes: Sizes, expected: int | None, request: Request)
     raise PlanError(message)
 
 
+def _cropped_sum(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
+    _check_numbered(Statistics.cropped_sum, sizes)
+    return CroppedSum(
+        epsilon=epsilon,
+        tau=positive_integer(tau=sizes.tau),
+        bound=sizes.bound,
+        universe=sizes.universe,
+        expected=sizes.most_users,
+        memory=sizes.memory,
+        releases=releases,
+        ledger=ledger,
+    )
+
+
+def _heavy_hitters(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
+    return HeavyHitterCount(
+        epsilon=epsilon,
+        k=positive_integer(k=sizes.k),
+        total=positive_integer(total=sizes.total),
+        memory=sizes.memory,
+        releases=releases,
+        ledger=ledger,
+    )
+
+
 _MAKERS: dict[Statistics, Callable[[Sizes, int, Fraction, Ledger], Statistic]] = {
     Statistics.distinct: _distinct,
     Statistics.density: _density,
     Statistics.incidence: _incidence,
+    Statistics.cropped_sum: _cropped_sum,
+    Statistics.heavy_hitters: _heavy_hitters,
 }

@@ -8,7 +8,7 @@ a function of the release, so drawing it costs no privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +23,10 @@ from panprivacy.hashing import KEY_BYTES
 from panprivacy.ids import read_ids
 from panprivacy.planning import (
     AnyPlan,
+    CroppedPlan,
     DensityPlan,
     DistinctPlan,
+    HeavyPlan,
     IncidencePlan,
     NetDistinctPlan,
 )
@@ -38,6 +40,7 @@ _INK = "#1b3a57"
 _TRUTH = "#c8553d"
 
 BitsPlan = DensityPlan | DistinctPlan | NetDistinctPlan
+BlockPlan = CroppedPlan | HeavyPlan
 
 
 def plot_answers(
@@ -60,18 +63,17 @@ def plot_answers(
     figure = Figure(figsize=(11, 3.9 * len(plans)), layout="constrained", dpi=120)
     axes = figure.subplots(len(plans), 3, squeeze=False)
     for row, (name, plan) in zip(axes, plans.items(), strict=True):
-        release = releases[name]
+        release, truth = releases[name], (truths or {}).get(name)
         odds = math.exp(min(float(plan.split.budget.state), 99))
         seized = f"this program, seized:\na cell changes odds {odds:.2g} times at most"
         if isinstance(release, IncidenceRelease) and isinstance(plan, IncidencePlan):
             _draw_counts(row[0], release, truths or {}, deletions=deletions)
-            counters = throw_away_counters(plan, release)
-            ends = min(int(np.min(counters)), 0), max(int(np.max(counters)), 1)
-            ordinary_title = "an ordinary program, seized:\na cell is a count"
-            _draw_counters(row[1], counters[0], ordinary_title, ends)
-            _draw_counters(row[2], counters[1], seized, ends)
-        elif isinstance(release, Release) and not isinstance(plan, IncidencePlan):
-            _draw_answer(row[0], name, release, (truths or {}).get(name))
+            _draw_both(row[1:], throw_away_counters(plan, release), seized)
+        elif isinstance(release, Release) and isinstance(plan, BlockPlan):
+            _draw_answer(row[0], plan, release, truth)
+            _draw_both(row[1:], throw_away_blocks(plan, release.value), seized)
+        elif isinstance(release, Release) and isinstance(plan, BitsPlan):
+            _draw_answer(row[0], plan, release, truth)
             ordinary, private = throw_away_cells(plan, release.value)
             words = ("is there", "is not there") if deletions else ("came", "did not come")
             title = f"an ordinary program, seized:\na cell tells who {words[0]}"
@@ -123,9 +125,30 @@ def throw_away_counters(
         The same cells of both, as squares; with signed states a value above half of the modulus
         is one below 0.
     """
+    ordinary, private = _filled(plan, plan.universe, _made_up_states(plan, release))
+    values = plan.states.values()
+    return values[ordinary], values[private]
+
+
+def throw_away_blocks(plan: BlockPlan, value: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same for a statistic on blocks: made-up users that count in full, and no others.
+
+    Args:
+        plan: of the statistic; its own state is not read.
+        value: the released answer.
+    """
+    if isinstance(plan, HeavyPlan):
+        return _filled(plan, None, np.full(round(value), plan.high))
+    users = min(round(value / plan.tau), plan.universe or _MOST_MADE_UP, _MOST_MADE_UP)
+    return _filled(plan, plan.universe, np.full(users, plan.tau))
+
+
+def _filled(
+    plan: IncidencePlan | BlockPlan, universe: int | None, deltas: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Some counters without noise and the same with it, both fed with the same made-up users."""
     coins = SystemCoins()
-    deltas = _made_up_states(plan, release)
-    users = _made_up_users(plan, len(deltas), coins)
+    users = _made_up_users(universe, len(deltas), coins)
     slots = list(plan.address(coins.key(KEY_BYTES)).slots(read_ids(users)))
     private = plan.table.born(coins)
     plan.table.update(private, slots, deltas, 0, coins)
@@ -133,8 +156,7 @@ def throw_away_counters(
     plan.table.update(ordinary, slots, deltas, 0, coins)
     side = min(_SIDE, math.isqrt(plan.cells))
     shown = np.linspace(0, plan.cells - 1, side * side).astype(np.int64).reshape(side, side)
-    values = plan.states.values()
-    return values[ordinary[shown]], values[private[shown]]
+    return ordinary[shown].astype(np.int64), private[shown].astype(np.int64)
 
 
 def _made_up_states(plan: IncidencePlan, release: IncidenceRelease) -> NDArray[np.int64]:
@@ -174,12 +196,12 @@ def _clear(answer: Release) -> bool:
     return answer.value > 2 * (answer.value - answer.low)
 
 
-def _made_up_users(plan: IncidencePlan, users: int, coins: SystemCoins) -> NDArray[np.int64]:
+def _made_up_users(universe: int | None, users: int, coins: SystemCoins) -> NDArray[np.int64]:
     """Different ids; those of a universe are drawn, because its cells are drawn in their order."""
-    if plan.universe is None:
+    if universe is None:
         return np.arange(users)
-    possible = min(plan.universe, _MOST_MADE_UP)
-    grid = np.linspace(0, plan.universe - 1, possible).astype(np.int64)
+    possible = min(universe, _MOST_MADE_UP)
+    grid = np.linspace(0, universe - 1, possible).astype(np.int64)
     drawn = np.argsort(np.frombuffer(coins.key(8 * possible), np.uint64))
     return grid[drawn[:users]]
 
@@ -201,20 +223,29 @@ def _made_up(plan: BitsPlan, value: float) -> NDArray[np.int64]:
     return np.linspace(0, plan.universe - 1, users).astype(np.int64)
 
 
-def _draw_answer(axis: Axes, name: str, release: Release, truth: float | None) -> None:
+def _draw_answer(axis: Axes, plan: AnyPlan, release: Release, truth: float | None) -> None:
     below, above = release.value - release.low, release.high - release.value
     reach = [[below], [above if math.isfinite(above) else below]]
     label = f"answer, {100 * release.confidence:g} % interval"
     axis.errorbar([release.value], [0], xerr=reach, fmt="o", color=_INK, capsize=5, label=label)
     if truth is not None:
         axis.axvline(truth, color=_TRUTH, linestyle="--", label="truth")
-    axis.set_title("share of the universe" if name == "density" else "users")
+    axis.set_title(_asked(plan))
     axis.set(yticks=[], ylim=(-1, 1))
     axis.xaxis.set_major_locator(MaxNLocator(4))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
     axis.margins(x=0.35)
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
     axis.spines[["left", "right", "top"]].set_visible(False)
+
+
+def _asked(plan: AnyPlan) -> str:
+    """What a single answer is, in the words of a newcomer."""
+    if isinstance(plan, CroppedPlan):
+        return f"sum, at most {plan.tau:,} of each user"
+    if isinstance(plan, HeavyPlan):
+        return f"users with 1/{plan.k:,} of the total or more"
+    return "share of the universe" if isinstance(plan, DensityPlan) else "users"
 
 
 def _draw_counts(
@@ -271,6 +302,15 @@ def _short(name: Name) -> str:
     if name.kind == "cropped_moment":
         return f"up to {name.argument}**{name.power}"
     return short[name.kind] + ("" if name.kind == "distinct" else str(name.argument))
+
+
+def _draw_both(
+    row: Sequence[Axes], counters: tuple[NDArray[np.int64], NDArray[np.int64]], seized: str
+) -> None:
+    """Counters without noise and with it, in the same shades."""
+    ends = min(int(np.min(counters)), 0), max(int(np.max(counters)), 1)
+    _draw_counters(row[0], counters[0], "an ordinary program, seized:\na cell is a count", ends)
+    _draw_counters(row[1], counters[1], seized, ends)
 
 
 def _draw_counters(axis: Axes, cells: NDArray[np.int64], title: str, ends: tuple[int, int]) -> None:

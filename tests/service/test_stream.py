@@ -11,8 +11,8 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from panprivacy.counting import Statistics
 from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.options import Statistics
 from panprivacy.service.batch_ids import ID_BYTES, BatchIds
 from panprivacy.service.store import Entry, ReleaseStore, StoreError
 from panprivacy.service.stream import BusyError, Sent, Stream

@@ -16,7 +16,8 @@ import pytest
 
 import panprivacy as pp
 from panprivacy._parse import parse_duration
-from panprivacy.counting import Asked, Sizes, Statistics, make_counting
+from panprivacy.counting import make_counting
+from panprivacy.options import Asked, Sizes, Statistics
 from tests.commands import run_command
 
 TIGHT = ("--epsilon", "30", "--expected", "10:1000000")

@@ -13,9 +13,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from panprivacy.counting import Answer, Sizes, Statistic
+from panprivacy.counting import Answer, Statistic
 from panprivacy.decoders import Name
-from panprivacy.statistics import Density, Grouped, IncidenceRelease
+from panprivacy.planning import (
+    AnyPlan,
+    CroppedPlan,
+    DensityPlan,
+    HeavyPlan,
+    IncidencePlan,
+    NetDistinctPlan,
+)
+from panprivacy.statistics import Grouped, IncidenceRelease
 
 
 @dataclass(frozen=True)
@@ -28,29 +36,38 @@ class Facts:
         seconds: how long that took, without counting for the truth.
         beyond: how many users are in a state that the bound rules out; answers are wrong by as
             many.
+        heavy: how many users hold at least 1/k of the total, where heavy hitters are counted; the
+            truth that belongs to the answer is the soft count.
+        deltas: what all deltas add up to, where that should be the total.
     """
 
     truth: dict[str, float]
     rows: int
     seconds: float
     beyond: int = 0
+    heavy: int | None = None
+    deltas: int | None = None
 
     def __str__(self) -> str:
         rate = self.rows / self.seconds / 1e6
         said = f"{self.rows:,} rows in {self.seconds:.2f} s, {rate:.1f} million/s"
-        wrong = f"; {self.beyond:,} users went beyond the bound, so that answers are wrong"
-        return said + (wrong if self.beyond else "")
+        if self.beyond:
+            said += f"; {self.beyond:,} users went beyond the bound, so that answers are wrong"
+        if self.heavy is not None:
+            said += f"; {self.heavy:,} users hold 1/k of the total or more; "
+            said += f"all deltas add up to {self.deltas:,}"
+        return said
 
 
 class Demonstration:
     """The exact answers, and how fast they were counted.
 
     Args:
-        sizes: what the user said of the size of the problem.
+        deletions: whether users leave.
     """
 
-    def __init__(self, sizes: Sizes) -> None:
-        self._sizes = sizes
+    def __init__(self, *, deletions: bool) -> None:
+        self._deletions = deletions
         self._sums: list[pa.Table] = []
         self._rows = 0
         self._start = time.perf_counter()
@@ -77,27 +94,47 @@ class Demonstration:
         if self._sums:
             table = _summed(pa.concat_tables(self._sums, promote_options="permissive"))
             states, last = table["delta"].to_numpy(), table["last"].to_numpy()
+        plans = {name: one.plan for name, one in statistics.items() if answers[name] is not None}
         truth: dict[str, float] = {}
-        for name, statistic in statistics.items():
+        for name, plan in plans.items():
             answer = answers[name]
-            if answer is None:
-                continue
-            if isinstance(answer, IncidenceRelease):
-                unseen = (self._sizes.universe or len(states)) - len(states)
+            if isinstance(answer, IncidenceRelease) and isinstance(plan, IncidencePlan):
+                unseen = (plan.universe or len(states)) - len(states)
                 truth |= {str(one): _exact(one, states, unseen) for one in answer.answers()}
-            elif isinstance(statistic, Density):
-                # Who enters twice and leaves once has left.
-                truth[name] = float((last > 0).sum()) / statistic.plan.universe
             else:
-                stay = np.count_nonzero(states) if self._sizes.deletions else len(states)
-                truth[name] = float(stay)
-        return Facts(truth, self._rows, seconds, self._beyond(states))
+                truth[name] = self._truth(plan, states, last)
+        beyond = max((_beyond(plan, states) for plan in plans.values()), default=0)
+        heavy = [plan for plan in plans.values() if isinstance(plan, HeavyPlan)]
+        if not heavy:
+            return Facts(truth, self._rows, seconds, beyond)
+        (plan,) = heavy
+        full = int((states >= plan.total / plan.k).sum())
+        return Facts(truth, self._rows, seconds, beyond, full, int(states.sum()))
 
-    def _beyond(self, states: NDArray[np.int64]) -> int:
-        bound = self._sizes.bound
-        if bound is None:
-            return 0
-        return int(((states > bound) | (states < (-bound if self._sizes.signed else 0))).sum())
+    def _truth(self, plan: AnyPlan, states: NDArray[np.int64], last: NDArray[np.int64]) -> float:
+        """The exact answer of a statistic that has one.
+
+        Args:
+            plan: of the statistic.
+            states: of the users that came.
+            last: delta of each of them.
+        """
+        if isinstance(plan, DensityPlan):
+            # Who enters twice and leaves once has left.
+            return float((last > 0).sum()) / plan.universe
+        if isinstance(plan, CroppedPlan):
+            return float(np.minimum(np.abs(states), plan.tau).sum())
+        if isinstance(plan, HeavyPlan):
+            return float(np.clip(states / plan.low - 1, 0, 1).sum())
+        return float(np.count_nonzero(states) if self._deletions else len(states))
+
+
+def _beyond(plan: AnyPlan, states: NDArray[np.int64]) -> int:
+    """How many users are in a state that the bound rules out."""
+    if not isinstance(plan, IncidencePlan | NetDistinctPlan | CroppedPlan):
+        return 0
+    least = -plan.bound if plan.signed else 0
+    return int(((states > plan.bound) | (states < least)).sum())
 
 
 def _exact(name: Name, states: NDArray[np.int64], unseen: int) -> float:

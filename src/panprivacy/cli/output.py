@@ -88,7 +88,8 @@ def print_json(answers: Answers) -> None:
             "epsilon": float_above(answers.loss.epsilon),
         }
     if answers.facts:
-        document["demonstration"] = dataclasses.asdict(answers.facts)
+        facts = dataclasses.asdict(answers.facts).items()
+        document["demonstration"] = {name: fact for name, fact in facts if fact is not None}
     print(json.dumps(document), flush=True)
 
 

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from panprivacy._parse import Expected, parse_expected
 from panprivacy._validate import positive_fraction, positive_integer
-from panprivacy.counting import Statistics
 from panprivacy.errors import PlanError
+from panprivacy.options import Statistics
 from panprivacy.planning import plan as make_plan
 from panprivacy.planning.search import Searched
 

@@ -23,17 +23,10 @@ from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.options import check_png
 from panprivacy.cli.output import Answers, print_json, print_text
 from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
-from panprivacy.counting import (
-    Asked,
-    Counting,
-    Grouping,
-    Sizes,
-    Statistics,
-    check_options,
-    make_counting,
-)
+from panprivacy.counting import Counting, make_counting
 from panprivacy.errors import PlanError
 from panprivacy.intake import Columns, Intake, Nulls
+from panprivacy.options import Asked, Grouping, Sizes, Statistics, check_options
 from panprivacy.sources import FORMATS, Column, Prefixes, Source, open_source
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
@@ -53,7 +46,9 @@ def run(
     universe: Annotated[
         int | None,
         typer.Option(
-            parser=parse_whole, metavar="N", help="density, incidence: the ids are 0 to N-1."
+            parser=parse_whole,
+            metavar="N",
+            help="density, incidence, cropped-sum: the ids are 0 to N-1.",
         ),
     ] = None,
     memory: Annotated[
@@ -61,7 +56,7 @@ def run(
         typer.Option(
             parser=parse_whole,
             metavar="BYTES",
-            help="Most of each table: 65536, for incidence as needed.",
+            help="Most of each table: 65536; for counters as many as needed.",
         ),
     ] = None,
     expected: Annotated[
@@ -81,7 +76,8 @@ def run(
         typer.Option(
             parser=parse_whole,
             metavar="Z",
-            help="incidence, deletions: the largest sum of a user's deltas; others spoil answers.",
+            help="incidence, cropped-sum, deletions: the largest sum of a user's deltas; others "
+            "spoil answers. cropped-sum: 64 tau unless told.",
         ),
     ] = None,
     signed: Annotated[
@@ -96,6 +92,22 @@ def run(
     ] = None,
     cropped_sum: Annotated[
         str | None, typer.Option(metavar="10", help="incidence: the sum of min(state, 10).")
+    ] = None,
+    tau: Annotated[
+        int | None,
+        typer.Option(parser=parse_whole, help="cropped-sum: the most that a user counts for."),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(parser=parse_whole, help="heavy-hitters: who holds 1/k of the total counts."),
+    ] = None,
+    total: Annotated[
+        int | None,
+        typer.Option(
+            parser=parse_whole,
+            metavar="N",
+            help="heavy-hitters: what all deltas add up to, which is public.",
+        ),
     ] = None,
     releases: Annotated[
         int, typer.Option(help="How many answers epsilon covers; without --every one is made.")
@@ -164,6 +176,9 @@ def run(
         bound=bound,
         signed=signed,
         deletions=deletions,
+        tau=tau,
+        k=k,
+        total=total,
     )
     asked = _asked(exactly, at_least, cropped_sum)
     check_options(names, sizes, asked, delta)
@@ -175,7 +190,7 @@ def run(
         make_counting, names, sizes, asked, grouping, schedule.releases,
         epsilon=positive_fraction(epsilon=epsilon), confidence=proportion(confidence=confidence),
     )  # fmt: skip
-    demonstration = Demonstration(sizes) if demo else None
+    demonstration = Demonstration(deletions=deletions) if demo else None
     publisher = (
         Timed(make(), schedule, demonstration) if window is None else InWindows(make, schedule)
     )
@@ -225,8 +240,7 @@ def _printed(published: Iterable[Answers], show: Callable[[Answers], None]) -> l
 
 def _are_numbers(names: list[Statistics], sizes: Sizes) -> bool:
     """Whether the ids number the users of a universe."""
-    universe = sizes.universe is not None
-    return Statistics.density in names or (Statistics.incidence in names and universe)
+    return Statistics.density in names or sizes.universe is not None
 
 
 def _grouping(

@@ -12,8 +12,9 @@ from panprivacy.planning.heavy import HeavyPlan, plan_heavy
 from panprivacy.planning.incidence import IncidencePlan, plan_incidence
 from panprivacy.planning.net import NetDistinctPlan, plan_net_distinct
 from panprivacy.planning.request import Request, Split
-from panprivacy.planning.search import AnyPlan, check_useful, plan
+from panprivacy.planning.search import Searched, plan, share_of_margin
 from panprivacy.planning.threshold import ThresholdPlan, plan_threshold
+from panprivacy.planning.useful import AnyPlan, check_useful
 
 __all__ = [
     "AnyPlan",
@@ -24,6 +25,7 @@ __all__ = [
     "IncidencePlan",
     "NetDistinctPlan",
     "Request",
+    "Searched",
     "Split",
     "ThresholdPlan",
     "check_useful",
@@ -35,4 +37,5 @@ __all__ = [
     "plan_incidence",
     "plan_net_distinct",
     "plan_threshold",
+    "share_of_margin",
 ]

@@ -169,6 +169,7 @@ def plan_cropped(
     cells: int | None,
     expected: int | None,
     request: Request,
+    memory: int | None = None,
 ) -> CroppedPlan:
     """Plan a `CroppedSum`.
 
@@ -176,9 +177,10 @@ def plan_cropped(
         tau: where states are cropped.
         bound: the largest distance of a state from 0; None for 64 times tau.
         universe: number of possible users.
-        cells: number of counters; None for one each, as far as 64 MiB reach.
+        cells: number of counters; None for one each, as far as the memory reaches.
         expected: the most users of hashed counters.
         request: epsilon and what it covers.
+        memory: bytes of the counters, at most; None for 64 MiB.
 
     Raises:
         PlanError: they do not go together, or no signal would be left.
@@ -187,18 +189,22 @@ def plan_cropped(
     reach = max(tau, min(_DEFAULT_REACH * tau, most)) if bound is None else bound
     _check(tau, reach, request)
     _check_sizes(universe, cells, expected)
+    check_memory(cells, memory)
 
     def planned(budget: Budget, chosen: DifferenceSet, size: int) -> CroppedPlan:
         contrast = block_chances(chosen, tau, budget, request.intrusions)[1]
         split = Split(budget, contrast, noise_variance(1, budget))
         return CroppedPlan(tau, reach, universe, size, expected, chosen, request, split)
 
+    sets = block_sets(tau, reach if universe else _MOST_SHARING * reach)
     plans = [
         planned(budget, chosen, size)
-        for chosen in block_sets(tau, reach if universe else _MOST_SHARING * reach)
-        for size in _cells(universe, cells, expected, tau * chosen.modulus)
+        for chosen in sets
+        for size in _cells(universe, cells, expected, tau * chosen.modulus, memory)
         for budget in budgets(request)
     ]
+    if not plans:
+        raise too_small(1 if expected is None else 2 * expected, tau, sets)
     return best_of(plans, request)
 
 
@@ -250,16 +256,37 @@ def block_sets(tau: int, bound: int) -> list[DifferenceSet]:
 
 
 def _cells(
-    universe: int | None, cells: int | None, expected: int | None, modulus: int
+    universe: int | None, cells: int | None, expected: int | None, modulus: int, memory: int | None
 ) -> list[int]:
-    """How many counters there may be: one for each user, or several hashed ones, up to 64 MiB."""
+    """How many counters there may be: one for each user, or several hashed ones; none to fit."""
     if cells is not None:
         return [cells]
-    fitting = MAX_DIRECT_BYTES // counter_type(modulus).itemsize
+    fitting = cells_within(memory, modulus)
     if universe is not None:
-        return [min(universe, fitting)]
+        return [min(universe, fitting)] if fitting else []
     users = expected or 1
+    if memory is not None and fitting < 2 * users:
+        return []
     return sorted({max(min(times * users, fitting), 2 * users) for times in _CELLS_PER_USER})
+
+
+def check_memory(cells: int | None, memory: int | None) -> None:
+    """Refuse two words on one size."""
+    if cells is not None and memory is not None:
+        message = "say cells= or memory=, not both"
+        raise PlanError(message)
+
+
+def cells_within(memory: int | None, modulus: int) -> int:
+    """How many counters fit in so many bytes; None for 64 MiB."""
+    return (MAX_DIRECT_BYTES if memory is None else memory) // counter_type(modulus).itemsize
+
+
+def too_small(cells: int, block: int, sets: Sequence[DifferenceSet]) -> PlanError:
+    """What to raise where the fewest counters do not fit."""
+    modulus = block * min(one.modulus for one in sets)
+    least = cells * counter_type(modulus).itemsize
+    return PlanError(f"memory must be at least {least:,}: the bytes of the fewest counters here")
 
 
 class _BlockPlan(Protocol):

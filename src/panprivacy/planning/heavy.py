@@ -12,14 +12,20 @@ from panprivacy.addressing import Hashed
 from panprivacy.cells import Law, ThresholdCells
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import on_blocks
-from panprivacy.cells.modular import counter_type
 from panprivacy.decoders import CellsModel, HeavyModel, noise_quantile
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.hashing import KEY_BYTES
-from panprivacy.planning.cropped import best_of, block_chances, block_sets, excess
-from panprivacy.planning.incidence import MAX_DIRECT_BYTES
+from panprivacy.planning.cropped import (
+    best_of,
+    block_chances,
+    block_sets,
+    cells_within,
+    check_memory,
+    excess,
+    too_small,
+)
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
 
 MOST_K = 1 << 15
@@ -167,6 +173,7 @@ def count_variances(chosen: DifferenceSet, block: int, budget: Budget) -> tuple[
     return float(ends[:2].max()), float((np.maximum(ends, np.roll(ends, -1)) + bulges).max())
 
 
+@functools.lru_cache(maxsize=16)
 def _counted(chosen: DifferenceSet) -> Floats:
     """How often a cell counts whose value is in each of the blocks."""
     outside = np.ones(chosen.modulus)
@@ -189,22 +196,29 @@ def _over_shifts(chosen: DifferenceSet) -> tuple[Floats, Floats]:
 
 @functools.lru_cache(maxsize=64)
 def plan_heavy(
-    k: int, total: int, cells: int | None, resolution: int | None, request: Request
+    k: int,
+    total: int,
+    cells: int | None,
+    resolution: int | None,
+    request: Request,
+    memory: int | None = None,
 ) -> HeavyPlan:
     """Plan a `HeavyHitterCount`.
 
     Args:
         k: a user of `total / k` counts.
         total: the sum of all deltas.
-        cells: number of counters; None for the smallest error within 64 MiB.
+        cells: number of counters; None for the smallest error within the memory.
         resolution: what deltas are rounded to multiples of; None for the finest that counters of
             a moderate size allow.
         request: epsilon and what it covers.
+        memory: bytes of the counters, at most; None for 64 MiB.
 
     Raises:
         PlanError: they do not go together, or no signal would be left.
     """
     _check(k, total, cells, request)
+    check_memory(cells, memory)
     unit = -(-total // max(_UNITS, _UNITS_OF_A_USER * k)) if resolution is None else resolution
     block = total // (2 * k * unit)
     if not block:
@@ -216,12 +230,15 @@ def plan_heavy(
         split = Split(budget, contrast, noise_variance(count_range(chosen), budget))
         return HeavyPlan(k, total, unit, size, chosen, request, split)
 
+    sets = block_sets(block, _reach(total, unit))
     plans = [
         planned(budget, chosen, size)
-        for chosen in block_sets(block, _reach(total, unit))
-        for size in _sizes(k, cells, block * chosen.modulus)
+        for chosen in sets
+        for size in _sizes(k, cells, block * chosen.modulus, memory)
         for budget in budgets(request)
     ]
+    if not plans:
+        raise too_small(2 * k, block, sets)
     return best_of(plans, request)
 
 
@@ -247,9 +264,9 @@ def _reach(total: int, unit: int) -> int:
     return units + (_DEVIATIONS * math.isqrt(units) if unit > 1 else 0)
 
 
-def _sizes(k: int, cells: int | None, modulus: int) -> list[int]:
-    """How many counters there may be: several times k, up to 64 MiB."""
+def _sizes(k: int, cells: int | None, modulus: int, memory: int | None) -> list[int]:
+    """How many counters there may be: several times k, as far as the memory reaches."""
     if cells is not None:
         return [cells]
-    fitting = MAX_DIRECT_BYTES // counter_type(modulus).itemsize
-    return sorted({min(times * k, fitting) for times in _CELLS_OF_A_USER})
+    fitting = cells_within(memory, modulus)
+    return sorted({min(times * k, fitting) for times in _CELLS_OF_A_USER if fitting >= 2 * k})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from fractions import Fraction
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from panprivacy._validate import (
     MOST_BYTES,
@@ -18,20 +19,19 @@ from panprivacy._validate import (
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import shown
+from panprivacy.planning.cropped import MOST_BOUND, CroppedPlan, plan_cropped
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
-from panprivacy.planning.incidence import IncidencePlan
-from panprivacy.planning.net import NetDistinctPlan
+from panprivacy.planning.heavy import MOST_K, MOST_TOTAL, HeavyPlan, plan_heavy
+from panprivacy.planning.incidence import MAX_DIRECT_BYTES
 from panprivacy.planning.request import Request
 
-Searched = DensityPlan | DistinctPlan
-AnyPlan = Searched | NetDistinctPlan | IncidencePlan
+Searched = DensityPlan | DistinctPlan | CroppedPlan | HeavyPlan
 
 DEFAULT_MEMORY = 1 << 16
 _MOST_SEARCHED = 1 << 30
 _EPSILONS = (Fraction(1, 1_000), Fraction(32))
 _WHOLE = Fraction(1)
-_USEFUL = 0.5
 
 
 @overload
@@ -62,17 +62,48 @@ def plan(
 ) -> DensityPlan: ...
 
 
+@overload
 def plan(
-    statistic: str,
+    statistic: Literal["cropped-sum"],
     *,
-    expected: object = None,
+    tau: int,
+    bound: int | None = None,
     universe: int | None = None,
+    expected: object = None,
     epsilon: object = None,
     error: object = None,
     memory: int | None = None,
     confidence: float = 0.95,
     releases: int = 1,
     intrusions: int = 0,
+) -> CroppedPlan: ...
+
+
+@overload
+def plan(
+    statistic: Literal["heavy-hitters"],
+    *,
+    k: int,
+    total: int,
+    epsilon: object = None,
+    error: object = None,
+    memory: int | None = None,
+    confidence: float = 0.95,
+    releases: int = 1,
+    intrusions: int = 0,
+) -> HeavyPlan: ...
+
+
+def plan(
+    statistic: str,
+    *,
+    epsilon: object = None,
+    error: object = None,
+    memory: int | None = None,
+    confidence: float = 0.95,
+    releases: int = 1,
+    intrusions: int = 0,
+    **sizes: Any,
 ) -> Searched:
     """Plan a statistic: from epsilon and memory to an error, or from an error to either.
 
@@ -86,85 +117,177 @@ def plan(
     (to three digits) that reaches it within `memory`.
 
     Args:
-        statistic: "distinct" or "density".
-        expected: for "distinct", the lowest and highest number of users, or one number.
-        universe: for "density", the number of possible users.
+        statistic: "distinct", "density", "cropped-sum" or "heavy-hitters".
         epsilon: total loss of state and releases, in nats.
         error: how far an answer may stray: relative to the number of users for "distinct", as a
-            share of the universe for "density".
-        memory: bytes of table, at most; None for 65,536, or with `error` for what it takes.
+            share of the universe for "density", of the largest sum (tau times the universe, or the
+            most users expected) for "cropped-sum", and of k for "heavy-hitters"; see
+            `share_of_margin`.
+        memory: bytes of table, at most; None for 65,536 (64 MiB for "cropped-sum" and
+            "heavy-hitters"), or with `epsilon` and `error` for what it takes.
         confidence: probability with which an answer strays by no more than `error`.
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers.
+        sizes: of the statistic: `expected` (the lowest and highest number of users, or one number)
+            for "distinct"; `universe` for "density"; `tau`, `universe` or `expected`, and perhaps
+            `bound` for "cropped-sum"; `k` and `total` for "heavy-hitters".
 
     Raises:
         PlanError: an argument is out of range, or nothing reaches the error; says what would.
     """
-    make = _maker(statistic, expected, universe, releases, intrusions)
+    make = maker(statistic, sizes, releases, intrusions)
     level = proportion(confidence=confidence)
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
+    within = size or default_memory(statistic)
     if error is None:
         if epsilon is None:
             message = "a plan needs epsilon, or the error to reach, or both"
             raise PlanError(message)
-        return make(positive_fraction(epsilon=epsilon), size or DEFAULT_MEMORY)
+        return make(positive_fraction(epsilon=epsilon), within)
     target = float(positive_fraction(error=error))
 
     def reaches(candidate: Searched) -> bool:
-        return candidate.margin(level) <= target
+        return share_of_margin(candidate, level) <= target
 
     if epsilon is None:
-        total = None
-        found = _smallest_epsilon(make, size or DEFAULT_MEMORY, reaches)
-    else:
-        total = positive_fraction(epsilon=epsilon)
-        found = _smallest_memory(make, total, size, reaches)
-    return found or _refuse(make, total, size, reaches)
+        found = _smallest_epsilon(make, within, reaches)
+        return found or _refuse(make, None, within, reaches)
+    total = positive_fraction(epsilon=epsilon)
+    found = _smallest_memory(make, total, size, reaches)
+    return found or _refuse(make, total, size or _MOST_SEARCHED, reaches)
+
+
+def share_of_margin(planned: Searched, confidence: float) -> float:
+    """How far from the truth an answer strays at most, in the measure of `plan(error=...)`."""
+    return planned.margin(confidence) / _measure(planned)
+
+
+def _measure(planned: Searched) -> float:
+    """What an error is a share of, in the unit of the plan's own errors."""
+    if isinstance(planned, CroppedPlan):
+        return planned.most
+    return planned.k if isinstance(planned, HeavyPlan) else 1.0
+
+
+def share_of_error(planned: Searched) -> float:
+    """The standard deviation, in the measure of `plan(error=...)`.
+
+    For a range of expected users it is that where it is smallest, else where it is largest.
+    """
+    if isinstance(planned, DistinctPlan):
+        return planned.best_error()
+    if isinstance(planned, DensityPlan):
+        return planned.error(0.5)
+    return planned.error() / _measure(planned)
 
 
 Maker = Callable[[Fraction, int], Searched]
+"""From epsilon and bytes of memory to a plan."""
+
 Reaches = Callable[[Searched], bool]
 
+_SIZES: dict[str, tuple[str, ...]] = {
+    "distinct": ("expected",),
+    "density": ("universe",),
+    "cropped-sum": ("tau", "bound", "universe", "expected"),
+    "heavy-hitters": ("k", "total"),
+}
 
-def _maker(
-    statistic: str, expected: object, universe: int | None, releases: int, intrusions: int
-) -> Maker:
+
+def default_memory(statistic: str) -> int:
+    """Bytes of table, at most, where nobody says."""
+    return DEFAULT_MEMORY if statistic in {"distinct", "density"} else MAX_DIRECT_BYTES
+
+
+def maker(statistic: str, sizes: Mapping[str, Any], releases: int, intrusions: int) -> Maker:
     """A function from epsilon and bytes of memory to a plan."""
+    if statistic not in _SIZES:
+        *most, last = (f'"{name}"' for name in _SIZES)
+        message = f"there are plans for {', '.join(most)} and {last}"
+        raise PlanError(message)
+    for name in sizes:
+        if name not in _SIZES[statistic]:
+            message = f"{statistic} has no {name}=: its sizes are {', '.join(_SIZES[statistic])}"
+            raise PlanError(message)
     covers = positive_integer(releases=releases), whole_number(0, 100, intrusions=intrusions)
-    if statistic == "distinct":
-        users = expected_range(expected)
-        return lambda epsilon, memory: plan_distinct(users, memory, Request(epsilon, *covers))
-    if statistic == "density":
-        size = positive_integer(MAX_UNIVERSE, universe=universe)
-        return lambda epsilon, memory: plan_density(
-            size, min(size, 8 * memory), Request(epsilon, *covers)
-        )
-    message = 'there are plans for "distinct" and "density"'
-    raise PlanError(message)
+    planned = _MAKERS[statistic](**{name: sizes.get(name) for name in _SIZES[statistic]})
+    return lambda epsilon, memory: planned(Request(epsilon, *covers), memory)
+
+
+Planned = Callable[[Request, int], Searched]
+
+
+def _distinct(expected: object) -> Planned:
+    users = expected_range(expected)
+    return lambda request, memory: plan_distinct(users, memory, request)
+
+
+def _density(universe: object) -> Planned:
+    size = positive_integer(MAX_UNIVERSE, universe=universe)
+    return lambda request, memory: plan_density(size, min(size, 8 * memory), request)
+
+
+def _cropped(tau: object, bound: object, universe: object, expected: object) -> Planned:
+    sizes = (
+        positive_integer(MOST_BOUND, tau=tau),
+        None if bound is None else positive_integer(MOST_BOUND, bound=bound),
+        None if universe is None else positive_integer(MAX_UNIVERSE, universe=universe),
+        None,
+        None if expected is None else expected_range(expected)[1],
+    )
+    return lambda request, memory: plan_cropped(*sizes, request, memory)
+
+
+def _heavy(k: object, total: object) -> Planned:
+    sizes = positive_integer(MOST_K, k=k), positive_integer(MOST_TOTAL, total=total), None, None
+    return lambda request, memory: plan_heavy(*sizes, request, memory)
+
+
+_MAKERS: dict[str, Callable[..., Planned]] = {
+    "distinct": _distinct,
+    "density": _density,
+    "cropped-sum": _cropped,
+    "heavy-hitters": _heavy,
+}
 
 
 def _smallest_memory(
     make: Maker, epsilon: Fraction, most: int | None, reaches: Reaches
 ) -> Searched | None:
     """The first power of two bytes, or else `most`, that reaches the target."""
-    limit = _MOST_SEARCHED if most is None else most
-    for memory in (*(1 << power for power in range((limit - 1).bit_length())), limit):
-        candidate = make(epsilon, memory)
+    for candidate in _by_memory(make, epsilon, _MOST_SEARCHED if most is None else most):
         if reaches(candidate):
             return candidate
     return None
 
 
+def _by_memory(make: Maker, epsilon: Fraction, most: int) -> Iterator[Searched]:
+    """The plans of all powers of two bytes below `most`, and of `most`, that there are."""
+    largest = make(epsilon, most)  # raises what is wrong with any memory
+    for power in range((most - 1).bit_length()):
+        with suppress(PlanError):  # the fewest cells do not fit
+            yield make(epsilon, 1 << power)
+        if largest.table.nbytes <= 1 << power:
+            break
+    yield largest
+
+
 def _smallest_epsilon(make: Maker, memory: int, reaches: Reaches) -> Searched | None:
     """Bisect for the smallest epsilon of three significant digits."""
     low, high = _EPSILONS
-    if not reaches(make(high, memory)):
+
+    def enough(epsilon: Fraction) -> bool:
+        with suppress(PlanError):  # so small that no signal is left
+            return reaches(make(epsilon, memory))
+        return False
+
+    if not enough(high):
         return None
     while high / low > Fraction(1_002, 1_000):
         middle = _three_digits(math.sqrt(low * high))
         if not low < middle < high:
             break
-        low, high = (low, middle) if reaches(make(middle, memory)) else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return make(high, memory)
 
 
@@ -172,77 +295,24 @@ def _three_digits(number: float) -> Fraction:
     return Fraction(f"{number:.3g}")
 
 
-def _refuse(make: Maker, epsilon: Fraction | None, size: int | None, reaches: Reaches) -> Searched:
+def _refuse(make: Maker, epsilon: Fraction | None, memory: int, reaches: Reaches) -> Searched:
     """Raise, saying what would reach the target."""
-    memory = size or (DEFAULT_MEMORY if epsilon is None else _MOST_SEARCHED)
     at_epsilon = "" if epsilon is None else f" at epsilon {float(epsilon):g}"
-    ways = _ways(make, _EPSILONS[1] if epsilon is None else epsilon, memory, reaches)
+    ways = ways_to(make, _EPSILONS[1] if epsilon is None else epsilon, memory, reaches)
     message = f"no plan of up to {memory:,} bytes reaches this error{at_epsilon}; {ways}"
     raise PlanError(message)
 
 
-def _ways(
-    make: Maker, epsilon: Fraction, memory: int, reaches: Reaches, parts: Fraction = _WHOLE
+def ways_to(
+    make: Maker,
+    epsilon: Fraction,
+    memory: int,
+    reaches: Reaches,
+    parts: Fraction = _WHOLE,
 ) -> str:
-    """What would reach a target: more memory, a larger epsilon, or more users."""
+    """What would reach a target: more memory, a larger epsilon, or a larger problem."""
     larger = _smallest_memory(make, epsilon, None, reaches)
     looser = _smallest_epsilon(make, memory, reaches)
     ways = [f"a memory of {larger.table.nbytes:,} bytes"] if larger else []
     ways += [f"epsilon {shown(parts * looser.request.epsilon)}"] if looser else []
     return f"{' or '.join(ways)} would do" if ways else "more users would do"
-
-
-def check_useful(planned: AnyPlan, parts: Fraction = _WHOLE) -> None:
-    """Refuse a plan whose answers would be noise, saying what would do better.
-
-    Args:
-        planned: the plan.
-        parts: into how many such parts the epsilon is split that can be changed.
-
-    Raises:
-        PlanError: over the whole expected range the standard deviation exceeds the number of
-            users, or half the universe.
-    """
-    if isinstance(planned, IncidencePlan | NetDistinctPlan):
-        _check_counters(planned)
-        return
-    if isinstance(planned, DensityPlan):
-        if planned.error(0.5) < _USEFUL:
-            return
-        what = f"a standard deviation of {planned.error(0.5):.2g} universes"
-        make = _maker("density", None, planned.universe, *_covers(planned))
-    else:
-        if planned.best_error() < 1:
-            return
-        what = f"a standard deviation of {planned.best_error():.2g} times the count"
-        make = _maker("distinct", planned.expected, None, *_covers(planned))
-
-    def useful(candidate: Searched) -> bool:
-        if isinstance(candidate, DensityPlan):
-            return candidate.error(0.5) < _USEFUL / 2
-        return candidate.best_error() < _USEFUL
-
-    ways = _ways(make, planned.request.epsilon, planned.table.nbytes, useful, parts)
-    message = f"this plan gives {what}: the answer would be noise; {ways}"
-    raise PlanError(message)
-
-
-def _check_counters(planned: IncidencePlan | NetDistinctPlan) -> None:
-    if isinstance(planned, NetDistinctPlan):
-        relative, most = planned.best_error(), 1.0
-    else:
-        users = planned.universe or planned.expected or planned.cells
-        relative, most = planned.error() / users, _USEFUL
-    if relative < most:
-        return
-    full = isinstance(planned, IncidencePlan) and planned.cells == planned.universe
-    ways = "a larger epsilon" if full else "more memory, a larger epsilon"
-    message = (
-        f"this plan gives a standard deviation of {relative:.2g} times the users: the answer would "
-        f"be noise; {ways} or more users would do"
-    )
-    raise PlanError(message)
-
-
-def _covers(planned: Searched) -> tuple[int, int]:
-    return planned.request.releases, planned.request.intrusions

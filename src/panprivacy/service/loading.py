@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from panprivacy._validate import positive_fraction
-from panprivacy.counting import Statistics
 from panprivacy.errors import PlanError
 from panprivacy.intake import Nulls
+from panprivacy.options import Statistics
 from panprivacy.service.config import (
     SQLITE,
     CheckpointConfig,

@@ -10,17 +10,10 @@ import msgspec
 
 from panprivacy._parse import parse_expected, parse_prefixes, parse_states
 from panprivacy._validate import positive_integer, proportion, whole_number
-from panprivacy.counting import (
-    Asked,
-    Counting,
-    Grouping,
-    Sizes,
-    Statistics,
-    check_options,
-    make_counting,
-)
+from panprivacy.counting import Counting, make_counting
 from panprivacy.errors import PlanError
 from panprivacy.intake import Columns, Nulls
+from panprivacy.options import Asked, Grouping, Sizes, Statistics, check_options
 from panprivacy.service.config_values import Address, address, in_table, seconds
 from panprivacy.sources import FORMATS, Column, Prefixes
 from panprivacy.sources.columns import check_columns, check_wanted, show_all
@@ -113,6 +106,9 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         exactly: states that an incidence count shows.
         at_least: the same, for that or more.
         cropped_sum: the same, for sums of the smaller of state and number.
+        tau: the most that a user counts for in a cropped sum.
+        k: a heavy hitter holds at least 1/k of the total.
+        total: what the deltas of a window add up to.
         by: column of the groups.
         groups: all of them.
         per_user: in how many of them one user may appear.
@@ -142,6 +138,9 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     exactly: int | str | None = None
     at_least: int | str | None = None
     cropped_sum: int | str | None = None
+    tau: int | None = None
+    k: int | None = None
+    total: int | None = None
     by: str | None = None
     groups: tuple[str, ...] | None = None
     per_user: int = 1
@@ -241,6 +240,9 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             bound=self.bound,
             signed=self.signed,
             deletions=self.deletions,
+            tau=self.tau,
+            k=self.k,
+            total=self.total,
         )
 
     def _asked(self) -> Asked:

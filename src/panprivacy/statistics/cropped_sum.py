@@ -55,6 +55,7 @@ class CroppedSum(CountStatistic[CroppedPlan]):
         universe: number of possible users, whose ids are 0 .. universe-1; None for open-ended ids.
         cells: number of counters. With a universe, None for one each, as far as 64 MiB reach, and
             fewer for a sample; without one, None for the smallest error within 64 MiB.
+        memory: bytes of the counters, at most, in place of `cells`; None for 64 MiB.
         expected: the most users that may come, for open-ended ids.
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers, at most one. It multiplies the
@@ -78,6 +79,7 @@ class CroppedSum(CountStatistic[CroppedPlan]):
         bound: int | None = None,
         universe: int | None = None,
         cells: int | None = None,
+        memory: int | None = None,
         expected: int | None = None,
         releases: int = 1,
         intrusions: int = 0,
@@ -92,6 +94,7 @@ class CroppedSum(CountStatistic[CroppedPlan]):
             None if cells is None else positive_integer(MOST_BYTES, cells=cells),
             None if expected is None else positive_integer(MOST_BYTES, expected=expected),
             request(epsilon, releases, intrusions, budget),
+            None if memory is None else positive_integer(MOST_BYTES, memory=memory),
         )
         super().__init__(plan, coins, ledger)
 

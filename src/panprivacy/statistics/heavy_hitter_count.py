@@ -58,6 +58,7 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
             It is public. If it is wrong, so are the thresholds; privacy does not rest on it. No
             user's deltas may add up to less than 0.
         cells: number of counters, at least 2k; None for the smallest error within 64 MiB.
+        memory: bytes of the counters, at most, in place of `cells`; None for 64 MiB.
         resolution: what each delta is rounded to a multiple of, up or down at random, so that the
             mean is right; None for the finest that counters of a moderate size allow, which is 1
             for totals up to a million. The interval covers it for deltas of at least 0; where
@@ -83,6 +84,7 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
         k: int,
         total: int,
         cells: int | None = None,
+        memory: int | None = None,
         resolution: int | None = None,
         releases: int = 1,
         intrusions: int = 0,
@@ -96,6 +98,7 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
             None if cells is None else positive_integer(MOST_BYTES, cells=cells),
             None if resolution is None else positive_integer(MOST_TOTAL, resolution=resolution),
             request(epsilon, releases, intrusions, budget),
+            None if memory is None else positive_integer(MOST_BYTES, memory=memory),
         )
         super().__init__(plan, coins, ledger)
 

@@ -20,7 +20,14 @@ from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
 from panprivacy.audit.suite.subject import Subject
 from panprivacy.cells import Law
 from panprivacy.guarantee import Budget, Ledger
-from panprivacy.statistics import Density, DistinctCount, Grouped, Incidence
+from panprivacy.statistics import (
+    CroppedSum,
+    Density,
+    DistinctCount,
+    Grouped,
+    HeavyHitterCount,
+    Incidence,
+)
 
 _MOST_TAIL = 12
 """The longest tail that noise needs if counts lie no further apart."""
@@ -115,7 +122,7 @@ class Sharing:
 
 def products(epsilon: Fraction) -> list[Subject]:
     """Every product with a total of `epsilon`."""
-    kinds = _bits, _further_bits, _hashed, _named, _further_counters, _joined
+    kinds = _bits, _further_bits, _hashed, _named, _further_counters, _blocks, _joined
     return [product for kind in kinds for product in kind(epsilon)]
 
 
@@ -298,6 +305,38 @@ def _further_counters(epsilon: Fraction) -> list[Subject]:
             epsilon,
             list(short_streams([[(0, 1)], [(1, -2)], [(2, -1)]], 2, releases=1)),
             users=((0, 1), (1, 2), (2, 0)),
+        ),
+    ]
+
+
+def _blocks(epsilon: Fraction) -> list[Subject]:
+    """Counters whose noise is larger on blocks of values."""
+    share = epsilon / 2
+    arguments: dict[str, Any] = {"epsilon": epsilon, "budget": Budget(state=share, release=share)}
+
+    def cropped(coins: EnumeratedCoins | None) -> CroppedSum:
+        return CroppedSum(tau=2, bound=4, universe=2, coins=coins, **arguments)
+
+    def heavy(coins: EnumeratedCoins | None) -> HeavyHitterCount:
+        return HeavyHitterCount(k=1, total=2, cells=2, coins=coins, **arguments)
+
+    return [
+        _product(
+            "cropped-sum",
+            "states up to 2 of two users, who go beyond it and come back, a release",
+            cropped,
+            epsilon,
+            list(short_streams([[(0, 1)], [(0, 4)], [(1, -3)]], 2, releases=1)),
+            coins=_tail(cropped),
+        ),
+        _product(
+            "heavy-hitters",
+            "users that share two hashed counters, who counts in full and who in part, a release",
+            heavy,
+            epsilon,
+            list(short_streams([[(5, 1)], [(5, 2)], [(6, -1)]], 2, releases=1)),
+            users=((5, 6), (5, 7), (5, 8)),
+            coins=_tail(heavy),
         ),
     ]
 

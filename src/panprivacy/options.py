@@ -139,10 +139,17 @@ def _check_states(names: list[Statistics], sizes: Sizes, asked: Asked) -> None:
 
 def _check_thresholds(names: list[Statistics], sizes: Sizes) -> None:
     """Refuse to say how much counts where no statistic asks, or to leave it out."""
-    if (sizes.tau is not None) != (Statistics.cropped_sum in names):
-        message = "tau= goes with stat= cropped-sum: the most that a user counts for"
+    cropped, heavy = Statistics.cropped_sum in names, Statistics.heavy_hitters in names
+    thresholds = sizes.k, sizes.total
+    if cropped and sizes.tau is None:
+        message = "stat= cropped-sum needs tau=: the most that a user counts for"
         raise PlanError(message)
-    heavy = Statistics.heavy_hitters in names
-    if (sizes.k is not None, sizes.total is not None) != (heavy, heavy):
-        message = "k= and total= go with stat= heavy-hitters: who holds 1/k of the total is counted"
+    if heavy and None in thresholds:
+        message = "stat= heavy-hitters needs k= and total=: who holds 1/k of the total is counted"
+        raise PlanError(message)
+    if sizes.tau is not None and not cropped:
+        message = "tau= is for stat= cropped-sum"
+        raise PlanError(message)
+    if thresholds != (None, None) and not heavy:
+        message = "k= and total= are for stat= heavy-hitters"
         raise PlanError(message)

@@ -8,7 +8,7 @@ a function of the release, so drawing it costs no privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,7 @@ _MOST_BARS = 21
 _SUMS = "cropped_sum", "cropped_moment"
 _INK = "#1b3a57"
 _TRUTH = "#c8553d"
+_ORDINARY = "an ordinary program, seized:\na cell is a count"
 
 BitsPlan = DensityPlan | DistinctPlan | NetDistinctPlan
 BlockPlan = CroppedPlan | HeavyPlan
@@ -68,10 +69,15 @@ def plot_answers(
         seized = f"this program, seized:\na cell changes odds {odds:.2g} times at most"
         if isinstance(release, IncidenceRelease) and isinstance(plan, IncidencePlan):
             _draw_counts(row[0], release, truths or {}, deletions=deletions)
-            _draw_both(row[1:], throw_away_counters(plan, release), seized)
+            counters = throw_away_counters(plan, release)
+            ends = min(int(np.min(counters)), 0), max(int(np.max(counters)), 1)
+            _draw_counters(row[1], counters[0], _ORDINARY, ends)
+            _draw_counters(row[2], counters[1], seized, ends)
         elif isinstance(release, Release) and isinstance(plan, BlockPlan):
             _draw_answer(row[0], plan, release, truth)
-            _draw_both(row[1:], throw_away_blocks(plan, release.value), seized)
+            exact, noisy = throw_away_blocks(plan, release.value)
+            _draw_counters(row[1], exact, _ORDINARY, (0, max(int(exact.max()), 1)))
+            _draw_counters(row[2], noisy, seized, (0, int(noisy.max())))
         elif isinstance(release, Release) and isinstance(plan, BitsPlan):
             _draw_answer(row[0], plan, release, truth)
             ordinary, private = throw_away_cells(plan, release.value)
@@ -244,7 +250,7 @@ def _asked(plan: AnyPlan) -> str:
     if isinstance(plan, CroppedPlan):
         return f"sum, at most {plan.tau:,} of each user"
     if isinstance(plan, HeavyPlan):
-        return f"users with 1/{plan.k:,} of the total or more"
+        return f"users with 1/{plan.k:,}\nof the total or more"
     return "share of the universe" if isinstance(plan, DensityPlan) else "users"
 
 
@@ -302,15 +308,6 @@ def _short(name: Name) -> str:
     if name.kind == "cropped_moment":
         return f"up to {name.argument}**{name.power}"
     return short[name.kind] + ("" if name.kind == "distinct" else str(name.argument))
-
-
-def _draw_both(
-    row: Sequence[Axes], counters: tuple[NDArray[np.int64], NDArray[np.int64]], seized: str
-) -> None:
-    """Counters without noise and with it, in the same shades."""
-    ends = min(int(np.min(counters)), 0), max(int(np.max(counters)), 1)
-    _draw_counters(row[0], counters[0], "an ordinary program, seized:\na cell is a count", ends)
-    _draw_counters(row[1], counters[1], seized, ends)
 
 
 def _draw_counters(axis: Axes, cells: NDArray[np.int64], title: str, ends: tuple[int, int]) -> None:

@@ -106,6 +106,17 @@ def test_an_incidence_count_is_asked_what_is_written(read):
     assert (asked.exactly, asked.at_least, asked.cropped_sum) == ((1, 2, 3), (2, 5), (4,))
 
 
+def test_sums_and_thresholds_are_planned_as_written(read):
+    text = STREAM.replace('"distinct"', '"cropped-sum", "heavy-hitters"')
+    text = text.replace("epsilon = 1", "epsilon = 8")
+    text += "expected = 1000\ntau = 5\nbound = 40\nk = 1e3\ntotal = 1_000_000\n"
+    statistics = read(text).streams["visits"].make_counting().statistics
+    assert list(statistics) == ["cropped-sum", "heavy-hitters"]
+    cropped, heavy = (one.plan for one in statistics.values())
+    assert (cropped.tau, cropped.bound, cropped.expected) == (5, 40, 1_000)
+    assert (heavy.k, heavy.total) == (1_000, 1_000_000)
+
+
 def test_paths_do_not_depend_on_the_working_directory(read, tmp_path, monkeypatch):
     (tmp_path / "kept").mkdir()
     text = f'[server]\ndirectory = "kept"\n[checkpoint]\nrecipient = "{RECIPIENT}"\nevery = "5s"\n'
@@ -219,11 +230,23 @@ BAD = [
     (stream("retries = 1_000_001\n"), 5, IN_STREAM + "retries must be at most 1,000,000"),
     (stream("deletions = true\n"), 5, IN_STREAM + "deletions needs delta: the column"),
     (stream("\nexactly = 1\n"), 6, IN_STREAM + "exactly, at_least and cropped_sum are for stat"),
-    (stream("bound = 2\n"), 5, IN_STREAM + "bound and signed are for stat incidence"),
-    (stream("universe = 9\n"), 5, IN_STREAM + "universe is for stat density and incidence"),
+    (stream("bound = 2\n"), 5, IN_STREAM + "bound is for stat incidence and cropped-sum"),
+    (stream("universe = 9\n"), 5, IN_STREAM + "universe is for stat density, incidence"),
     (stream('universe = 9\nids = "integers"\nexpected = 3\n', stat="density"), 7,
      IN_STREAM + "expected is for open-ended ids: universe says"),
     (stream('expected = "9:1"\n'), 5, IN_STREAM + "expected must run from low to high"),
+    (stream("tau = 2\n"), 5, IN_STREAM + "tau is for stat cropped-sum"),
+    (stream("k = 2\n"), 5, IN_STREAM + "k and total are for stat heavy-hitters"),
+    (stream("", stat="cropped-sum"), 2, IN_STREAM + "stat cropped-sum needs tau: the most that"),
+    (stream("k = 9\n", stat="heavy-hitters"), 2, IN_STREAM + "stat heavy-hitters needs k and"),
+    (stream("tau = 9\nbound = 5\nexpected = 99\n", stat="cropped-sum"), 5,
+     IN_STREAM + "tau (9) exceeds the bound (5)"),
+    (stream("tau = 9\n", stat="cropped-sum"), 2, IN_STREAM + "stat cropped-sum needs universe, or"),
+    (stream("tau = 9\nexpected = 9\nsigned = true\n", stat="cropped-sum"), 7,
+     IN_STREAM + "signed is for stat incidence, or distinct with"),
+    (stream("k = 100\ntotal = 10_000\n", stat="heavy-hitters"), 1,
+     IN_STREAM + "this plan gives a standard deviation of"),
+    (stream("k = 100\ntotal = 99\n", stat="heavy-hitters"), 6, IN_STREAM + "total (99) must be at"),
     (stream("", stat="incidence"), 1, IN_STREAM + "say bound: the largest sum of a user's deltas"),
     (stream('universe = 1000\nids = "text"\n', stat="density"), 6,
      IN_STREAM + 'ids must be "integers": with a universe of N, they are 0 to N-1'),

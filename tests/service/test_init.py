@@ -33,6 +33,8 @@ from panprivacy.service.tokens import Role, Token, Tokens, hash_of
 RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 TEXT = configuration("visits", RECIPIENT, {role: hash_of(role) for role in Role})
 KEY = re.compile(r"#(\w+) = ([^#]*?)(?:  # .*)?")
+CROPPED = {"stat": '["cropped-sum"]', "tau": "10", "expected": '"100:10_000"'}
+HEAVY = {"stat": '["heavy-hitters"]', "k": "10_000", "total": "1_000_000"}
 INCIDENCE = {"stat": '["incidence"]', "bound": "20", "expected": '"100:10_000"'}
 WITH = {
     "every": {"releases": "2"},
@@ -44,6 +46,9 @@ WITH = {
     "exactly": INCIDENCE,
     "at_least": INCIDENCE,
     "cropped_sum": INCIDENCE,
+    "tau": CROPPED,
+    "k": HEAVY,
+    "total": HEAVY,
     "by": {"groups": '["home", "help"]'},
     "groups": {"by": '"page"'},
     "per_user": {"by": '"page"', "groups": '["home", "help"]'},
@@ -52,7 +57,7 @@ WITH = {
 """What else must be said for a key of a stream to mean something."""
 EXAMPLES = {
     *("every", "prefix", "delta", "universe", "expected", "bound", "exactly", "at_least"),
-    *("cropped_sum", "by", "groups", "memory"),
+    *("cropped_sum", "tau", "k", "total", "by", "groups", "memory"),
 }
 """Keys of a stream whose value in the file is an example."""
 

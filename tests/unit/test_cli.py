@@ -211,10 +211,11 @@ def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_plan_shows_errors_that_fall_with_epsilon():
-    lines = run_command(
-        "plan", "distinct", "--expected", "300", "--epsilon", "1"
-    ).stdout.splitlines()
+@pytest.mark.parametrize(
+    "sizes", [("distinct", "--expected", "300"), ("cropped-sum", "--tau", "5", "--universe", "999")]
+)
+def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
+    lines = run_command("plan", *sizes, "--epsilon", "1").stdout.splitlines()
     column = [float(line.split("±")[-1].split()[0].replace(",", "")) for line in lines[2:]]
     assert column == sorted(column, reverse=True)
     assert len(column) == 5
@@ -225,6 +226,8 @@ def test_a_plan_shows_errors_that_fall_with_epsilon():
     [
         ["distinct", "--expected", "1000:100000", "--error", "0.2"],
         ["density", "--universe", "100000", "--error", "0.02"],
+        ["cropped-sum", "--tau", "10", "--universe", "1e4", "--error", "0.1"],
+        ["heavy-hitters", "--k", "500", "--total", "1e4", "--error", "0.7"],
     ],
 )
 def test_a_plan_finds_the_memory_for_an_error(arguments):
@@ -240,6 +243,11 @@ def test_a_plan_finds_the_memory_for_an_error(arguments):
         (["density", "--epsilon", "1"], "--universe"),
         (["distinct", "--expected", "300", "--epsilon", "0.1", "--error", "0.01"], "would"),
         (["distinct", "--expected", "300", "--epsilon", "zero"], "positive finite"),
+        (["density", "--epsilon", "1", "--universe", "9", "--k", "2"], "density has no --k"),
+        (["cropped-sum", "--epsilon", "1", "--universe", "9"], "cropped-sum needs --tau"),
+        (["cropped-sum", "--epsilon", "1", "--tau", "9"], "--universe (how many"),
+        (["heavy-hitters", "--epsilon", "1", "--k", "9"], "heavy-hitters needs --total"),
+        (["incidence", "--epsilon", "1"], "no table for incidence"),
     ],
 )
 def test_a_plan_that_cannot_be_met_says_what_would(arguments, says):

@@ -19,6 +19,7 @@ from panprivacy.planning import (
     check_useful,
     plan_density,
     plan_distinct,
+    share_of_margin,
 )
 from panprivacy.planning.density import MAX_DIRECT_CELLS
 from panprivacy.planning.request import best_split
@@ -292,6 +293,48 @@ def test_an_error_gives_the_smallest_epsilon_that_reaches_it(statistic, argument
     assert pp.plan(statistic, **arguments, epsilon=less, memory=256).margin(0.99) > error
 
 
+CROPPED = {"statistic": "cropped-sum", "tau": 10, "universe": 10_000}
+HEAVY = {"statistic": "heavy-hitters", "k": 500, "total": 10_000}
+BLOCKS = pytest.mark.parametrize("arguments", [CROPPED, HEAVY], ids=["cropped-sum", "heavy"])
+
+
+@BLOCKS
+def test_an_error_of_a_block_plan_is_a_share_of_the_largest_answer(arguments):
+    plan = pp.plan(**arguments, epsilon=4)
+    largest = plan.most if arguments is CROPPED else plan.k
+    assert share_of_margin(plan, 0.95) == plan.margin(0.95) / largest < 1
+
+
+@BLOCKS
+def test_block_plans_are_found_by_memory_and_by_epsilon(arguments):
+    target = share_of_margin(pp.plan(**arguments, epsilon=4), 0.95) * 1.1
+    within = pp.plan(**arguments, epsilon=4, error=target)
+    assert share_of_margin(within, 0.95) <= target
+    half = within.table.nbytes // 2
+    assert share_of_margin(pp.plan(**arguments, epsilon=4, memory=half), 0.95) > target
+    loosest = pp.plan(**arguments, error=target)
+    assert share_of_margin(loosest, 0.95) <= target
+    less = loosest.request.epsilon * Fraction(99, 100)
+    assert share_of_margin(pp.plan(**arguments, epsilon=less), 0.95) > target
+
+
+@pytest.mark.parametrize(
+    ("arguments", "memory"),
+    [(CROPPED, 10), (CROPPED, 999), (HEAVY, 4_000), (HEAVY, 70_000)],
+)
+def test_block_plans_stay_within_their_memory(arguments, memory):
+    assert pp.plan(**arguments, epsilon=2, memory=memory).table.nbytes <= memory
+
+
+def test_block_plans_are_those_of_the_constructors():
+    cropped = pp.CroppedSum(tau=10, universe=10_000, epsilon=2, memory=999)
+    assert cropped.plan == pp.plan(**CROPPED, epsilon=2, memory=999)
+    heavy = pp.HeavyHitterCount(k=500, total=10_000, epsilon=4)
+    assert heavy.plan == pp.plan(**HEAVY, epsilon=4)
+    with pytest.raises(pp.PlanError, match="cells= or memory=, not both"):
+        pp.CroppedSum(tau=10, universe=10_000, epsilon=2, memory=999, cells=9)
+
+
 WAY_OUT = r"bytes reaches this error at epsilon 1; .*would do"
 
 
@@ -327,7 +370,14 @@ def test_an_error_beyond_all_means_asks_for_more_users():
     ("arguments", "message"),
     [
         ({"statistic": "distinct", "expected": 10}, "needs epsilon, or the error"),
-        ({"statistic": "median", "epsilon": 1}, "distinct.* and .*density"),
+        ({"statistic": "median", "epsilon": 1}, "distinct.* and .*heavy-hitters"),
+        ({"statistic": "distinct", "tau": 3, "epsilon": 1}, "distinct has no tau="),
+        ({"statistic": "cropped-sum", "universe": 9, "epsilon": 1}, "tau must"),
+        ({"statistic": "cropped-sum", "tau": 3, "epsilon": 1}, "say either universe="),
+        ({**CROPPED, "epsilon": 1, "bound": 9}, r"tau \(10\) exceeds the bound \(9\)"),
+        ({**CROPPED, "error": 0.1, "bound": 9}, r"tau \(10\) exceeds the bound \(9\)"),
+        ({"statistic": "heavy-hitters", "k": 9, "epsilon": 1}, "total must"),
+        ({**HEAVY, "epsilon": 1, "memory": 100}, "memory must be at least 2,000"),
         ({"statistic": "distinct", "epsilon": 1}, "expected must"),
         ({"statistic": "density", "epsilon": 1}, "universe must"),
         ({"statistic": "density", "universe": 9, "epsilon": 1, "confidence": 1}, "confidence must"),
@@ -344,6 +394,16 @@ def test_a_target_that_makes_no_sense_is_refused(arguments, message):
 def test_a_useful_plan_passes():
     check_useful(pp.plan("distinct", expected=(10, 10_000), epsilon=1))
     check_useful(pp.plan("density", universe=1_000, epsilon=1))
+    check_useful(pp.plan(**CROPPED, epsilon=1))
+    check_useful(pp.plan(**HEAVY, epsilon=4))
+
+
+def test_the_way_out_of_noise_is_one():
+    plan = pp.plan(**HEAVY, epsilon=1)
+    with pytest.raises(pp.PlanError, match="times k: the answer would be noise") as caught:
+        check_useful(plan)
+    (epsilon,) = re.findall(r"epsilon ([\d.]+)", str(caught.value))
+    check_useful(pp.plan(**HEAVY, epsilon=epsilon))
 
 
 @pytest.mark.parametrize(
@@ -351,8 +411,10 @@ def test_a_useful_plan_passes():
     [
         lambda: pp.plan("distinct", expected=5, epsilon="0.01"),
         lambda: pp.plan("density", universe=3, epsilon="0.1"),
+        lambda: pp.plan("cropped-sum", tau=5, expected=100, epsilon=1),
+        lambda: pp.plan(**HEAVY, epsilon=1),
     ],
-    ids=["distinct", "density"],
+    ids=["distinct", "density", "cropped-sum", "heavy-hitters"],
 )
 def test_a_plan_whose_answer_would_be_noise_is_refused_with_a_way_out(plan):
     with pytest.raises(pp.PlanError, match=r"would be noise; .*epsilon [\d.]+ would do"):

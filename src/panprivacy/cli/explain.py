@@ -173,6 +173,8 @@ def _facts(described: Description) -> dict[str, str]:
     if sizes.bound is not None:
         least = -sizes.bound if sizes.signed else 0
         facts["bound"] = f"a user's events add up to {least:,} to {sizes.bound:,}"
+    if sizes.tau is not None:
+        facts["cropped at"] = f"{sizes.tau:,}, the most that a user counts for"
     if sizes.k is not None:
         facts["threshold"] = f"1/{sizes.k:,} of a total of {sizes.total:,}"
     if sizes.least is not None:

@@ -2,34 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from panprivacy._parse import Expected, parse_expected
-from panprivacy._validate import positive_fraction, positive_integer
+from panprivacy._parse import parse_expected, parse_whole
+from panprivacy._validate import positive_fraction
 from panprivacy.errors import PlanError
 from panprivacy.options import Statistics
+from panprivacy.planning import Searched, share_of_margin
 from panprivacy.planning import plan as make_plan
-from panprivacy.planning.search import Searched
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 _USELESS_PERCENT = 1_000
 _MEMORIES = (64, 256, 1_024, 4_096, 16_384, 65_536)
 
+_NEEDS = {
+    Statistics.distinct: {"expected": "about how many users, as N or LOW:HIGH"},
+    Statistics.density: {"universe": "how many users there could be"},
+    Statistics.cropped_sum: {"tau": "the most that a user counts for"},
+    Statistics.heavy_hitters: {
+        "k": "who holds 1/k of the total counts",
+        "total": "what all deltas add up to",
+    },
+}
+_UNITS = {
+    Statistics.distinct: "of the number of users",
+    Statistics.density: "of the universe",
+    Statistics.cropped_sum: "of the largest sum, tau times all users",
+    Statistics.heavy_hitters: "of k",
+}
+
 
 def plan(
-    stat: Annotated[Statistics, typer.Argument(metavar="distinct|density")],
+    stat: Annotated[
+        Statistics, typer.Argument(metavar="distinct|density|cropped-sum|heavy-hitters")
+    ],
     epsilon: Annotated[str, typer.Option(help="Total privacy loss; the table shows others too.")],
     expected: Annotated[
-        str | None, typer.Option(metavar="LO:HI", help="Number of users, or a range.")
+        str | None,
+        typer.Option(metavar="LO:HI", help="distinct, cropped-sum: number of users, or a range."),
     ] = None,
-    universe: Annotated[int | None, typer.Option(help="Number of possible users.")] = None,
+    universe: Annotated[
+        int | None,
+        typer.Option(parser=parse_whole, help="density, cropped-sum: number of possible users."),
+    ] = None,
+    tau: Annotated[
+        int | None,
+        typer.Option(parser=parse_whole, help="cropped-sum: the most that a user counts for."),
+    ] = None,
+    bound: Annotated[
+        int | None,
+        typer.Option(
+            parser=parse_whole, help="cropped-sum: the largest sum of a user's deltas; or 64 tau."
+        ),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(parser=parse_whole, help="heavy-hitters: who holds 1/k of the total counts."),
+    ] = None,
+    total: Annotated[
+        int | None,
+        typer.Option(parser=parse_whole, help="heavy-hitters: what all deltas add up to."),
+    ] = None,
     memory: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Show this memory alone.")
+        int | None,
+        typer.Option(parser=parse_whole, metavar="BYTES", help="Show this memory alone."),
     ] = None,
     error: Annotated[
         str | None, typer.Option(help="Show the smallest plan that errs no more (0.02 is 2 %).")
@@ -38,59 +81,65 @@ def plan(
     releases: Annotated[int, typer.Option(help="How many answers epsilon covers.")] = 1,
 ) -> None:
     """Show the error to expect by epsilon and memory, or the plan that reaches an error."""
-    sizes = _sizes(stat, expected, universe)
-
-    def planned(total: Fraction, nbytes: int | None, target: str | None = None) -> Searched:
-        return make_plan(
-            stat.value, epsilon=total, memory=nbytes, error=target,
-            confidence=confidence, releases=releases, **sizes,
-        )  # type: ignore[call-overload]  # fmt: skip
-
-    total = positive_fraction(epsilon=epsilon)
+    given = {
+        "expected": None if expected is None else parse_expected(expected), "universe": universe,
+        "tau": tau, "bound": bound, "k": k, "total": total,
+    }  # fmt: skip
+    sizes = _sizes(stat, {name: size for name, size in given.items() if size is not None})
+    planned = partial(make_plan, stat.value, confidence=confidence, releases=releases, **sizes)
+    loss = positive_fraction(epsilon=epsilon)
     if error is not None:
-        reached = planned(total, memory, error)
+        reached = planned(epsilon=loss, memory=memory, error=error)
         typer.echo(
             f"{reached.table.nbytes:,} bytes of table reach an error of "
-            f"±{reached.margin(confidence):.3g} with confidence {confidence:g} at epsilon "
-            f"{float(total):g}"
+            f"±{share_of_margin(reached, confidence):.3g} {_UNITS[stat]} with confidence "
+            f"{confidence:g} at epsilon {float(loss):g}"
         )
         return
-    memories = _MEMORIES if memory is None else (positive_integer(memory=memory),)
-    typer.echo(_title(stat, confidence))
+    best = planned(epsilon=loss, memory=memory)
+    memories = _memories(stat, best) if memory is None else [memory]
+    typer.echo(f"{stat}: {100 * confidence:g} % of answers lie within this share {_UNITS[stat]}")
+    _print_table(planned, loss, memories, confidence)
+
+
+def _sizes(stat: Statistics, given: dict[str, Any]) -> dict[str, Any]:
+    """The sizes that the statistic's plan is for; those it does not have are refused there."""
+    if stat is Statistics.incidence:
+        message = "there is no table for incidence: run prints intervals"
+        raise PlanError(message)
+    for name, says in _NEEDS[stat].items():
+        if name not in given:
+            message = f"{stat} needs {name}=: {says}"
+            raise PlanError(message)
+    return given
+
+
+def _memories(stat: Statistics, best: Searched) -> list[int]:
+    """The columns of the table: round numbers, or for counters less and more than is best."""
+    if stat in {Statistics.distinct, Statistics.density}:
+        return list(_MEMORIES)
+    nbytes = best.table.nbytes
+    return [max(nbytes // 4, 1), max(nbytes // 2, 1), nbytes, 4 * nbytes]
+
+
+def _print_table(
+    planned: Callable[..., Searched], loss: Fraction, memories: list[int], confidence: float
+) -> None:
+    """Errors by epsilon and memory."""
     table = Table(box=None, pad_edge=False)
     for name in ("epsilon", *(f"{nbytes:,} bytes" for nbytes in memories)):
         table.add_column(name, justify="right")
-    for row in (total * factor for factor in _FACTORS):
-        margins = [planned(row, nbytes).margin(confidence) for nbytes in memories]
-        table.add_row(f"{float(row):g}", *(_percent(margin) for margin in margins))
+    for row in (loss * factor for factor in _FACTORS):
+        cells = (_cell(planned, row, nbytes, confidence) for nbytes in memories)
+        table.add_row(f"{float(row):g}", *cells)
     Console(width=120, highlight=False).print(table)
 
 
-def _sizes(stat: Statistics, expected: str | None, universe: int | None) -> dict[str, Expected]:
-    """The size that the statistic's plan is for."""
-    if stat is Statistics.incidence:
-        message = "there is a table for distinct and density; for incidence, run prints intervals"
-        raise PlanError(message)
-    if stat is Statistics.density:
-        if expected is not None:
-            message = "density has no --expected: its size is --universe"
-            raise PlanError(message)
-        if universe is None:
-            message = "density needs --universe: how many users there could be"
-            raise PlanError(message)
-        return {"universe": universe}
-    if universe is not None:
-        message = "distinct has no --universe: its size is --expected"
-        raise PlanError(message)
-    if expected is None:
-        message = "distinct needs --expected: about how many users, as N or LOW:HIGH"
-        raise PlanError(message)
-    return {"expected": parse_expected(expected)}
-
-
-def _title(stat: Statistics, confidence: float) -> str:
-    unit = "of the number of users" if stat is Statistics.distinct else "of the universe"
-    return f"{stat.value}: {100 * confidence:g} % of answers lie within this share {unit}"
+def _cell(planned: Callable[..., Searched], loss: Fraction, memory: int, confidence: float) -> str:
+    try:
+        return _percent(share_of_margin(planned(epsilon=loss, memory=memory), confidence))
+    except PlanError:  # the fewest counters do not fit, or so small an epsilon leaves no signal
+        return "none"
 
 
 def _percent(margin: float) -> str:

@@ -191,17 +191,17 @@ def plan_cropped(
     _check_sizes(universe, cells, expected)
     check_memory(cells, memory)
 
-    def planned(budget: Budget, chosen: DifferenceSet, size: int) -> CroppedPlan:
+    def spending(budget: Budget, chosen: DifferenceSet) -> Split:
         contrast = block_chances(chosen, tau, budget, request.intrusions)[1]
-        split = Split(budget, contrast, noise_variance(1, budget))
-        return CroppedPlan(tau, reach, universe, size, expected, chosen, request, split)
+        return Split(budget, contrast, noise_variance(1, budget))
 
+    shares = budgets(request)
     sets = block_sets(tau, reach if universe else _MOST_SHARING * reach)
     plans = [
-        planned(budget, chosen, size)
+        CroppedPlan(tau, reach, universe, size, expected, chosen, request, spent)
         for chosen in sets
+        for spent in [spending(budget, chosen) for budget in shares]
         for size in _cells(universe, cells, expected, tau * chosen.modulus, memory)
-        for budget in budgets(request)
     ]
     if not plans:
         raise too_small(1 if expected is None else 2 * expected, tau, sets)

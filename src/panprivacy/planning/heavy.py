@@ -225,17 +225,17 @@ def plan_heavy(
         message = f"total ({total:,}) must be at least 2 k times the resolution ({2 * k * unit:,})"
         raise PlanError(message)
 
-    def planned(budget: Budget, chosen: DifferenceSet, size: int) -> HeavyPlan:
+    def spending(budget: Budget, chosen: DifferenceSet) -> Split:
         contrast = block_chances(chosen, block, budget, request.intrusions)[1]
-        split = Split(budget, contrast, noise_variance(count_range(chosen), budget))
-        return HeavyPlan(k, total, unit, size, chosen, request, split)
+        return Split(budget, contrast, noise_variance(count_range(chosen), budget))
 
+    shares = budgets(request)
     sets = block_sets(block, _reach(total, unit))
     plans = [
-        planned(budget, chosen, size)
+        HeavyPlan(k, total, unit, size, chosen, request, spent)
         for chosen in sets
+        for spent in [spending(budget, chosen) for budget in shares]
         for size in _sizes(k, cells, block * chosen.modulus, memory)
-        for budget in budgets(request)
     ]
     if not plans:
         raise too_small(2 * k, block, sets)

@@ -23,7 +23,17 @@ from panprivacy.planning.search import (
 AnyPlan = Searched | NetDistinctPlan | IncidencePlan
 
 _USEFUL = 0.5
-"""Of what an answer can be at most; of a count that can be anything, its own size is the limit."""
+
+_LIMITS = {
+    DistinctPlan: (1.0, 0.5),
+    DensityPlan: (_USEFUL, _USEFUL / 2),
+    CroppedPlan: (0.25, 0.2),
+    HeavyPlan: (0.25, 0.2),
+}
+"""Standard deviations from which on answers are noise, and what would do, as `share_of_error`.
+
+A block plan is for one count, whose interval at a quarter covers all that there can be.
+"""
 
 
 def check_useful(
@@ -38,21 +48,22 @@ def check_useful(
 
     Raises:
         PlanError: the standard deviation exceeds the number of users over the whole expected
-            range; or half of the universe, of the largest sum, or of k.
+            range; or half of the universe; or a quarter of the largest sum, or of k.
     """
     if isinstance(planned, IncidencePlan | NetDistinctPlan):
         _check_counters(planned)
         return
-    most = 1.0 if isinstance(planned, DistinctPlan) else _USEFUL
+    most, good = _LIMITS[type(planned)]
     found = share_of_error(planned)
     if found < most:
         return
 
     def useful(candidate: Searched) -> bool:
-        return share_of_error(candidate) < most / 2
+        return share_of_error(candidate) < good
 
     statistic, make = _maker_of(planned)
-    within = memory or max(default_memory(statistic), planned.table.nbytes)
+    blocks = isinstance(planned, CroppedPlan | HeavyPlan)  # others take all the memory they may
+    within = (memory or default_memory(statistic)) if blocks else planned.table.nbytes
     ways = ways_to(make, planned.request.epsilon, within, useful, parts)
     message = (
         f"this plan gives a standard deviation of {found:.2g} {_unit(planned)}: the answer would "

@@ -1,0 +1,43 @@
+"""The examples of the page on decoding run, and print what the page shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/decoding.md").read_text()
+EXAMPLES = re.findall(r"```console\n\$ (.*?\n)(statistic .*?)```", PAGE, re.DOTALL)
+NUMBER = re.compile(r"[\d,.]*\d")
+
+
+def shape(line):
+    """A line with its numbers and its spacing taken out."""
+    return " ".join(NUMBER.sub("#", line).split())
+
+
+def truths(lines):
+    """What coins do not change: the truth of each answer, and the size of the state."""
+    return [lines[1].split()[-1], next(line for line in lines if line.startswith("State"))]
+
+
+@pytest.mark.parametrize(("command", "shown"), EXAMPLES)
+def test_an_example_prints_what_the_page_shows(command, shown):
+    script = re.sub(
+        r"^( *)panprivacy", rf"\1{sys.executable} -m panprivacy", command, flags=re.MULTILINE
+    )
+    run = subprocess.run(
+        ["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    printed, lines = run.stdout.splitlines(), shown.splitlines()
+    assert list(map(shape, printed)) == list(map(shape, lines))
+    assert truths(printed) == truths(lines)
+
+
+def test_both_sums_and_thresholds_have_an_example():
+    assert [shown.split()[6] for _, shown in EXAMPLES] == ["cropped-sum", "heavy-hitters"]

@@ -141,6 +141,31 @@ def test_the_end_of_a_window_is_paid_then_published(store, clock):
     assert costs[0] + counting.planned * costs[1] == counting.guarantee.epsilon
 
 
+def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, clock):
+    config = StreamConfig(
+        stat=(Statistics.cropped_sum, Statistics.heavy_hitters),
+        epsilon=Fraction(80),
+        window="1h",
+        ids=Ids.integers,
+        universe=USERS,
+        tau=2,
+        k=500,
+        total=2_000,
+    )
+    stream = Stream("sums", config, store, clock=clock)
+    stream.take(batch(*[user for user in range(100) for _ in range(20)]))
+    after = Stream("sums", config, store, clock=clock)
+    after.resume(stream.state(), released=0)
+    clock.now += HOUR
+    after.advance()
+    cropped, heavy = store.answers()
+    assert (cropped.statistic, heavy.statistic) == ("cropped-sum", "heavy-hitters")
+    assert {cropped.kind, cropped.state, heavy.kind, heavy.state} == {None}
+    assert cropped.value == pytest.approx(200, abs=2)
+    assert heavy.low <= heavy.value <= heavy.high
+    assert heavy.value == pytest.approx(100, abs=20)
+
+
 PLACES = ["before released", "before spend", "after spend", "before publish", "after publish"]
 RELEASES = {
     "the end": (lambda clock: setattr(clock, "now", START + HOUR), lambda one: one.advance(), {}),

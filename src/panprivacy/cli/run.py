@@ -168,7 +168,7 @@ def run(
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
     _check_output()
-    names = stat or []
+    names, asked = stat or [], _asked(exactly, at_least, cropped_sum)
     sizes = Sizes(
         universe=universe,
         memory=None if memory is None else positive_integer(memory=memory),
@@ -180,7 +180,6 @@ def run(
         k=k,
         total=total,
     )
-    asked = _asked(exactly, at_least, cropped_sum)
     check_options(names, sizes, asked, delta)
     schedule = Schedule(positive_integer(releases=releases), every, window, windows)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
@@ -196,9 +195,8 @@ def run(
     )
     publisher.counting().check_release()
     _check_plot(plot)
-    if ip is None and format == "combined" and user == _ADDRESS_FIELD:
-        ip = True
-    users = Column(user, integers=_are_numbers(names, sizes), address=_prefixes(prefix, ip=ip))
+    address = _prefixes(prefix, ip=_are_addresses(user, format) if ip is None else ip)
+    users = Column(user, integers=_are_numbers(names, sizes), address=address)
     columns = _columns(users, delta, by)
     kind = format and str(format)
     with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
@@ -236,6 +234,11 @@ def _printed(published: Iterable[Answers], show: Callable[[Answers], None]) -> l
         show(answers)
         kept = [*[one for one in kept if one.lost][:1], answers]
     return kept
+
+
+def _are_addresses(user: str, form: Format | None) -> bool | None:
+    """Whether the ids are known to be IP addresses; None if nobody knows."""
+    return True if form == "combined" and user == _ADDRESS_FIELD else None
 
 
 def _are_numbers(names: list[Statistics], sizes: Sizes) -> bool:

@@ -1,4 +1,4 @@
-"""Counts the bodies of requests: small ones where they arrive, others in a thread of their stream.
+"""Counts the bodies of requests: small ones where they arrive, others in threads of their stream.
 
 Small bodies that wait at the same time are counted in one pass, which costs less than one each.
 """
@@ -25,6 +25,7 @@ can be unpacked to very many."""
 _SMALL_TEXT = 1 << 14
 _TOGETHER = 16
 """Bodies counted in one pass; other requests wait for the thread meanwhile."""
+_THREADS = 2
 _STOP_SECONDS = 10.0
 
 
@@ -75,18 +76,18 @@ class BodyCounter:
     """
 
     def __init__(self, streams: Iterable[Stream]) -> None:
-        self._threads = {stream: _StreamThread(stream) for stream in streams}
+        self._threads = {stream: _StreamThreads(stream) for stream in streams}
         self._waiting: dict[Stream, list[_Body]] = {}
 
     def start(self) -> None:
         """Start the threads, all at once: which of them there are tells nothing then."""
-        for thread in self._threads.values():
-            thread.start()
+        for threads in self._threads.values():
+            threads.start()
 
     def stop(self) -> None:
         """End the threads; bodies whose senders have been told to come again are not counted."""
-        for thread in self._threads.values():
-            thread.stop()
+        for threads in self._threads.values():
+            threads.stop()
 
     async def count(
         self, stream: Stream, kind: str, content: bytearray, batch_id: bytes | None
@@ -138,8 +139,10 @@ class BodyCounter:
             body.tell(outcome)
 
 
-class _StreamThread:
-    """Counts what takes a while, or has to wait for its stream; no other stream waits for it.
+class _StreamThreads:
+    """Count what takes a while, or has to wait for its stream; no other stream waits for it.
+
+    Two of them, so that one body is read while another one is counted.
 
     Args:
         stream: of the bodies.
@@ -149,21 +152,26 @@ class _StreamThread:
         self._stream = stream
         self._queue: SimpleQueue[_Body | None] = SimpleQueue()
         name = f"panprivacy-{stream.name}"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._threads = [
+            threading.Thread(target=self._run, name=name, daemon=True) for _ in range(_THREADS)
+        ]
 
     def start(self) -> None:
         """Begin to count."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def put(self, body: _Body) -> None:
         """Have a body counted after those that are there."""
         self._queue.put(body)
 
     def stop(self) -> None:
-        """End it after the bodies that are there; not even for the slowest it waits for long."""
-        if self._thread.is_alive():
+        """End them after the bodies that are there; not even for the slowest it waits for long."""
+        alive = [thread for thread in self._threads if thread.is_alive()]
+        for _ in alive:
             self._queue.put(None)
-            self._thread.join(_STOP_SECONDS)
+        for thread in alive:
+            thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
         while self._counted(self._queue.get()):

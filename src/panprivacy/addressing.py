@@ -9,6 +9,7 @@ id, so two rows of one user always meet the same cell; the key is part of the st
 | `Sampled` | the image under a keyed permutation, if below `cells` | it does not |
 | `Hashed` | a keyed hash | ids are open-ended |
 | `Levelled` | a keyed hash within a level, levels halving in popularity | so is their number |
+| `Independent` | a random polynomial | the answer rests on how users meet in cells |
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from panprivacy.hashing import (
     trailing_zeros,
 )
 from panprivacy.ids import ByteIds, CodedIds, Ids, IntegerIds
+from panprivacy.polynomial import slots_of_byte_strings, slots_of_integers, words_of
 
 Slots = NDArray[np.int64]
 """The cell of each row; -1 where the user has none."""
@@ -163,6 +165,33 @@ class Hashed(Levelled):
 
     def __init__(self, cells: int, key: bytes) -> None:
         super().__init__(1, cells, key)
+
+
+class Independent(Addressing):
+    """A random polynomial to `cells` cells: those of any r users are independent and uniform.
+
+    Up to a probability of `2**-55` for each pair of ids of at most 448 bytes.
+
+    Args:
+        cells: the number of cells.
+        key: 8 random bytes for a point, and 8 for each of r coefficients.
+    """
+
+    def __init__(self, cells: int, key: bytes) -> None:
+        super().__init__(cells, b"")
+        self._words = tuple(words_of(key))
+
+    def check(self, batch: Sequence[Ids]) -> None:
+        """Every id has a place."""
+
+    def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
+        slots, cells = np.empty(len(ids), np.int64), uint64(self.cells)
+        words = np.array(self._words)
+        if isinstance(ids, ByteIds):
+            slots_of_byte_strings(ids.offsets, ids.data, words, cells, slots)
+        else:
+            slots_of_integers(ids.values, words, cells, slots)
+        return slots
 
 
 def _integer_values(ids: IntegerIds | ByteIds) -> NDArray[np.int64]:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from panprivacy.coins import SystemCoins
 from panprivacy.decoders import Name
-from panprivacy.hashing import KEY_BYTES
 from panprivacy.ids import read_ids
 from panprivacy.planning import (
     AnyPlan,
@@ -104,7 +103,7 @@ def throw_away_cells(plan: BitsPlan, value: float) -> tuple[NDArray[np.uint8], N
         right cells of nobody that came, from the level that is nearest to half full.
     """
     coins = SystemCoins()
-    slots = list(plan.address(coins.key(KEY_BYTES)).slots(read_ids(_made_up(plan, value))))
+    slots = list(plan.address(coins.key(plan.key_bytes)).slots(read_ids(_made_up(plan, value))))
     private = plan.table.born(coins)
     plan.table.update(private, slots, None, 0, coins)
     ordinary = np.zeros(plan.cells, np.uint8)
@@ -155,7 +154,7 @@ def _filled(
     """Some counters without noise and the same with it, both fed with the same made-up users."""
     coins = SystemCoins()
     users = _made_up_users(universe, len(deltas), coins)
-    slots = list(plan.address(coins.key(KEY_BYTES)).slots(read_ids(users)))
+    slots = list(plan.address(coins.key(plan.key_bytes)).slots(read_ids(users)))
     private = plan.table.born(coins)
     plan.table.update(private, slots, deltas, 0, coins)
     ordinary = np.zeros(plan.cells, private.dtype)

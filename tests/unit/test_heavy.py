@@ -198,7 +198,7 @@ def test_the_mean_over_cells_lies_where_the_interval_takes_it_to_be(states, cell
     sums = np.array([np.bincount(hashed, states, minlength=cells) for hashed in hashings])
     mean, users = g(sums).sum(axis=1).mean(), sum(map(g, states))
     model = HeavyModel(CellsModel(cells, max(sum(states) / 2, 1e-9), 0.5, 0.2, 0.5, 0.0), 0.0)
-    assert -cells * math.expm1(-users / cells) - 1e-9 <= mean <= users + model.lift + 1e-9
+    assert users - users**2 / (2 * cells) - 1e-9 <= mean <= users + model.lift + 1e-9
     assert mean <= model.over_cells.limit + 1e-9
 
 
@@ -312,6 +312,6 @@ def test_an_interval_covers_what_may_hide_and_what_may_be_added():
     low, high = model.interval(70.0, 0.5)
     inner = model.over_cells.interval(70.0, 0.5)
     assert low == inner[0] - 30 > 0
-    assert high == pytest.approx(-800 * math.log1p(-(inner[1] + 5) / 800))
+    assert high == pytest.approx(800 * (1 - math.sqrt(1 - 2 * (inner[1] + 5) / 800)))
     assert model.interval(100.0, 0.95)[1] == 100
     assert HeavyModel(CellsModel(2, 1.0, 1.0, 0.3, 0.5, 0.0), 1.0).interval(1.0, 0.9) == (0, 1)

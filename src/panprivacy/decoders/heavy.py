@@ -92,7 +92,7 @@ class HeavyModel:
         users, cells = np.asarray(truth, float), self.over_cells.cells
         limit = self.over_cells.limit
         most = np.minimum(users + self.lift, limit)
-        least = np.maximum(cells * -np.expm1(-users / cells) - self.rounding, 0)
+        least = np.maximum(users - users**2 / (2 * cells) - self.rounding, 0)
         return np.hypot(self.over_cells.deviation(most), np.maximum(most - users, users - least))
 
     def output_share(self, truth: float) -> float:
@@ -103,6 +103,6 @@ class HeavyModel:
         """From the lowest mean over cells less all that lifts it, to the most users that hide."""
         low, high = self.over_cells.interval(estimate, confidence)
         cells, limit = self.over_cells.cells, self.over_cells.limit
-        full = (high + self.rounding) / cells
-        users = limit if full >= 1 else -cells * math.log1p(-full)
+        left = 1 - 2 * (high + self.rounding) / cells
+        users = limit if left <= 0 else cells * (1 - math.sqrt(left))
         return max(low - self.lift, 0.0), min(users, limit)

@@ -10,6 +10,7 @@ from panprivacy.cells.modular import counter_type
 from panprivacy.explain.bounds import Bound
 from panprivacy.guarantee import Budget, log_above, randomised_response
 from panprivacy.hashing import KEY_BYTES
+from panprivacy.polynomial import WORD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ KINDS = {
     ),
     "heavy": _kind(
         "how many users hold at least 1/k of a public total?",
-        *("modular heavy blocks sums", "test_heavy", "test_heavy_hitters"),
+        *("modular heavy blocks sums independent", "test_heavy", "test_heavy_hitters"),
     ),
     "threshold": _kind(
         "how many users are in a state of about so much or more?",
@@ -93,6 +94,7 @@ class Sizes:
         k: users count who hold at least 1/k of the total.
         total: what the deltas of all users add up to.
         least: the state from which on a user counts in full.
+        independence: of so many users the cells are independent.
     """
 
     cells: int
@@ -106,6 +108,7 @@ class Sizes:
     k: int | None = None
     total: int | None = None
     least: int | None = None
+    independence: int | None = None
 
     @property
     def table_bytes(self) -> int:
@@ -117,6 +120,8 @@ class Sizes:
     @property
     def key_bytes(self) -> int:
         """Bytes of addressing key; where each possible user has a cell there is none."""
+        if self.independence is not None:
+            return WORD_BYTES * (1 + self.independence)
         return 0 if self.cells == self.universe else KEY_BYTES
 
 

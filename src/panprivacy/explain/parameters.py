@@ -13,6 +13,7 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.explain.description import Description, Progress, Sizes
 from panprivacy.guarantee import LARGEST_EXPONENT, Budget, exp_bounds
 from panprivacy.planning import Request
+from panprivacy.planning.heavy import LEAST_INDEPENDENCE, MOST_INDEPENDENCE
 from panprivacy.statistics.header import Header
 from panprivacy.statistics.plans import MOST_EPSILON, MOST_INTRUSIONS, MOST_RELEASES
 
@@ -217,7 +218,13 @@ def _heavy(public: _Public) -> Sizes:
     if not 1 <= block <= MOST_MODULUS // 2:
         raise InputError(_DAMAGED)
     blocks = public.part("chosen").whole("modulus", MOST_MODULUS // block, least=2)
-    return Sizes(cells=public.whole("cells"), modulus=block * blocks, k=k, total=total)
+    return Sizes(
+        cells=public.whole("cells"),
+        modulus=block * blocks,
+        k=k,
+        total=total,
+        independence=public.whole("independence", MOST_INDEPENDENCE, least=LEAST_INDEPENDENCE),
+    )
 
 
 def _threshold(public: _Public) -> Sizes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panprivacy.addressing import Hashed
+from panprivacy.addressing import Independent
 from panprivacy.cells import Law, ThresholdCells
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import on_blocks
@@ -16,7 +16,6 @@ from panprivacy.decoders import CellsModel, HeavyModel, noise_quantile
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.cropped import (
     best_of,
     block_chances,
@@ -27,8 +26,13 @@ from panprivacy.planning.cropped import (
     too_small,
 )
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
+from panprivacy.polynomial import WORD_BYTES
 
 MOST_K = 1 << 15
+LEAST_INDEPENDENCE, MOST_INDEPENDENCE = 4, 64
+"""With 4, pairs of users that share cells are as many as if all cells were independent, and vary
+as much; with 2, ids in a row may all share cells or none."""
+
 MOST_TOTAL = 1 << 60
 
 _UNITS, _UNITS_OF_A_USER = 1 << 20, 1 << 8
@@ -53,6 +57,7 @@ class HeavyPlan:
         total: the sum of all deltas.
         resolution: what deltas are rounded to multiples of.
         cells: number of hashed counters.
+        independence: of so many users the cells are independent.
         chosen: the set of blocks on which the law of the counters is larger.
         request: epsilon and what it covers.
         split: how epsilon is spent.
@@ -62,6 +67,7 @@ class HeavyPlan:
     total: int
     resolution: int
     cells: int
+    independence: int
     chosen: DifferenceSet
     request: Request
     split: Split
@@ -108,12 +114,12 @@ class HeavyPlan:
 
     @property
     def key_bytes(self) -> int:
-        """Bytes of addressing key."""
-        return KEY_BYTES
+        """Bytes of addressing key: a point and the coefficients of a polynomial."""
+        return WORD_BYTES * (1 + self.independence)
 
-    def address(self, key: bytes) -> Hashed:
+    def address(self, key: bytes) -> Independent:
         """Which cell a user maps to."""
-        return Hashed(self.cells, key)
+        return Independent(self.cells, key)
 
     def model(self, epoch: int) -> HeavyModel:
         """What a count that is released after `epoch` announced intrusions says."""
@@ -202,6 +208,7 @@ def plan_heavy(
     resolution: int | None,
     request: Request,
     memory: int | None = None,
+    independence: int = LEAST_INDEPENDENCE,
 ) -> HeavyPlan:
     """Plan a `HeavyHitterCount`.
 
@@ -213,6 +220,7 @@ def plan_heavy(
             a moderate size allow.
         request: epsilon and what it covers.
         memory: bytes of the counters, at most; None for 64 MiB.
+        independence: of so many users the cells are to be independent, at least 4.
 
     Raises:
         PlanError: they do not go together, or no signal would be left.
@@ -232,7 +240,7 @@ def plan_heavy(
     shares = budgets(request)
     sets = block_sets(block, _reach(total, unit))
     plans = [
-        HeavyPlan(k, total, unit, size, chosen, request, spent)
+        HeavyPlan(k, total, unit, size, independence, chosen, request, spent)
         for chosen in sets
         for spent in [spending(budget, chosen) for budget in shares]
         for size in _sizes(k, cells, block * chosen.modulus, memory)

@@ -1,6 +1,7 @@
 """How many users hold at least 1/k of a public total?
 
-Several times k hashed counters with noise on blocks of `total/2k`, whatever the number of users.
+Several times k counters with noise on blocks of `total/2k`, whatever the number of users; random
+polynomials send users to them.
 What leaves is one noised count, which is affine in a threshold that rises from `total/2k` to
 `total/k`.
 
@@ -15,9 +16,10 @@ from __future__ import annotations
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
+from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.planning import HeavyPlan, plan_heavy
-from panprivacy.planning.heavy import MOST_K, MOST_TOTAL
+from panprivacy.planning.heavy import LEAST_INDEPENDENCE, MOST_INDEPENDENCE, MOST_K, MOST_TOTAL
 from panprivacy.statistics.plans import request
 from panprivacy.statistics.table import CountStatistic, refuse_beyond
 
@@ -63,6 +65,8 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
             mean is right; None for the finest that counters of a moderate size allow, which is 1
             for totals up to a million. The interval covers it for deltas of at least 0; where
             many deltas are taken back, give a finer one.
+        independence: r, from 4 to 64: the cells of any r users are independent. What is said of
+            collisions needs 4; more take 8 bytes of state and a nanosecond an update each.
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers, at most one. It multiplies the
             error by the root of the number of values of a counter: a fresh statistic is better.
@@ -86,6 +90,7 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
         cells: int | None = None,
         memory: int | None = None,
         resolution: int | None = None,
+        independence: int = LEAST_INDEPENDENCE,
         releases: int = 1,
         intrusions: int = 0,
         budget: Budget | None = None,
@@ -99,6 +104,7 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
             None if resolution is None else positive_integer(MOST_TOTAL, resolution=resolution),
             request(epsilon, releases, intrusions, budget),
             None if memory is None else positive_integer(MOST_BYTES, memory=memory),
+            _independence(independence),
         )
         super().__init__(plan, coins, ledger)
 
@@ -108,3 +114,15 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
     @property
     def _sensitivity(self) -> int:
         return self._plan.sensitivity
+
+
+def _independence(given: object) -> int:
+    """Of how many users the cells are independent."""
+    chosen = positive_integer(MOST_INDEPENDENCE, independence=given)
+    if chosen < LEAST_INDEPENDENCE:
+        message = (
+            f"independence must be at least {LEAST_INDEPENDENCE}: with less, how often users share "
+            "cells varies too much"
+        )
+        raise PlanError(message)
+    return chosen

@@ -1,0 +1,112 @@
+"""Random polynomials modulo `2**61 - 1`: a hash whose values for any r ids are independent.
+
+An id becomes a number modulo p first: its digits are the coefficients of a polynomial, which is
+evaluated at a random point. Different ids become the same number with a probability of at most
+their number of digits over p. That number is where a second polynomial, of r random coefficients,
+is evaluated: for r different numbers all r-tuples of values are equally likely.
+docs/guarantees/independent.md has the proof.
+
+Reference: M. Wegman, L. Carter, "New hash functions and their use in authentication and set
+equality", 1981.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types, uint64
+from numpy.typing import NDArray
+
+from panprivacy._kernels import kernel
+from panprivacy.hashing import multiply_high
+
+PRIME = (1 << 61) - 1
+WORD_BYTES = 8
+DIGIT_BYTES = 7
+"""Of a byte string; those of whole numbers have four."""
+
+_PRIME = np.uint64(PRIME)
+_BITS = np.uint64(61)
+_LEFT = np.uint64(3)
+
+Words = NDArray[np.uint64]
+
+
+def words_of(key: bytes) -> Words:
+    """A number below `2**61` for each eight bytes of a key: the point, and the coefficients."""
+    return np.frombuffer(key, "<u8").astype(np.uint64) & _PRIME
+
+
+@njit(inline="always")
+def _reduced(value: np.uint64) -> np.uint64:
+    """A value below `2**63`, modulo p."""
+    folded = (value & _PRIME) + (value >> _BITS)
+    return folded - _PRIME if folded >= _PRIME else folded
+
+
+@njit(inline="always")
+def _step(value: np.uint64, point: np.uint64, digit: np.uint64) -> np.uint64:
+    """`value * point + digit` modulo p, all at most p."""
+    low, high = value * point, multiply_high(value, point)
+    product = (low & _PRIME) + ((high << _LEFT) | (low >> _BITS))
+    return _reduced(_reduced(product) + digit)
+
+
+@njit(inline="always")
+def _cell(number: np.uint64, words: Words, cells: np.uint64) -> np.int64:
+    """Where the second polynomial sends a number."""
+    value = uint64(0)
+    for place in range(1, words.size):
+        value = _step(value, number, words[place])
+    return np.int64(multiply_high(value << _LEFT, cells))
+
+
+_WORDS = types.Array(types.uint64, 1, "C", readonly=True)
+_SLOTS = types.int64[::1]
+
+
+@kernel(
+    types.void(types.Array(types.int64, 1, "C", readonly=True), _WORDS, types.uint64, _SLOTS),
+)
+def slots_of_integers(
+    values: NDArray[np.int64], words: Words, cells: np.uint64, slots: NDArray[np.int64]
+) -> None:
+    """Write the cell of each whole number into `slots`."""
+    for row in range(values.size):
+        value = uint64(values[row])
+        digits = value >> uint64(32), value & uint64(0xFFFFFFFF)
+        slots[row] = _cell(_step(digits[0], words[0], digits[1]), words, cells)
+
+
+@kernel(
+    [
+        types.void(
+            types.Array(offset, 1, "C", readonly=True),
+            types.Array(types.uint8, 1, "C", readonly=True),
+            _WORDS,
+            types.uint64,
+            _SLOTS,
+        )
+        for offset in (types.int32, types.int64)
+    ]
+)
+def slots_of_byte_strings(
+    offsets: NDArray[Any],
+    data: NDArray[np.uint8],
+    words: Words,
+    cells: np.uint64,
+    slots: NDArray[np.int64],
+) -> None:
+    """Write the cell of each byte string into `slots`; its first digit is its length."""
+    for row in range(slots.size):
+        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        number = uint64(end - start)
+        while start < end:
+            stop = min(start + DIGIT_BYTES, end)
+            digit = uint64(0)
+            for at in range(start, stop):
+                digit |= uint64(data[at]) << uint64(8 * (at - start))
+            number = _step(number, words[0], digit)
+            start = stop
+        slots[row] = _cell(number, words, cells)

@@ -14,7 +14,7 @@ from panprivacy.errors import InputError
 from panprivacy.ids import first_null, gatherable, read_deltas
 from panprivacy.sources import Column
 from panprivacy.sources.columns import show
-from panprivacy.statistics.table import refuse_deltas
+from panprivacy.statistics.deltas import refuse_deltas
 
 
 class Nulls(StrEnum):

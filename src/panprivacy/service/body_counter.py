@@ -16,7 +16,8 @@ from queue import SimpleQueue
 from panprivacy._kernels import wipe_stack
 from panprivacy.errors import without_frames
 from panprivacy.service.admission import overwrite
-from panprivacy.service.stream import BusyError, Outcome, Sent, Stream
+from panprivacy.service.sent import BusyError, Outcome, Sent
+from panprivacy.service.stream import Stream
 from panprivacy.sources import read_body
 
 _SMALL = {"arrow": 0, "int64": 1 << 18}

@@ -30,6 +30,7 @@ from panprivacy.service.batch_ids import BatchIds
 from panprivacy.service.payment import Payment
 from panprivacy.service.records import Published, StoreError
 from panprivacy.service.results import Moment, published
+from panprivacy.service.sent import BusyError, Outcome, Sent
 from panprivacy.service.store import ReleaseStore
 from panprivacy.service.stream_config import Ids, StreamConfig
 from panprivacy.statistics import Window, Windowed
@@ -39,32 +40,6 @@ _LOG = logging.getLogger("panprivacy.service")
 _PATIENCE = 30
 """Seconds that the end of a window waits for a release store that cannot be written to."""
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
-
-
-class BusyError(PanPrivacyError):
-    """The stream does something that takes a while; who can wait calls again with `wait`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What was sent at once, to be counted whole or not at all.
-
-    Args:
-        batches: with the columns of the stream.
-        batch_id: of all of them together, if the sender may send them again.
-    """
-
-    batches: Sequence[pa.RecordBatch]
-    batch_id: bytes | None = None
-
-    @property
-    def rows(self) -> int:
-        """Of all batches."""
-        return sum(batch.num_rows for batch in self.batches)
-
-
-Outcome = bool | Exception
-"""Whether it was counted now, or why it cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +122,7 @@ class Stream:
         }
 
     def begun(self) -> int:
-        """How many windows that end with the current one the ledger has, without it.
-
-        Raises:
-            StoreError: the ledger cannot be read now.
-        """
+        """How many windows that end with the current one the ledger has, without it."""
         shown = self._shown
         return len(self._store.starts(self.name, shown.ends) - {shown.began})
 
@@ -165,8 +136,6 @@ class Stream:
 
         Raises:
             InputError: a row cannot be counted. Nothing was counted.
-            BusyError: as for `take_together`.
-            StoreError: as for `take_together`.
         """
         (outcome,) = self.take_together([Sent(batches, batch_id)], wait=wait)
         if isinstance(outcome, Exception):
@@ -412,8 +381,7 @@ class Stream:
         return datetime.fromtimestamp(self._clock(), UTC)
 
     def _left(self) -> int:
-        counting = self._windowed.current
-        return counting.planned - counting.releases
+        return self._windowed.current.planned - self._windowed.current.releases
 
     def _scheduled(self) -> float:
         """When the next release within the window is due; never if none is."""

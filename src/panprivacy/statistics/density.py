@@ -19,8 +19,9 @@ from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.planning import DensityPlan, plan_density
+from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.plans import request
-from panprivacy.statistics.table import CountStatistic, refuse_deltas
+from panprivacy.statistics.table import CountStatistic
 
 
 class Density(CountStatistic[DensityPlan]):

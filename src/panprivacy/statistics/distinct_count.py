@@ -26,8 +26,9 @@ from panprivacy.planning import (
     plan_net_distinct,
 )
 from panprivacy.planning.net import MOST_BOUND
+from panprivacy.statistics.deltas import refuse_beyond, refuse_deltas
 from panprivacy.statistics.plans import request
-from panprivacy.statistics.table import CountStatistic, refuse_beyond, refuse_deltas
+from panprivacy.statistics.table import CountStatistic
 
 
 class DistinctCount(CountStatistic[DistinctPlan | NetDistinctPlan]):

@@ -20,8 +20,9 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.planning import HeavyPlan, plan_heavy
 from panprivacy.planning.heavy import LEAST_INDEPENDENCE, MOST_INDEPENDENCE, MOST_K, MOST_TOTAL
+from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.plans import request
-from panprivacy.statistics.table import CountStatistic, refuse_beyond
+from panprivacy.statistics.table import CountStatistic
 
 
 class HeavyHitterCount(CountStatistic[HeavyPlan]):

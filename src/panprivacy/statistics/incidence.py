@@ -36,10 +36,11 @@ from panprivacy.guarantee import Budget, Ledger
 from panprivacy.noise import wipe
 from panprivacy.planning import IncidencePlan, plan_incidence
 from panprivacy.planning.incidence import MOST_BOUND
+from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.incidence_release import IncidenceRelease, Whole, check_askable
 from panprivacy.statistics.named_counts import NamedCounts
 from panprivacy.statistics.plans import instance, request
-from panprivacy.statistics.table import Statistic, refuse_beyond
+from panprivacy.statistics.table import Statistic
 
 
 class Incidence(Statistic[IncidencePlan]):

@@ -25,6 +25,7 @@ from panprivacy.errors import BudgetError, InputError, LostReleaseError, PanPriv
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.ids import Ids, read_deltas, read_ids
 from panprivacy.noise import wipe
+from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plans import CountPlan, Plan, instance
 from panprivacy.statistics.release import Release
@@ -188,7 +189,7 @@ class Statistic(ABC, Generic[P]):
         state, slots = self._state, self._addressing.slots(ids)
         if self._plan.key_bytes:  # without a key the slots are the caller's ids
             slots = _wiped(slots)
-        deltas = _joined_deltas(batches)
+        deltas = joined_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
         self._plan.table.update(state.table, slots, deltas, state.intrusions, self._coins)
 
     def forget(self) -> None:
@@ -368,19 +369,6 @@ class CountStatistic(Statistic[C]):
         return 1
 
 
-def _joined_deltas(batches: Sequence[Batch]) -> Deltas | None:
-    """One for each id; None if no batch has any."""
-    given = [batch.deltas for batch in batches]
-    if all(deltas is None for deltas in given):
-        return None
-    if len(given) == 1:
-        return given[0]
-    return np.concatenate([
-        np.ones(sum(map(len, batch.ids)), np.int64) if batch.deltas is None else batch.deltas
-        for batch in batches
-    ])  # fmt: skip
-
-
 def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
     """Each piece, zeroed after its use: it tells which cells were touched."""
     for piece in pieces:
@@ -393,17 +381,3 @@ def unless_lost(release: Callable[..., Any], *arguments: Any, **asked: Any) -> A
     with suppress(LostReleaseError):
         return release(*arguments, **asked)
     return None
-
-
-def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:
-    """Raise `InputError` naming the first row where `wrong` holds."""
-    if wrong.any():
-        raise InputError(reason, row=int(np.argmax(wrong)) + 1)
-
-
-def refuse_beyond(deltas: Deltas, bound: int, *, signed: bool) -> None:
-    """Raise `InputError` naming the first delta that no two states are apart."""
-    most = 2 * bound if signed else bound
-    refuse_deltas(
-        (deltas > most) | (deltas < -most), f"delta must lie within ±{most:,}, as the bound says"
-    )

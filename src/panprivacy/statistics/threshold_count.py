@@ -14,8 +14,9 @@ from panprivacy.coins import Coins
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.planning import ThresholdPlan, plan_threshold
 from panprivacy.planning.cropped import MOST_BOUND
+from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.plans import request
-from panprivacy.statistics.table import CountStatistic, refuse_beyond
+from panprivacy.statistics.table import CountStatistic
 
 
 class ThresholdCount(CountStatistic[ThresholdPlan]):

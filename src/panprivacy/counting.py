@@ -14,6 +14,7 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.options import Asked, Grouping, Sizes, Statistics
 from panprivacy.planning import Request, check_useful, plan_incidence
+from panprivacy.planning.heavy import MOST_TOTAL
 from panprivacy.planning.incidence import MOST_BOUND
 from panprivacy.statistics import (
     CroppedSum,
@@ -307,7 +308,7 @@ def _heavy_hitters(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledge
     return HeavyHitterCount(
         epsilon=epsilon,
         k=positive_integer(k=sizes.k),
-        total=positive_integer(total=sizes.total),
+        total=positive_integer(MOST_TOTAL, total=sizes.total),
         memory=sizes.memory,
         releases=releases,
         ledger=ledger,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
 import re
+import sys
 import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -363,6 +365,33 @@ def test_a_fault_in_one_body_is_its_own(client, monkeypatch):
     answers = client.runner.run(all_at_once(client, bodies))
     assert [answer.status_code for answer in answers] == [202, 500, 202]
     assert [name in stream._batch_ids for name in (b"a", b"b", b"c")] == [True, False, True]
+
+
+def test_bodies_of_groups_are_counted_in_a_thread(client, monkeypatch):
+    """However few bytes: each group that they touch takes time."""
+    threads, stream = [], client.engine.streams["pages"]
+    take = stream.take_together
+
+    def spied(several, **named):
+        threads.append(threading.current_thread().name)
+        return take(several, **named)
+
+    monkeypatch.setattr(stream, "take_together", spied)
+    path = UPDATES.replace("visits", "pages")
+    assert client.send(b"user,page\nada,home\n", "text/csv", path).status_code == 202
+    assert threads == ["panprivacy-pages"]
+
+
+@pytest.mark.parametrize(("size", "status"), [(80, 202), (9, 400), (800_008, 202), (800_009, 400)])
+def test_a_body_is_freed_when_it_has_its_answer(client, monkeypatch, size, status):
+    received = spied_bodies(client, monkeypatch)
+    gc.collect()
+    gc.disable()
+    try:
+        assert client.send(b"\x01" * size).status_code == status
+        wait_for(lambda: sys.getrefcount(received[0]) == 2)
+    finally:
+        gc.enable()
 
 
 def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):

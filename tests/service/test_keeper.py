@@ -15,7 +15,7 @@ import pytest
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
-from panprivacy.service import restoring
+from panprivacy.service import keeper, restoring
 from panprivacy.service.engine import Engine
 from panprivacy.service.keeper import Keeper
 from panprivacy.service.loading import load
@@ -46,6 +46,9 @@ class Idle:
 
     def close(self):
         self.done.append("close")
+
+    def publish(self):
+        self.done.append("publish")
 
 
 class Disk:
@@ -277,7 +280,24 @@ def test_with_checkpoints_a_stop_writes_and_releases_nothing_early(disk):
     with running([stream], disk, NEVER):
         wait_until(lambda: disk.times, 10)
     assert len(disk.times) == 2
+    assert stream.done[-1] == "publish"
     assert "close" not in stream.done
+
+
+def test_the_last_checkpoint_waits_for_no_store(disk, monkeypatch):
+    """Of many streams whose store hangs, those for which there is no time are left."""
+    monkeypatch.setattr(keeper, "_STOP_SECONDS", 0.2)
+
+    class Hanging(Idle):
+        def publish(self):
+            written.append(len(disk.times))
+            time.sleep(0.15)
+
+    written, streams = [], [Hanging() for _ in range(20)]
+    with running(streams, disk, NEVER):
+        wait_until(lambda: disk.times, 10)
+    assert set(written) == {2}, "it is on disk before"
+    assert len(written) <= 3
 
 
 def test_without_checkpoints_a_stop_releases_once():

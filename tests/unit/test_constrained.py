@@ -129,3 +129,9 @@ def test_it_needs_a_histogram_of_all_users():
     hashed = pp.Incidence(expected=20_000, bound=3, epsilon=3).release()
     with pytest.raises(pp.PlanError, match="needs universe="):
         hashed.to_pandas(constrained=True)
+
+
+def test_noise_beyond_all_users_leaves_a_possible_table():
+    table = pp.Incidence(universe=10, bound=3, epsilon=1e-6).release().to_pandas(constrained=True)
+    assert table["users"].sum() == pytest.approx(10)
+    assert table["users"].min() >= 0

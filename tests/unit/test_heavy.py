@@ -258,7 +258,7 @@ def test_margins_and_errors_grow_with_what_is_unknown():
         ({"cells": 0}, "cells must be"),
         ({"resolution": 0}, "resolution must be"),
         ({"resolution": 51}, "at least 2 k times the resolution"),
-        ({"total": 1 << 30, "resolution": 1}, "too large"),
+        ({"total": 1 << 30, "resolution": 1}, "more than 16,777,216 values"),
         ({"intrusions": 2}, "more than one announced intrusion"),
         ({"epsilon": "1e-18"}, "too small to leave any signal"),
         ({"epsilon": 0}, "epsilon must be"),
@@ -315,3 +315,16 @@ def test_an_interval_covers_what_may_hide_and_what_may_be_added():
     assert high == pytest.approx(800 * (1 - math.sqrt(1 - 2 * (inner[1] + 5) / 800)))
     assert model.interval(100.0, 0.95)[1] == 100
     assert HeavyModel(CellsModel(2, 1.0, 1.0, 0.3, 0.5, 0.0), 1.0).interval(1.0, 0.9) == (0, 1)
+
+
+def test_a_resolution_that_moves_the_thresholds_is_refused():
+    with pytest.raises(pp.PlanError, match="moves the thresholds"):
+        pp.HeavyHitterCount(k=1_000, total=10**6, resolution=260, epsilon=60)
+    plan = pp.HeavyHitterCount(k=1_000, total=10**6, resolution=250, epsilon=60).plan
+    assert (plan.low, plan.high, plan.limit) == (500, 1_000, 1_000)
+
+
+def test_a_delta_beyond_the_total_is_told_so():
+    heavy = pp.HeavyHitterCount(k=10, total=299, epsilon=4)
+    with pytest.raises(pp.InputError, match="as the total says"):
+        heavy.update([1], [300])

@@ -336,3 +336,17 @@ def test_redrawn_noise_is_wiped(monkeypatch):
     ModularCells(2_000, pp.Law.flat(11, 1)).born(SeededCoins(1))
     assert len(drawn) > 1
     assert not any(array.any() for array in drawn)
+
+
+def test_named_counts_that_do_not_fit_are_read_off_the_histogram():
+    """At a tiny epsilon the noise of a high moment has more digits than 64 bits."""
+    visits = pp.Incidence(universe=10**6, bound=15, epsilon=1e-9)
+    answer = visits.release(cropped_moment=(15, 8))
+    assert answer.cropped_moment(15, 8).value >= 0
+
+
+@pytest.mark.parametrize("wrong", [np.array(3), (True, 2), ["ab"], ("3", 2)])
+def test_what_is_no_pair_is_refused_in_plain_words(wrong):
+    visits = pp.Incidence(universe=200, bound=5, epsilon=1)
+    with pytest.raises(pp.PlanError, match=r"pair \(tau, power\)|whole number from 1 to 5"):
+        visits.release(cropped_moment=wrong)

@@ -362,7 +362,7 @@ def test_a_memory_that_is_no_power_of_two_is_used_up():
 
 
 def test_an_error_beyond_all_means_asks_for_more_users():
-    with pytest.raises(pp.PlanError, match="more users would"):
+    with pytest.raises(pp.PlanError, match="only more users, or a larger k, would"):
         pp.plan("density", universe=1, error=1e-9)
 
 

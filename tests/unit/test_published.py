@@ -291,3 +291,18 @@ def test_primes_are_drawn_from_the_range_of_the_lecture():
     assert len(set(draw_primes(48, 64, 0.5))) == 48
     with pytest.raises(pp.PlanError):
         draw_primes(3, 4_096, 0.01)
+
+
+def test_primes_that_cannot_be_planned_spend_nothing():
+    ledger = pp.Ledger(1)
+    with pytest.raises(pp.PlanError):
+        PrimeIncidence(
+            universe=10, bound=4, primes=(3, 4_093), epsilon=Fraction(1, 10**5), ledger=ledger
+        )
+    assert ledger.remaining == 1
+
+
+@pytest.mark.parametrize("error", [5e-324, 1e-50])
+def test_errors_that_need_more_primes_than_there_are(error):
+    with pytest.raises(pp.PlanError, match="error is too small"):
+        draw_primes(1, 100, error)

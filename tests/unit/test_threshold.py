@@ -98,3 +98,18 @@ def test_without_a_bound_states_reach_64_times_as_far():
     plan = pp.ThresholdCount(least=10, universe=100, epsilon=1).plan
     assert plan.bound == 640
     assert plan.law.modulus - plan.low >= 640
+
+
+def test_a_high_threshold_without_a_bound_reaches_as_far_as_counters_do():
+    plan = pp.ThresholdCount(least=1_000_000, universe=100, epsilon=1).plan
+    assert 1_000_000 <= plan.bound < 64_000_000
+
+
+@pytest.mark.parametrize("epsilon", [4, 10, 20])
+def test_blocks_of_one_state_have_no_state_in_between(epsilon):
+    """So a large epsilon leaves hardly any error."""
+    budget = pp.Budget(epsilon, 40)
+    plan = pp.ThresholdCount(
+        least=2, bound=20, universe=10_000, epsilon=epsilon + 40, budget=budget
+    ).plan
+    assert plan.error() < 800 * math.exp(-epsilon / 2)

@@ -78,7 +78,7 @@ def _nearest(values: Floats, possible: NDArray[np.bool_], total: float) -> Float
 
     All possible ones are lowered by the same amount, and cut at 0.
     """
-    chosen = values[possible]
+    chosen = values[possible] - values[possible].max()  # so that no digits are lost below
     falling = np.sort(chosen)[::-1]
     levels = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
     level = levels[np.flatnonzero(falling > levels)[-1]]

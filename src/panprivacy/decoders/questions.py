@@ -16,7 +16,7 @@ Scores = NDArray[np.int64]
 _FAR = 1 << 62
 _MOST_POWER = 8
 _MOST_SCORE = 1 << 36
-"""Of a cell: the sum of as many as fit in memory fits in 64 bits."""
+"""Of a cell: the sum of as many as there are by default fits in 64 bits."""
 
 
 class Name(NamedTuple):
@@ -93,10 +93,15 @@ class States:
 
     def _state(self, least: int, **named: object) -> int:
         """A state that can be asked for."""
-        chosen = whole_number(-_FAR, _FAR, **named)
+        name = next(iter(named))
+        try:
+            chosen = whole_number(-_FAR, _FAR, **named)
+        except PlanError:
+            message = f"{name} must be a whole number from {least} to {self.bound:,}, the bound"
+            raise PlanError(message) from None
         if least <= chosen <= self.bound:
             return chosen
-        name, words = next(iter(named)), "raise the bound" if chosen > 0 else "ask for another"
+        words = "raise the bound" if chosen > 0 else "ask for another"
         if least <= -chosen <= self.bound:
             words = "states below 0 need signed=True"
         message = f"{name} must lie within {least} to {self.bound:,}, the bound: {words}"

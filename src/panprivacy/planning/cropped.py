@@ -250,7 +250,10 @@ def block_sets(tau: int, bound: int) -> list[DifferenceSet]:
     sets = [*of_at_least(max(blocks, 3)), point(blocks)]
     fitting = [one for one in sets if one.modulus * tau <= MOST_MODULUS]
     if not fitting:
-        message = f"the bound is too large: counters would have more than {MOST_MODULUS:,} values"
+        message = (
+            f"counters would have more than {MOST_MODULUS:,} values: lower the bound, or take a "
+            "coarser resolution where there is one"
+        )
         raise PlanError(message)
     return fitting
 
@@ -265,9 +268,9 @@ def _cells(
     if universe is not None:
         return [min(universe, fitting)] if fitting else []
     users = expected or 1
-    if memory is not None and fitting < 2 * users:
+    if fitting < 2 * users:
         return []
-    return sorted({max(min(times * users, fitting), 2 * users) for times in _CELLS_PER_USER})
+    return sorted({min(times * users, fitting) for times in _CELLS_PER_USER})
 
 
 def check_memory(cells: int | None, memory: int | None) -> None:

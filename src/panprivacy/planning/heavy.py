@@ -38,6 +38,9 @@ MOST_TOTAL = 1 << 60
 _UNITS, _UNITS_OF_A_USER = 1 << 20, 1 << 8
 """A total is counted in at least so many units, or so many times k, if it has as many."""
 
+_LEAST_THRESHOLD = 0.95
+"""A threshold that is a multiple of the resolution may be so much of what it should be."""
+
 _DEVIATIONS = 6
 """By so many standard deviations of the rounding a counter may exceed the total."""
 
@@ -175,6 +178,8 @@ def count_variances(chosen: DifferenceSet, block: int, budget: Budget) -> tuple[
     counted, (over_set, squares) = _counted(chosen), _over_shifts(chosen)
     means = (counted.sum() + more * over_set) / weight
     ends = ((counted**2).sum() + more * squares) / weight - means**2
+    if block == 1:  # all states are ends
+        return float(ends[:2].max()), float(ends.max())
     bulges = (means - np.roll(means, -1)) ** 2 / 4
     return float(ends[:2].max()), float((np.maximum(ends, np.roll(ends, -1)) + bulges).max())
 
@@ -231,6 +236,9 @@ def plan_heavy(
     block = total // (2 * k * unit)
     if not block:
         message = f"total ({total:,}) must be at least 2 k times the resolution ({2 * k * unit:,})"
+        raise PlanError(message)
+    if unit > 1 and block * unit < _LEAST_THRESHOLD * total / (2 * k):
+        message = f"a resolution of {unit:,} moves the thresholds; take one that divides total/2k"
         raise PlanError(message)
 
     def spending(budget: Budget, chosen: DifferenceSet) -> Split:

@@ -315,4 +315,4 @@ def ways_to(
     looser = _smallest_epsilon(make, memory, reaches)
     ways = [f"a memory of {larger.table.nbytes:,} bytes"] if larger else []
     ways += [f"epsilon {shown(parts * looser.request.epsilon)}"] if looser else []
-    return f"{' or '.join(ways)} would do" if ways else "more users would do"
+    return f"{' or '.join(ways)} would do" if ways else "only more users, or a larger k, would do"

@@ -16,7 +16,7 @@ from panprivacy.decoders import ThresholdModel, noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.hashing import KEY_BYTES
-from panprivacy.planning.cropped import best_of, block_chances, block_sets
+from panprivacy.planning.cropped import MOST_BOUND, best_of, block_chances, block_sets
 from panprivacy.planning.heavy import count_range, count_variances
 from panprivacy.planning.incidence import MAX_DIRECT_BYTES
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
@@ -125,7 +125,7 @@ def plan_threshold(
 
     Args:
         least: the state from which on users are asked for.
-        bound: the largest state; None for 64 times `least`.
+        bound: the largest state; None for 64 times `least`, as far as counters reach.
         universe: number of possible users.
         cells: number of counters; None for one each, as far as 64 MiB reach.
         request: epsilon and what it covers.
@@ -133,7 +133,7 @@ def plan_threshold(
     Raises:
         PlanError: they do not go together, or no signal would be left.
     """
-    reach = _DEFAULT_REACH * least if bound is None else bound
+    reach = max(least, min(_DEFAULT_REACH * least, MOST_BOUND)) if bound is None else bound
     _check(least, reach, universe, cells, request)
     block = least // 2
 

@@ -25,6 +25,7 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.ids import read_deltas
 from panprivacy.noise import wipe
+from panprivacy.planning import plan_incidence
 from panprivacy.published.several import Several
 from panprivacy.statistics import Incidence, Statistic
 from panprivacy.statistics.plans import request
@@ -175,13 +176,17 @@ class PrimeIncidence(Several):
         self._universe = positive_integer(MOST_UNIVERSE, universe=universe)
         self._bound = positive_integer(MOST_STATES, bound=bound)
         self._primes = _checked_primes(primes)
-        super().__init__(asked.epsilon, ledger)
         count = len(self._primes)
         whole = asked.budget or Budget(
             asked.epsilon * _STATE_SHARE, asked.epsilon * (1 - _STATE_SHARE) / asked.releases
         )
         share = Budget(whole.state / count, whole.release / count)
         self._law_epsilon = share.state
+        for prime in self._primes:  # what cannot be planned is refused before anything is spent
+            of_prime = request(asked.epsilon / count, asked.releases, 0, share)
+            law, size = Law.geometric(prime, share.state), self._universe
+            plan_incidence(prime - 1, size, size, None, law, of_prime, signed=False)
+        super().__init__(asked.epsilon, ledger)
         self._tables = [
             Incidence(
                 epsilon=asked.epsilon / count,
@@ -272,10 +277,11 @@ def draw_primes(
     """
     least = 4 * math.log2(positive_integer(MOST_STATES, bound=bound)) / proportion(error=error)
     candidates = list(filter(is_prime, range(2, MOST_STATES + 1)))
-    range_size = max(math.ceil(least), positive_integer(_MOST_PRIMES, count=count))
-    if range_size > len(candidates):
-        message = f"there are fewer than {range_size:,} primes up to {MOST_STATES:,}"
+    wanted = max(least, float(positive_integer(_MOST_PRIMES, count=count)))
+    if wanted > len(candidates):
+        message = f"error is too small: there are only {len(candidates):,} primes to draw from"
         raise PlanError(message)
+    range_size = math.ceil(wanted)
     left, source = candidates[:range_size], SystemCoins() if coins is None else coins
     picks = (int(source.categorical([1] * len(left), 1)[0]) for _ in range(count))
     return tuple(sorted(left.pop(pick) for pick in picks))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,13 +39,13 @@ class _Body:
         kind: its format, for `read_body`.
         content: its bytes.
         batch_id: what its sender calls it.
-        counted: is told when it is counted, or why it is not.
+        counted: is told what became of it.
     """
 
     kind: str
     content: bytearray
     batch_id: bytes | None
-    counted: asyncio.Future[None]
+    counted: asyncio.Future[Outcome | None]
 
     @property
     def is_small(self) -> bool:
@@ -61,12 +62,8 @@ class _Body:
 
     def tell(self, outcome: Outcome | None) -> None:
         """Answer who waits, in the thread of the event loop."""
-        if self.counted.done():  # who waited was cancelled
-            return
-        if isinstance(outcome, Exception):
-            self.counted.set_exception(outcome)
-        else:
-            self.counted.set_result(None)
+        if not self.counted.done():  # else who waited was cancelled
+            self.counted.set_result(outcome)
 
 
 class BodyCounter:
@@ -87,8 +84,11 @@ class BodyCounter:
 
     def stop(self) -> None:
         """End the threads; bodies whose senders have been told to come again are not counted."""
+        until = time.monotonic() + _STOP_SECONDS
         for threads in self._threads.values():
             threads.stop()
+        for threads in self._threads.values():
+            threads.join(until)
 
     async def count(
         self, stream: Stream, kind: str, content: bytearray, batch_id: bytes | None
@@ -101,14 +101,21 @@ class BodyCounter:
         """
         loop = asyncio.get_running_loop()
         body = _Body(kind, content, batch_id, loop.create_future())
-        if not body.is_small:
+        if not body.is_small or stream.columns.group is not None:  # groups take time each
             self._threads[stream].put(body)
         elif stream in self._waiting:
             self._waiting[stream].append(body)
         else:
             self._waiting[stream] = [body]
             loop.call_soon(self._count_waiting, stream, 0)
-        await body.counted
+        counted = body.counted
+        del body, content  # an error holds this frame, and what it refers to
+        outcome = await counted
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+        finally:
+            del outcome, counted
 
     def _count_waiting(self, stream: Stream, seen: int) -> None:
         """Count the small bodies that wait, once a turn of the event loop has brought no others.
@@ -167,12 +174,15 @@ class _StreamThreads:
         self._queue.put(body)
 
     def stop(self) -> None:
-        """End them after the bodies that are there; not even for the slowest it waits for long."""
-        alive = [thread for thread in self._threads if thread.is_alive()]
-        for _ in alive:
+        """Have them end after the bodies that are there."""
+        for _ in self._threads:
             self._queue.put(None)
-        for thread in alive:
-            thread.join(_STOP_SECONDS)
+
+    def join(self, until: float) -> None:
+        """Wait for their end, but not beyond a time of the monotonic clock."""
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
         while self._counted(self._queue.get()):

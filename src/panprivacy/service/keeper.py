@@ -23,6 +23,7 @@ _LOG = logging.getLogger("panprivacy.service")
 _HURRY = 0.1
 """Seconds to the next checkpoint while the service stops."""
 _LONGEST_WAIT = 1.0
+_STOP_SECONDS = 15.0
 """Seconds after which clocks are looked at again: the one on the wall may be set."""
 _ENDED = "the service has stopped"
 
@@ -74,16 +75,19 @@ class Keeper:
     def stop(self) -> None:
         """Write the last checkpoint; without checkpoints release what there is.
 
-        Nothing is done if nothing has begun.
+        The checkpoint comes first, so that a release store that hangs does not keep it from the
+        disk. What is due by then is released after a restart. Nothing is done if nothing has begun.
         """
         if self._thread.ident is None:
             return
         self._stopping.set()
         self._thread.join()
-        for stream in self._streams:
-            work = stream.advance if self.durable else stream.close
-            self.attempt(f"stream {stream.name}", work)
         self._write()
+        until = time.monotonic() + _STOP_SECONDS
+        for stream in self._streams:
+            if time.monotonic() < until:
+                work = stream.publish if self.durable else stream.close
+                self.attempt(f"stream {stream.name}", work)
         with self._lock:
             self._ended, waiting, self._waiting = True, self._waiting, []
         self._tell(waiting, _ENDED)
@@ -103,17 +107,23 @@ class Keeper:
     def _run(self) -> None:
         next_write = time.monotonic()
         while True:
-            for stream in self._streams:
-                self.attempt(f"stream {stream.name}", stream.advance)
-            if time.monotonic() >= next_write:
-                self._write()
-                passed = (time.monotonic() - next_write) // self._every
-                next_write += (passed + 1) * self._every
+            for stream in self._streams:  # each may wait for the store
+                if not self._stopping.is_set():
+                    self.attempt(f"stream {stream.name}", stream.advance)
+                next_write = self._written_if_due(next_write)
             self.attempt("wiping", wipe_traces)
             if self._stopping.wait(self._pause(next_write)):
                 return
             if self._hurried:
                 next_write = min(next_write, time.monotonic() + _HURRY)
+
+    def _written_if_due(self, next_write: float) -> float:
+        """Write a checkpoint if it is time; when the next one is due."""
+        if time.monotonic() < next_write:
+            return next_write
+        self._write()
+        passed = (time.monotonic() - next_write) // self._every
+        return next_write + (passed + 1) * self._every
 
     def _pause(self, next_write: float) -> float:
         """Seconds until something is due."""

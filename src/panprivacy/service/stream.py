@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -168,6 +168,8 @@ class Stream:
             raise BusyError
         with self._changing():
             self._end_windows()
+            with suppress(StoreError):  # no batch waits for it: it is tried again
+                self._publish()
             return self._take(several)
 
     def deadline(self) -> float:
@@ -176,11 +178,7 @@ class Stream:
             return min(self._scheduled(), self._windowed.ends.timestamp())
 
     def advance(self) -> None:
-        """Make the releases that are due.
-
-        Raises:
-            StoreError: they cannot be paid for, or not be published; try again.
-        """
+        """Make the releases that are due, or raise `StoreError`: then try again."""
         with self._changing():
             self._advance()
 
@@ -210,6 +208,11 @@ class Stream:
         with self._changing():
             self._advance()
             self._windowed.close()
+            self._publish()
+
+    def publish(self) -> None:
+        """Have the release store show what was released, or raise `StoreError`."""
+        with self._lock:
             self._publish()
 
     def state(self) -> bytes:
@@ -301,16 +304,15 @@ class Stream:
 
     def _advance(self) -> None:
         self._end_windows()
+        self._publish()
         if self._scheduled() <= self._clock():
             self._release_now()
 
     def _end_windows(self) -> None:
         """Close those that have ended, so that what comes is counted in the current one."""
-        self._publish()
         while self._windowed.due:
             self._pay_or_wait()
             self._windowed.advance_once()
-            self._publish()
 
     def _pay_or_wait(self) -> None:
         """Pay for the last release, or wait for the store to come back, but not for ever."""

@@ -33,9 +33,9 @@ def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:
         raise InputError(reason, row=int(np.argmax(wrong)) + 1)
 
 
-def refuse_beyond(deltas: Deltas, bound: int, *, signed: bool) -> None:
+def refuse_beyond(deltas: Deltas, bound: int, *, signed: bool, what: str = "bound") -> None:
     """Raise `InputError` naming the first delta that no two states are apart."""
     most = 2 * bound if signed else bound
     refuse_deltas(
-        (deltas > most) | (deltas < -most), f"delta must lie within ±{most:,}, as the bound says"
+        (deltas > most) | (deltas < -most), f"delta must lie within ±{most:,}, as the {what} says"
     )

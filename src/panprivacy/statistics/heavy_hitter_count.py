@@ -110,7 +110,7 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
         super().__init__(plan, coins, ledger)
 
     def _check_deltas(self, deltas: Deltas) -> None:
-        refuse_beyond(deltas, self._plan.total, signed=False)
+        refuse_beyond(deltas, self._plan.total, signed=False, what="total")
 
     @property
     def _sensitivity(self) -> int:

@@ -271,7 +271,10 @@ def _pairs(given: object) -> list[tuple[object, object]]:
     message = "cropped_moment must be a pair (tau, power), or several"
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
         raise PlanError(message)
-    pairs: list[Any] = list(given)
+    try:
+        pairs: list[Any] = list(given)
+    except TypeError:  # an array without dimensions
+        raise PlanError(message) from None
     if pairs and all(isinstance(one, numbers.Integral) for one in pairs):
         pairs = [pairs]
     if not all(isinstance(one, Sequence) and len(one) == 2 for one in pairs):

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from panprivacy.decoders import Estimates, Question, StateModel, discrete_laplace_variance
 
+_MOST_SCALE, _MOST_SUM = 1 << 52, 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class NamedCounts:
@@ -42,7 +44,10 @@ class NamedCounts:
         return cls(questions, np.array(rows, np.int64), scales, model, epsilon)
 
     def is_better(self) -> bool:
-        """Whether these counts have less output noise than the histogram, on average."""
+        """Whether these counts have less output noise than the histogram, and fit in 64 bits."""
+        largest = int(np.abs(self.scores).max()) * self.model.cells
+        if max(self.scales) > _MOST_SCALE or largest > _MOST_SUM:
+            return False
         histogram = discrete_laplace_variance(float(2 / self.epsilon))
         if not histogram:  # too little noise for a float: then all answers are exact
             return True

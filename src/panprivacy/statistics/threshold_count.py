@@ -50,8 +50,8 @@ class ThresholdCount(CountStatistic[ThresholdPlan]):
         epsilon: total loss of state and releases, in nats.
         least: the state from which on a user counts in full, at least 2; if it is odd, one below.
         universe: number of possible users, whose ids are 0 .. universe-1.
-        bound: the largest state; None for 64 times `least`. A state beyond it, or below 0, is taken
-            for another one; privacy does not rest on it.
+        bound: the largest state; None for 64 times `least`, as far as counters reach. A state
+            beyond it, or below 0, is taken for another one; privacy does not rest on it.
         cells: number of counters; None for one each, as far as 64 MiB reach, and fewer for a
             sample.
         releases: how many releases epsilon covers.

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import panprivacy as pp
-from panprivacy.audit import ANNOUNCE, RELEASE, exact_loss
+from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.cells.difference_sets import residues
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
@@ -43,6 +43,19 @@ HISTORIES = {
 def test_a_count_of_heavy_hitters_keeps_its_claim(history):
     assert heavy()(None).plan.law.modulus == 3
     check(heavy(), *HISTORIES[history], BUDGET.total(releases=1, intrusions=0))
+
+
+@pytest.mark.parametrize("history", ["is heavy beside one elsewhere", "takes the place of another"])
+def test_users_of_different_cells_keep_the_claim(history):
+    """With a key of zeros all users have one cell; with this one the users 0 and 2 have two."""
+    stream, neighbour, losses = {
+        "is heavy beside one elsewhere": ([[(0, 2), (2, 1)], RELEASE], [[(2, 1)], RELEASE], 1),
+        "takes the place of another": ([[(0, 2)], RELEASE], [[(2, 2)], RELEASE], 2),
+    }[history]
+    coins = EnumeratedCoins(addressing_key=bytes(range(40)))
+    loss = exact_loss(heavy(), stream, neighbour, coins=coins)
+    assert loss.within(losses * BUDGET.total(releases=1, intrusions=0))
+    assert float(loss) > losses - 0.1
 
 
 ROUNDED = {

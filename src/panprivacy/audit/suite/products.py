@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -31,6 +31,9 @@ from panprivacy.statistics import (
 
 _MOST_TAIL = 12
 """The longest tail that noise needs if counts lie no further apart."""
+
+_SPREADING = bytes(range(40))
+"""An addressing key that sends users to different cells; of zeros, polynomials send all to one."""
 
 _BATCHES: Sequence[Step] = [[(0, 1)], [(0, 2)], [(1, -1)]]
 
@@ -335,8 +338,8 @@ def _blocks(epsilon: Fraction) -> list[Subject]:
             heavy,
             epsilon,
             list(short_streams([[(5, 1)], [(5, 2)], [(6, -1)]], 2, releases=1)),
-            users=((5, 6), (5, 7), (5, 8)),
-            coins=_tail(heavy),
+            users=((5, 6), (5, 7), (5, 8)),  # 8 has another cell than the others
+            coins=replace(_tail(heavy), addressing_key=_SPREADING),
         ),
     ]
 

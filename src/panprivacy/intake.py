@@ -16,6 +16,8 @@ from panprivacy.sources import Column
 from panprivacy.sources.columns import show
 from panprivacy.statistics.deltas import refuse_deltas
 
+_Read = tuple[pa.Array, pa.Array | None, pa.Array | None]
+
 
 class Nulls(StrEnum):
     """What to do with a row that has no user id."""
@@ -68,19 +70,26 @@ class Intake:
 
     def take(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> None:
         """Have one batch counted; an error names the row, after so many rows before it."""
-        counting.apply(self.prepare(counting, batch, rows_before))
+        (users, deltas, _), checked = self._checked(counting, batch, rows_before)
+        counting.apply(checked)
         if self.observer is not None:
-            users, deltas, _ = self._read(batch)
             self.observer.observe(users, deltas, batch.num_rows)
 
     def prepare(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> Checked:
         """Have one batch checked, for `counting.apply`; an error names the row, as for `take`."""
+        return self._checked(counting, batch, rows_before)[1]
+
+    def _checked(
+        self, counting: Counting, batch: pa.RecordBatch, rows_before: int
+    ) -> tuple[_Read, Checked]:
+        """What was read of a batch, and that checked."""
         try:
-            return counting.prepare(*self._read(batch))
+            read = self._read(batch)
+            return read, counting.prepare(*read)
         except InputError as error:
             raise self._placed(error, batch).after(rows_before) from None
 
-    def _read(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None, pa.Array | None]:
+    def _read(self, batch: pa.RecordBatch) -> _Read:
         """Users, deltas and groups of the rows that count."""
         if batch.column(0).null_count:
             if self.nulls is Nulls.error:

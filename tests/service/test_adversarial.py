@@ -505,7 +505,7 @@ def test_what_is_too_much_is_told_to_come_again(tmp_path, monkeypatch):
         take = stream.take_together
 
         def spied(several, **named):
-            counted.extend(sent.rows for sent in several)
+            counted.extend(sum(batch.num_rows for batch in sent.batches) for sent in several)
             return take(several, **named)
 
         monkeypatch.setattr(stream, "take_together", spied)

@@ -186,7 +186,7 @@ Maker = Callable[[Fraction, int], Searched]
 
 Reaches = Callable[[Searched], bool]
 
-_SIZES: dict[str, tuple[str, ...]] = {
+SIZES: dict[str, tuple[str, ...]] = {
     "distinct": ("expected",),
     "density": ("universe",),
     "cropped-sum": ("tau", "bound", "universe", "expected"),
@@ -201,16 +201,16 @@ def default_memory(statistic: str) -> int:
 
 def maker(statistic: str, sizes: Mapping[str, Any], releases: int, intrusions: int) -> Maker:
     """A function from epsilon and bytes of memory to a plan."""
-    if statistic not in _SIZES:
-        *most, last = (f'"{name}"' for name in _SIZES)
+    if statistic not in SIZES:
+        *most, last = (f'"{name}"' for name in SIZES)
         message = f"there are plans for {', '.join(most)} and {last}"
         raise PlanError(message)
     for name in sizes:
-        if name not in _SIZES[statistic]:
-            message = f"{statistic} has no {name}=: its sizes are {', '.join(_SIZES[statistic])}"
+        if name not in SIZES[statistic]:
+            message = f"{statistic} has no {name}=: its sizes are {', '.join(SIZES[statistic])}"
             raise PlanError(message)
     covers = positive_integer(releases=releases), whole_number(0, 100, intrusions=intrusions)
-    planned = _MAKERS[statistic](**{name: sizes.get(name) for name in _SIZES[statistic]})
+    planned = _MAKERS[statistic](**{name: sizes.get(name) for name in SIZES[statistic]})
     return lambda epsilon, memory: planned(Request(epsilon, *covers), memory)
 
 

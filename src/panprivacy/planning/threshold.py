@@ -11,14 +11,18 @@ from panprivacy.addressing import Addressing, Direct, Sampled
 from panprivacy.cells import Law, ThresholdCells
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import on_blocks
-from panprivacy.cells.modular import counter_type
 from panprivacy.decoders import ThresholdModel, noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.hashing import KEY_BYTES
-from panprivacy.planning.cropped import MOST_BOUND, best_of, block_chances, block_sets
+from panprivacy.planning.cropped import (
+    MOST_BOUND,
+    best_of,
+    block_chances,
+    block_sets,
+    cells_within,
+)
 from panprivacy.planning.heavy import count_range, count_variances
-from panprivacy.planning.incidence import MAX_DIRECT_BYTES
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
 
 _DEFAULT_REACH = 64
@@ -140,7 +144,7 @@ def plan_threshold(
     def planned(budget: Budget, chosen: DifferenceSet) -> ThresholdPlan:
         contrast = block_chances(chosen, block, budget, request.intrusions)[1]
         split = Split(budget, contrast, noise_variance(count_range(chosen), budget))
-        fitting = MAX_DIRECT_BYTES // counter_type(block * chosen.modulus).itemsize
+        fitting = cells_within(None, block * chosen.modulus)
         size = min(universe, fitting) if cells is None else cells
         return ThresholdPlan(least, reach, universe, size, chosen, request, split)
 

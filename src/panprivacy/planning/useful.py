@@ -12,6 +12,7 @@ from panprivacy.planning.heavy import HeavyPlan
 from panprivacy.planning.incidence import IncidencePlan
 from panprivacy.planning.net import NetDistinctPlan
 from panprivacy.planning.search import (
+    SIZES,
     Maker,
     Searched,
     default_memory,
@@ -24,6 +25,12 @@ AnyPlan = Searched | NetDistinctPlan | IncidencePlan
 
 _USEFUL = 0.5
 
+_NAMES = {
+    DistinctPlan: "distinct",
+    DensityPlan: "density",
+    CroppedPlan: "cropped-sum",
+    HeavyPlan: "heavy-hitters",
+}
 _LIMITS = {
     DistinctPlan: (1.0, 0.5),
     DensityPlan: (_USEFUL, _USEFUL / 2),
@@ -74,15 +81,8 @@ def check_useful(
 
 def _maker_of(planned: Searched) -> tuple[str, Maker]:
     """What makes plans for the same problem, and its name."""
-    names = {
-        DensityPlan: ("density", "universe"),
-        DistinctPlan: ("distinct", "expected"),
-        CroppedPlan: ("cropped-sum", "tau", "bound", "universe", "expected"),
-        HeavyPlan: ("heavy-hitters", "k", "total"),
-    }
-    statistic, *sizes = names[type(planned)]
-    request = planned.request
-    given = {name: getattr(planned, name) for name in sizes}
+    statistic, request = _NAMES[type(planned)], planned.request
+    given = {name: getattr(planned, name) for name in SIZES[statistic]}
     return statistic, maker(statistic, given, request.releases, request.intrusions)
 
 

@@ -26,11 +26,6 @@ class Sent:
     batches: Sequence[pa.RecordBatch]
     batch_id: bytes | None = None
 
-    @property
-    def rows(self) -> int:
-        """Of all batches."""
-        return sum(batch.num_rows for batch in self.batches)
-
 
 Outcome = bool | Exception
 """Whether it was counted now, or why it cannot be."""

@@ -1,7 +1,7 @@
 """What keeps ids out of freed memory, dumps and swap, and whether it is on.
 
-The allocator is set by `panprivacy_launcher`, before the process starts. The rest is set here by
-system calls. `findings` asks the system what is really on, and believes no setting.
+The C library's allocator is set by `panprivacy_launcher`, before the process starts. The rest is
+set here. `findings` asks the system what is really on, and believes no setting.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+
+from panprivacy.allocator import has_spare_words, leave_spare_words
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IS_LINUX = sys.platform.startswith("linux")
@@ -56,13 +58,14 @@ class Finding:
 
 
 def protect() -> None:
-    """Forbid core dumps and the reading of this process by others of its user; lock its memory.
+    """Have what is freed overwritten whole; forbid core dumps, and others to read it; lock memory.
 
     What the system does not allow is left; `findings` tells.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if not _IS_LINUX:
         return
+    leave_spare_words()
     _LIBC.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
     _lock_memory()
 
@@ -94,7 +97,7 @@ def _allocator() -> Finding:
     kept = []
     if not _free_overwrites():
         kept.append("the C library")
-    if sys.getallocatedblocks():  # of Python's own allocator; 0 when it is not used
+    if sys.getallocatedblocks() or not has_spare_words():  # blocks of Python's own allocator
         kept.append("Python")
     if pa.default_memory_pool().backend_name != "system":
         kept.append("Arrow")

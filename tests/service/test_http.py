@@ -409,13 +409,11 @@ def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):
 
     async def both():
         headers = {"Content-Type": "application/octet-stream"}
-        waiting = [
-            asyncio.create_task(
-                client.asking("POST", UPDATES, "ingest", content=body, headers=headers)
-            )
-            for body in (large, NUMBERS, NUMBERS, large)
-        ]
-        await asyncio.to_thread(held.wait, 30)
+        waiting = []
+        for body in (large, NUMBERS, NUMBERS, large):
+            request = client.asking("POST", UPDATES, "ingest", content=body, headers=headers)
+            waiting.append(asyncio.create_task(request))
+            await asyncio.to_thread(held.wait, 30)
         texts = "user,page\n" + "ada,home\n" * 20_000
         path = UPDATES.replace("visits", "pages")
         csv = {"Content-Type": "text/csv"}

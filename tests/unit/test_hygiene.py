@@ -19,6 +19,7 @@ from panprivacy.hygiene import findings
 from tests.commands import run_command
 
 PATIENCE = 120
+KEPT = "what is freed is kept by"
 KEY = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ"
 PROTECTED = """
 import ctypes, json, resource, sys
@@ -142,16 +143,18 @@ def test_dumps(dumpable, limit, ok, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("overwrites", "blocks", "pool", "says"),
+    ("overwrites", "blocks", "spare", "pool", "says"),
     [
-        (True, 0, "system", "freed memory is overwritten"),
-        (False, 0, "system", "what is freed is kept by the C library"),
-        (True, 9, "system", "what is freed is kept by Python"),
-        (True, 0, "mimalloc", "what is freed is kept by Arrow"),
-        (False, 9, "mimalloc", "what is freed is kept by the C library and Python and Arrow"),
+        (True, 0, True, "system", "freed memory is overwritten"),
+        (False, 0, True, "system", f"{KEPT} the C library"),
+        (True, 9, True, "system", f"{KEPT} Python"),
+        (True, 0, False, "system", f"{KEPT} Python"),
+        (True, 0, True, "mimalloc", f"{KEPT} Arrow"),
+        (False, 9, False, "mimalloc", f"{KEPT} the C library and Python and Arrow"),
     ],
 )
-def test_allocators(overwrites, blocks, pool, says, monkeypatch):
+def test_allocators(overwrites, blocks, spare, pool, says, monkeypatch):
+    monkeypatch.setattr(hygiene, "has_spare_words", lambda: spare)
     monkeypatch.setattr(hygiene, "_free_overwrites", lambda: overwrites)
     monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks)
     arrow = SimpleNamespace(default_memory_pool=lambda: SimpleNamespace(backend_name=pool))

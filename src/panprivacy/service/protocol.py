@@ -35,6 +35,9 @@ _OTHER_FILES = 200
 """Descriptors that connections leave to everything else."""
 _SILENT = logging.getLogger("panprivacy.service.uvicorn")
 """uvicorn writes tracebacks, and a line for each bad request."""
+_RECEIVED = memoryview(bytearray(1 << 18))
+"""What has just come, of any connection: the parser copies what it keeps before others come."""
+_ZEROS = bytes(len(_RECEIVED))
 _SILENT.setLevel(logging.CRITICAL + 1)
 
 
@@ -58,7 +61,7 @@ class Uncounted(ServerState):
         self.connections = _InOrder()  # type: ignore[assignment]
 
 
-class GuardedProtocol(HttpToolsProtocol):
+class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
     """Bounds what a connection may take, and answers what is no request.
 
     uvicorn waits for ever for the rest of a head, or of a body that was refused.
@@ -99,6 +102,18 @@ class GuardedProtocol(HttpToolsProtocol):
         if waits:
             self.cycle.keep_alive = False
         return waits
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - of any size
+        """Where to put what comes."""
+        return _RECEIVED
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take in what came, and overwrite it."""
+        with _RECEIVED[:nbytes] as data:
+            try:
+                self.data_received(data)  # type: ignore[arg-type]  # the parser takes any buffer
+            finally:
+                data[:] = _ZEROS[:nbytes]
 
     def data_received(self, data: bytes) -> None:
         """Take in what came, until a head has become too long."""

@@ -2,8 +2,9 @@
 
     python -m benchmarks.cropped
 
-The first table is theory, in units of the root of the cells, without output noise. The second is
-measured on real streams with production coins, at epsilon 1 for state and release together. Exits
+The first table is theory, in units of the root of the cells, without output noise. The others are
+measured with production coins, at epsilon 1 for state and release together: on real streams, and
+over levels on users that hide each other as much as can be, and not at all. Exits
 with 1 when an error is further from what was predicted than chance makes it.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -27,6 +29,8 @@ RETAIL = ROOT / "../shared/data/online_retail.parquet"
 RUNS, SMALLEST_COVERAGE, MOST_OVER = 200, 0.90, 1.2
 SIZES = [(10, 100), (10, 1_000_000), (1_000, 5_000), (1, 1)]
 CELLS = 10**6
+LEVEL_TAU, LEVEL_RUNS = 10, 100
+LEVELS: dict[str, Any] = {"expected": (1_000, 1_000_000), "memory": 1 << 20}
 
 Users = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -121,8 +125,39 @@ def measure(stream: Stream, tau: int, **sizes: int) -> bool:
     return covered >= SMALLEST_COVERAGE and error <= MOST_OVER * predicted
 
 
+def measure_levels(users: int, state: int) -> bool:
+    """Print a row of users that are all in one state; False if errors are not as predicted."""
+    truth, rows = users * min(state, LEVEL_TAU), (np.arange(users), np.full(users, state))
+    answers = []
+    for _ in range(LEVEL_RUNS):
+        cropped = pp.CroppedSum(epsilon=1, tau=LEVEL_TAU, bound=100, **LEVELS)
+        cropped.update(*rows)
+        answers.append(cropped.release())
+    values = np.array([one.value for one in answers])
+    covered = sum(one.low <= truth <= one.high for one in answers) / LEVEL_RUNS
+    width = np.mean([one.high - one.low for one in answers]) / 2 / truth
+    error, predicted = np.sqrt(np.mean((values - truth) ** 2)), cropped.plan.error(truth)
+    bias = values.mean() / truth - 1
+    print(
+        f"{users:10,} {state:6,} {truth:12,} {bias:+8.1%} {error / truth:8.1%} "
+        f"{predicted / truth:9.1%} {width:6.0%} {covered:8.1%}"
+    )
+    return covered >= SMALLEST_COVERAGE and error <= MOST_OVER * predicted
+
+
+def print_levels() -> bool:
+    """Print what levels give over their range; False if errors are not as predicted."""
+    plan = pp.CroppedSum(epsilon=1, tau=LEVEL_TAU, bound=100, **LEVELS).plan
+    each = plan.cells // plan.levels
+    print(f"\n{plan.levels} levels of {each:,} cells, {plan.table.nbytes:,} bytes, tau {LEVEL_TAU}")
+    print("     users  state        truth     mean    error predicted  ±95 % coverage")
+    sizes = [(users, state) for users in (10_000, 100_000, 1_000_000) for state in (1, 10, 100)]
+    good = [measure_levels(*size) for size in sizes]
+    return all(good)
+
+
 def main() -> int:
-    """Print both tables."""
+    """Print all tables."""
     print_theory()
     print("\nstream       tau    cells      truth  mean answer     error predicted ", end="")
     print("coverage   Mir et al.")
@@ -132,7 +167,7 @@ def main() -> int:
         *(measure(bought, tau) for tau in (10, 100, 1_000)),
         measure(bought, 10, cells=100_000),
     ]
-    return 0 if all(good) else 1
+    return 0 if print_levels() and all(good) else 1
 
 
 if __name__ == "__main__":

@@ -297,7 +297,7 @@ def _cropped_sum(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger)
         tau=positive_integer(tau=sizes.tau),
         bound=sizes.bound,
         universe=sizes.universe,
-        expected=sizes.most_users,
+        expected=None if sizes.universe else sizes.expected,
         memory=sizes.memory,
         releases=releases,
         ledger=ledger,

@@ -202,6 +202,17 @@ CASES = [
         noise="categorical",
     ),
     Case(
+        name="cropped sum over levels",
+        build=partial(
+            pp.CroppedSum, expected=(300, 30_000), memory=1 << 15, tau=3, bound=20, epsilon=1
+        ),
+        tiny={"expected": (1, 10), "memory": 3, "tau": 1, "bound": 1},
+        takes_bytes=True,
+        deltas=(1, 1, -1, 3),
+        refused_deltas=(21, -21, 2**62),
+        noise="categorical",
+    ),
+    Case(
         name="cropped sum of a sample",
         build=partial(pp.CroppedSum, universe=60_013, cells=10_007, tau=40, bound=900, epsilon=1),
         tiny={"universe": 4, "cells": 2, "tau": 2, "bound": 2},

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.audit import ANNOUNCE, RELEASE, exact_loss
+from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
+from panprivacy.planning import CroppedPlan
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -65,6 +68,22 @@ def test_hashed_users_of_one_cell_keep_the_claim():
     loss = exact_loss(cropped(**arguments), stream, neighbour)
     assert loss.within(BUDGET.total(releases=1, intrusions=0))
     assert loss.set_aside < Fraction(1, 100)
+
+
+def test_users_of_levels_keep_the_claim(monkeypatch):
+    """Of each level the number of cells that count is published; what it says takes no coins.
+
+    The contract has every answer computed again from its counts. Here that would take minutes.
+    """
+    budget, sizes = pp.Budget(state=3, release=4), {"universe": None, "expected": (1, 10)}
+    make = cropped(budget=budget, memory=3, tau=1, bound=1, **sizes)
+    assert make(None).plan.levels == 3
+    reading = SimpleNamespace(estimate=np.sum, interval=lambda *_: (0.0, 1.0))
+    monkeypatch.setattr(CroppedPlan, "model", lambda *_: reading)
+    coins = EnumeratedCoins(tail=1)
+    loss = exact_loss(make, [[5, 6, 7], RELEASE], [[6, 7], RELEASE], coins=coins)
+    assert loss.within(budget.total(releases=1, intrusions=0))
+    assert loss.set_aside < Fraction(1, 10)
 
 
 INTRUDED = {

@@ -136,6 +136,29 @@ def test_crowded_cells_hide_no_more_than_the_interval_says(state, hides):
     assert rejected(centred(naive - runs.truth)) is hides
 
 
+LEVELS = {"expected": (300, 30_000), "memory": 1 << 15, "tau": 10, "bound": 100, "epsilon": 2}
+LEVEL_RUNS = 500
+
+
+@pytest.mark.parametrize(
+    ("users", "state"),
+    [
+        (3_000, 10),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in [(10_000, 1), (30_000, 100)]),
+    ],
+)
+def test_users_of_levels_err_no_more_than_predicted(users, state):
+    """Whether they hide each other as much as can be, not at all, or fill more than a counter."""
+    runs = repeat(
+        lambda: pp.CroppedSum(**LEVELS),
+        [(np.arange(users), np.full(users, state))],
+        float(users * min(state, 10)),
+        LEVEL_RUNS,
+    )
+    check_bound(runs.errors, runs.deviation * SLACK)
+    assert accepted(happens(runs.covered(), LEVEL_RUNS, COVERAGE[0], 1))
+
+
 def check_mean(runs):
     """Estimates are unbiased before they are cut."""
     estimates = uncut(runs)

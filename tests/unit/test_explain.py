@@ -67,6 +67,9 @@ STATISTICS = {
     ),
     "cropped": partial(pp.CroppedSum, universe=501, tau=10, bound=100, epsilon=1),
     "cropped sample": partial(pp.CroppedSum, universe=901, cells=101, tau=7, epsilon=1),
+    "cropped levels": partial(
+        pp.CroppedSum, expected=(300, 30_000), memory=4_096, tau=10, bound=100, epsilon=1
+    ),
     "cropped hashed": partial(pp.CroppedSum, expected=300, tau=10, bound=100, epsilon=1),
     "heavy": partial(pp.HeavyHitterCount, k=10, total=1_000, epsilon=1),
     "threshold": partial(pp.ThresholdCount, least=10, bound=100, universe=901, epsilon=1),

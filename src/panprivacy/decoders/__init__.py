@@ -11,6 +11,7 @@ probability.
 
 from panprivacy.decoders.constrained import most_likely
 from panprivacy.decoders.cropped import CroppedModel, HashedCroppedModel
+from panprivacy.decoders.cropped_levels import LevelledCroppedModel
 from panprivacy.decoders.density import DensityModel
 from panprivacy.decoders.heavy import CellsModel, HeavyModel
 from panprivacy.decoders.intervals import Model, discrete_laplace_variance, noise_quantile
@@ -27,6 +28,7 @@ __all__ = [
     "HashedCroppedModel",
     "HeavyModel",
     "LevelModel",
+    "LevelledCroppedModel",
     "Model",
     "Name",
     "Question",

@@ -61,10 +61,28 @@ def confidence_interval(
     """
     quantile = noise_quantile(confidence, model.output_share(estimate))
 
-    def surprising(truth: Floats) -> NDArray[np.bool_]:
-        return np.abs(truth - estimate) > quantile * model.deviation(truth) + slack
+    def reach(truth: Floats) -> Floats:
+        return quantile * model.deviation(truth) + slack
 
-    step = float(quantile * model.deviation(estimate)) + slack
+    return interval_within(reach, estimate, limit=limit, beyond=beyond)
+
+
+def interval_within(
+    reach: Callable[[Floats], Floats], estimate: float, *, limit: float, beyond: float
+) -> tuple[float, float]:
+    """The true values from which `estimate` is not farther than they let it stray.
+
+    Args:
+        reach: how far an estimate strays at most, for each true value.
+        estimate: the estimate, 0 .. limit.
+        limit: the largest candidate.
+        beyond: the upper end when even `limit` may stray so far.
+    """
+
+    def surprising(truth: Floats) -> NDArray[np.bool_]:
+        return np.abs(truth - estimate) > reach(truth)
+
+    step = float(reach(np.asarray(estimate, float)))
     low = _first(surprising, estimate, -step, 0.0)
     high = _first(surprising, estimate, step, limit)
     return (0.0 if low is None else low), (beyond if high is None else high)

@@ -14,6 +14,13 @@ _LEAST_VARIANCE = 1e-30
 """At an enormous epsilon a full or empty level has no noise that a float can hold."""
 
 
+def level_shares(levels: int) -> Floats:
+    """How often a user is in each level: half of the users before it, and in the last one all."""
+    shares: Floats = np.float64(2) ** -np.arange(1, levels + 1)
+    shares[-1] *= 2
+    return shares
+
+
 @dataclass(frozen=True, slots=True)
 class LevelModel:
     """The number of users, from the noised number of ones in each level of hashed cells.
@@ -102,7 +109,6 @@ class LevelModel:
         return self.cells_per_level * mean, np.maximum(variance, _LEAST_VARIANCE), slope
 
     def _probabilities(self) -> Floats:
-        probabilities = 2.0 ** -np.arange(1, self.levels + 1)
-        probabilities[-1] *= 2
+        probabilities = level_shares(self.levels)
         # One cell that takes everybody is full after one user: keep its rate finite.
         return np.minimum(probabilities, self.cells_per_level * (1 - 1e-9) / self.decay)

@@ -126,6 +126,13 @@ class _Public:
             raise InputError(_DAMAGED)
         return found
 
+    def users(self, name: str) -> tuple[int, int] | None:
+        """A number of users or a range of them, or None where it was not said."""
+        if isinstance(self.values.get(name), list):
+            return self.range(name)
+        found = self.optional(name)
+        return None if found is None else (found, found)
+
     def range(self, name: str) -> tuple[int, int]:
         """Two sizes, the smaller one first."""
         found = self.values.get(name)
@@ -186,11 +193,11 @@ def _net(public: _Public) -> Sizes:
 
 
 def _incidence(public: _Public) -> Sizes:
-    universe, expected = public.optional("universe"), public.optional("expected")
+    universe = public.optional("universe")
     return Sizes(
         cells=public.whole("cells", universe or _MOST_SIZE),
         universe=universe,
-        expected=None if expected is None else (expected, expected),
+        expected=public.users("expected"),
         bound=public.whole("bound"),
         signed=public.truth("signed"),
         modulus=_whole(int(public.match("law", _LAW)[1]), MOST_MODULUS, least=2),
@@ -198,13 +205,14 @@ def _incidence(public: _Public) -> Sizes:
 
 
 def _cropped(public: _Public) -> Sizes:
-    universe, expected = public.optional("universe"), public.optional("expected")
+    universe, levels = public.optional("universe"), public.whole("levels")
     tau = public.whole("tau", MOST_MODULUS)
     blocks = public.part("chosen").whole("modulus", MOST_MODULUS // tau, least=2)
     return Sizes(
         cells=public.whole("cells", universe or _MOST_SIZE),
         universe=universe,
-        expected=None if expected is None else (expected, expected),
+        expected=public.users("expected"),
+        levels=levels,
         bound=public.whole("bound"),
         signed=universe is not None,
         modulus=tau * blocks,

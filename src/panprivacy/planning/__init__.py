@@ -6,6 +6,7 @@ with the same model that later decodes the counts, and equal requests share one 
 """
 
 from panprivacy.planning.cropped import CroppedPlan, plan_cropped
+from panprivacy.planning.cropped_levels import plan_cropped_levels
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
 from panprivacy.planning.heavy import HeavyPlan, plan_heavy
@@ -31,6 +32,7 @@ __all__ = [
     "check_useful",
     "plan",
     "plan_cropped",
+    "plan_cropped_levels",
     "plan_density",
     "plan_distinct",
     "plan_heavy",

@@ -9,13 +9,19 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from panprivacy.addressing import Addressing, Direct, Hashed, Sampled
+from panprivacy.addressing import Addressing, Direct, Levelled, Sampled
 from panprivacy.cells import BlockCells, Law
 from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
 from panprivacy.cells.law import MOST_MODULUS, high_and_low, on_blocks
 from panprivacy.cells.modular import counter_type
-from panprivacy.decoders import CroppedModel, HashedCroppedModel, noise_quantile
+from panprivacy.decoders import (
+    CroppedModel,
+    HashedCroppedModel,
+    LevelledCroppedModel,
+    noise_quantile,
+)
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.hashing import KEY_BYTES
@@ -28,7 +34,7 @@ MOST_BOUND = MOST_MODULUS // 4
 _DEFAULT_REACH = 64
 """Without a bound, states may be so many times as large as what counts of them."""
 
-_MOST_SHARING = 4
+MOST_SHARING = 4
 """So many users of the bound's size may share a hashed cell, and their sum is still told from 0."""
 
 _MOST_INTRUSIONS = 1
@@ -46,20 +52,23 @@ class CroppedPlan:
         bound: the largest distance of a state from 0.
         universe: number of possible users; None if nobody knows who might come.
         cells: number of counters; one for each user, fewer for a sample, or hashed ones.
-        expected: the most users that hashed counters are planned for; None with a universe.
+        expected: the most users that hashed counters are planned for, or the range of those that
+            levels are planned for, counting for tau each; None with a universe.
         chosen: the set of blocks on which the law of the counters is larger.
         request: epsilon and what it covers.
         split: how epsilon is spent.
+        levels: of hashed counters; a level takes half as many users as the one before it.
     """
 
     tau: int
     bound: int
     universe: int | None
     cells: int
-    expected: int | None
+    expected: int | tuple[int, int] | None
     chosen: DifferenceSet
     request: Request
     split: Split
+    levels: int = 1
 
     @property
     def signed(self) -> bool:
@@ -81,8 +90,8 @@ class CroppedPlan:
 
     @property
     def groups(self) -> int:
-        """A release publishes one count."""
-        return 1
+        """A release publishes one count a level; a user moves one of them."""
+        return self.levels
 
     @property
     def key_bytes(self) -> int:
@@ -92,15 +101,19 @@ class CroppedPlan:
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to."""
         if self.universe is None:
-            return Hashed(self.cells, key)
+            return Levelled(self.levels, self.cells // self.levels, key)
         if self.cells == self.universe:
             return Direct(self.universe)
         return Sampled(self.universe, self.cells, key)
 
-    def model(self, epoch: int) -> CroppedModel:
-        """What a count that is released after `epoch` announced intrusions says."""
+    def model(self, epoch: int) -> CroppedModel | LevelledCroppedModel:
+        """What counts that are released after `epoch` announced intrusions say."""
         chances = block_chances(self.chosen, self.tau, self.split.budget, epoch)
         noise = self.split.noise_variance
+        if isinstance(self.expected, tuple):
+            each = self.cells // self.levels
+            sizes = self.levels, each, noise, self.tau
+            return LevelledCroppedModel(*sizes, *chances, MOST_SHARING)
         if self.universe is None:
             return HashedCroppedModel(self.cells, self.cells, self.tau, *chances, noise)
         return CroppedModel(self.universe, self.cells, self.tau, *chances, noise)
@@ -119,7 +132,18 @@ class CroppedPlan:
     @property
     def most(self) -> float:
         """The largest sum that is planned for."""
-        return float(self.tau * (self.universe or self.expected or 0))
+        return float(self.tau * (self.universe or self.most_users or 0))
+
+    @property
+    def most_users(self) -> int | None:
+        """The most users that hashed counters are planned for; None with a universe."""
+        return self.expected[1] if isinstance(self.expected, tuple) else self.expected
+
+    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Errors relative to sums of so many users of tau each, by which designs are compared."""
+        totals = self.tau * users
+        errors: NDArray[np.float64] = self.model(self.request.intrusions).deviation(totals) / totals
+        return errors
 
     def margin(self, confidence: float) -> float:
         """How far from the truth an answer strays at most with this probability."""
@@ -130,7 +154,7 @@ class CroppedPlan:
         return (quantile if self.universe else math.hypot(1, quantile)) * self.error()
 
 
-def worst(model: CroppedModel, most: float) -> float:
+def worst(model: CroppedModel | LevelledCroppedModel, most: float) -> float:
     """The largest standard deviation over all sums up to one."""
     return float(model.deviation(_SHARES * most).max())
 
@@ -185,9 +209,8 @@ def plan_cropped(
     Raises:
         PlanError: they do not go together, or no signal would be left.
     """
-    most = MOST_BOUND if universe else MOST_BOUND // _MOST_SHARING
-    reach = max(tau, min(_DEFAULT_REACH * tau, most)) if bound is None else bound
-    _check(tau, reach, request)
+    reach = default_bound(tau, universe) if bound is None else bound
+    check_blocks(tau, reach, request)
     _check_sizes(universe, cells, expected)
     check_memory(cells, memory)
 
@@ -196,7 +219,7 @@ def plan_cropped(
         return Split(budget, contrast, noise_variance(1, budget))
 
     shares = budgets(request)
-    sets = block_sets(tau, reach if universe else _MOST_SHARING * reach)
+    sets = block_sets(tau, reach if universe else MOST_SHARING * reach)
     plans = [
         CroppedPlan(tau, reach, universe, size, expected, chosen, request, spent)
         for chosen in sets
@@ -208,7 +231,13 @@ def plan_cropped(
     return best_of(plans, request)
 
 
-def _check(tau: int, bound: int, request: Request) -> None:
+def default_bound(tau: int, universe: int | None) -> int:
+    """The bound where nobody says: 64 times tau, as far as counters reach."""
+    most = MOST_BOUND if universe else MOST_BOUND // MOST_SHARING
+    return max(tau, min(_DEFAULT_REACH * tau, most))
+
+
+def check_blocks(tau: int, bound: int, request: Request) -> None:
     """Refuse what blocks cannot tell."""
     if tau > bound:
         message = f"tau ({tau:,}) exceeds the bound ({bound:,}): no state would be cropped there"

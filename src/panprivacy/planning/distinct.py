@@ -6,7 +6,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,14 @@ def plan_distinct(expected: tuple[int, int], memory: int, request: Request) -> D
     return least_regret(design, expected, 8 * memory)
 
 
-L = TypeVar("L", bound=LevelledPlan)
+class _Levelled(Protocol):
+    """A design whose error depends on how many users come."""
+
+    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The relative errors by which designs are compared."""
+
+
+L = TypeVar("L", bound=_Levelled)
 
 _NO_ERROR = 1e-12
 """Smaller relative errors, which come of an enormous epsilon, are as good as this one."""
@@ -145,7 +152,7 @@ def least_regret(design: Callable[[int, int], L], expected: tuple[int, int], cel
     designs = [design(*sizes) for sizes in _sizes(expected, cells)]
     users = _grid(*expected)
     predicted = np.array([design.planning_errors(users) for design in designs])
-    errors = np.maximum(predicted, _NO_ERROR)
+    errors = np.clip(predicted, _NO_ERROR, _WORST_ERROR)
     regret = (errors / errors.min(axis=0)).max(axis=1)
     return designs[int(np.argmin(regret))]
 

@@ -19,7 +19,8 @@ from panprivacy._validate import (
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import shown
-from panprivacy.planning.cropped import MOST_BOUND, CroppedPlan, plan_cropped
+from panprivacy.planning.cropped import MOST_BOUND, CroppedPlan, default_bound, plan_cropped
+from panprivacy.planning.cropped_levels import plan_cropped_levels
 from panprivacy.planning.density import DensityPlan, plan_density
 from panprivacy.planning.distinct import DistinctPlan, plan_distinct
 from panprivacy.planning.heavy import MOST_K, MOST_TOTAL, HeavyPlan, plan_heavy
@@ -228,14 +229,15 @@ def _density(universe: object) -> Planned:
 
 
 def _cropped(tau: object, bound: object, universe: object, expected: object) -> Planned:
-    sizes = (
-        positive_integer(MOST_BOUND, tau=tau),
-        None if bound is None else positive_integer(MOST_BOUND, bound=bound),
-        None if universe is None else positive_integer(MAX_UNIVERSE, universe=universe),
-        None,
-        None if expected is None else expected_range(expected)[1],
-    )
-    return lambda request, memory: plan_cropped(*sizes, request, memory)
+    most = positive_integer(MOST_BOUND, tau=tau)
+    reach = None if bound is None else positive_integer(MOST_BOUND, bound=bound)
+    size = None if universe is None else positive_integer(MAX_UNIVERSE, universe=universe)
+    users = None if expected is None else expected_range(expected)
+    if isinstance(expected, tuple | list) and users and size is None:
+        known = reach or default_bound(most, None)
+        return lambda request, memory: plan_cropped_levels(most, known, users, request, memory)
+    count = users[1] if users else None
+    return lambda request, memory: plan_cropped(most, reach, size, None, count, request, memory)
 
 
 def _heavy(k: object, total: object) -> Planned:

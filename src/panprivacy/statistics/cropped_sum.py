@@ -1,8 +1,8 @@
 """How much have all users done, if nobody counts for more than tau?
 
 A counter for each user of a universe or of a sample of it, or hashed counters for open-ended ids,
-with noise on blocks of tau values. What leaves is one noised count of cells, which is affine in
-the cropped sum.
+with noise on blocks of tau values. What leaves is a noised count of cells, which is affine in the
+cropped sum; or one of each level, where nobody knows how many users will come.
 
 Reference: D. Mir, S. Muthukrishnan, A. Nikolov, R. Wright, "Pan-private algorithms via statistics
 on sketches", Algorithm 2. Where we differ: the law of the noise. Theirs has a bump of one value
@@ -12,13 +12,14 @@ with `tau**2`; that of blocks is unbiased and grows with `tau`.
 
 from __future__ import annotations
 
-from panprivacy._validate import MOST_BYTES, positive_integer
+from panprivacy._validate import MOST_BYTES, expected_range, positive_integer
 from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins
+from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
-from panprivacy.planning import CroppedPlan, plan_cropped
-from panprivacy.planning.cropped import MOST_BOUND
+from panprivacy.planning import CroppedPlan, plan_cropped, plan_cropped_levels
+from panprivacy.planning.cropped import MOST_BOUND, default_bound
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.plans import request
 from panprivacy.statistics.table import CountStatistic
@@ -44,7 +45,8 @@ class CroppedSum(CountStatistic[CroppedPlan]):
     Accuracy: with a universe unbiased. With m cells the standard deviation is at most about
     `tau sqrt(m)/t`, `t = tanh(epsilon/2)`, whatever the bound; `plan.error()` predicts it. Of
     open-ended ids, two that share a cell hide a part of each other, and the interval covers what
-    they may hide. [tests/unit/test_cropped.py, tests/statistical/test_cropped_sum.py]
+    they may hide. Levels err by about as large a share of any sum in their range.
+    [tests/unit/test_cropped.py, tests/statistical/test_cropped_sum.py]
 
     Args:
         epsilon: total loss of state and releases, in nats.
@@ -57,7 +59,9 @@ class CroppedSum(CountStatistic[CroppedPlan]):
         cells: number of counters. With a universe, None for one each, as far as 64 MiB reach, and
             fewer for a sample; without one, None for the smallest error within 64 MiB.
         memory: bytes of the counters, at most, in place of `cells`; None for 64 MiB.
-        expected: the most users that may come, for open-ended ids.
+        expected: for open-ended ids, the most users that may come; or a pair, the lowest and the
+            highest number of users if each counts for tau, for an error that is a share of the
+            sum. With a pair, `memory` limits the counters.
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers, at most one. It multiplies the
             error by about `sqrt(tau q)/t` with q blocks: a fresh statistic is mostly better.
@@ -81,23 +85,42 @@ class CroppedSum(CountStatistic[CroppedPlan]):
         universe: int | None = None,
         cells: int | None = None,
         memory: int | None = None,
-        expected: int | None = None,
+        expected: int | tuple[int, int] | None = None,
         releases: int = 1,
         intrusions: int = 0,
         budget: Budget | None = None,
         ledger: Ledger | None = None,
         coins: Coins | None = None,
     ) -> None:
-        plan = plan_cropped(
-            positive_integer(MOST_BOUND, tau=tau),
-            None if bound is None else positive_integer(MOST_BOUND, bound=bound),
-            None if universe is None else positive_integer(MAX_UNIVERSE, universe=universe),
-            None if cells is None else positive_integer(MOST_BYTES, cells=cells),
-            None if expected is None else positive_integer(MOST_BYTES, expected=expected),
-            request(epsilon, releases, intrusions, budget),
-            None if memory is None else positive_integer(MOST_BYTES, memory=memory),
-        )
+        most = positive_integer(MOST_BOUND, tau=tau)
+        reach = None if bound is None else positive_integer(MOST_BOUND, bound=bound)
+        size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
+        asked = request(epsilon, releases, intrusions, budget)
+        if isinstance(expected, tuple | list):
+            _refuse_sizes(universe, cells)
+            users, known = expected_range(expected), reach or default_bound(most, None)
+            plan = plan_cropped_levels(most, known, users, asked, size)
+        else:
+            plan = plan_cropped(
+                most,
+                reach,
+                None if universe is None else positive_integer(MAX_UNIVERSE, universe=universe),
+                None if cells is None else positive_integer(MOST_BYTES, cells=cells),
+                None if expected is None else positive_integer(MOST_BYTES, expected=expected),
+                asked,
+                size,
+            )
         super().__init__(plan, coins, ledger)
 
     def _check_deltas(self, deltas: Deltas) -> None:
         refuse_beyond(deltas, self._plan.bound, signed=self._plan.signed)
+
+
+def _refuse_sizes(universe: object, cells: object) -> None:
+    """Refuse what levels have no use for."""
+    if universe is not None:
+        message = "a universe says how many users there are: leave out expected="
+        raise PlanError(message)
+    if cells is not None:
+        message = "a range of expected users is planned by memory=, not by cells="
+        raise PlanError(message)

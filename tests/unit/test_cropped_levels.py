@@ -1,0 +1,179 @@
+"""The cropped sum over levels: what collisions hide, exactly; plans over a range; bad input."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panprivacy as pp
+from panprivacy.addressing import Levelled
+from panprivacy.decoders import LevelledCroppedModel
+from panprivacy.ids import read_ids
+from panprivacy.planning.cropped import MOST_SHARING
+
+RANGE = {"tau": 10, "bound": 100, "expected": (1_000, 1_000_000), "memory": 1 << 20, "epsilon": 1}
+SUMS = np.geomspace(5_000, 10**7, 40)
+
+
+def model(levels=6, cells_per_level=1_000, noise_variance=3.0, tau=10):
+    return LevelledCroppedModel(
+        levels, cells_per_level, noise_variance, tau, absent=0.4, contrast=0.2, sharing=4
+    )
+
+
+# What collisions hide
+
+
+def mean_of_cells(states, tau, cells, share, modulus):
+    """The exact mean of what a level's cells say in all, over every way to hash."""
+    ways = itertools.product(range(-1, cells), repeat=len(states))
+    mean = 0.0
+    for way in ways:
+        chance = math.prod(1 - share if cell < 0 else share / cells for cell in way)
+        sums = np.bincount(np.array(way) + 1, states, minlength=cells + 1)[1:] % modulus
+        mean += chance * np.minimum(np.minimum(sums, modulus - sums), tau).sum()
+    return mean
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 12), min_size=1, max_size=5),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.sampled_from([0.5, 0.25, 1.0]),
+)
+def test_a_level_says_no_more_and_no_less_than_its_ends(states, tau, cells, share):
+    """Also where the users of a cell add up to more than the modulus can tell."""
+    bound = max(tau, *states)
+    modulus = tau * -(-(MOST_SHARING * bound + tau) // tau)
+    exact = mean_of_cells(np.array(states), tau, cells, share, modulus) / (tau * cells)
+    load = share * np.minimum(states, tau).sum() / (tau * cells)
+    least = model()._least(np.array(load))
+    assert least - 1e-12 <= exact <= min(load, 1) + 1e-12
+
+
+def test_more_users_than_are_told_from_none_are_allowed_for():
+    """Eight users of the bound, two cells, a modulus of nine bounds: what wraps is lost."""
+    load = np.array(4.0)
+    assert model()._least(load) == 0
+    assert model()._least(np.array(0.1)) == pytest.approx(-math.expm1(-0.1), rel=1e-3)
+
+
+# Answers
+
+
+def counts_of(one, total, side):
+    """The mean counts if collisions hide nothing (1), or all they can (-1)."""
+    middle, _, _, hidden = one._parts(np.asarray(total))
+    return middle + side * hidden
+
+
+@pytest.mark.parametrize("total", [30.0, 3_000.0, 40_000.0])
+@pytest.mark.parametrize("side", [1, -1])
+def test_the_shift_is_that_of_an_estimate_without_noise(total, side):
+    one = model()
+    estimate = one.estimate(counts_of(one, total, side))
+    assert one.shifted(np.array(total), side) == pytest.approx(estimate, rel=0.03)
+
+
+def test_without_collisions_and_noise_the_answer_is_the_truth():
+    one = model(cells_per_level=10**7)
+    assert one.estimate(counts_of(one, 5_000.0, 0)) == pytest.approx(5_000, rel=1e-3)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("total", [0.0, 500.0, 20_000.0, 200_000.0])
+def test_intervals_hold_the_answer_and_what_collisions_hide(total, confidence):
+    one = model()
+    for side in (1, -1):
+        estimate = one.estimate(counts_of(one, total, side))
+        low, high = one.interval(estimate, confidence)
+        assert 0 <= low <= estimate <= high
+        assert low <= total * 1.001
+        assert total <= high * 1.001
+
+
+def test_full_levels_bound_nothing():
+    one = model()
+    full = one.estimate(np.full(6, 0.6 * 1_000))
+    assert math.isfinite(full)
+    assert one.interval(full, 0.95)[1] == math.inf
+    assert 0 <= one.output_share(full) <= 1
+
+
+def test_empty_levels_say_that_there_are_few():
+    one = model()
+    nothing = one.estimate(np.full(6, 0.4 * 1_000))
+    low, high = one.interval(nothing, 0.95)
+    assert low == 0
+    assert high < 10_000
+
+
+# Plans
+
+
+def test_errors_are_as_small_a_share_of_every_sum_in_the_range():
+    plan = pp.CroppedSum(**RANGE).plan
+    errors = np.array([plan.error(total) / total for total in SUMS[SUMS >= 50_000]])
+    assert plan.levels > 5
+    assert errors.max() < 0.12
+    assert plan.table.nbytes <= RANGE["memory"]
+
+
+def test_more_memory_or_epsilon_errs_less():
+    def error(**changed):
+        return pp.CroppedSum(**{**RANGE, **changed}).plan.error(10**6) / 10**6
+
+    assert error(memory=1 << 24) < error() < error(memory=1 << 16)
+    assert error(epsilon=4) < error() < error(epsilon=0.25)
+
+
+def test_a_wide_range_errs_less_at_its_low_end_than_one_table():
+    """So many cells as a million users need are noise to a thousand of them."""
+    one = pp.CroppedSum(tau=10, bound=100, expected=1_000_000, epsilon=1).plan
+    levels = pp.CroppedSum(**{**RANGE, "memory": None}).plan
+    assert levels.error(10_000) < one.error(10_000) / 3
+
+
+def test_a_plan_addresses_its_levels():
+    plan = pp.CroppedSum(**RANGE).plan
+    key, ids = bytes(range(16)), read_ids(np.arange(10_000))
+    ours, theirs = (
+        np.concatenate(list(one.slots(ids)))
+        for one in (plan.address(key), Levelled(plan.levels, plan.cells // plan.levels, key))
+    )
+    assert (ours == theirs).all()
+    assert plan.groups == plan.levels
+    each = np.bincount(ours // (plan.cells // plan.levels), minlength=plan.levels)
+    assert each[0] == pytest.approx(5_000, abs=400)
+
+
+def test_plans_are_found_by_name_too():
+    sizes = {name: RANGE[name] for name in ("tau", "bound", "expected", "memory", "epsilon")}
+    assert pp.plan("cropped-sum", **sizes) == pp.CroppedSum(**RANGE).plan
+    assert pp.plan("cropped-sum", **{**sizes, "bound": None}).bound == 640
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"universe": 10}, "leave out expected="),
+        ({"cells": 100}, "planned by memory="),
+        ({"expected": (100, 10)}, "from low to high"),
+        ({"expected": (0, 10)}, "expected"),
+        ({"expected": (1, 2, 3)}, "pair"),
+        ({"tau": 200}, "exceeds the bound"),
+        ({"memory": 1}, "memory must be at least"),
+        ({"intrusions": 2}, "more than one announced intrusion"),
+        ({"epsilon": 1e-300}, "too small to leave any signal"),
+        ({"bound": 4_194_304}, "lower the bound"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(changed, says):
+    with pytest.raises(pp.PlanError, match=says):
+        pp.CroppedSum(**{**RANGE, **changed})

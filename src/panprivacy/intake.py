@@ -93,7 +93,7 @@ class Intake:
         """Users, deltas and groups of the rows that count."""
         if batch.column(0).null_count:
             if self.nulls is Nulls.error:
-                message = "the user id is null; to leave such rows out, nulls= must be skip"
+                message = "the user id is null: leave such rows out, or have nulls= skip them"
                 raise InputError(message, row=first_null(batch.column(0)) + 1)
             valid = batch.column(0).is_valid()
             kept = [gatherable(column).filter(valid) for column in batch.columns]

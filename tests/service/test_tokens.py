@@ -12,6 +12,8 @@ import pytest
 
 from panprivacy.service.tokens import AccessError, Role, Token, Tokens, hash_of, new_token
 
+from .running import Service
+
 WEB, READER = "pp_web", "pp_reader"  # drawn ones would give each worker other tests
 TOKENS = Tokens(
     [
@@ -113,3 +115,13 @@ def test_a_check_takes_microseconds():
         TOKENS.check(authorization, Role.ingest, "visits")
         taken.append(time.perf_counter() - began)
     assert min(taken) < 1e-4
+
+
+def test_a_service_without_tokens_says_so(tmp_path):
+    with Service(tmp_path) as service:
+        text = service.config.read_text()
+        tokens, streams = text.index("[[tokens]]"), text.index("[streams.")
+        service.config.write_text(text[:tokens] + text[streams:])
+        service.start()
+        assert "there are no tokens: over HTTP nobody can send or read anything" in service.said
+        assert service.send([1, 2, 3]).status_code == 401

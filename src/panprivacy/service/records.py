@@ -50,7 +50,8 @@ class Published:
         number: of the release within its window, from 1.
         statistic: name of the statistic.
         group: of which users; None for all.
-        kind: what is asked of an incidence count, as "exactly"; None for other statistics.
+        kind: what is asked of the statistic, as "exactly" of an incidence count; None if it can
+            be asked one thing only.
         state: the number that belongs to the kind.
         value: the answer; None if it is lost, and then so are both ends.
         low: lower end of the interval.

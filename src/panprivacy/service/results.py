@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from panprivacy.counting import Answer, Counting, Single
+from panprivacy.planning import CroppedPlan, HeavyPlan
 from panprivacy.service.records import Published
 from panprivacy.statistics import IncidenceRelease, Label, Release
 
@@ -59,8 +60,9 @@ def _singles(answer: Answer) -> Iterator[tuple[Label | None, Single]]:
 def _rows(
     name: str, group: Label | None, single: Single, counting: Counting, moment: Moment
 ) -> Iterator[Published]:
-    epsilon = float(counting.statistics[name].release_epsilon)
-    for kind, state, release in _releases(single):
+    counted = counting.statistics[name]
+    epsilon = float(counted.release_epsilon)
+    for kind, state, release in _releases(single, counted.plan):
         yield Published(
             stream=moment.stream,
             start=moment.start,
@@ -80,10 +82,16 @@ def _rows(
         )
 
 
-def _releases(single: Single) -> Iterator[tuple[str | None, int | None, Release | None]]:
+def _releases(
+    single: Single, plan: object
+) -> Iterator[tuple[str | None, int | None, Release | None]]:
     """Kind, state and number; those of an incidence count are many."""
     if isinstance(single, IncidenceRelease):
         for name, release in single.answers().items():
             yield name.kind, name.argument, release
+    elif isinstance(plan, CroppedPlan):
+        yield "cropped_sum", plan.tau, single
+    elif isinstance(plan, HeavyPlan):
+        yield "heavy_hitters", plan.k, single
     else:
         yield None, None, single

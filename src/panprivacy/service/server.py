@@ -232,6 +232,8 @@ def _say_where(engine: Engine, sock: socket.socket) -> None:
     name = sock.getsockname()
     where = f"unix:{name}" if isinstance(name, str) else _url(name[0], name[1])
     _LOG.warning("listening at %s", where)
+    if not engine.config.tokens:
+        _LOG.warning("there are no tokens: over HTTP nobody can send or read anything")
     for stream in engine.streams.values():
         described = stream.described()
         _LOG.warning("stream %s: %s", stream.name, described["guarantee"])

@@ -67,7 +67,7 @@ class HeavyHitterCount(CountStatistic[HeavyPlan]):
             for totals up to a million. The interval covers it for deltas of at least 0; where
             many deltas are taken back, give a finer one.
         independence: r, from 4 to 64: the cells of any r users are independent. What is said of
-            collisions needs 4; more take 8 bytes of state and a nanosecond an update each.
+            collisions needs 4; with 64 an update takes several times as long (benchmarks/heavy.py).
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers, at most one. It multiplies the
             error by the root of the number of values of a counter: a fresh statistic is better.

@@ -642,9 +642,10 @@ def test_a_service_that_waits_takes_nothing(tmp_path):
     (tmp_path / "panprivacy.sealed").write_bytes(b"sealed")
     with client_in(tmp_path, checkpoint=checkpoint_table()) as client:
         before = client.state
+        reason = "the service waits for its checkpoint to be restored"
+        assert refused(client.ask("GET", "/v1/streams", "read"), 503) == reason
         for path, role in ((UPDATES, "ingest"), (RELEASE, "release")):
             answer = client.ask("POST", path, role, content=NUMBERS)
-            reason = "the service waits for its checkpoint to be restored"
             assert refused(answer, 503) == reason
             assert answer.headers["Retry-After"] == "5"
         health = client.ask("GET", "/healthz")

@@ -91,6 +91,7 @@ class Api:
     async def streams(self, asked: Asked) -> Response:
         """Which streams there are, and what is promised to their users."""
         self._allow(asked, Role.read)
+        self._check_restored()
         return JSONResponse([one.described() for one in self.engine.streams.values()])
 
     async def metrics(self, asked: Asked) -> Response:
@@ -122,10 +123,14 @@ class Api:
         self._allow(asked, role, name)
         if name not in self.engine.streams:
             raise Problem(404, "there is no such stream")
+        self._check_restored()
+        return self.engine.streams[name]
+
+    def _check_restored(self) -> None:
+        """Refuse what is about windows that are not those of the checkpoint."""
         if self.engine.waiting:
             reason = "the service waits for its checkpoint to be restored"
             raise Problem(503, reason, retry_after=5)
-        return self.engine.streams[name]
 
     def _allow(self, asked: Asked, role: Role, stream: str | None = None) -> None:
         try:

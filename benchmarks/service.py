@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from panprivacy.service.tokens import hash_of
+from panprivacy.service.config.tokens import hash_of
 
 _IDS = 10_000
 _CONNECTIONS = 4

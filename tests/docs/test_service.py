@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from panprivacy.service.template import configuration
-from panprivacy.service.tokens import Role, hash_of
+from panprivacy.service.config.template import configuration
+from panprivacy.service.config.tokens import Role, hash_of
 from tests.service.running import Service, wait_until
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pyrage
 
-from panprivacy.service.tokens import hash_of
+from panprivacy.service.config.tokens import hash_of
 from tests.commands import run_command
 
 TOKENS = {role: f"pp_{role}" for role in ("ingest", "read", "release")}
@@ -256,7 +256,8 @@ import os, sys
 from contextlib import suppress
 from panprivacy.cli import main
 from panprivacy.errors import PlanError
-from panprivacy.service import config, loading, server
+from panprivacy.service import server
+from panprivacy.service.config import config, loading
 from panprivacy.service.stream import Stream
 from panprivacy.sources import read_body
 every = float(sys.argv[1])

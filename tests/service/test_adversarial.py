@@ -20,9 +20,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panprivacy.service import protocol
-from panprivacy.service.app import application
 from panprivacy.service.server import _server
+from panprivacy.service.web import protocol
+from panprivacy.service.web.app import application
 from tests.service.running import Service
 from tests.service.test_http import (
     BODIES,

@@ -17,7 +17,7 @@ import pytest
 
 from panprivacy.cli.init import init
 from panprivacy.errors import PlanError
-from panprivacy.service.config import (
+from panprivacy.service.config.config import (
     CheckpointConfig,
     Config,
     ReleasesConfig,
@@ -26,9 +26,9 @@ from panprivacy.service.config import (
     StreamConfig,
     SyslogConfig,
 )
-from panprivacy.service.loading import load
-from panprivacy.service.template import configuration
-from panprivacy.service.tokens import Role, Token, Tokens, hash_of
+from panprivacy.service.config.loading import load
+from panprivacy.service.config.template import configuration
+from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
 
 RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 TEXT = configuration("visits", RECIPIENT, {role: hash_of(role) for role in Role})

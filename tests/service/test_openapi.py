@@ -10,11 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from panprivacy.service import app, asked, openapi, protocol
-from panprivacy.service.app import application
-from panprivacy.service.exports import WRITERS
-from panprivacy.service.metrics import FORMATS
-from panprivacy.service.tokens import hash_of
+from panprivacy.service.config.tokens import hash_of
+from panprivacy.service.web import app, asked, openapi, protocol
+from panprivacy.service.web.app import application
+from panprivacy.service.web.exports import WRITERS
+from panprivacy.service.web.metrics import FORMATS
 from panprivacy.sources import MEDIA_TYPES
 from tests.service.running import Service
 from tests.service.test_http import STREAMS, client_in

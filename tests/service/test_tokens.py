@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from panprivacy.service.tokens import AccessError, Role, Token, Tokens, hash_of, new_token
+from panprivacy.service.config.tokens import AccessError, Role, Token, Tokens, hash_of, new_token
 
 from .running import Service
 

@@ -34,9 +34,9 @@ def init(
 ) -> None:
     """Write a configuration for serve, and show its new key and tokens once."""
     with service_installed():
-        from panprivacy.service.config import check_name  # noqa: PLC0415 - an extra
-        from panprivacy.service.template import configuration  # noqa: PLC0415
-        from panprivacy.service.tokens import Role, hash_of, new_token  # noqa: PLC0415
+        from panprivacy.service.config.config import check_name  # noqa: PLC0415 - an extra
+        from panprivacy.service.config.template import configuration  # noqa: PLC0415
+        from panprivacy.service.config.tokens import Role, hash_of, new_token  # noqa: PLC0415
     if sys.stdout is None:
         message = "standard output is closed: the key and the tokens would be lost"
         raise PlanError(message)

@@ -23,7 +23,7 @@ def serve(
 ) -> None:
     """Count streams and serve what is released, until told to stop."""
     with service_installed():
-        from panprivacy.service.loading import load  # noqa: PLC0415 - an extra, and slow to import
+        from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra, and slow to import
         from panprivacy.service.server import serve as run_service  # noqa: PLC0415
     run_service(load(config), fresh=fresh)
 
@@ -39,7 +39,7 @@ def restore(
 ) -> None:
     """Have a service that waits go on from its sealed checkpoint."""
     with service_installed():
-        from panprivacy.service.loading import load  # noqa: PLC0415
+        from panprivacy.service.config.loading import load  # noqa: PLC0415
         from panprivacy.service.restoring import DESK, hand_over  # noqa: PLC0415
     loaded = load(config)
     if loaded.checkpoint is None:

@@ -11,12 +11,12 @@ from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError
 from panprivacy.service.admission import Admission
 from panprivacy.service.body_counter import BodyCounter
-from panprivacy.service.config import Config
+from panprivacy.service.config.config import Config
+from panprivacy.service.config.tokens import Tokens
 from panprivacy.service.keeper import Keeper
 from panprivacy.service.listening import DatagramThread, InputThread
-from panprivacy.service.store import ReleaseStore
+from panprivacy.service.releases.store import ReleaseStore
 from panprivacy.service.stream import Stream
-from panprivacy.service.tokens import Tokens
 from panprivacy.statistics.resuming import parted, resume_all
 from panprivacy.wiping import wipe_traces
 

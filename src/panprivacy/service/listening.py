@@ -12,10 +12,10 @@ from functools import partial
 import pyarrow as pa
 
 from panprivacy.errors import InputError
+from panprivacy.service.config.stream import SyslogConfig
 from panprivacy.service.datagrams import Listener, open_socket
-from panprivacy.service.records import StoreError
+from panprivacy.service.releases.records import StoreError
 from panprivacy.service.stream import Stream
-from panprivacy.service.stream_config import SyslogConfig
 from panprivacy.sources import Column, Prefixes, open_source, read_body
 from panprivacy.sources.log_lines import only_wanted_groups
 from panprivacy.wiping import wipe_traces

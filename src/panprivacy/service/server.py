@@ -20,11 +20,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.service.app import application
-from panprivacy.service.config import Address, Config
+from panprivacy.service.config.config import Address, Config
 from panprivacy.service.engine import Engine
-from panprivacy.service.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
 from panprivacy.service.restoring import DESK, Desk
+from panprivacy.service.web.app import application
+from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
 
 _LOG = logging.getLogger("panprivacy.service")
 _REFUSED_AT = MOST_CONNECTIONS + 200

@@ -27,12 +27,12 @@ from panprivacy.errors import (
 )
 from panprivacy.intake import Intake
 from panprivacy.service.batch_ids import BatchIds
-from panprivacy.service.payment import Payment
-from panprivacy.service.records import Published, StoreError
-from panprivacy.service.results import Moment, published
+from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.releases.payment import Payment
+from panprivacy.service.releases.records import Published, StoreError
+from panprivacy.service.releases.results import Moment, published
+from panprivacy.service.releases.store import ReleaseStore
 from panprivacy.service.sent import BusyError, Outcome, Sent
-from panprivacy.service.store import ReleaseStore
-from panprivacy.service.stream_config import Ids, StreamConfig
 from panprivacy.statistics import Window, Windowed
 from panprivacy.statistics.resuming import Container
 

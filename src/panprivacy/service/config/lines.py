@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Final
 
-from panprivacy.service.config_values import Place
+from panprivacy.service.config.values import Place
 
 # Every repetition that could be tried in several ways is possessive.
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*+")

@@ -15,9 +15,9 @@ import msgspec
 from panprivacy._validate import positive_integer
 from panprivacy.errors import PlanError
 from panprivacy.sealing import check_recipient
-from panprivacy.service.config_values import DAY, Address, ConfigError, address, in_table, seconds
-from panprivacy.service.stream_config import Ids, StdinConfig, StreamConfig, SyslogConfig
-from panprivacy.service.tokens import Token
+from panprivacy.service.config.stream import Ids, StdinConfig, StreamConfig, SyslogConfig
+from panprivacy.service.config.tokens import Token
+from panprivacy.service.config.values import DAY, Address, ConfigError, address, in_table, seconds
 from panprivacy.sources.columns import show_all
 
 __all__ = [

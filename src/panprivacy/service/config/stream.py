@@ -14,7 +14,7 @@ from panprivacy.counting import Counting, make_counting
 from panprivacy.errors import PlanError
 from panprivacy.intake import Columns, Nulls
 from panprivacy.options import Asked, Grouping, Sizes, Statistics, check_options
-from panprivacy.service.config_values import Address, address, in_table, seconds
+from panprivacy.service.config.values import Address, address, in_table, seconds
 from panprivacy.sources import FORMATS, Column, Prefixes
 from panprivacy.sources.columns import check_columns, check_wanted, show_all
 from panprivacy.sources.log_lines import FIELDS, only_wanted_groups

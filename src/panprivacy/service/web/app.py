@@ -16,15 +16,15 @@ from starlette.types import Lifespan, Receive, Scope, Send
 from panprivacy._version import VERSION
 from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.service.admission import Shared
-from panprivacy.service.asked import Asked
+from panprivacy.service.config.tokens import AccessError, Role
 from panprivacy.service.engine import Engine
-from panprivacy.service.exports import WRITERS, preferred
-from panprivacy.service.metrics import FORMATS, exposition
-from panprivacy.service.openapi import document
 from panprivacy.service.problems import Problem
-from panprivacy.service.records import StoreError
+from panprivacy.service.releases.records import StoreError
 from panprivacy.service.stream import Stream
-from panprivacy.service.tokens import AccessError, Role
+from panprivacy.service.web.asked import Asked
+from panprivacy.service.web.exports import WRITERS, preferred
+from panprivacy.service.web.metrics import FORMATS, exposition
+from panprivacy.service.web.openapi import document
 
 _LOG = logging.getLogger("panprivacy.service")
 _MOST_ROWS = 100_000

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from string import Template
 from typing import Final
 
-from panprivacy.service.tokens import Role
+from panprivacy.service.config.tokens import Role
 
 _PUBLIC_EXAMPLE: Final = "age1..."
 

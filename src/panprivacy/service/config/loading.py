@@ -18,7 +18,7 @@ from panprivacy._validate import positive_fraction
 from panprivacy.errors import PlanError
 from panprivacy.intake import Nulls
 from panprivacy.options import Statistics
-from panprivacy.service.config import (
+from panprivacy.service.config.config import (
     SQLITE,
     CheckpointConfig,
     Config,
@@ -29,9 +29,9 @@ from panprivacy.service.config import (
     StreamConfig,
     SyslogConfig,
 )
-from panprivacy.service.config_values import ConfigError, Place
-from panprivacy.service.lines import line_of, lines_of
-from panprivacy.service.tokens import Role, Token
+from panprivacy.service.config.lines import line_of, lines_of
+from panprivacy.service.config.tokens import Role, Token
+from panprivacy.service.config.values import ConfigError, Place
 
 _Table = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""The configuration of a service: what it may say, and how it is read."""

@@ -206,7 +206,7 @@ CASES = [
         build=partial(
             pp.CroppedSum, expected=(300, 30_000), memory=1 << 15, tau=3, bound=20, epsilon=1
         ),
-        tiny={"expected": (1, 10), "memory": 3, "tau": 1, "bound": 1},
+        tiny={"expected": (1, 2), "memory": 4, "tau": 1, "bound": 1},
         takes_bytes=True,
         deltas=(1, 1, -1, 3),
         refused_deltas=(21, -21, 2**62),

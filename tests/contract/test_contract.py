@@ -226,7 +226,7 @@ def test_a_release_says_what_it_is(count_case):
     assert all(type(count) is int for count in answer.counts)
     model = statistic.plan.model(0)
     assert answer.value == model.estimate(answer.counts)
-    assert (answer.low, answer.high) == model.interval(answer.value, 0.9)
+    assert (answer.value, answer.low, answer.high) == model.answer(answer.counts, 0.9)
 
 
 # State

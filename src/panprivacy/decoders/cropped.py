@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import Floats, confidence_interval
+from panprivacy.decoders.intervals import Answering, Floats, confidence_interval
 
 
 @dataclass(frozen=True, slots=True)
-class CroppedModel:
+class CroppedModel(Answering):
     """The sum of `min(|state|, tau)`, from the noised count of cells, one user a cell.
 
     Args:

@@ -14,14 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import GRID, ZOOMS, Floats, interval_within, noise_quantile
+from panprivacy.decoders.intervals import Floats, noise_quantile
 from panprivacy.decoders.levels import level_shares
-
-_RATIOS = np.geomspace(1 / 4, 4, 129)
-"""Of an estimate to the truth."""
 
 _LEAST_VARIANCE = 1e-30
 """At an enormous epsilon there is no noise that a float can hold."""
+
+_CANDIDATES = 2_048
+_SHARES = np.linspace(0, 1, 21)
+_UNLIKELY = 8.0
+"""A sum whose likelihood is by so many powers of e below that of a larger one is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,82 +54,68 @@ class LevelledCroppedModel:
 
     @property
     def limit(self) -> float:
-        """With so large a sum the last level is crowded too, and no level tells it any more."""
+        """From so large a sum on the last level is crowded too, and no level tells it any more."""
         return self.tau * self.cells_per_level * 2.0 ** (self.levels - 1)
 
     def estimate(self, ones: ArrayLike) -> float:
-        """The largest sum that the counts are not below: where their weighted residuals balance.
+        """The maximum quasi-likelihood estimate.
 
-        It is looked for from above, where crowded levels have no weight: whatever their cells
-        pass for, they have no part in it.
+        It is looked for from above, where crowded levels have no weight, and no further down than
+        is likely: what their cells may pass for has no part in it.
         """
-        counts = np.asarray(ones, float)
-        grid = np.concatenate(([0.0], np.geomspace(self.tau / 64, self.limit, 4 * GRID)))
-        for _ in range(ZOOMS):
-            above = np.flatnonzero(self._score(counts, grid) > 0)
-            if not len(above):
-                return float(grid[0])
-            last = int(above[-1])
-            grid = np.linspace(grid[last], grid[min(last + 1, len(grid) - 1)], GRID + 1)
-        return float(grid[0])
+        curves = _curves(self)
+        score = curves.score(np.asarray(ones, float))
+        rises = (score[1:] + score[:-1]) / 2 * np.diff(curves.truths)
+        likelihood = np.concatenate(([0.0], np.cumsum(rises)))
+        downwards = likelihood[::-1]
+        unlikely = np.maximum.accumulate(downwards) - downwards >= _UNLIKELY
+        end = int(np.argmax(unlikely)) if unlikely.any() else len(downwards)
+        best = len(downwards) - 1 - int(np.argmax(downwards[: end or 1]))
+        return _crossing(curves.truths, score, best)
+
+    def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
+        """The estimate, and the interval of all sums from which the counts are not too far.
+
+        The upper end is infinite if that is so of the largest sum that the levels tell.
+        """
+        value, curves = self.estimate(ones), _curves(self)
+        score = curves.score(np.asarray(ones, float))
+        quantiles = np.array([noise_quantile(confidence, share) for share in _SHARES])
+        reach = curves.hidden + np.interp(curves.shares, _SHARES, quantiles) * curves.spread
+        possible = np.abs(score) <= reach
+        possible[0] |= score[0] <= 0  # nothing is below no users
+        found = np.flatnonzero(possible)
+        if not len(found):
+            return value, value, value
+        truths, first, last = curves.truths, int(found[0]), int(found[-1])
+        low = float(truths[max(first - 1, 0)])
+        high = math.inf if last == len(truths) - 1 else float(truths[last + 1])
+        return value, min(low, value), max(high, value)
 
     def deviation(self, truth: ArrayLike) -> Floats:
-        """The root mean square of the error, at most, however collisions fall."""
-        spread, hidden = self._errors(np.asarray(truth, float))
-        return np.hypot(spread, hidden)
+        """The root mean square of the error, to first order, where collisions hide most or least.
 
-    def output_share(self, truth: float) -> float:
-        """The part of the variance that output noise causes."""
-        _, _, noise, _ = self._parts(np.asarray(truth, float))
-        squares = self._weights(np.asarray(truth, float)) ** 2
-        total = float((squares * noise).sum())
-        return float(squares.sum()) * self.noise_variance / total if total else 1.0
-
-    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
-        """A confidence interval; its upper end is infinite once all levels are full."""
-        quantile = noise_quantile(confidence, self.output_share(estimate))
-
-        truths, up, down = _shifts(self)
-
-        def reach(truth: Floats) -> Floats:
-            spread, _ = self._errors(truth)
-            shifts = np.interp(truth, truths, up), np.interp(truth, truths, down)
-            return quantile * spread + np.where(estimate > truth, *shifts)
-
-        return interval_within(reach, estimate, limit=self.limit, beyond=math.inf)
-
-    def _errors(self, truth: Floats) -> tuple[Floats, Floats]:
-        """The standard deviation of an estimate, and by how much collisions may shift it."""
-        _, slope, noise, hidden = self._parts(truth)
-        weights = self._weights(truth)
+        Where it is a large share of the truth, errors are larger.
+        """
+        weights, slope, noise, hidden = self._weighted(np.asarray(truth, float))
         with np.errstate(divide="ignore", invalid="ignore"):
             unit = 1 / (weights * slope).sum(axis=-1)
             spread = np.sqrt((weights**2 * noise).sum(axis=-1)) * unit
-            shifted = (weights * hidden).sum(axis=-1) * unit
-        return np.nan_to_num(spread, nan=math.inf), np.nan_to_num(shifted, nan=math.inf)
+            errors = np.hypot(spread, (weights * hidden).sum(axis=-1) * unit)
+        return np.nan_to_num(errors, nan=math.inf)
 
-    def shifted(self, truth: Floats, side: int) -> Floats:
-        """The estimate from counts without noise, if collisions hide nothing (1) or all (-1)."""
-        middle, _, _, hidden = self._parts(truth)
-        score = self._score((middle + side * hidden)[..., None, :], truth[..., None] * _RATIOS)
-        after = len(_RATIOS) - np.argmax(score[..., ::-1] > 0, axis=-1)
-        nearest = np.clip(after if side > 0 else after - 1, 0, len(_RATIOS) - 1)
-        found: Floats = truth * _RATIOS[nearest]
-        return found
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes."""
+        weights, _, noise, _ = self._weighted(np.asarray(truth, float))
+        total = float((weights**2 * noise).sum())
+        return float((weights**2).sum()) * self.noise_variance / total if total else 1.0
 
-    def _score(self, counts: Floats, truth: Floats) -> Floats:
-        """By how much the counts are above what a sum lets expect, each by how much it says."""
-        middle, *_ = self._parts(truth)
-        score: Floats = ((counts - middle) * self._weights(truth)).sum(axis=-1)
-        return score
+    def _weighted(self, truth: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """By how much each level's count moves an estimate, and what that rests on."""
+        _, slope, noise, hidden = self.parts(truth)
+        return slope / (noise + hidden**2), slope, noise, hidden
 
-    def _weights(self, truth: Floats) -> Floats:
-        """By how much each level's count moves an estimate, up to a factor."""
-        _, slope, noise, hidden = self._parts(truth)
-        weights: Floats = slope / (noise + hidden**2)
-        return weights
-
-    def _parts(self, truth: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def parts(self, truth: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Of each level's count: the middle of its mean, that one's slope, variance, half-width."""
         cells = self.cells_per_level
         rate = level_shares(self.levels) / (self.tau * cells)
@@ -151,9 +139,57 @@ class LevelledCroppedModel:
         return least
 
 
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    """What a model expects of counts, for many sums.
+
+    Args:
+        truths: the sums, from 0.
+        middle: of each level's mean count.
+        weights: of the levels.
+        spread: standard deviation of the weighted counts.
+        hidden: by how much collisions may move them.
+        shares: the part of the variance that output noise causes.
+    """
+
+    truths: Floats
+    middle: Floats
+    weights: Floats
+    spread: Floats
+    hidden: Floats
+    shares: Floats
+
+    def score(self, counts: Floats) -> Floats:
+        """By how much the counts are above what each sum lets expect, weighted."""
+        score: Floats = ((counts - self.middle) * self.weights).sum(axis=-1)
+        return score
+
+
 @functools.lru_cache(maxsize=16)
-def _shifts(model: LevelledCroppedModel) -> tuple[Floats, Floats, Floats]:
-    """By how much collisions may shift an estimate up and down, for many true sums."""
-    truths = np.geomspace(model.tau / 64, model.limit, 256)
-    up, down = (np.abs(model.shifted(truths, side) - truths) for side in (1, -1))
-    return truths, up, down
+def _curves(model: LevelledCroppedModel) -> _Curves:
+    beyond = model.limit * (1 - 1e-9)  # at the limit itself no level has a weight
+    truths = np.concatenate(([0.0], np.geomspace(model.tau / 64, beyond, _CANDIDATES)))
+    middle, slope, noise, hidden = model.parts(truths)
+    weights = slope / (noise + hidden**2)
+    variance = (weights**2 * noise).sum(axis=-1)
+    output = (weights**2).sum(axis=-1) * model.noise_variance
+    return _Curves(
+        truths,
+        middle,
+        weights,
+        np.sqrt(variance),
+        (weights * hidden).sum(axis=-1),
+        np.clip(output / variance, 0, 1),
+    )
+
+
+def _crossing(truths: Floats, score: Floats, near: int) -> float:
+    """Where the score falls through 0, beside a candidate."""
+    before = near if score[near] > 0 else near - 1
+    if before < 0 or before == len(truths) - 1:
+        return float(truths[near])
+    above, below = score[before], score[before + 1]
+    if not above > 0 >= below:
+        return float(truths[near])
+    share = above / (above - below)
+    return float(truths[before] + share * (truths[before + 1] - truths[before]))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import Floats, confidence_interval
+from panprivacy.decoders.intervals import Answering, Floats, confidence_interval
 
 
 @dataclass(frozen=True, slots=True)
-class DensityModel:
+class DensityModel(Answering):
     """The share of a universe, from the noised number of ones in a table of one user a cell.
 
     Args:

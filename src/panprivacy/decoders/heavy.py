@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import Floats, confidence_interval
+from panprivacy.decoders.intervals import Answering, Floats, confidence_interval
 
 
 @dataclass(frozen=True, slots=True)
-class CellsModel:
+class CellsModel(Answering):
     """The sum of `g` over cells, from the noised count.
 
     Args:
@@ -63,7 +63,7 @@ class CellsModel:
 
 
 @dataclass(frozen=True, slots=True)
-class HeavyModel:
+class HeavyModel(Answering):
     """The sum of `g` over users; `truth` is that sum everywhere.
 
     Args:

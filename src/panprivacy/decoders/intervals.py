@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from statistics import NormalDist
 from typing import Protocol
@@ -27,14 +28,33 @@ class Model(Protocol):
     def estimate(self, ones: ArrayLike) -> float:
         """The estimate, from the noised number of ones of each group of cells."""
 
-    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
-        """The confidence interval around an estimate."""
+    def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
+        """The estimate, and both ends of its confidence interval."""
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """The standard deviation of the estimate, for each true value."""
 
     def output_share(self, truth: float) -> float:
         """The part of the variance that output noise causes, 0 to 1."""
+
+
+class Answering(ABC):
+    """A model whose interval follows from its estimate."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def estimate(self, ones: ArrayLike) -> float:
+        """The estimate, from the noised number of ones of each group of cells."""
+
+    @abstractmethod
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """The confidence interval around an estimate."""
+
+    def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
+        """The estimate, and both ends of its confidence interval."""
+        value = self.estimate(ones)
+        return (value, *self.interval(value, confidence))
 
 
 def confidence_interval(
@@ -61,28 +81,10 @@ def confidence_interval(
     """
     quantile = noise_quantile(confidence, model.output_share(estimate))
 
-    def reach(truth: Floats) -> Floats:
-        return quantile * model.deviation(truth) + slack
-
-    return interval_within(reach, estimate, limit=limit, beyond=beyond)
-
-
-def interval_within(
-    reach: Callable[[Floats], Floats], estimate: float, *, limit: float, beyond: float
-) -> tuple[float, float]:
-    """The true values from which `estimate` is not farther than they let it stray.
-
-    Args:
-        reach: how far an estimate strays at most, for each true value.
-        estimate: the estimate, 0 .. limit.
-        limit: the largest candidate.
-        beyond: the upper end when even `limit` may stray so far.
-    """
-
     def surprising(truth: Floats) -> NDArray[np.bool_]:
-        return np.abs(truth - estimate) > reach(truth)
+        return np.abs(truth - estimate) > quantile * model.deviation(truth) + slack
 
-    step = float(reach(np.asarray(estimate, float)))
+    step = float(quantile * model.deviation(estimate)) + slack
     low = _first(surprising, estimate, -step, 0.0)
     high = _first(surprising, estimate, step, limit)
     return (0.0 if low is None else low), (beyond if high is None else high)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import GRID, ZOOMS, Floats, confidence_interval
+from panprivacy.decoders.intervals import GRID, ZOOMS, Answering, Floats, confidence_interval
 
 _LEAST_VARIANCE = 1e-30
 """At an enormous epsilon a full or empty level has no noise that a float can hold."""
@@ -22,7 +22,7 @@ def level_shares(levels: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelModel:
+class LevelModel(Answering):
     """The number of users, from the noised number of ones in each level of hashed cells.
 
     Level `l` of `levels` has `cells_per_level` cells and takes a user with probability

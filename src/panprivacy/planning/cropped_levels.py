@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from panprivacy.cells.difference_sets import DifferenceSet
+from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.cropped import (
     MOST_SHARING,
@@ -21,6 +23,10 @@ from panprivacy.planning.cropped import (
 from panprivacy.planning.distinct import least_regret
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 
+_REACH = 8
+"""Levels tell sums that are so many times as large as what is expected, for the case that it is
+exceeded: beyond the last level crowded cells may pass for empty ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Spending:
@@ -31,8 +37,9 @@ class _Spending:
     absent: float
 
     def error(self, cells: int) -> float:
-        """The standard deviation of the count of an empty level, in users of tau each."""
-        variance = cells * self.absent * (1 - self.absent) + self.split.noise_variance
+        """The standard deviation of the count of a level that is a quarter full, in users."""
+        count = self.absent + self.split.contrast / 4
+        variance = cells * count * (1 - count) + self.split.noise_variance
         return float(np.sqrt(variance)) / self.split.contrast
 
 
@@ -74,7 +81,14 @@ def plan_cropped_levels(
             levels,
         )
 
-    return least_regret(design, expected, cells)
+    low, high = expected
+    best = least_regret(design, (low, _REACH * high), cells)
+    if not math.isfinite(best.error()):
+        message = (
+            "memory must be larger: so few counters cannot tell so many users from one another"
+        )
+        raise PlanError(message)
+    return best
 
 
 def _spendings(tau: int, sets: list[DifferenceSet], request: Request) -> list[_Spending]:

@@ -22,6 +22,7 @@ from panprivacy.cells.law import MOST_MODULUS, on_blocks
 from panprivacy.cells.protocol import Deltas, Table, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.decoders import noise_quantile
+from panprivacy.decoders.intervals import Answering
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.ids import ByteIds, IntegerIds
@@ -103,7 +104,7 @@ class MomentCells(ModularCells):
 
 
 @dataclass(frozen=True, slots=True)
-class MomentModel:
+class MomentModel(Answering):
     """What the noised sum of counters says about `sum min(a, crop)`.
 
     Args:

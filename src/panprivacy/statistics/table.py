@@ -359,8 +359,7 @@ class CountStatistic(Statistic[C]):
         sums = plan.table.group_sums(state.table, plan.groups, state.intrusions)
         counts = self._publish(sums, [self._sensitivity / epsilon])
         model = plan.model(state.intrusions)
-        value = model.estimate(counts)
-        low, high = model.interval(value, level)
+        value, low, high = model.answer(counts, level)
         return Release(value, low, high, level, float(epsilon), tuple(counts.tolist()))
 
     @property

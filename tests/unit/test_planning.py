@@ -153,6 +153,32 @@ def test_cells_may_be_chosen():
         plan_density(1_000, 1_001, ONE)
 
 
+UNIVERSES = pytest.mark.parametrize(
+    ("statistic", "sizes"),
+    [
+        (pp.Density, {}),
+        (pp.Incidence, {"bound": 4}),
+        (pp.CroppedSum, {"tau": 2}),
+        (pp.ThresholdCount, {"least": 4}),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+
+
+@UNIVERSES
+@pytest.mark.parametrize(("cells", "key", "kind"), [(None, 0, Direct), (99, 16, Sampled)])
+def test_a_universe_is_addressed_alike_in_all_plans(statistic, sizes, cells, key, kind):
+    plan = statistic(universe=100, epsilon=1, cells=cells, **sizes).plan
+    assert plan.key_bytes == key
+    assert isinstance(plan.address(bytes(key)), kind)
+
+
+@UNIVERSES
+def test_no_plan_has_more_cells_than_a_universe_has_users(statistic, sizes):
+    with pytest.raises(pp.PlanError, match=r"cells \(101\) exceed the universe \(100\); leave"):
+        statistic(universe=100, epsilon=1, cells=101, **sizes)
+
+
 def test_a_universe_beyond_all_ids_is_refused():
     with pytest.raises(pp.PlanError, match="universe must be at most"):
         pp.Density(universe=MAX_UNIVERSE + 1, epsilon=1, cells=1)

@@ -9,7 +9,7 @@ from panprivacy.cells.bits import keep_probability, worst_ratio
 from panprivacy.cells.modular import counter_type
 from panprivacy.explain.bounds import Bound
 from panprivacy.guarantee import Budget, log_above, randomised_response
-from panprivacy.hashing import KEY_BYTES
+from panprivacy.planning.universe import key_bytes_in
 from panprivacy.polynomial import WORD_BYTES
 
 
@@ -122,7 +122,7 @@ class Sizes:
         """Bytes of addressing key; where each possible user has a cell there is none."""
         if self.independence is not None:
             return WORD_BYTES * (1 + self.independence)
-        return 0 if self.cells == self.universe else KEY_BYTES
+        return key_bytes_in(self.universe, self.cells)
 
 
 @dataclass(frozen=True, slots=True)

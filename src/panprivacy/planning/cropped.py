@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.addressing import Addressing, Direct, Levelled, Sampled
+from panprivacy.addressing import Addressing, Levelled
 from panprivacy.cells import BlockCells, Law
 from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
 from panprivacy.cells.law import MOST_MODULUS, high_and_low, on_blocks
@@ -24,9 +24,9 @@ from panprivacy.decoders import (
 )
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.incidence import MAX_DIRECT_BYTES
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.planning.universe import address_in, check_cells, key_bytes_in
 
 MOST_BOUND = MOST_MODULUS // 4
 """Blocks are shorter than this, and there is one more of them than the bound fills."""
@@ -96,15 +96,13 @@ class CroppedPlan:
     @property
     def key_bytes(self) -> int:
         """Bytes of addressing key; a full table needs none."""
-        return 0 if self.cells == self.universe else KEY_BYTES
+        return key_bytes_in(self.universe, self.cells)
 
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to."""
         if self.universe is None:
             return Levelled(self.levels, self.cells // self.levels, key)
-        if self.cells == self.universe:
-            return Direct(self.universe)
-        return Sampled(self.universe, self.cells, key)
+        return address_in(self.universe, self.cells, key)
 
     def model(self, epoch: int) -> CroppedModel | LevelledCroppedModel:
         """What counts that are released after `epoch` announced intrusions say."""
@@ -258,9 +256,7 @@ def _check_sizes(universe: int | None, cells: int | None, expected: int | None) 
             "expected= (the most that may come)"
         )
         raise PlanError(message)
-    if universe is not None and cells is not None and cells > universe:
-        message = f"cells ({cells:,}) exceed the universe ({universe:,}); leave cells out"
-        raise PlanError(message)
+    check_cells(universe, cells)
     if expected is not None and cells is not None and cells < 2 * expected:
         message = (
             f"cells ({cells:,}) must be at least twice the {expected:,} users expected, because "

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from panprivacy.addressing import Addressing, Direct, Sampled
+from panprivacy.addressing import Addressing
 from panprivacy.cells import BitCells
 from panprivacy.decoders import DensityModel, noise_quantile
-from panprivacy.errors import PlanError
-from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.request import Request, Split, best_split
+from panprivacy.planning.universe import address_in, check_cells, key_bytes_in
 
 MAX_DIRECT_CELLS = 1 << 27
 """A universe of up to so many users gets one cell each (16 MiB of bits); larger ones a sample."""
@@ -46,13 +45,11 @@ class DensityPlan:
     @property
     def key_bytes(self) -> int:
         """Bytes of addressing key; a full table needs none."""
-        return 0 if self.cells == self.universe else KEY_BYTES
+        return key_bytes_in(self.universe, self.cells)
 
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to."""
-        if self.cells == self.universe:
-            return Direct(self.universe)
-        return Sampled(self.universe, self.cells, key)
+        return address_in(self.universe, self.cells, key)
 
     def model(self, epoch: int) -> DensityModel:
         """What counts that are released after `epoch` announced intrusions say."""
@@ -74,7 +71,5 @@ def plan_density(universe: int, cells: int | None, request: Request) -> DensityP
     """Plan a `Density`; without `cells`, one for each user as far as 16 MiB reach."""
     if cells is None:
         cells = min(universe, MAX_DIRECT_CELLS)
-    if cells > universe:
-        message = f"cells ({cells:,}) exceed the universe ({universe:,}); leave cells out"
-        raise PlanError(message)
+    check_cells(universe, cells)
     return DensityPlan(universe, cells, request, best_split(request, cells, deletions=True))

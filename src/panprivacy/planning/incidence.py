@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.addressing import Addressing, Direct, Hashed, Sampled
+from panprivacy.addressing import Addressing, Hashed
 from panprivacy.cells import Law, ModularCells
 from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
 from panprivacy.cells.law import MOST_MODULUS, hit_and_miss, on_set
@@ -17,8 +17,8 @@ from panprivacy.cells.modular import counter_type
 from panprivacy.decoders import SharedModel, StateModel, States
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.planning.universe import address_in, check_cells, key_bytes_in
 
 MAX_DIRECT_BYTES = 1 << 26
 """A universe whose counters fit in so many bytes gets one each; larger ones a sample."""
@@ -65,15 +65,13 @@ class IncidencePlan:
     @property
     def key_bytes(self) -> int:
         """Bytes of addressing key; a full table needs none."""
-        return 0 if self.cells == self.universe else KEY_BYTES
+        return key_bytes_in(self.universe, self.cells)
 
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to."""
         if self.universe is None:
             return Hashed(self.cells, key)
-        if self.cells == self.universe:
-            return Direct(self.universe)
-        return Sampled(self.universe, self.cells, key)
+        return address_in(self.universe, self.cells, key)
 
     @property
     def states(self) -> States:
@@ -222,9 +220,7 @@ def _planned(
 
 def _check_sizes(universe: int | None, cells: int | None, expected: int | None) -> None:
     """Refuse sizes that do not say how many users there are, or contradict each other."""
-    if universe is not None and cells is not None and cells > universe:
-        message = f"cells ({cells:,}) exceed the universe ({universe:,}); leave cells out"
-        raise PlanError(message)
+    check_cells(universe, cells)
     if universe is None and cells is None and expected is None:
         message = (
             "say universe= (how many users there could be), or for open-ended ids expected= "

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panprivacy.addressing import Addressing, Direct, Sampled
+from panprivacy.addressing import Addressing
 from panprivacy.cells import Law, ThresholdCells
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import on_blocks
 from panprivacy.decoders import ThresholdModel, noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.cropped import (
     MOST_BOUND,
     best_of,
@@ -24,6 +23,7 @@ from panprivacy.planning.cropped import (
 )
 from panprivacy.planning.heavy import count_range, count_variances
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
+from panprivacy.planning.universe import address_in, check_cells, key_bytes_in
 
 _DEFAULT_REACH = 64
 """Without a bound, states may be so many times as large as the threshold."""
@@ -87,13 +87,11 @@ class ThresholdPlan:
     @property
     def key_bytes(self) -> int:
         """Bytes of addressing key; a full table needs none."""
-        return 0 if self.cells == self.universe else KEY_BYTES
+        return key_bytes_in(self.universe, self.cells)
 
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to."""
-        if self.cells == self.universe:
-            return Direct(self.universe)
-        return Sampled(self.universe, self.cells, key)
+        return address_in(self.universe, self.cells, key)
 
     def model(self, epoch: int) -> ThresholdModel:
         """What a count that is released after `epoch` announced intrusions says."""
@@ -160,9 +158,7 @@ def _check(least: int, bound: int, universe: int, cells: int | None, request: Re
     if least > bound:
         message = f"least ({least:,}) exceeds the bound ({bound:,}): nobody would count"
         raise PlanError(message)
-    if cells is not None and cells > universe:
-        message = f"cells ({cells:,}) exceed the universe ({universe:,}); leave cells out"
-        raise PlanError(message)
+    check_cells(universe, cells)
     if request.intrusions > _MOST_INTRUSIONS:
         message = (
             "a threshold cannot be read after more than one announced intrusion; make a fresh "

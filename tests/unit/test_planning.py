@@ -321,14 +321,18 @@ def test_an_error_gives_the_smallest_epsilon_that_reaches_it(statistic, argument
 
 CROPPED = {"statistic": "cropped-sum", "tau": 10, "universe": 10_000}
 HEAVY = {"statistic": "heavy-hitters", "k": 500, "total": 10_000}
-BLOCKS = pytest.mark.parametrize("arguments", [CROPPED, HEAVY], ids=["cropped-sum", "heavy"])
+THRESHOLD = {"statistic": "threshold", "least": 10, "universe": 10_000}
+BLOCKS = pytest.mark.parametrize(
+    "arguments", [CROPPED, HEAVY, THRESHOLD], ids=lambda one: one["statistic"]
+)
 
 
 @BLOCKS
 def test_an_error_of_a_block_plan_is_a_share_of_the_largest_answer(arguments):
     plan = pp.plan(**arguments, epsilon=4)
-    largest = plan.most if arguments is CROPPED else plan.k
-    assert share_of_margin(plan, 0.95) == plan.margin(0.95) / largest < 1
+    largest = {"cropped-sum": 100_000, "heavy-hitters": 500, "threshold": 10_000}
+    share = plan.margin(0.95) / largest[arguments["statistic"]]
+    assert share_of_margin(plan, 0.95) == share < 1
 
 
 @BLOCKS
@@ -346,7 +350,10 @@ def test_block_plans_are_found_by_memory_and_by_epsilon(arguments):
 
 @pytest.mark.parametrize(
     ("arguments", "memory"),
-    [(CROPPED, 10), (CROPPED, 999), (HEAVY, 4_000), (HEAVY, 70_000)],
+    [
+        *((CROPPED, 10), (CROPPED, 999), (HEAVY, 4_000), (HEAVY, 70_000)),
+        *((THRESHOLD, 10), (THRESHOLD, 999)),
+    ],
 )
 def test_block_plans_stay_within_their_memory(arguments, memory):
     assert pp.plan(**arguments, epsilon=2, memory=memory).table.nbytes <= memory
@@ -357,8 +364,16 @@ def test_block_plans_are_those_of_the_constructors():
     assert cropped.plan == pp.plan(**CROPPED, epsilon=2, memory=999)
     heavy = pp.HeavyHitterCount(k=500, total=10_000, epsilon=4)
     assert heavy.plan == pp.plan(**HEAVY, epsilon=4)
+    busy = pp.ThresholdCount(least=10, universe=10_000, epsilon=2, memory=999)
+    assert busy.plan == pp.plan(**THRESHOLD, epsilon=2, memory=999)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "size"), [(pp.CroppedSum, {"tau": 10}), (pp.ThresholdCount, {"least": 10})]
+)
+def test_cells_and_memory_are_two_words_on_one_size(statistic, size):
     with pytest.raises(pp.PlanError, match="cells= or memory=, not both"):
-        pp.CroppedSum(tau=10, universe=10_000, epsilon=2, memory=999, cells=9)
+        statistic(universe=10_000, epsilon=2, memory=999, cells=9, **size)
 
 
 WAY_OUT = r"bytes reaches this error at epsilon 1; .*would do"
@@ -404,6 +419,11 @@ def test_an_error_beyond_all_means_asks_for_more_users():
         ({**CROPPED, "error": 0.1, "bound": 9}, r"tau \(10\) exceeds the bound \(9\)"),
         ({"statistic": "heavy-hitters", "k": 9, "epsilon": 1}, "total must"),
         ({**HEAVY, "epsilon": 1, "memory": 100}, "memory must be at least 2,000"),
+        ({"statistic": "threshold", "least": 9, "epsilon": 1}, "universe must"),
+        ({"statistic": "threshold", "universe": 9, "epsilon": 1}, "least must"),
+        ({**THRESHOLD, "epsilon": 1, "bound": 9}, r"least \(10\) exceeds the bound \(9\)"),
+        ({**THRESHOLD, "epsilon": 1, "expected": 9}, "threshold has no expected="),
+        ({**THRESHOLD, "epsilon": 1, "bound": 2_000, "memory": 1}, "memory must be at least 2"),
         ({"statistic": "distinct", "epsilon": 1}, "expected must"),
         ({"statistic": "density", "epsilon": 1}, "universe must"),
         ({"statistic": "density", "universe": 9, "epsilon": 1, "confidence": 1}, "confidence must"),
@@ -422,6 +442,7 @@ def test_a_useful_plan_passes():
     check_useful(pp.plan("density", universe=1_000, epsilon=1))
     check_useful(pp.plan(**CROPPED, epsilon=1))
     check_useful(pp.plan(**HEAVY, epsilon=4))
+    check_useful(pp.plan(**THRESHOLD, epsilon=1))
 
 
 def test_the_way_out_of_noise_is_one():
@@ -438,9 +459,10 @@ def test_the_way_out_of_noise_is_one():
         lambda: pp.plan("distinct", expected=5, epsilon="0.01"),
         lambda: pp.plan("density", universe=3, epsilon="0.1"),
         lambda: pp.plan("cropped-sum", tau=5, expected=100, epsilon=1),
+        lambda: pp.plan("threshold", least=10, universe=100, epsilon=1),
         lambda: pp.plan(**HEAVY, epsilon=1),
     ],
-    ids=["distinct", "density", "cropped-sum", "heavy-hitters"],
+    ids=["distinct", "density", "cropped-sum", "threshold", "heavy-hitters"],
 )
 def test_a_plan_whose_answer_would_be_noise_is_refused_with_a_way_out(plan):
     with pytest.raises(pp.PlanError, match=r"would be noise; .*epsilon [\d.]+ would do"):

@@ -26,8 +26,9 @@ from panprivacy.planning.distinct import DistinctPlan, plan_distinct
 from panprivacy.planning.heavy import MOST_K, MOST_TOTAL, HeavyPlan, plan_heavy
 from panprivacy.planning.incidence import MAX_DIRECT_BYTES
 from panprivacy.planning.request import Request
+from panprivacy.planning.threshold import ThresholdPlan, plan_threshold
 
-Searched = DensityPlan | DistinctPlan | CroppedPlan | HeavyPlan
+Searched = DensityPlan | DistinctPlan | CroppedPlan | ThresholdPlan | HeavyPlan
 
 DEFAULT_MEMORY = 1 << 16
 _MOST_SEARCHED = 1 << 30
@@ -82,6 +83,22 @@ def plan(
 
 @overload
 def plan(
+    statistic: Literal["threshold"],
+    *,
+    least: int,
+    universe: int,
+    bound: int | None = None,
+    epsilon: object = None,
+    error: object = None,
+    memory: int | None = None,
+    confidence: float = 0.95,
+    releases: int = 1,
+    intrusions: int = 0,
+) -> ThresholdPlan: ...
+
+
+@overload
+def plan(
     statistic: Literal["heavy-hitters"],
     *,
     k: int,
@@ -118,20 +135,21 @@ def plan(
     (to three digits) that reaches it within `memory`.
 
     Args:
-        statistic: "distinct", "density", "cropped-sum" or "heavy-hitters".
+        statistic: "distinct", "density", "cropped-sum", "threshold" or "heavy-hitters".
         epsilon: total loss of state and releases, in nats.
         error: how far an answer may stray: relative to the number of users for "distinct", as a
-            share of the universe for "density", of the largest sum (tau times the universe, or the
-            most users expected) for "cropped-sum", and of k for "heavy-hitters"; see
-            `share_of_margin`.
-        memory: bytes of table, at most; None for 65,536 (64 MiB for "cropped-sum" and
+            share of the universe for "density" and "threshold", of the largest sum (tau times the
+            universe, or the most users expected) for "cropped-sum", and of k for "heavy-hitters";
+            see `share_of_margin`.
+        memory: bytes of table, at most; None for 65,536 (64 MiB for "cropped-sum", "threshold" and
             "heavy-hitters"), or with `epsilon` and `error` for what it takes.
         confidence: probability with which an answer strays by no more than `error`.
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers.
         sizes: of the statistic: `expected` (the lowest and highest number of users, or one number)
             for "distinct"; `universe` for "density"; `tau`, `universe` or `expected`, and perhaps
-            `bound` for "cropped-sum"; `k` and `total` for "heavy-hitters".
+            `bound` for "cropped-sum"; `least`, `universe`, and perhaps `bound` for "threshold"; `k`
+            and `total` for "heavy-hitters".
 
     Raises:
         PlanError: an argument is out of range, or nothing reaches the error; says what would.
@@ -167,6 +185,8 @@ def _measure(planned: Searched) -> float:
     """What an error is a share of, in the unit of the plan's own errors."""
     if isinstance(planned, CroppedPlan):
         return planned.most
+    if isinstance(planned, ThresholdPlan):
+        return planned.universe
     return planned.k if isinstance(planned, HeavyPlan) else 1.0
 
 
@@ -191,6 +211,7 @@ SIZES: dict[str, tuple[str, ...]] = {
     "distinct": ("expected",),
     "density": ("universe",),
     "cropped-sum": ("tau", "bound", "universe", "expected"),
+    "threshold": ("least", "bound", "universe"),
     "heavy-hitters": ("k", "total"),
 }
 
@@ -240,6 +261,13 @@ def _cropped(tau: object, bound: object, universe: object, expected: object) -> 
     return lambda request, memory: plan_cropped(most, reach, size, None, count, request, memory)
 
 
+def _threshold(least: object, bound: object, universe: object) -> Planned:
+    state = positive_integer(MOST_BOUND, least=least)
+    reach = None if bound is None else positive_integer(MOST_BOUND, bound=bound)
+    sizes = state, reach, positive_integer(MAX_UNIVERSE, universe=universe), None
+    return lambda request, memory: plan_threshold(*sizes, request, memory)
+
+
 def _heavy(k: object, total: object) -> Planned:
     sizes = positive_integer(MOST_K, k=k), positive_integer(MOST_TOTAL, total=total), None, None
     return lambda request, memory: plan_heavy(*sizes, request, memory)
@@ -249,6 +277,7 @@ _MAKERS: dict[str, Callable[..., Planned]] = {
     "distinct": _distinct,
     "density": _density,
     "cropped-sum": _cropped,
+    "threshold": _threshold,
     "heavy-hitters": _heavy,
 }
 

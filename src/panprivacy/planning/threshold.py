@@ -20,6 +20,8 @@ from panprivacy.planning.cropped import (
     block_chances,
     block_sets,
     cells_within,
+    check_memory,
+    too_small,
 )
 from panprivacy.planning.heavy import count_range, count_variances
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
@@ -121,7 +123,12 @@ class ThresholdPlan:
 
 @functools.lru_cache(maxsize=64)
 def plan_threshold(
-    least: int, bound: int | None, universe: int, cells: int | None, request: Request
+    least: int,
+    bound: int | None,
+    universe: int,
+    cells: int | None,
+    request: Request,
+    memory: int | None = None,
 ) -> ThresholdPlan:
     """Plan a `ThresholdCount`.
 
@@ -129,31 +136,38 @@ def plan_threshold(
         least: the state from which on users are asked for.
         bound: the largest state; None for 64 times `least`, as far as counters reach.
         universe: number of possible users.
-        cells: number of counters; None for one each, as far as 64 MiB reach.
+        cells: number of counters; None for one each, as far as the memory reaches.
         request: epsilon and what it covers.
+        memory: bytes of the counters, at most; None for 64 MiB.
 
     Raises:
         PlanError: they do not go together, or no signal would be left.
     """
     reach = max(least, min(_DEFAULT_REACH * least, MOST_BOUND)) if bound is None else bound
     _check(least, reach, universe, cells, request)
+    check_memory(cells, memory)
     block = least // 2
 
     def planned(budget: Budget, chosen: DifferenceSet) -> ThresholdPlan:
         contrast = block_chances(chosen, block, budget, request.intrusions)[1]
         split = Split(budget, contrast, noise_variance(count_range(chosen), budget))
-        fitting = cells_within(None, block * chosen.modulus)
-        size = min(universe, fitting) if cells is None else cells
+        size = min(universe, fitting(chosen)) if cells is None else cells
         return ThresholdPlan(least, reach, universe, size, chosen, request, split)
 
+    def fitting(chosen: DifferenceSet) -> int:
+        return cells_within(memory, block * chosen.modulus)
+
     sets = block_sets(block, reach)
-    return best_of([planned(budget, one) for one in sets for budget in budgets(request)], request)
+    small = [one for one in sets if cells is not None or fitting(one)]
+    if not small:
+        raise too_small(1, block, sets)
+    return best_of([planned(budget, one) for one in small for budget in budgets(request)], request)
 
 
 def _check(least: int, bound: int, universe: int, cells: int | None, request: Request) -> None:
     """Refuse what blocks cannot tell."""
     if least < 2:
-        message = "least must be at least 2; for who came at all, take DistinctCount or Incidence"
+        message = "least must be at least 2; for who came at all, count distinct users"
         raise PlanError(message)
     if least > bound:
         message = f"least ({least:,}) exceeds the bound ({bound:,}): nobody would count"

@@ -20,6 +20,7 @@ from panprivacy.planning.search import (
     share_of_error,
     ways_to,
 )
+from panprivacy.planning.threshold import ThresholdPlan
 
 AnyPlan = Searched | NetDistinctPlan | IncidencePlan
 
@@ -29,12 +30,14 @@ _NAMES = {
     DistinctPlan: "distinct",
     DensityPlan: "density",
     CroppedPlan: "cropped-sum",
+    ThresholdPlan: "threshold",
     HeavyPlan: "heavy-hitters",
 }
 _LIMITS = {
     DistinctPlan: (1.0, 0.5),
     DensityPlan: (_USEFUL, _USEFUL / 2),
     CroppedPlan: (0.25, 0.2),
+    ThresholdPlan: (0.25, 0.2),
     HeavyPlan: (0.25, 0.2),
 }
 """Standard deviations from which on answers are noise, and what would do, as `share_of_error`.
@@ -55,7 +58,8 @@ def check_useful(
 
     Raises:
         PlanError: the standard deviation exceeds the number of users over the whole expected
-            range; or half of the universe; or a quarter of the largest sum, or of k.
+            range; or half of the universe, a quarter for a threshold; or a quarter of the largest
+            sum, or of k.
     """
     if isinstance(planned, IncidencePlan | NetDistinctPlan):
         _check_counters(planned)
@@ -69,8 +73,8 @@ def check_useful(
         return share_of_error(candidate) < good
 
     statistic, make = _maker_of(planned)
-    blocks = isinstance(planned, CroppedPlan | HeavyPlan)  # others take all the memory they may
-    within = (memory or default_memory(statistic)) if blocks else planned.table.nbytes
+    bits = isinstance(planned, DensityPlan | DistinctPlan)  # they take all the memory they may
+    within = planned.table.nbytes if bits else memory or default_memory(statistic)
     ways = ways_to(make, planned.request.epsilon, within, useful, parts)
     message = (
         f"this plan gives a standard deviation of {found:.2g} {_unit(planned)}: the answer would "
@@ -92,7 +96,7 @@ def _unit(planned: Searched) -> str:
         return f"times the largest sum, {planned.most:,.0f}"
     if isinstance(planned, HeavyPlan):
         return "times k"
-    return "universes" if isinstance(planned, DensityPlan) else "times the count"
+    return "universes" if isinstance(planned, DensityPlan | ThresholdPlan) else "times the count"
 
 
 def _check_counters(planned: IncidencePlan | NetDistinctPlan) -> None:

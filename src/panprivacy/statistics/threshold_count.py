@@ -54,6 +54,7 @@ class ThresholdCount(CountStatistic[ThresholdPlan]):
             beyond it, or below 0, is taken for another one; privacy does not rest on it.
         cells: number of counters; None for one each, as far as 64 MiB reach, and fewer for a
             sample.
+        memory: bytes of the counters, at most, in place of `cells`; None for 64 MiB.
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers, at most one. It multiplies the
             error by the root of the number of values of a counter: a fresh statistic is better.
@@ -76,6 +77,7 @@ class ThresholdCount(CountStatistic[ThresholdPlan]):
         universe: int,
         bound: int | None = None,
         cells: int | None = None,
+        memory: int | None = None,
         releases: int = 1,
         intrusions: int = 0,
         budget: Budget | None = None,
@@ -88,6 +90,7 @@ class ThresholdCount(CountStatistic[ThresholdPlan]):
             positive_integer(MAX_UNIVERSE, universe=universe),
             None if cells is None else positive_integer(MOST_BYTES, cells=cells),
             request(epsilon, releases, intrusions, budget),
+            None if memory is None else positive_integer(MOST_BYTES, memory=memory),
         )
         super().__init__(plan, coins, ledger)
 

@@ -26,11 +26,12 @@ from panprivacy.statistics import (
     IncidenceRelease,
     Label,
     Release,
+    ThresholdCount,
 )
 from panprivacy.statistics.resuming import check_all, parted, resume_all
 from panprivacy.statistics.table import unless_lost
 
-Statistic = Density | DistinctCount | Incidence | CroppedSum | HeavyHitterCount
+Statistic = Density | DistinctCount | Incidence | CroppedSum | ThresholdCount | HeavyHitterCount
 Single = Release | IncidenceRelease | None
 """None for a release that is lost: more users came than were planned for."""
 
@@ -232,14 +233,19 @@ def _distinct(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) ->
 
 
 def _density(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
-    if sizes.universe is None:
-        message = "stat= density needs universe=: how many users there could be"
-        raise PlanError(message)
-    universe = positive_integer(universe=sizes.universe)
+    universe = _universe(Statistics.density, sizes)
     cells = min(universe, 8 * (sizes.memory or DEFAULT_MEMORY))
     return Density(
         universe=universe, epsilon=epsilon, cells=cells, releases=releases, ledger=ledger
     )
+
+
+def _universe(name: Statistics, sizes: Sizes) -> int:
+    """How many users there could be, of a statistic that needs to know."""
+    if sizes.universe is None:
+        message = f"stat= {name} needs universe=: how many users there could be"
+        raise PlanError(message)
+    return positive_integer(universe=sizes.universe)
 
 
 def _incidence(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
@@ -304,6 +310,18 @@ def _cropped_sum(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger)
     )
 
 
+def _threshold(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
+    return ThresholdCount(
+        epsilon=epsilon,
+        least=positive_integer(least=sizes.least),
+        bound=sizes.bound,
+        universe=_universe(Statistics.threshold, sizes),
+        memory=sizes.memory,
+        releases=releases,
+        ledger=ledger,
+    )
+
+
 def _heavy_hitters(sizes: Sizes, releases: int, epsilon: Fraction, ledger: Ledger) -> Statistic:
     return HeavyHitterCount(
         epsilon=epsilon,
@@ -320,5 +338,6 @@ _MAKERS: dict[Statistics, Callable[[Sizes, int, Fraction, Ledger], Statistic]] =
     Statistics.density: _density,
     Statistics.incidence: _incidence,
     Statistics.cropped_sum: _cropped_sum,
+    Statistics.threshold: _threshold,
     Statistics.heavy_hitters: _heavy_hitters,
 }

@@ -19,6 +19,7 @@ class Statistics(StrEnum):
     density = "density"
     incidence = "incidence"
     cropped_sum = "cropped-sum"
+    threshold = "threshold"
     heavy_hitters = "heavy-hitters"
 
 
@@ -34,6 +35,7 @@ class Sizes:
         signed: whether states below 0 occur.
         deletions: whether users leave.
         tau: the most that a user counts for in a cropped sum.
+        least: the state from which on a user counts in full, of a threshold.
         k: a heavy hitter holds at least 1/k of the total.
         total: what the deltas of all users add up to.
     """
@@ -45,6 +47,7 @@ class Sizes:
     signed: bool = False
     deletions: bool = False
     tau: int | None = None
+    least: int | None = None
     k: int | None = None
     total: int | None = None
 
@@ -84,11 +87,20 @@ class Grouping:
     ignore_others: bool
 
 
-_UNIVERSE = {Statistics.density, Statistics.incidence, Statistics.cropped_sum}
+_UNIVERSE = {
+    *(Statistics.density, Statistics.incidence),
+    *(Statistics.cropped_sum, Statistics.threshold),
+}
 """They may have users that are numbered."""
 
 _OPEN_ENDED = {Statistics.incidence, Statistics.cropped_sum}
 """They need the number of expected users unless users are numbered."""
+
+_BOUNDED = {Statistics.cropped_sum, Statistics.threshold}
+"""They may be told the largest sum of a user's deltas, and have one unless told."""
+
+_OF_INCIDENCE = {"tau": "cropped_sum", "least": "at_least"}
+"""By what name an incidence count is asked the same."""
 
 
 def check_options(names: list[Statistics], sizes: Sizes, asked: Asked, delta: str | None) -> None:
@@ -104,7 +116,7 @@ def check_options(names: list[Statistics], sizes: Sizes, asked: Asked, delta: st
 def _check_users(names: list[Statistics], sizes: Sizes) -> None:
     """Refuse a number of users that no statistic uses."""
     if sizes.universe is not None and not _UNIVERSE & set(names):
-        message = "universe= is for stat= density, incidence and cropped-sum"
+        message = "universe= is for stat= density, incidence, cropped-sum and threshold"
         message += "; distinct takes expected=" if Statistics.distinct in names else ""
         raise PlanError(message)
     if sizes.expected is None:
@@ -125,12 +137,16 @@ def _check_states(names: list[Statistics], sizes: Sizes, asked: Asked) -> None:
         message = "exactly=, at_least= and cropped_sum= are for stat= incidence"
         if asked.cropped_sum and Statistics.cropped_sum in names:
             message = "cropped_sum= is for stat= incidence; cropped-sum takes tau="
+        if asked.at_least and Statistics.threshold in names:
+            message = "at_least= is for stat= incidence; threshold takes least="
         raise PlanError(message)
     if sizes.signed and not bounded:
         message = "signed= is for stat= incidence, or distinct with deletions="
         raise PlanError(message)
-    if sizes.bound is not None and not (bounded or Statistics.cropped_sum in names):
-        message = "bound= is for stat= incidence and cropped-sum, or distinct with deletions="
+    if sizes.bound is not None and not (bounded or _BOUNDED & set(names)):
+        message = (
+            "bound= is for stat= incidence, cropped-sum and threshold, or distinct with deletions="
+        )
         raise PlanError(message)
     if sizes.bound is None and bounded:
         message = "say bound=: the largest sum of a user's deltas, or the most rows a user has"
@@ -139,17 +155,26 @@ def _check_states(names: list[Statistics], sizes: Sizes, asked: Asked) -> None:
 
 def _check_thresholds(names: list[Statistics], sizes: Sizes) -> None:
     """Refuse to say how much counts where no statistic asks, or to leave it out."""
-    cropped, heavy = Statistics.cropped_sum in names, Statistics.heavy_hitters in names
-    thresholds = sizes.k, sizes.total
-    if cropped and sizes.tau is None:
-        message = "stat= cropped-sum needs tau=: the most that a user counts for"
-        raise PlanError(message)
+    heavy, thresholds = Statistics.heavy_hitters in names, (sizes.k, sizes.total)
+    _check_own(names, Statistics.cropped_sum, "the most that a user counts for", tau=sizes.tau)
+    counts = "the state from which on a user counts in full"
+    _check_own(names, Statistics.threshold, counts, least=sizes.least)
     if heavy and None in thresholds:
         message = "stat= heavy-hitters needs k= and total=: who holds 1/k of the total is counted"
         raise PlanError(message)
-    if sizes.tau is not None and not cropped:
-        message = "tau= is for stat= cropped-sum"
-        raise PlanError(message)
     if thresholds != (None, None) and not heavy:
         message = "k= and total= are for stat= heavy-hitters"
+        raise PlanError(message)
+
+
+def _check_own(names: list[Statistics], owner: Statistics, says: str, **named: int | None) -> None:
+    """Refuse to leave out a size that one statistic needs, or to say it for others."""
+    ((size, value),) = named.items()
+    if owner in names and value is None:
+        message = f"stat= {owner} needs {size}=: {says}"
+        raise PlanError(message)
+    if owner not in names and value is not None:
+        message = f"{size}= is for stat= {owner}"
+        if Statistics.incidence in names:
+            message += f"; incidence takes {_OF_INCIDENCE[size]}="
         raise PlanError(message)

@@ -28,6 +28,7 @@ from panprivacy.planning import (
     HeavyPlan,
     IncidencePlan,
     NetDistinctPlan,
+    ThresholdPlan,
 )
 from panprivacy.statistics import IncidenceRelease, Release
 
@@ -40,7 +41,7 @@ _TRUTH = "#c8553d"
 _ORDINARY = "an ordinary program, seized:\na cell is a count"
 
 BitsPlan = DensityPlan | DistinctPlan | NetDistinctPlan
-BlockPlan = CroppedPlan | HeavyPlan
+BlockPlan = CroppedPlan | ThresholdPlan | HeavyPlan
 
 
 def plot_answers(
@@ -144,8 +145,9 @@ def throw_away_blocks(plan: BlockPlan, value: float) -> tuple[NDArray[np.int64],
     """
     if isinstance(plan, HeavyPlan):
         return _filled(plan, None, np.full(round(value), plan.high))
-    users = min(round(value / plan.tau), plan.universe or _MOST_MADE_UP, _MOST_MADE_UP)
-    return _filled(plan, plan.universe, np.full(users, plan.tau))
+    each, state = (plan.tau, plan.tau) if isinstance(plan, CroppedPlan) else (1, plan.high)
+    users = min(round(value / each), plan.universe or _MOST_MADE_UP, _MOST_MADE_UP)
+    return _filled(plan, plan.universe, np.full(users, state))
 
 
 def _filled(
@@ -248,6 +250,8 @@ def _asked(plan: AnyPlan) -> str:
     """What a single answer is, in the words of a newcomer."""
     if isinstance(plan, CroppedPlan):
         return f"sum, at most {plan.tau:,} of each user"
+    if isinstance(plan, ThresholdPlan):
+        return f"users with {plan.least:,} or more\n(above {plan.low:,} in part)"
     if isinstance(plan, HeavyPlan):
         return f"users with 1/{plan.k:,}\nof the total or more"
     return "share of the universe" if isinstance(plan, DensityPlan) else "users"

@@ -117,6 +117,14 @@ def test_sums_and_thresholds_are_planned_as_written(read):
     assert (heavy.k, heavy.total) == (1_000, 1_000_000)
 
 
+def test_a_soft_threshold_is_planned_as_written(read):
+    text = STREAM.replace('"distinct"', '"threshold"')
+    text += 'ids = "integers"\nuniverse = 1e5\nleast = 20\nmemory = 50_000\n'
+    (busy,) = (one.plan for one in read(text).streams["visits"].make_counting().statistics.values())
+    assert (busy.least, busy.bound, busy.universe) == (20, 1_280, 100_000)
+    assert busy.table.nbytes <= 50_000
+
+
 def test_paths_do_not_depend_on_the_working_directory(read, tmp_path, monkeypatch):
     (tmp_path / "kept").mkdir()
     text = f'[server]\ndirectory = "kept"\n[checkpoint]\nrecipient = "{RECIPIENT}"\nevery = "5s"\n'
@@ -230,13 +238,24 @@ BAD = [
     (stream("retries = 1_000_001\n"), 5, IN_STREAM + "retries must be at most 1,000,000"),
     (stream("deletions = true\n"), 5, IN_STREAM + "deletions needs delta: the column"),
     (stream("\nexactly = 1\n"), 6, IN_STREAM + "exactly, at_least and cropped_sum are for stat"),
-    (stream("bound = 2\n"), 5, IN_STREAM + "bound is for stat incidence and cropped-sum"),
+    (stream("bound = 2\n"), 5, IN_STREAM + "bound is for stat incidence, cropped-sum"),
     (stream("universe = 9\n"), 5, IN_STREAM + "universe is for stat density, incidence"),
     (stream('universe = 9\nids = "integers"\nexpected = 3\n', stat="density"), 7,
      IN_STREAM + "expected is for open-ended ids: universe says"),
     (stream('expected = "9:1"\n'), 5, IN_STREAM + "expected must run from low to high"),
     (stream("tau = 2\n"), 5, IN_STREAM + "tau is for stat cropped-sum"),
     (stream("k = 2\n"), 5, IN_STREAM + "k and total are for stat heavy-hitters"),
+    (stream("least = 2\n"), 5, IN_STREAM + "least is for stat threshold"),
+    (stream("", stat="threshold"), 2, IN_STREAM + "stat threshold needs least: the state from"),
+    (stream("least = 9\n", stat="threshold"), 2, IN_STREAM + "stat threshold needs universe: how"),
+    (stream("universe = 9_000\nleast = 9\nbound = 5\n", stat="threshold"), 6,
+     IN_STREAM + "least (9) exceeds the bound (5)"),
+    (stream("universe = 9_000\nleast = 1\n", stat="threshold"), 6,
+     IN_STREAM + "least must be at least 2"),
+    (stream("universe = 9\nleast = 2\n", stat="threshold"), 1,
+     IN_STREAM + "this plan gives a standard deviation of"),
+    (stream("universe = 9_000\nleast = 2\n", stat="threshold"), 1,
+     IN_STREAM + 'ids must be "integers"'),
     (stream("", stat="cropped-sum"), 2, IN_STREAM + "stat cropped-sum needs tau: the most that"),
     (stream("k = 9\n", stat="heavy-hitters"), 2, IN_STREAM + "stat heavy-hitters needs k and"),
     (stream("tau = 9\nbound = 5\nexpected = 99\n", stat="cropped-sum"), 5,

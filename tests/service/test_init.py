@@ -35,6 +35,7 @@ TEXT = configuration("visits", RECIPIENT, {role: hash_of(role) for role in Role}
 KEY = re.compile(r"#(\w+) = ([^#]*?)(?:  # .*)?")
 CROPPED = {"stat": '["cropped-sum"]', "tau": "10", "expected": '"100:10_000"'}
 HEAVY = {"stat": '["heavy-hitters"]', "k": "10_000", "total": "1_000_000"}
+THRESHOLD = {"stat": '["threshold"]', "least": "10", "universe": "100_000", "ids": '"integers"'}
 INCIDENCE = {"stat": '["incidence"]', "bound": "20", "expected": '"100:10_000"'}
 WITH = {
     "every": {"releases": "2"},
@@ -47,6 +48,7 @@ WITH = {
     "at_least": INCIDENCE,
     "cropped_sum": INCIDENCE,
     "tau": CROPPED,
+    "least": THRESHOLD,
     "k": HEAVY,
     "total": HEAVY,
     "by": {"groups": '["home", "help"]'},
@@ -57,7 +59,7 @@ WITH = {
 """What else must be said for a key of a stream to mean something."""
 EXAMPLES = {
     *("every", "prefix", "delta", "universe", "expected", "bound", "exactly", "at_least"),
-    *("cropped_sum", "tau", "k", "total", "by", "groups", "memory"),
+    *("cropped_sum", "tau", "least", "k", "total", "by", "groups", "memory"),
 }
 """Keys of a stream whose value in the file is an example."""
 

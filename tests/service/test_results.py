@@ -20,6 +20,7 @@ SIZES = {
     "density": {"universe": 1_000},
     "incidence": {"universe": 1_000, "bound": 9},
     "cropped-sum": {"universe": 1_000, "tau": 7},
+    "threshold": {"universe": 1_000, "least": 3},
     "heavy-hitters": {"k": 100, "total": 5_000},
 }
 ASKED = {
@@ -27,6 +28,7 @@ ASKED = {
     "density": [(None, None)],
     "incidence": [("exactly", 2), ("at_least", 3)],
     "cropped-sum": [("cropped_sum", 7)],
+    "threshold": [("threshold", 3)],
     "heavy-hitters": [("heavy_hitters", 100)],
 }
 """Kind and number of each row."""

@@ -167,6 +167,26 @@ def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, cloc
     assert heavy.value == pytest.approx(100, abs=20)
 
 
+def test_a_soft_threshold_has_a_row_and_outlives_a_restart(store, clock):
+    config = StreamConfig(
+        stat=(Statistics.threshold,),
+        epsilon=Fraction(80),
+        window="1h",
+        ids=Ids.integers,
+        universe=USERS,
+        least=10,
+    )
+    stream = Stream("busy", config, store, clock=clock)
+    stream.take(batch(*[user for user in range(100) for _ in range(20)], *range(200, 900)))
+    after = Stream("busy", config, store, clock=clock)
+    after.resume(stream.state(), released=0)
+    clock.now += HOUR
+    after.advance()
+    (busy,) = store.answers()
+    assert (busy.statistic, busy.kind, busy.state) == ("threshold", "threshold", 10)
+    assert busy.value == pytest.approx(100, abs=1)
+
+
 PLACES = ["before released", "before spend", "after spend", "before publish", "after publish"]
 RELEASES = {
     "the end": (lambda clock: setattr(clock, "now", START + HOUR), lambda one: one.advance(), {}),

@@ -212,7 +212,12 @@ def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "sizes", [("distinct", "--expected", "300"), ("cropped-sum", "--tau", "5", "--universe", "999")]
+    "sizes",
+    [
+        ("distinct", "--expected", "300"),
+        ("cropped-sum", "--tau", "5", "--universe", "999"),
+        ("threshold", "--least", "5", "--universe", "9999"),
+    ],
 )
 def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
     lines = run_command("plan", *sizes, "--epsilon", "1").stdout.splitlines()
@@ -227,6 +232,7 @@ def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
         ["distinct", "--expected", "1000:100000", "--error", "0.2"],
         ["density", "--universe", "100000", "--error", "0.02"],
         ["cropped-sum", "--tau", "10", "--universe", "1e4", "--error", "0.1"],
+        ["threshold", "--least", "10", "--universe", "1e4", "--error", "0.1"],
         ["heavy-hitters", "--k", "500", "--total", "1e4", "--error", "0.7"],
     ],
 )
@@ -247,6 +253,12 @@ def test_a_plan_finds_the_memory_for_an_error(arguments):
         (["cropped-sum", "--epsilon", "1", "--universe", "9"], "cropped-sum needs --tau"),
         (["cropped-sum", "--epsilon", "1", "--tau", "9"], "--universe (how many"),
         (["heavy-hitters", "--epsilon", "1", "--k", "9"], "heavy-hitters needs --total"),
+        (["threshold", "--epsilon", "1", "--universe", "9"], "threshold needs --least"),
+        (["threshold", "--epsilon", "1", "--least", "9"], "threshold needs --universe"),
+        (
+            ["threshold", "--epsilon", "1", "--universe", "9", "--least", "3", "--tau", "2"],
+            "no --tau",
+        ),
         (["incidence", "--epsilon", "1"], "no table for incidence"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`panprivacy run` with cropped sums and heavy hitters."""
+"""`panprivacy run` with cropped sums, soft thresholds and heavy hitters."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ def refused(*arguments):
 
 
 CROPPED = ("--user", "id", "--stat", "cropped-sum", "--tau", "3")
+BUSY = ("--user", "id", "--stat", "threshold", "--least", "5")
 HEAVY = ("--user", "name", "--delta", "amount", "--stat", "heavy-hitters")
 THRESHOLD = ("--k", "1000", "--total", str(TOTAL))
 ALL = ("--universe", str(USERS))
@@ -76,6 +77,20 @@ def test_a_cropped_sum_is_counted_and_known_in_a_demonstration(folder, users):
     assert_holds(document["statistics"]["cropped-sum"], truth)
 
 
+@pytest.mark.parametrize("users", [ALL, (*ALL, "--bound", "6")])
+def test_a_soft_threshold_is_counted_and_known_in_a_demonstration(folder, users):
+    """Blocks of 5 // 2: who comes 4 times or more counts in full, who comes 3 times by half."""
+    document = answer(folder / "visits.parquet", *BUSY, *users, "--demo")
+    truth = float((OFTEN >= 4).sum() + (OFTEN == 3).sum() / 2)
+    facts = document["demonstration"]
+    assert facts["truth"] == {"threshold": truth}
+    assert (facts["beyond"], facts["full"]) == (0, int((OFTEN >= 5).sum()))
+    assert set(document["statistics"]["threshold"]) == {
+        *("value", "low", "high", "confidence", "epsilon")
+    }
+    assert_holds(document["statistics"]["threshold"], truth)
+
+
 def test_heavy_hitters_are_counted_and_known_in_a_demonstration(folder):
     """1/1000 of the total is 6; who holds that counts in full, who holds 1 does not."""
     assert TOTAL == 6_000
@@ -96,13 +111,25 @@ def test_the_truth_of_users_between_the_thresholds_is_a_share(tmp_path):
     assert result.stdout.splitlines()[1].split()[-1] == "3"  # 0 + 1/3 + 2/3 + 1 + 1
 
 
-def test_both_share_epsilon_with_the_others(folder):
+def test_the_truth_of_users_below_and_beyond_a_soft_threshold(tmp_path):
+    path = tmp_path / "often.csv"
+    path.write_text("id,n\n1,5\n2,6\n3,9\n4,10\n5,30\n5,20\n6,-7\n")
+    words = ("--user", "id", "--delta", "n", "--stat", "threshold", "--least", "10")
+    sizes = ("--universe", "900", "--bound", "40", "--epsilon", "8", "--deletions")
+    result = run_command("run", path, *words, *sizes, "--demo")
+    assert "2 users are at the threshold or above" in result.stdout
+    assert "2 users went beyond the bound" in result.stdout  # 50 above, and -7 below 0
+    assert result.stdout.splitlines()[1].split()[-1] == "3"  # 0 + 1/5 + 4/5 + 1 + 1
+
+
+def test_all_share_epsilon_with_the_others(folder):
     document = answer(
         folder / "visits.parquet", *CROPPED, *ALL, "--stat", "heavy-hitters", "--k", "1000",
         "--total", str(OFTEN.sum()), "--stat", "distinct", "--stat", "incidence", "--bound", "6",
-        "--cropped-sum", "2", "--epsilon", "32",
+        "--cropped-sum", "2", "--stat", "threshold", "--least", "4", "--epsilon", "32", "--demo",
     )  # fmt: skip
-    names = ["cropped-sum", "heavy-hitters", "distinct", "incidence"]
+    names = ["cropped-sum", "heavy-hitters", "distinct", "incidence", "threshold"]
+    assert {"full", "heavy", "deltas"} < set(document["demonstration"])
     assert list(document["statistics"]) == names
     assert document["epsilon"] == 32
 
@@ -118,7 +145,7 @@ def test_each_group_has_a_sum_of_its_own(folder, tmp_path):
 
 
 def test_memory_limits_the_counters(folder):
-    for words in ((*CROPPED, *ALL), (*CROPPED, "--expected", "6000")):
+    for words in ((*CROPPED, *ALL), (*CROPPED, "--expected", "6000"), (*BUSY, *ALL)):
         document = answer(folder / "visits.parquet", *words, "--memory", "30000")
         assert document["state_bytes"] < 31_000
 
@@ -131,12 +158,13 @@ def test_users_beyond_the_bound_are_told_in_a_demonstration(tmp_path):
     assert document["demonstration"]["truth"] == {"cropped-sum": 2_002}
 
 
-@pytest.mark.parametrize("stat", ["cropped", "hashed", "heavy"])
+@pytest.mark.parametrize("stat", ["cropped", "hashed", "threshold", "heavy"])
 def test_a_picture_is_drawn(folder, tmp_path, stat):
     target = tmp_path / "picture.png"
     path, *words = {
         "cropped": (folder / "visits.parquet", *CROPPED, *ALL),
         "hashed": (folder / "visits.parquet", *CROPPED, "--expected", "6000"),
+        "threshold": (folder / "visits.parquet", *BUSY, *ALL, "--demo"),
         "heavy": (folder / "held.parquet", *HEAVY, *THRESHOLD, "--demo"),
     }[stat]
     answer(path, *words, "--plot", target)
@@ -149,6 +177,10 @@ def test_made_up_users_are_as_many_as_the_answer_says():
     assert set(exact.ravel()) == {0, 3}
     assert (exact != 0).mean() == pytest.approx(0.5, abs=0.1)
     assert (exact != noisy).mean() > 0.05
+    busy = pp.ThresholdCount(least=5, universe=USERS, epsilon=4).plan
+    exact, _ = throw_away_blocks(busy, USERS / 4)
+    assert set(exact.ravel()) == {0, 4}
+    assert (exact != 0).mean() == pytest.approx(0.25, abs=0.1)
     heavy = pp.HeavyHitterCount(k=1_000, total=20_000, epsilon=8, cells=4_000).plan
     exact, _ = throw_away_blocks(heavy, 1_000)
     assert {0, heavy.high} <= set(exact.ravel())
@@ -168,6 +200,25 @@ def test_made_up_users_are_as_many_as_the_answer_says():
         ((*CROPPED, *ALL, "--expected", "9"), "--expected is for open-ended ids"),
         ((*CROPPED, "--expected", "6000", "--memory", "9"), "--memory must be at least "),
         ((*CROPPED, "--expected", "20"), "times the largest sum, 60: the answer would be noise"),
+        ((*BUSY[2:4], *ALL), "--stat threshold needs --least: the state from which on"),
+        (BUSY[2:], "--stat threshold needs --universe: how many users there could be"),
+        ((*BUSY[2:], "--expected", "9"), "--expected is for open-ended ids: --universe says"),
+        (("--stat", "distinct", "--least", "3"), "--least is for --stat threshold\n"),
+        (
+            ("--stat", "incidence", *ALL, "--bound", "9", "--least", "3"),
+            "incidence takes --at-least",
+        ),
+        (
+            ("--stat", "incidence", *ALL, "--bound", "9", "--tau", "3"),
+            "incidence takes --cropped-sum",
+        ),
+        ((*BUSY, *ALL, "--at-least", "3"), "incidence; threshold takes --least\n"),
+        ((*BUSY, *ALL, "--tau", "3"), "--tau is for --stat cropped-sum\n"),
+        ((*BUSY, *ALL, "--signed"), "--signed is for --stat incidence, or distinct with"),
+        ((*BUSY, *ALL, "--least", "1"), "--least must be at least 2; for who came at all"),
+        ((*BUSY, *ALL, "--least", "few"), "'few' is not a whole number"),
+        ((*BUSY, *ALL, "--bound", "4"), "least (5) exceeds the bound (4): nobody would count"),
+        ((*BUSY, "--universe", "60"), "universes: the answer would be noise; epsilon "),
         (("--stat", "heavy-hitters", "--k", "9"), "heavy-hitters needs --k and --total"),
         (("--stat", "heavy-hitters", "--total", "9"), "heavy-hitters needs --k and --total"),
         (("--stat", "distinct", "--k", "9", "--total", "99"), "--k and --total are for --stat"),

@@ -261,7 +261,7 @@ def test_made_up_users_are_as_many_as_the_answer_says(folder, asked, full):
     [
         (("--stat", "incidence", "--universe", "9"), "say --bound"),
         (("--stat", "incidence", "--bound", "5"), "--universe, or --expected"),
-        (("--stat", "distinct", "--bound", "5"), "--bound is for --stat incidence and cropped-sum"),
+        (("--stat", "distinct", "--bound", "5"), "--bound is for --stat incidence, cropped-sum"),
         (("--stat", "distinct", "--signed"), "--signed is for --stat incidence, or distinct"),
         (("--stat", "distinct", "--exactly", "1"), "are for --stat incidence"),
         (("--stat", "distinct", "--deletions"), "--deletions needs --delta"),

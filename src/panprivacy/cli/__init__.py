@@ -26,7 +26,7 @@ from panprivacy.errors import PanPrivacyError
 _ARGUMENTS = [
     *("stat", "epsilon", "universe", "expected", "memory", "bound", "signed", "delta", "deletions"),
     *("releases", "exactly", "at_least", "cropped_sum", "confidence", "per_user", "windows"),
-    *("ignore_others", "nulls", "identity", "tau", "k", "total"),
+    *("ignore_others", "nulls", "identity", "tau", "least", "k", "total"),
 ]
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]

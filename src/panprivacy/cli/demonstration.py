@@ -6,7 +6,7 @@ It keeps raw ids and counts rows, which a real run never does.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from panprivacy.planning import (
     HeavyPlan,
     IncidencePlan,
     NetDistinctPlan,
+    ThresholdPlan,
 )
 from panprivacy.statistics import Grouped, IncidenceRelease
 
@@ -39,6 +40,8 @@ class Facts:
         heavy: how many users hold at least 1/k of the total, where heavy hitters are counted; the
             truth that belongs to the answer is the soft count.
         deltas: what all deltas add up to, where that should be the total.
+        full: how many users are in the state of a soft threshold or a higher one, where there is
+            one; the truth that belongs to the answer is the soft count.
     """
 
     truth: dict[str, float]
@@ -47,12 +50,15 @@ class Facts:
     beyond: int = 0
     heavy: int | None = None
     deltas: int | None = None
+    full: int | None = None
 
     def __str__(self) -> str:
         rate = self.rows / self.seconds / 1e6
         said = f"{self.rows:,} rows in {self.seconds:.2f} s, {rate:.1f} million/s"
         if self.beyond:
             said += f"; {self.beyond:,} users went beyond the bound, so that answers are wrong"
+        if self.full is not None:
+            said += f"; {self.full:,} users are at the threshold or above"
         if self.heavy is not None:
             said += f"; {self.heavy:,} users hold 1/k of the total or more; "
             said += f"all deltas add up to {self.deltas:,}"
@@ -104,12 +110,7 @@ class Demonstration:
             else:
                 truth[name] = self._truth(plan, states, last)
         beyond = max((_beyond(plan, states) for plan in plans.values()), default=0)
-        heavy = [plan for plan in plans.values() if isinstance(plan, HeavyPlan)]
-        if not heavy:
-            return Facts(truth, self._rows, seconds, beyond)
-        (plan,) = heavy
-        full = int((states >= plan.total / plan.k).sum())
-        return Facts(truth, self._rows, seconds, beyond, full, int(states.sum()))
+        return Facts(truth, self._rows, seconds, beyond, **_full(plans.values(), states))
 
     def _truth(self, plan: AnyPlan, states: NDArray[np.int64], last: NDArray[np.int64]) -> float:
         """The exact answer of a statistic that has one.
@@ -124,16 +125,29 @@ class Demonstration:
             return float((last > 0).sum()) / plan.universe
         if isinstance(plan, CroppedPlan):
             return float(np.minimum(np.abs(states), plan.tau).sum())
-        if isinstance(plan, HeavyPlan):
+        if isinstance(plan, ThresholdPlan | HeavyPlan):
             return float(np.clip(states / plan.low - 1, 0, 1).sum())
         return float(np.count_nonzero(states) if self._deletions else len(states))
 
 
+def _full(plans: Iterable[AnyPlan], states: NDArray[np.int64]) -> dict[str, int]:
+    """How many users count in full by the threshold that was named, and what that rests on."""
+    facts: dict[str, int] = {}
+    for plan in plans:
+        if isinstance(plan, ThresholdPlan):
+            facts["full"] = int((states >= plan.least).sum())
+        if isinstance(plan, HeavyPlan):
+            facts["heavy"] = int((states >= plan.total / plan.k).sum())
+            facts["deltas"] = int(states.sum())
+    return facts
+
+
 def _beyond(plan: AnyPlan, states: NDArray[np.int64]) -> int:
     """How many users are in a state that the bound rules out."""
-    if not isinstance(plan, IncidencePlan | NetDistinctPlan | CroppedPlan):
+    if not isinstance(plan, IncidencePlan | NetDistinctPlan | CroppedPlan | ThresholdPlan):
         return 0
-    least = -plan.bound if plan.signed else 0
+    signed = not isinstance(plan, ThresholdPlan) and plan.signed
+    least = -plan.bound if signed else 0
     return int(((states > plan.bound) | (states < least)).sum())
 
 

@@ -26,6 +26,10 @@ _NEEDS = {
     Statistics.distinct: {"expected": "about how many users, as N or LOW:HIGH"},
     Statistics.density: {"universe": "how many users there could be"},
     Statistics.cropped_sum: {"tau": "the most that a user counts for"},
+    Statistics.threshold: {
+        "least": "the state from which on a user counts in full",
+        "universe": "how many users there could be",
+    },
     Statistics.heavy_hitters: {
         "k": "who holds 1/k of the total counts",
         "total": "what all deltas add up to",
@@ -35,13 +39,15 @@ _UNITS = {
     Statistics.distinct: "of the number of users",
     Statistics.density: "of the universe",
     Statistics.cropped_sum: "of the largest sum, tau times all users",
+    Statistics.threshold: "of the universe",
     Statistics.heavy_hitters: "of k",
 }
 
 
 def plan(
     stat: Annotated[
-        Statistics, typer.Argument(metavar="distinct|density|cropped-sum|heavy-hitters")
+        Statistics,
+        typer.Argument(metavar="distinct|density|cropped-sum|threshold|heavy-hitters"),
     ],
     epsilon: Annotated[str, typer.Option(help="Total privacy loss; the table shows others too.")],
     expected: Annotated[
@@ -50,7 +56,9 @@ def plan(
     ] = None,
     universe: Annotated[
         int | None,
-        typer.Option(parser=parse_whole, help="density, cropped-sum: number of possible users."),
+        typer.Option(
+            parser=parse_whole, help="density, cropped-sum, threshold: number of possible users."
+        ),
     ] = None,
     tau: Annotated[
         int | None,
@@ -59,7 +67,18 @@ def plan(
     bound: Annotated[
         int | None,
         typer.Option(
-            parser=parse_whole, help="cropped-sum: the largest sum of a user's deltas; or 64 tau."
+            parser=parse_whole,
+            help="cropped-sum, threshold: the largest sum of a user's deltas; or 64 times tau or "
+            "least.",
+        ),
+    ] = None,
+    least: Annotated[
+        int | None,
+        typer.Option(
+            parser=parse_whole,
+            metavar="N",
+            help="threshold: the state from which on a user counts in full; from half of it on in "
+            "part.",
         ),
     ] = None,
     k: Annotated[
@@ -83,7 +102,7 @@ def plan(
     """Show the error to expect by epsilon and memory, or the plan that reaches an error."""
     given = {
         "expected": None if expected is None else parse_expected(expected), "universe": universe,
-        "tau": tau, "bound": bound, "k": k, "total": total,
+        "tau": tau, "bound": bound, "least": least, "k": k, "total": total,
     }  # fmt: skip
     sizes = _sizes(stat, {name: size for name, size in given.items() if size is not None})
     planned = partial(make_plan, stat.value, confidence=confidence, releases=releases, **sizes)

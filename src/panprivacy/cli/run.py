@@ -48,7 +48,7 @@ def run(
         typer.Option(
             parser=parse_whole,
             metavar="N",
-            help="density, incidence, cropped-sum: the ids are 0 to N-1.",
+            help="density, incidence, cropped-sum, threshold: the ids are 0 to N-1.",
         ),
     ] = None,
     memory: Annotated[
@@ -76,8 +76,8 @@ def run(
         typer.Option(
             parser=parse_whole,
             metavar="Z",
-            help="incidence, cropped-sum, deletions: the largest sum of a user's deltas; others "
-            "spoil answers. cropped-sum: 64 tau unless told.",
+            help="incidence, cropped-sum, threshold, deletions: the largest sum of a user's "
+            "deltas; others spoil answers. Unless told 64 times tau or least.",
         ),
     ] = None,
     signed: Annotated[
@@ -96,6 +96,15 @@ def run(
     tau: Annotated[
         int | None,
         typer.Option(parser=parse_whole, help="cropped-sum: the most that a user counts for."),
+    ] = None,
+    least: Annotated[
+        int | None,
+        typer.Option(
+            parser=parse_whole,
+            metavar="N",
+            help="threshold: the state from which on a user counts in full; from half of it on in "
+            "part.",
+        ),
     ] = None,
     k: Annotated[
         int | None,
@@ -177,6 +186,7 @@ def run(
         signed=signed,
         deletions=deletions,
         tau=tau,
+        least=least,
         k=k,
         total=total,
     )

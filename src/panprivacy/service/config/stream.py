@@ -107,6 +107,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         at_least: the same, for that or more.
         cropped_sum: the same, for sums of the smaller of state and number.
         tau: the most that a user counts for in a cropped sum.
+        least: the state from which on a user counts in full, of a threshold.
         k: a heavy hitter holds at least 1/k of the total.
         total: what the deltas of a window add up to.
         by: column of the groups.
@@ -139,6 +140,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     at_least: int | str | None = None
     cropped_sum: int | str | None = None
     tau: int | None = None
+    least: int | None = None
     k: int | None = None
     total: int | None = None
     by: str | None = None
@@ -241,6 +243,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             signed=self.signed,
             deletions=self.deletions,
             tau=self.tau,
+            least=self.least,
             k=self.k,
             total=self.total,
         )

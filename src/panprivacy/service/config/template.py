@@ -57,7 +57,7 @@ sha256 = "$release"
 
 # One table for each stream. `panprivacy plan` tells what a choice gives.
 [streams.$stream]
-stat = ["distinct"]  # "distinct", "density", "incidence", "cropped-sum", "heavy-hitters"
+stat = ["distinct"]  # or "density", "incidence", "cropped-sum", "threshold", "heavy-hitters"
 epsilon = 1  # privacy loss of one window: a number, or a text such as "1/3"
 window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
 
@@ -75,10 +75,10 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
 #deletions = false  # deltas below 0 take users out
 
 # How large it gets.
-#universe = 1_000_000  # density, incidence, cropped-sum: ids are 0 to N-1
+#universe = 1_000_000  # density, incidence, cropped-sum, threshold: ids are 0 to N-1
 #memory = 65_536  # most bytes of each table; of counters as many as needed
 #expected = "1000:1e9"  # how many users to plan for: a number or LOW:HIGH
-#bound = 20  # incidence, cropped-sum, deletions: the largest sum of a user's deltas
+#bound = 20  # incidence, cropped-sum, threshold, deletions: the largest sum of a user's deltas
 #signed = false  # such sums may be below 0, down to -bound
 
 # What an incidence count shows; all states if these are left out.
@@ -86,8 +86,9 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
 #at_least = "2,5"  # users that came so often or more
 #cropped_sum = "10"  # the sum of min(state, 10)
 
-# What cropped-sum and heavy-hitters need.
+# What cropped-sum, threshold and heavy-hitters need.
 #tau = 10  # cropped-sum: the most that a user counts for
+#least = 10  # threshold: the state from which on a user counts in full; from half of it on in part
 #k = 10_000  # heavy-hitters: who holds at least 1/k of the total counts
 #total = 1_000_000  # heavy-hitters: what the deltas of a window add up to, which is public
 

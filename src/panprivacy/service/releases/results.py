@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from panprivacy.counting import Answer, Counting, Single
-from panprivacy.planning import CroppedPlan, HeavyPlan
+from panprivacy.planning import CroppedPlan, HeavyPlan, ThresholdPlan
 from panprivacy.service.releases.records import Published
 from panprivacy.statistics import IncidenceRelease, Label, Release
 
@@ -91,6 +91,8 @@ def _releases(
             yield name.kind, name.argument, release
     elif isinstance(plan, CroppedPlan):
         yield "cropped_sum", plan.tau, single
+    elif isinstance(plan, ThresholdPlan):
+        yield "threshold", plan.least, single
     elif isinstance(plan, HeavyPlan):
         yield "heavy_hitters", plan.k, single
     else:

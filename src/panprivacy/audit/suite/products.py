@@ -27,6 +27,7 @@ from panprivacy.statistics import (
     DistinctCount,
     HeavyHitterCount,
     Incidence,
+    ThresholdCount,
 )
 
 _MOST_TAIL = 12
@@ -42,7 +43,9 @@ Make = Callable[[EnumeratedCoins], Audited]
 
 def products(epsilon: Fraction) -> list[Subject]:
     """Every product with a total of `epsilon`."""
-    kinds = _bits, _further_bits, _hashed, _named, _further_counters, _blocks, _joined
+    bits = _bits, _further_bits, _hashed
+    counters = _named, _further_counters, _blocks, _thresholds
+    kinds = *bits, *counters, _joined
     return [product for kind in kinds for product in kind(epsilon)]
 
 
@@ -231,14 +234,9 @@ def _further_counters(epsilon: Fraction) -> list[Subject]:
 
 def _blocks(epsilon: Fraction) -> list[Subject]:
     """Counters whose noise is larger on blocks of values."""
-    share = epsilon / 2
-    arguments: dict[str, Any] = {"epsilon": epsilon, "budget": Budget(state=share, release=share)}
 
     def cropped(coins: EnumeratedCoins | None) -> CroppedSum:
-        return CroppedSum(tau=2, bound=4, universe=2, coins=coins, **arguments)
-
-    def heavy(coins: EnumeratedCoins | None) -> HeavyHitterCount:
-        return HeavyHitterCount(k=1, total=2, cells=2, coins=coins, **arguments)
+        return CroppedSum(tau=2, bound=4, universe=2, coins=coins, **_halves(epsilon))
 
     return [
         _product(
@@ -248,6 +246,27 @@ def _blocks(epsilon: Fraction) -> list[Subject]:
             epsilon,
             list(short_streams([[(0, 1)], [(0, 4)], [(1, -3)]], 2, releases=1)),
             coins=_tail(cropped),
+        ),
+    ]
+
+
+def _thresholds(epsilon: Fraction) -> list[Subject]:
+    """Such counters, of which a user may count in part."""
+
+    def threshold(coins: EnumeratedCoins | None) -> ThresholdCount:
+        return ThresholdCount(least=4, bound=4, universe=2, coins=coins, **_halves(epsilon))
+
+    def heavy(coins: EnumeratedCoins | None) -> HeavyHitterCount:
+        return HeavyHitterCount(k=1, total=2, cells=2, coins=coins, **_halves(epsilon))
+
+    return [
+        _product(
+            "threshold",
+            "counters of two users, who counts in full and who in part, a release",
+            threshold,
+            epsilon,
+            list(short_streams([[(0, 3)], [(0, 4)], [(1, -1)]], 2, releases=1)),
+            coins=_tail(threshold),
         ),
         _product(
             "heavy-hitters",
@@ -259,6 +278,12 @@ def _blocks(epsilon: Fraction) -> list[Subject]:
             coins=replace(_tail(heavy), addressing_key=_SPREADING),
         ),
     ]
+
+
+def _halves(epsilon: Fraction) -> dict[str, Any]:
+    """Half of epsilon for the state and half for one release."""
+    share = epsilon / 2
+    return {"epsilon": epsilon, "budget": Budget(state=share, release=share)}
 
 
 def _joined(epsilon: Fraction) -> list[Subject]:

@@ -39,5 +39,6 @@ def test_an_example_prints_what_the_page_shows(command, shown):
     assert truths(printed) == truths(lines)
 
 
-def test_both_sums_and_thresholds_have_an_example():
-    assert [shown.split()[6] for _, shown in EXAMPLES] == ["cropped-sum", "heavy-hitters"]
+def test_sums_and_thresholds_have_an_example():
+    names = ["cropped-sum", "threshold", "heavy-hitters"]
+    assert [shown.split()[6] for _, shown in EXAMPLES] == names

@@ -172,6 +172,13 @@ def test_plans_are_found_by_name_too():
     assert pp.plan("cropped-sum", **{**sizes, "bound": None}).bound == 640
 
 
+def test_numbers_of_users_may_be_floats():
+    sizes = {"tau": 10, "bound": 100, "epsilon": 1}
+    for users, same in ((1e4, 10_000), ((1e3, 1e6), [1_000, 1_000_000])):
+        one, other = (pp.CroppedSum(expected=each, **sizes) for each in (users, same))
+        assert one.plan == other.plan
+
+
 @pytest.mark.parametrize(
     ("changed", "says"),
     [

@@ -86,7 +86,7 @@ class CroppedSum(CountStatistic[CroppedPlan]):
         universe: int | None = None,
         cells: int | None = None,
         memory: int | None = None,
-        expected: int | tuple[int, int] | None = None,
+        expected: object = None,
         releases: int = 1,
         intrusions: int = 0,
         budget: Budget | None = None,
@@ -97,17 +97,17 @@ class CroppedSum(CountStatistic[CroppedPlan]):
         reach = None if bound is None else positive_integer(MOST_BOUND, bound=bound)
         size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
         asked = request(epsilon, releases, intrusions, budget)
-        if isinstance(expected, tuple | list):
+        users = None if expected is None else expected_range(expected)
+        if isinstance(expected, tuple | list) and users:
             _refuse_sizes(universe, cells)
-            users, known = expected_range(expected), reach or default_bound(most, None)
-            plan = plan_cropped_levels(most, known, users, asked, size)
+            plan = plan_cropped_levels(most, reach or default_bound(most, None), users, asked, size)
         else:
             plan = plan_cropped(
                 most,
                 reach,
                 None if universe is None else positive_integer(MAX_UNIVERSE, universe=universe),
                 None if cells is None else positive_integer(MOST_BYTES, cells=cells),
-                None if expected is None else positive_integer(MOST_BYTES, expected=expected),
+                None if users is None else positive_integer(MOST_BYTES, expected=users[1]),
                 asked,
                 size,
             )

@@ -116,7 +116,7 @@ def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
     if values.shape != (rows,):
         message = f"there must be one delta for each id: {rows:,} ids, {len(values):,} deltas"
         raise InputError(message)
-    return np.ascontiguousarray(values, np.int64)
+    return _contiguous(values, np.int64)
 
 
 def as_column(column: object, wanted: str) -> pa.ChunkedArray:
@@ -150,10 +150,18 @@ def _delta_array(deltas: object) -> NDArray[Any]:
 def _from_numpy(users: NDArray[Any]) -> IntegerIds:
     if users.ndim != 1:
         raise InputError(_WANTED + _ONE_COLUMN)
-    values = np.ascontiguousarray(users)
     return IntegerIds(
-        values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+        _contiguous(users, np.uint64 if users.dtype == np.uint64 else np.int64).view(np.int64)
     )
+
+
+def _contiguous(values: NDArray[Any], kind: type[Any]) -> NDArray[Any]:
+    """As it is, or a copy that does not fill the last word of its block; see `allocator`."""
+    if values.flags.c_contiguous and values.dtype == kind:
+        return values
+    copied = np.empty(len(values) + 1, kind)[:-1]
+    copied[:] = values
+    return copied
 
 
 def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:

@@ -10,6 +10,7 @@ import ctypes
 import mmap
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -169,9 +170,10 @@ def search_open_files(process, needles, known):
     """How often needles lie in the files that a process holds open, deleted ones too."""
     found = 0
     for link in Path(f"/proc/{process}/fd").iterdir():
-        status = link.stat()
-        if stat.S_ISREG(status.st_mode) and not os.path.samestat(status, known.stat()):
-            found += needles.found_in(np.frombuffer(link.read_bytes(), np.uint8))
+        with suppress(FileNotFoundError):  # it has just been closed
+            status = link.stat()
+            if stat.S_ISREG(status.st_mode) and not os.path.samestat(status, known.stat()):
+                found += needles.found_in(np.frombuffer(link.read_bytes(), np.uint8))
     return found
 
 

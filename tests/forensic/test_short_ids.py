@@ -43,6 +43,8 @@ def bodies(mark):
         lines = "".join(f"{row}\n" for row in rows)
         objects = [f'{{"user":"{row}"}}' for row in [*rows, user]]
         yield from (("text/csv", f"user\n{lines}{end}") for end in (user, f'"{user}', f"{user},"))
+        fields = f"user\n{lines}{'x,' * (length % 32)}{user}"
+        yield from (("text/csv", f"{fields}{end}") for end in (",", ",x"))
         yield from (("application/x-ndjson", "\n".join(objects)[:stop]) for stop in (None, -2))
         yield from (("application/json", f"[{','.join(objects)}]"[:stop]) for stop in (None, -3))
 

@@ -245,3 +245,18 @@ def test_a_message_about_deltas_speaks_of_deltas(deltas):
 def test_unsigned_deltas_of_any_byte_order_are_not_taken_for_negative_ones(order):
     with pytest.raises(InputError, match="below 2\\*\\*63"):
         read_deltas(np.array([1, 2**64 - 1], f"{order}u8"), 2)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint32, ">i8"])
+@pytest.mark.parametrize("count", [1, 2, 129, 130])
+def test_a_copy_of_ids_leaves_the_last_word_of_its_block(kind, count):
+    """The C library does not overwrite that word when the block is freed."""
+    (ids,) = read_ids(np.arange(count).astype(kind))
+    assert ids.values.tolist() == list(map(int, np.arange(count).astype(kind)))
+    assert ids.values.base.nbytes == 8 * count + 8
+
+
+def test_ids_that_are_as_they_should_be_are_not_copied():
+    users = np.arange(129)
+    (ids,) = read_ids(users)
+    assert np.shares_memory(ids.values, users)

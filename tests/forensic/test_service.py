@@ -714,12 +714,16 @@ def unread(process):
 
 
 def _streams(process):
-    links = Path(f"/proc/{process.pid}/fd").iterdir()
-    return [link for link in links if str(link.readlink()).startswith(("socket:", "pipe:"))]
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it has just been closed
+            if str(link.readlink()).startswith(("socket:", "pipe:")):
+                yield link
 
 
 def _unread_in(handle, number):
     taken = _LIBC.syscall(_PIDFD_GETFD, handle, number, 0)
+    if taken < 0:  # it has just been closed
+        return 0
     try:
         return struct.unpack("i", fcntl.ioctl(taken, termios.FIONREAD, b"\0" * 4))[0]
     except OSError:  # a socket that listens, or the end of a pipe that is written to

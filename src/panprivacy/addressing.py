@@ -3,6 +3,9 @@
 An addressing is a public design and a random key. Given the key it is a fixed function of the
 id, so two rows of one user always meet the same cell; the key is part of the state.
 
+Slots tell who came: their arrays are a word longer than they, so that freed ones are overwritten
+whole (see `allocator`).
+
 | addressing | cell of a user | used when |
 |---|---|---|
 | `Direct` | the id itself | the universe fits in memory |
@@ -67,7 +70,7 @@ class Addressing(ABC):
 
     def _slots(self, ids: Ids) -> Iterator[Slots]:
         if isinstance(ids, CodedIds):
-            table = np.concatenate([*self._slots(ids.values), np.empty(0, np.int64)])
+            table = np.concatenate([*self._slots(ids.values), np.zeros(1, np.int64)])
             yield from (table[piece.values] for piece in IntegerIds(ids.codes).pieces())
         else:
             yield from (self._piece(piece) for piece in ids.pieces())
@@ -124,7 +127,7 @@ class Sampled(_Universe):
 
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
         values = _integer_values(ids)
-        slots = np.empty(len(values), np.int64)
+        slots = np.empty(len(values) + 1, np.int64)[:-1]
         _permute(values, uint64(self._universe), uint64(self.cells), *self._key, slots)
         return slots
 
@@ -150,7 +153,7 @@ class Levelled(Addressing):
         """Every id has a place."""
 
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
-        hashes = np.empty(len(ids), np.uint64)
+        hashes = np.empty(len(ids) + 1, np.uint64)[:-1]
         if isinstance(ids, ByteIds):
             hash_byte_strings(ids.offsets, ids.data, *self._key, hashes)
         else:
@@ -185,7 +188,7 @@ class Independent(Addressing):
         """Every id has a place."""
 
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
-        slots, cells = np.empty(len(ids), np.int64), uint64(self.cells)
+        slots, cells = np.empty(len(ids) + 1, np.int64)[:-1], uint64(self.cells)
         words = np.array(self._words)
         if isinstance(ids, ByteIds):
             slots_of_byte_strings(ids.offsets, ids.data, words, cells, slots)

@@ -18,9 +18,10 @@ from typing import Any
 
 import panprivacy as pp
 from benchmarks.trials import EDGE_DEVIATIONS, HIGGS, ROOT, Outcome, Trial, measure
-from panprivacy.planning import DistinctPlan, Request
+from panprivacy.planning.request import Request
+from panprivacy.statistics.distinct.plan import DistinctPlan
 from panprivacy.planning.request import best_split
-from panprivacy.statistics.table import Statistic
+from panprivacy.statistics.statistic import Statistic
 
 PAGE = ROOT / "docs" / "accuracy.md"
 AIRCRAFT_DAYS, HIGGS_USERS = 251_561, 279_379

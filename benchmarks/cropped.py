@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import panprivacy as pp
 from benchmarks.counters import activity
 from benchmarks.trials import ROOT
-from panprivacy.planning.cropped import CroppedPlan
+from panprivacy.statistics.cropped.plan import CroppedPlan
 
 RETAIL = ROOT / "../shared/data/online_retail.parquet"
 RUNS, SMALLEST_COVERAGE, MOST_OVER = 200, 0.90, 1.2

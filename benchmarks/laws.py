@@ -29,11 +29,13 @@ import panprivacy as pp
 from benchmarks.counters import marked, table
 from benchmarks.cropped import bump
 from benchmarks.trials import ROOT
-from panprivacy.cells import Law
-from panprivacy.decoders import discrete_laplace_variance
+from panprivacy.cells.law import Law
+from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.decoders.circular import convolve, correlate
-from panprivacy.planning import CroppedPlan, IncidencePlan, Request, plan_cropped, plan_incidence
-from panprivacy.statistics.named_counts import NamedCounts
+from panprivacy.planning.request import Request
+from panprivacy.statistics.cropped.plan import CroppedPlan, plan_cropped
+from panprivacy.statistics.incidence.plan import IncidencePlan, plan_incidence
+from panprivacy.statistics.incidence.named_counts import NamedCounts
 
 Floats = NDArray[np.float64]
 

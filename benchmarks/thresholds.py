@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 import panprivacy as pp
 from benchmarks.counters import activity
-from panprivacy.decoders import StateModel, discrete_laplace_variance
+from panprivacy.decoders.intervals import discrete_laplace_variance
+from panprivacy.statistics.incidence.decoder import StateModel
 
 USERS, RUNS, MOST_OVER = 1_000_000, 100, 1.25
 BUDGET = pp.Budget(Fraction(9, 10), Fraction(1, 10))

@@ -7,67 +7,53 @@
 """
 
 from panprivacy._version import VERSION
-from panprivacy.cells import Law
+from panprivacy.cells.law import Law
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, LostReleaseError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Guarantee, Ledger
-from panprivacy.planning import (
-    CroppedPlan,
-    DensityPlan,
-    DistinctPlan,
-    HeavyPlan,
-    IncidencePlan,
-    NetDistinctPlan,
-    ThresholdPlan,
-    plan,
-)
-from panprivacy.statistics import (
-    CroppedSum,
-    Density,
-    DistinctCount,
-    Grouped,
-    HeavyHitterCount,
-    Incidence,
-    IncidenceRelease,
-    Release,
-    ThresholdCount,
-    Window,
-    Windowed,
-)
+from panprivacy.statistics.cropped.statistic import CroppedSum
+from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.distinct.statistic import DistinctCount
+from panprivacy.statistics.grouped import Grouped
+from panprivacy.statistics.heavy.statistic import HeavyHitterCount
+from panprivacy.statistics.incidence.release import IncidenceRelease
+from panprivacy.statistics.incidence.statistic import Incidence
+from panprivacy.statistics.planner import plan
+from panprivacy.statistics.release import Answers, Name, Release
+from panprivacy.statistics.threshold.statistic import ThresholdCount
+from panprivacy.statistics.together import Together
+from panprivacy.statistics.windowed import Window, Windowed, Windows
 
 __version__ = VERSION
 
 __all__ = [
+    "Answers",
     "Budget",
     "BudgetError",
     "Checkpoint",
     "Coins",
-    "CroppedPlan",
     "CroppedSum",
     "Density",
-    "DensityPlan",
     "DistinctCount",
-    "DistinctPlan",
     "Grouped",
     "Guarantee",
     "HeavyHitterCount",
-    "HeavyPlan",
     "Incidence",
-    "IncidencePlan",
     "IncidenceRelease",
     "InputError",
     "Law",
     "Ledger",
     "LostReleaseError",
-    "NetDistinctPlan",
+    "Name",
     "PanPrivacyError",
     "PlanError",
     "Release",
     "SystemCoins",
     "ThresholdCount",
-    "ThresholdPlan",
+    "Together",
     "Window",
     "Windowed",
+    "Windows",
     "plan",
 ]

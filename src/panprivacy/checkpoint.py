@@ -14,7 +14,8 @@ from pathlib import Path
 
 from panprivacy.errors import InputError, PlanError
 from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal, unseal
-from panprivacy.statistics.resuming import Resumable, parted, resume_all
+from panprivacy.statistics.containers import parted, resume_all
+from panprivacy.statistics.private import Resumable
 
 
 class Checkpoint:

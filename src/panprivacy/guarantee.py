@@ -88,37 +88,59 @@ def unseen_loss(state: Fraction, release: Fraction) -> Fraction:
     return min(state, release, log_above(ratio))
 
 
+Epsilon = float | int | str | Decimal | Fraction
+"""A loss in nats; a float means the decimal it prints as, and a text may be a ratio like 1/3."""
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """A pure differential privacy guarantee that survives one unannounced intrusion.
+    """A differential privacy guarantee that survives one unannounced intrusion.
 
     Guarantee: for streams that differ by adding or removing all or some updates of one user, the
-    joint law of (state at any one time, all releases) changes by a factor of at most `e**epsilon`.
+    joint law of (state at any one time, all releases) changes by a factor of at most `e**epsilon`,
+    but for outcomes of probability `delta` in all.
 
     Args:
         epsilon: the add/remove loss, in nats.
         intrusions: how many announced intrusions it covers beside the unannounced one.
         groups: in how many groups a user may appear; None where there are no groups.
+        delta: 0 for pure differential privacy.
+        rho: where it is one of zero-concentrated differential privacy, its loss; `epsilon` and
+            `delta` then follow from it.
+        adjacency: what neighbouring streams differ in: a "user", an "event" or a "device".
+        conditions: what it rests on beside that, each as half a sentence.
     """
 
     epsilon: Fraction
     intrusions: int = 0
     groups: int | None = None
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+    adjacency: str = "user"
+    conditions: tuple[str, ...] = ()
 
     @property
     def replace(self) -> Fraction:
         """The loss when one user's updates are moved to another user: an add and a remove."""
         return 2 * self.epsilon
 
+    @property
+    def replace_delta(self) -> Fraction:
+        """The delta that belongs to `replace`, rounded up: `(1 + e**epsilon) delta`."""
+        return self.delta * (1 + exp_bounds(min(self.epsilon, LARGEST_EXPONENT))[1])
+
     def __str__(self) -> str:
         seen = "one unannounced look at the whole state"
         if self.intrusions:
             seen = f"{self.intrusions} announced intrusions and {seen} after the last of them"
-        return (
-            f"epsilon {shown(self.epsilon)} for adding or removing one user, "
-            f"{shown(self.replace)} for replacing one by another; "
-            f"it covers every release and {seen}{self._who()}"
+        concentrated = "" if self.rho is None else f"rho {shown(self.rho)}, that is "
+        replacing = _loss(self.replace, self.replace_delta).removeprefix("epsilon ")
+        promise = (
+            f"{concentrated}{_loss(self.epsilon, self.delta)} for adding or removing one "
+            f"{self.adjacency}, {replacing} for replacing one by another; it covers every release "
+            f"and {seen}{self._who()}"
         )
+        return "; ".join([promise, *self.conditions])
 
     def _who(self) -> str:
         if self.groups is None:
@@ -126,6 +148,11 @@ class Guarantee:
         groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
         share = shown(self.epsilon / self.groups)
         return f", for a user in at most {groups}; each further group costs him {share} more"
+
+
+def _loss(epsilon: Fraction, delta: Fraction) -> str:
+    """A loss in words."""
+    return f"epsilon {shown(epsilon)}" + (f" and delta {float(delta):.3g}" if delta else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +241,7 @@ class Ledger:
 
     __slots__ = ("_accounts", "_lock", "_total")
 
-    def __init__(self, epsilon: object) -> None:
+    def __init__(self, epsilon: Epsilon) -> None:
         self._total = positive_fraction(epsilon=epsilon)
         self._accounts: list[Account] = []
         self._lock = Lock()

@@ -9,7 +9,7 @@ from itertools import cycle, islice
 from operator import attrgetter
 
 import panprivacy as pp
-from panprivacy.statistics import Statistic
+from panprivacy.statistics.statistic import Statistic
 
 
 def spread_ids(count: int) -> list[int]:

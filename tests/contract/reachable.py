@@ -15,7 +15,7 @@ from types import MemberDescriptorType, NoneType
 
 import numpy as np
 
-from panprivacy.statistics import Statistic
+from panprivacy.statistics.statistic import Statistic
 
 VALUES = {bool, int, float, str, bytes, Fraction, NoneType, np.uint64, np.ndarray}
 SEQUENCES = {list, tuple, set, frozenset}

@@ -10,7 +10,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.planning import plan_cropped_levels
+from panprivacy.statistics.cropped.levels_plan import plan_cropped_levels
 from panprivacy.statistics import cropped_sum
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.cells import BitCells
+from panprivacy.cells.bits import BitCells
 from panprivacy.coins import SystemCoins
 
 from .checks import OFF, accepted, fits, happens, rejected

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells import Law
-from panprivacy.decoders import StateModel, most_likely
+from panprivacy.cells.law import Law
+from panprivacy.statistics.incidence.constrained import most_likely
+from panprivacy.statistics.incidence.decoder import StateModel
 from panprivacy.decoders.circular import convolve, correlate
-from panprivacy.decoders.constrained import _nearest
+from panprivacy.statistics.incidence.constrained import _nearest
 
 LAWS = {
     "flat": Law.flat(31, 1),

@@ -11,12 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.decoders import (
-    DensityModel,
-    LevelModel,
-    discrete_laplace_variance,
-    noise_quantile,
-)
+from panprivacy.decoders.intervals import discrete_laplace_variance, noise_quantile
+from panprivacy.statistics.density.decoder import DensityModel
+from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.testing import SeededCoins
 
 

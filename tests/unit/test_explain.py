@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells import Law
+from panprivacy.cells.law import Law
 from panprivacy.cells.bits import keep_probability
 from panprivacy.cli.explain import _at_least, _at_most
 from panprivacy.errors import InputError
@@ -32,7 +32,7 @@ from panprivacy.explain import (
     so_far,
 )
 from panprivacy.guarantee import randomised_response, rounded_up
-from panprivacy.statistics.resuming import Container
+from panprivacy.statistics.containers import Container
 from panprivacy.testing import SeededCoins
 from tests.commands import run_command
 

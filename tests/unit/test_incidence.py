@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.cells import ModularCells
+from panprivacy.cells.modular import ModularCells
 from panprivacy.noise import uniform_below
-from panprivacy.planning import check_useful
+from panprivacy.statistics.planner import check_useful
 from panprivacy.testing import SeededCoins
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.cells import Law, ModularCells, ScaledCells
+from panprivacy.cells.law import Law
+from panprivacy.cells.modular import ModularCells, ScaledCells
 from panprivacy.testing import SeededCoins
 
 CELLS = 6

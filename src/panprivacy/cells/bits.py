@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from panprivacy._kernels import kernel
 from panprivacy.addressing import Slots
-from panprivacy.cells.protocol import Deltas, sum_runs, with_deltas
+from panprivacy.cells.protocol import Deltas, presence, sum_runs, with_deltas
 from panprivacy.coins import Coins
-from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
+from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, log_above, randomised_response
 from panprivacy.hashing import popcount, trailing_zeros
 from panprivacy.noise import wipe
 
@@ -64,6 +64,16 @@ class BitCells:
     def nbytes(self) -> int:
         """Bytes of the table."""
         return -(-self.cells // 8)
+
+    @property
+    def tells_presence(self) -> bool:
+        """A bit is drawn for who is there, or for nobody."""
+        return True
+
+    @property
+    def says(self) -> str:
+        """What a cell is, in words."""
+        return "noisy bits"
 
     def gain(self) -> Fraction:
         """By what factor an announced intrusion shrinks the mean of each bit, in units of ±1."""
@@ -126,6 +136,27 @@ class BitCells:
             wipe(fresh)
         finally:
             wipe(touched, deleted)
+
+    def shown(self, table: Table) -> NDArray[np.int64]:
+        """The bits."""
+        return self.ones(table).astype(np.int64)
+
+    def without_noise(
+        self,
+        slots: Iterable[Slots],
+        deltas: Deltas,  # noqa: ARG002
+        coins: Coins,  # noqa: ARG002
+    ) -> NDArray[np.int64]:
+        """Which cells have users."""
+        return presence(slots, self.cells)
+
+    def cost_of_looks(self, announced: int, each: Fraction) -> Fraction:
+        """Flips are just frequent enough for all planned looks: the first may cost a bit more."""
+        if not 0 < announced < self.intrusions:
+            return (announced + 1) * each
+        keep = keep_probability(each, self.intrusions, deletions=self.deletions)
+        ratio = worst_ratio(randomised_response(each), keep, announced, deletions=self.deletions)
+        return min(log_above(Fraction(ratio)), (self.intrusions + 1) * each)
 
     def ones(self, table: Table) -> NDArray[np.uint8]:
         """The bits, uint8[cells]."""

@@ -55,6 +55,11 @@ class DifferenceSet:
         """How many places the set shares with each nonzero shift of itself."""
         return Fraction(self.size * (self.size - 1), self.modulus - 1)
 
+    @property
+    def base(self) -> int:
+        """Of a Singer set: how many elements the field of its geometry has."""
+        return _geometry(self.modulus, self.size)[0]
+
     def members(self) -> Members:
         """The residues of the set, in order, int64[size]."""
         if self.family == "residues":

@@ -8,9 +8,8 @@ Laws that are constant on a difference set and on its complement have the flatte
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -59,6 +58,7 @@ class Law:
     Args:
         name: of its family, or "custom".
         weights: int64[M], at least 1 each; value `x` has probability `weights[x] / weights.sum()`.
+        made_of: the arguments that its family is made with; none for weights of one's own.
 
     Attributes:
         members: the difference set of the values of larger weight, where the law has one.
@@ -66,6 +66,7 @@ class Law:
 
     name: str
     weights: NDArray[np.int64]
+    made_of: tuple[object, ...] = ()
     members: Members | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -233,9 +234,30 @@ class Law:
         return self.members
 
     def __str__(self) -> str:
-        digest = hashlib.sha256(self.weights.tobytes()).hexdigest()
-        extremes = f"weights {self.weights.max()} to {self.weights.min()}"
-        return f"{self.name} modulo {self.modulus}, {extremes}, SHA-256 {digest}"
+        """A recipe, from which `from_recipe` makes the same law."""
+        return " ".join(map(str, (self.name, *(self.made_of or self.weights.tolist()))))
+
+    @staticmethod
+    def from_recipe(recipe: str) -> Law:
+        """The law that wrote this as its text.
+
+        >>> str(Law.flat(7, "1/2"))
+        'flat 7 1/2'
+        >>> Law.from_recipe("custom 3 1 1")
+        <Law custom modulo 3, loss 1.099>
+
+        Raises:
+            PlanError: no law writes this.
+        """
+        name, *numbers = recipe.split(" ")
+        try:
+            if name == "custom":
+                return Law.of([int(number) for number in numbers])
+            *sizes, epsilon = numbers
+            return _FAMILIES[name](*map(int, sizes), epsilon)
+        except (KeyError, IndexError, ValueError, TypeError):
+            message = "no law has this recipe"
+            raise PlanError(message) from None
 
     def __repr__(self) -> str:
         return f"<Law {self.name} modulo {self.modulus}, loss {self.loss:.4g}>"
@@ -265,7 +287,8 @@ def on_set(chosen: DifferenceSet, epsilon: Fraction) -> Law:
     """Weights in the ratio of `e**epsilon`, rounded down, to 1 on a difference set and off it."""
     members = chosen.members()
     weights = _weights(members, chosen.modulus, 1, epsilon)
-    law = Law(_NAMES.get(chosen.family, chosen.family), weights)
+    sizes = (chosen.modulus, chosen.base) if chosen.family == "singer" else (chosen.modulus,)
+    law = Law(_NAMES.get(chosen.family, chosen.family), weights, (*sizes, epsilon))
     object.__setattr__(law, "members", _frozen(members))
     return law
 
@@ -273,7 +296,8 @@ def on_set(chosen: DifferenceSet, epsilon: Fraction) -> Law:
 @functools.lru_cache(maxsize=8)
 def on_blocks(chosen: DifferenceSet, tau: int, epsilon: Fraction) -> Law:
     """The same for each block of `tau` values whose number is in the set."""
-    return Law("block", _weights(chosen.members(), chosen.modulus, tau, epsilon))
+    made_of = (tau, chosen.modulus, epsilon) if chosen.family == "residues" else ()
+    return Law("block", _weights(chosen.members(), chosen.modulus, tau, epsilon), made_of)
 
 
 def _weights(members: Members, count: int, tau: int, epsilon: Fraction) -> NDArray[np.int64]:
@@ -320,4 +344,15 @@ def _geometric(modulus: int, epsilon: Fraction) -> Law:
     steps = math.log(most / unit) * np.arange(modulus - 1, -1, -1) / (modulus - 1)
     weights = np.clip((unit * np.exp(steps)).astype(np.int64), unit, most)
     weights[0] = most
-    return Law("geometric", weights)
+    return Law("geometric", weights, (modulus, epsilon))
+
+
+_FAMILIES: Mapping[str, Callable[..., Law]] = {
+    "flat": Law.flat,
+    "biquadratic": Law.biquadratic,
+    "singer": lambda modulus, base, epsilon: Law.singer(modulus, epsilon, base),
+    "block": Law.block,
+    "spike": Law.spike,
+    "geometric": Law.geometric,
+}
+"""What makes a law from the numbers of its recipe."""

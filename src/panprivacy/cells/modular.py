@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from panprivacy._kernels import kernel
 from panprivacy.addressing import Slots
 from panprivacy.cells.law import Law
-from panprivacy.cells.protocol import Deltas, Table, sum_runs, with_deltas
+from panprivacy.cells.protocol import Deltas, Table, presence, sum_runs, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.noise import wipe
 
@@ -59,6 +60,16 @@ class ModularCells:
     def nbytes(self) -> int:
         """Bytes of the table."""
         return self.cells * self.dtype.itemsize
+
+    @property
+    def tells_presence(self) -> bool:
+        """A counter tells the state of its user."""
+        return False
+
+    @property
+    def says(self) -> str:
+        """What a cell is, in words."""
+        return f"noisy counters modulo {self.law.modulus:,}"
 
     def born(self, coins: Coins) -> Table:
         """A table in which nobody has appeared."""
@@ -112,6 +123,22 @@ class ModularCells:
             else:
                 _add(table, piece, given, self.law.modulus)
 
+    def shown(self, table: Table) -> NDArray[np.int64]:
+        """The values of the counters."""
+        return table.astype(np.int64)
+
+    def without_noise(
+        self, slots: Iterable[Slots], deltas: Deltas, coins: Coins
+    ) -> NDArray[np.int64]:
+        """The counters of a table that begins at 0."""
+        table = np.zeros(self.cells, self.dtype)
+        self.update(table, slots, deltas, 0, coins)
+        return table.astype(np.int64)
+
+    def cost_of_looks(self, announced: int, each: Fraction) -> Fraction:
+        """Each look costs its own epsilon: an announced intrusion adds fresh noise."""
+        return (announced + 1) * each
+
     def histogram(self, table: Table) -> NDArray[np.int64]:
         """How many cells hold each value, int64[M]."""
         counts = np.zeros(self.law.modulus, np.int64)
@@ -143,6 +170,24 @@ class ScaledCells(ModularCells):
             _scale(piece, self.law.modulus, cells, scaled)
             ModularCells.update(self, table, [cells], scaled, epoch, coins)
             wipe(cells, scaled)
+
+    @property
+    def tells_presence(self) -> bool:
+        """Factors are as good as random: a counter tells a state of 0 from any other."""
+        return True
+
+    def shown(self, table: Table) -> NDArray[np.int64]:
+        """Whether each cell counts."""
+        return self.ones(table).astype(np.int64)
+
+    def without_noise(
+        self,
+        slots: Iterable[Slots],
+        deltas: Deltas,  # noqa: ARG002
+        coins: Coins,  # noqa: ARG002
+    ) -> NDArray[np.int64]:
+        """Which cells have users."""
+        return presence(slots, self.cells, self.law.modulus - 1)
 
     def ones(self, table: Table) -> NDArray[np.uint8]:
         """Whether each cell holds a value outside of the law's set, uint8[cells]."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,14 @@ class Cells(Protocol):
     def nbytes(self) -> int:
         """Bytes of the table."""
 
+    @property
+    def tells_presence(self) -> bool:
+        """Whether a cell tells no more of a user than whether he is there."""
+
+    @property
+    def says(self) -> str:
+        """What a cell is, in words."""
+
     def born(self, coins: Coins) -> Table:
         """A table in which nobody has appeared."""
 
@@ -40,6 +49,17 @@ class Cells(Protocol):
         self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
     ) -> None:
         """Take in one batch: the cell of each row, in pieces, and its delta, 1 unless given."""
+
+    def shown(self, table: Table) -> NDArray[np.int64]:
+        """What a picture shows of each cell."""
+
+    def without_noise(
+        self, slots: Iterable[Slots], deltas: Deltas, coins: Coins
+    ) -> NDArray[np.int64]:
+        """What a picture shows of the cells of an ordinary program."""
+
+    def cost_of_looks(self, announced: int, each: Fraction) -> Fraction:
+        """The loss of so many announced looks and one more, each planned to cost so much."""
 
 
 def with_deltas(
@@ -57,3 +77,11 @@ def sum_runs(counted: NDArray[np.uint8], groups: int) -> NDArray[np.int64]:
     sums: NDArray[np.int64] = counted.reshape(groups, -1).sum(axis=1, dtype=np.int64)
     wipe(counted)
     return sums
+
+
+def presence(slots: Iterable[Slots], cells: int, per_cell: int = 1) -> NDArray[np.int64]:
+    """Which cells have users, 1 or 0, where so many slots are a cell."""
+    found = np.zeros(cells, np.int64)
+    for piece in slots:
+        found[piece[piece >= 0] // per_cell] = 1
+    return found

@@ -17,21 +17,12 @@ from rich.padding import Padding
 from rich.table import Table
 
 from panprivacy._version import VERSION
-from panprivacy.explain import (
-    KINDS,
-    PRIORS,
-    Alike,
-    Bound,
-    Description,
-    Progress,
-    Shared,
-    as_document,
-    ledgers,
-    promised,
-    read_states,
-    so_far,
-)
+from panprivacy.explain.bounds import PRIORS, Bound
+from panprivacy.explain.description import Description, Progress
+from panprivacy.explain.document import SharedLedger, as_document, ledgers, promised, so_far
+from panprivacy.explain.reading import Alike, read_states
 from panprivacy.guarantee import rounded_up
+from panprivacy.statistics.plan import Plan
 
 _WIDTH = 100
 _MOST_IN = 10**15
@@ -158,43 +149,38 @@ def _title(alike: Alike, count: int) -> str:
     places = f"State {alike.first:,}" if alike.count == 1 else f"States {alike.first:,} to "
     places += "" if alike.count == 1 else f"{alike.last:,}, all alike,"
     described = alike.description
-    return f"{places} of {count:,}: {described.statistic}, made by panprivacy {described.version}"
+    return f"{places} of {count:,}: {described.kind.name}, made by panprivacy {described.version}"
 
 
 def _facts(described: Description) -> dict[str, str]:
     """What is public about a state, by name."""
-    sizes = described.sizes
-    facts = {"question": KINDS[described.kind].question}
-    if sizes.universe is not None:
-        facts["universe"] = f"{sizes.universe:,} possible users"
-    if sizes.expected is not None:
-        low, high = sizes.expected
-        facts["expected"] = f"{low:,} to {high:,} users" if low < high else f"{low:,} users"
-    if sizes.bound is not None:
-        least = -sizes.bound if sizes.signed else 0
-        facts["bound"] = f"a user's events add up to {least:,} to {sizes.bound:,}"
-    if sizes.tau is not None:
-        facts["cropped at"] = f"{sizes.tau:,}, the most that a user counts for"
-    if sizes.k is not None:
-        facts["threshold"] = f"1/{sizes.k:,} of a total of {sizes.total:,}"
-    if sizes.least is not None:
-        facts["threshold"] = f"from {sizes.least // 2:,} to {sizes.least // 2 * 2:,}"
-    facts["cells"] = _cells(described)
+    plan = described.plan
+    facts = {"question": plan.question}
+    for entry, value in described.settled():
+        if entry.name != "cells" and value is not False:
+            facts[entry.name] = f"{_size(value)} ({entry.says})"
+    facts["cells"] = _cells(plan)
     facts["releases"] = _progress(described.releases)
     facts["announced looks"] = _progress(described.intrusions)
-    key = described.sizes.key_bytes
     facts["size"] = (
-        f"{described.state_bytes:,} bytes, {key or 'none'} of them an addressing key; neither the "
-        "size nor anything else here depends on the number of rows"
+        f"{described.state_bytes:,} bytes, {plan.key_bytes or 'none'} of them an addressing key; "
+        "neither the size nor anything else here depends on the number of rows"
     )
     return facts
 
 
-def _cells(described: Description) -> str:
-    sizes = described.sizes
-    what = "noisy bits" if sizes.modulus is None else f"noisy counters modulo {sizes.modulus:,}"
-    levels = f" in {sizes.levels:,} levels" if sizes.levels and sizes.levels > 1 else ""
-    return f"{sizes.cells:,} {what}{levels}"
+def _size(value: object) -> str:
+    """A size for people."""
+    if isinstance(value, tuple):
+        return " to ".join(map(_size, value))
+    if value is True:
+        return "yes"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _cells(plan: Plan) -> str:
+    levels = f" in {plan.drawn_groups():,} levels" if plan.drawn_groups() > 1 else ""
+    return f"{plan.table.cells:,} {plan.table.says}{levels}"
 
 
 def _progress(progress: Progress) -> str:
@@ -226,7 +212,7 @@ def _promise(described: Description) -> str:
 
 
 def _guarantee(described: Description) -> list[str]:
-    kind, budget = KINDS[described.kind], described.budget
+    budget = described.budget
     looks = _counted(described.intrusions.planned + 1, "look")
     releases = _counted(described.releases.planned, "release")
     covers = (
@@ -237,12 +223,12 @@ def _guarantee(described: Description) -> list[str]:
         _ADJACENCY,
         covers,
         f"Its ledger allows epsilon {_epsilon(described.ledger)} for all statistics that share it.",
-        f"Proved in {', '.join(kind.proofs)}.",
-        f"Checked by {', '.join(kind.checks)}.",
+        f"Proved in {', '.join(described.proofs)}.",
+        f"Checked by {', '.join(described.checks)}.",
     ]
 
 
-def _shared(shared: Shared) -> str:
+def _shared(shared: SharedLedger) -> str:
     total, sums = _epsilon(shared.total), _epsilon(shared.promised)
     if not shared.possible:
         return (
@@ -257,8 +243,8 @@ def _shared(shared: Shared) -> str:
 
 def _absent(states: Sequence[Alike]) -> list[str]:
     """What nobody finds in the file, and what is there in its place."""
-    keys = any(alike.description.sizes.key_bytes for alike in states)
-    direct = any(not alike.description.sizes.key_bytes for alike in states)
+    keys = any(alike.description.plan.key_bytes for alike in states)
+    direct = any(not alike.description.plan.key_bytes for alike in states)
     around = {name for alike in states for name in alike.within}
     sentences = ["No ids, no list of people, no times of events, no number of events."]
     if "Windowed" in around:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from rich.console import Console
@@ -14,13 +16,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 
 from panprivacy._validate import positive_integer
 from panprivacy.cli.demonstration import Demonstration
-from panprivacy.cli.output import Answers, Loss
-from panprivacy.counting import Counting
+from panprivacy.cli.output import LossOverWindows, Printed
 from panprivacy.errors import InputError, PlanError
-from panprivacy.intake import Intake
+from panprivacy.programs.counting import Counting
+from panprivacy.programs.intake import Intake
 from panprivacy.sources import Source
-from panprivacy.statistics import Window, Windowed
-from panprivacy.statistics.windowed import LONGEST
+from panprivacy.statistics.windowed import LONGEST, Window, Windowed
 from panprivacy.wiping import wipe_traces
 
 _LONG_BYTES = 1 << 26
@@ -75,10 +76,10 @@ class Publisher(Protocol):
     def deadline(self) -> float | None:
         """When something will be due, on the clock of `time.monotonic`."""
 
-    def due(self) -> Iterable[Answers]:
+    def due(self) -> Iterable[Printed]:
         """What is to be published now."""
 
-    def last(self) -> Iterable[Answers]:
+    def last(self) -> Iterable[Printed]:
         """What is to be published at the end of the input."""
 
 
@@ -88,13 +89,18 @@ class Timed:
     Args:
         counting: the statistics.
         schedule: when answers are due.
+        confidence: of all intervals.
         demonstration: keeps the truth, for public data.
     """
 
     def __init__(
-        self, counting: Counting, schedule: Schedule, demonstration: Demonstration | None
+        self,
+        counting: Counting,
+        schedule: Schedule,
+        confidence: float,
+        demonstration: Demonstration | None,
     ) -> None:
-        self._counting, self._schedule = counting, schedule
+        self._counting, self._schedule, self._confidence = counting, schedule, confidence
         self._demonstration = demonstration
         self._start, self._next = time.monotonic(), 1
 
@@ -108,7 +114,7 @@ class Timed:
             return None
         return self._start + self._next * self._schedule.every
 
-    def due(self) -> Iterable[Answers]:
+    def due(self) -> Iterable[Printed]:
         """An answer for each deadline that has passed."""
         deadline = self.deadline()
         if deadline is None or time.monotonic() < deadline:
@@ -116,9 +122,9 @@ class Timed:
         self._next += 1
         return self.last()
 
-    def last(self) -> Iterable[Answers]:
+    def last(self) -> Iterable[Printed]:
         """One answer of each statistic."""
-        return [_answers(self._counting, self._demonstration)]
+        return [_printed(self._counting, self._confidence, self._demonstration)]
 
 
 class InWindows:
@@ -127,12 +133,17 @@ class InWindows:
     Args:
         make: makes the statistics of one window.
         schedule: with the length of a window.
+        confidence: of all intervals.
     """
 
-    def __init__(self, make: Callable[[], Counting], schedule: Schedule) -> None:
-        self._windowed = Windowed(make, every=int(schedule.window or 0), release=_answers)
+    def __init__(self, make: Callable[[], Counting], schedule: Schedule, confidence: float) -> None:
+        self._windowed = Windowed(
+            make,
+            every=timedelta(seconds=schedule.window or 0),
+            release=partial(_printed, confidence=confidence),
+        )
         windows = schedule.windows or _YEAR
-        self._loss = Loss(windows, self._windowed.loss(windows))
+        self._loss = LossOverWindows(windows, self._windowed.loss(windows))
 
     def counting(self) -> Counting:
         """The statistics of the current window."""
@@ -142,22 +153,22 @@ class InWindows:
         """The end of the current window."""
         return time.monotonic() + self._windowed.ends.timestamp() - time.time()
 
-    def due(self) -> Iterable[Answers]:
+    def due(self) -> Iterable[Printed]:
         """What the windows that have passed released."""
         self._windowed.advance()
         return map(self._of, self._windowed.take())
 
-    def last(self) -> Iterable[Answers]:
+    def last(self) -> Iterable[Printed]:
         """The same, and what the current window releases, which ends early."""
         self._windowed.close()
         return map(self._of, self._windowed.take())
 
-    def _of(self, window: Window) -> Answers:
-        answers: Answers = window.release
-        return replace(answers, window=window, loss=self._loss)
+    def _of(self, window: Window) -> Printed:
+        printed: Printed = window.release
+        return replace(printed, window=window, loss=self._loss)
 
 
-def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[Answers]:
+def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[Printed]:
     """Count the input, and yield what is due; the last time at its end."""
     rows = 0  # of a file; a running count of a pipe's rows would be state
     with _progress(source) as advance, _rows_of(source):
@@ -178,17 +189,14 @@ def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[An
     yield from publisher.last()
 
 
-def _answers(counting: Counting, demonstration: Demonstration | None = None) -> Answers:
-    """One answer of each statistic."""
-    releases = counting.release()
-    facts = demonstration.facts(counting.statistics, releases) if demonstration else None
-    return Answers(
-        releases,
-        counting.guarantee,
-        counting.state_bytes,
-        counting.confidence,
-        facts=facts,
-    )
+def _printed(
+    counting: Counting, confidence: float, demonstration: Demonstration | None = None
+) -> Printed:
+    """The answers of one moment."""
+    answers = counting.release(confidence=confidence)
+    facts = demonstration.facts(counting.statistics, answers) if demonstration else None
+    guarantee, size = counting.guarantee, counting.state_bytes
+    return Printed(answers, guarantee, size, confidence, facts=facts)
 
 
 @contextmanager

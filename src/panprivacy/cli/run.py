@@ -11,153 +11,128 @@ from typing import Annotated
 
 import typer
 
-from panprivacy._parse import (
-    parse_duration,
-    parse_expected,
-    parse_prefixes,
-    parse_states,
-    parse_whole,
-)
+from panprivacy._parse import parse_duration
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.options import check_png
-from panprivacy.cli.output import Answers, print_json, print_text
+from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
-from panprivacy.counting import Counting, make_counting
 from panprivacy.errors import PlanError
-from panprivacy.intake import Columns, Intake, Nulls
-from panprivacy.options import Asked, Grouping, Sizes, Statistics, check_options
+from panprivacy.programs.counting import Counting, Grouping, check_deltas, make_counting, numbered
+from panprivacy.programs.intake import Columns, Intake, Nulls
 from panprivacy.sources import FORMATS, Column, Prefixes, Source, open_source
+from panprivacy.sources.columns import parse_prefixes
+from panprivacy.statistics.specification import Specification
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
-
 
 _ADDRESS_FIELD = "remote_addr"
 """What the combined log format says first: the address of the client."""
 
+_COUNTED, _READ, _WHEN = "What is counted", "What is read", "When answers leave"
+_GROUPS, _SHOWN = "Groups", "How answers are shown"
+
 
 def run(
     file: Annotated[str, typer.Argument(help="A file, or - for standard input.")],
-    user: Annotated[str, typer.Option(metavar="COL", help="The column of user ids.")],
-    epsilon: Annotated[str, typer.Option(help="Total privacy loss of everything kept and shown.")],
+    user: Annotated[
+        str, typer.Option(metavar="COL", help="The column of user ids.", rich_help_panel=_READ)
+    ],
+    epsilon: Annotated[
+        str,
+        typer.Option(
+            help="Total privacy loss of everything kept and shown.", rich_help_panel=_COUNTED
+        ),
+    ],
     stat: Annotated[
-        list[Statistics] | None, typer.Option(help="What to count; may be repeated.")
-    ] = None,
-    universe: Annotated[
-        int | None,
+        list[str] | None,
         typer.Option(
-            parser=parse_whole,
-            metavar="N",
-            help="density, incidence, cropped-sum, threshold: the ids are 0 to N-1.",
-        ),
-    ] = None,
-    memory: Annotated[
-        int | None,
-        typer.Option(
-            parser=parse_whole,
-            metavar="BYTES",
-            help="Most of each table: 65536; for counters as many as needed.",
-        ),
-    ] = None,
-    expected: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LO:HI", help="How many users to plan for; distinct: 1000:1e9 unless told."
+            metavar="NAME,SIZE=N",
+            help="What to count, such as cropped-sum,tau=10,universe=50_000; may be repeated. "
+            "panprivacy stats lists all.",
+            rich_help_panel=_COUNTED,
         ),
     ] = None,
     delta: Annotated[
-        str | None, typer.Option(metavar="COL", help="The column of whole-number deltas.")
-    ] = None,
-    deletions: Annotated[
-        bool, typer.Option("--deletions", help="Deltas below 0 take users out.")
-    ] = False,
-    bound: Annotated[
-        int | None,
-        typer.Option(
-            parser=parse_whole,
-            metavar="Z",
-            help="incidence, cropped-sum, threshold, deletions: the largest sum of a user's "
-            "deltas; others spoil answers. Unless told 64 times tau or least.",
-        ),
-    ] = None,
-    signed: Annotated[
-        bool, typer.Option("--signed", help="Such sums may be below 0, down to -Z.")
-    ] = False,
-    exactly: Annotated[
         str | None,
-        typer.Option(metavar="0:8", help="incidence: users that came exactly so often."),
-    ] = None,
-    at_least: Annotated[
-        str | None, typer.Option(metavar="2,5", help="incidence: users that came so often or more.")
-    ] = None,
-    cropped_sum: Annotated[
-        str | None, typer.Option(metavar="10", help="incidence: the sum of min(state, 10).")
-    ] = None,
-    tau: Annotated[
-        int | None,
-        typer.Option(parser=parse_whole, help="cropped-sum: the most that a user counts for."),
-    ] = None,
-    least: Annotated[
-        int | None,
         typer.Option(
-            parser=parse_whole,
-            metavar="N",
-            help="threshold: the state from which on a user counts in full; from half of it on in "
-            "part.",
-        ),
-    ] = None,
-    k: Annotated[
-        int | None,
-        typer.Option(parser=parse_whole, help="heavy-hitters: who holds 1/k of the total counts."),
-    ] = None,
-    total: Annotated[
-        int | None,
-        typer.Option(
-            parser=parse_whole,
-            metavar="N",
-            help="heavy-hitters: what all deltas add up to, which is public.",
+            metavar="COL", help="The column of whole-number deltas; 1 each.", rich_help_panel=_READ
         ),
     ] = None,
     releases: Annotated[
-        int, typer.Option(help="How many answers epsilon covers; without --every one is made.")
+        int,
+        typer.Option(
+            help="How many answers epsilon covers; without --every one is made.",
+            rich_help_panel=_WHEN,
+        ),
     ] = 1,
     every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Publish an answer so often.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Publish an answer so often.", rich_help_panel=_WHEN),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="How often the interval is right.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(help="How often the interval is right.", rich_help_panel=_SHOWN)
+    ] = 0.95,
     window: Annotated[
         float | None,
         typer.Option(
             parser=parse_duration,
             metavar="1d",
             help="A fresh count for each clock window (UTC); its answer at its end.",
+            rich_help_panel=_WHEN,
         ),
     ] = None,
     windows: Annotated[
         int | None,
-        typer.Option(help="Say what a user of so many windows loses, one of them seen: 365."),
+        typer.Option(
+            help="Say what a user of so many windows loses, one of them seen: 365.",
+            rich_help_panel=_WHEN,
+        ),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="COL", help="A column of groups, counted apart.")
+        str | None,
+        typer.Option(
+            metavar="COL", help="A column of groups, counted apart.", rich_help_panel=_GROUPS
+        ),
     ] = None,
     groups: Annotated[
-        str | None, typer.Option(metavar="a,b,c", help="All groups there are.")
+        str | None,
+        typer.Option(metavar="a,b,c", help="All groups there are.", rich_help_panel=_GROUPS),
     ] = None,
     per_user: Annotated[
-        int, typer.Option(metavar="G", help="In how many groups one user may appear.")
+        int,
+        typer.Option(
+            metavar="G", help="In how many groups one user may appear.", rich_help_panel=_GROUPS
+        ),
     ] = 1,
     ignore_others: Annotated[
-        bool, typer.Option("--ignore-others", help="Leave out rows of other groups.")
+        bool,
+        typer.Option(
+            "--ignore-others", help="Leave out rows of other groups.", rich_help_panel=_GROUPS
+        ),
     ] = False,
-    nulls: Annotated[Nulls, typer.Option(help="A row without a user id.")] = Nulls.error,
-    format: Annotated[Format | None, typer.Option(help="Instead of the file's extension.")] = None,  # noqa: A002
+    nulls: Annotated[
+        Nulls, typer.Option(help="A row without a user id.", rich_help_panel=_READ)
+    ] = Nulls.error,
+    format: Annotated[  # noqa: A002
+        Format | None,
+        typer.Option(help="Instead of the file's extension.", rich_help_panel=_READ),
+    ] = None,
     pattern: Annotated[
         str | None,
-        typer.Option(metavar="REGEX", help="--format lines: its named groups are the columns."),
+        typer.Option(
+            metavar="REGEX",
+            help="--format lines: its named groups are the columns.",
+            rich_help_panel=_READ,
+        ),
     ] = None,
     ip: Annotated[
         bool | None,
-        typer.Option("--ip/--no-ip", help="Ids are IP addresses, however they are written."),
+        typer.Option(
+            "--ip/--no-ip",
+            help="Ids are IP addresses, however they are written.",
+            rich_help_panel=_READ,
+        ),
     ] = None,
     prefix: Annotated[
         Prefixes | None,
@@ -165,95 +140,83 @@ def run(
             parser=parse_prefixes,
             metavar="24:56",
             help="Count prefixes of so many bits of IPv4:IPv6 addresses.",
+            rich_help_panel=_READ,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a release.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a release.", rich_help_panel=_SHOWN)
+    ] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw the answers and a seized state.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Draw the answers and a seized state.",
+            rich_help_panel=_SHOWN,
+        ),
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Public data only: show the truth and the rate too.")
+        bool,
+        typer.Option(
+            "--demo",
+            help="Public data only: show the truth and the rate too.",
+            rich_help_panel=_SHOWN,
+        ),
     ] = False,
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
     _check_output()
-    names, asked = stat or [], _asked(exactly, at_least, cropped_sum)
-    sizes = Sizes(
-        universe=universe,
-        memory=None if memory is None else positive_integer(memory=memory),
-        expected=None if expected is None else parse_expected(expected),
-        bound=bound,
-        signed=signed,
-        deletions=deletions,
-        tau=tau,
-        least=least,
-        k=k,
-        total=total,
-    )
-    check_options(names, sizes, asked, delta)
     schedule = Schedule(positive_integer(releases=releases), every, window, windows)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
     if demo or plot:
         _check_single(schedule, grouping)
+    level = proportion(confidence=confidence)
     make = partial(
-        make_counting, names, sizes, asked, grouping, schedule.releases,
-        epsilon=positive_fraction(epsilon=epsilon), confidence=proportion(confidence=confidence),
-    )  # fmt: skip
-    demonstration = Demonstration(deletions=deletions) if demo else None
-    publisher = (
-        Timed(make(), schedule, demonstration) if window is None else InWindows(make, schedule)
+        make_counting,
+        [Specification.from_text(text) for text in stat or []],
+        epsilon=positive_fraction(epsilon=epsilon),
+        releases=schedule.releases,
+        grouping=grouping,
     )
-    publisher.counting().check_release()
+    demonstration = Demonstration() if demo else None
+    publisher = (
+        Timed(make(), schedule, level, demonstration)
+        if window is None
+        else InWindows(make, schedule, level)
+    )
+    counting = publisher.counting()
+    counting.check_release(confidence=level)
+    check_deltas(counting, delta)
     _check_plot(plot)
     address = _prefixes(prefix, ip=_are_addresses(user, format) if ip is None else ip)
-    users = Column(user, integers=_are_numbers(names, sizes), address=address)
-    columns = _columns(users, delta, by)
-    kind = format and str(format)
-    with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
-        _check_clock(source, schedule)
-        intake = Intake(columns, nulls, deletions, demonstration)
-        printed = _printed(publish(source, intake, publisher), print_json if json else print_text)
-    if plot is not None:
-        _draw(plot, publisher.counting(), printed[-1], deletions=deletions)
-    if any(answers.lost for answers in printed):
-        raise typer.Exit(1)
-
-
-def _asked(exactly: str | None, at_least: str | None, cropped_sum: str | None) -> Asked:
-    """What an incidence count is to release."""
-    return Asked(
-        parse_states("exactly", exactly),
-        parse_states("at_least", at_least),
-        parse_states("cropped_sum", cropped_sum),
-    )
-
-
-def _columns(users: Column, delta: str | None, by: str | None) -> Columns:
-    """What is read of each row."""
-    return Columns(
+    users = Column(user, integers=numbered(counting), address=address)
+    columns = Columns(
         users,
         None if delta is None else Column(delta, integers=True),
         None if by is None else Column(by),
     )
+    kind = format and str(format)
+    with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
+        _check_clock(source, schedule)
+        intake = Intake(columns, nulls, demonstration)
+        printed = _printed(publish(source, intake, publisher), print_json if json else print_text)
+    if plot is not None:
+        _draw(plot, publisher.counting(), printed[-1])
+    if any(one.answers.lost for one in printed):
+        raise typer.Exit(1)
 
 
-def _printed(published: Iterable[Answers], show: Callable[[Answers], None]) -> list[Answers]:
-    """Print answers as they come, and keep the last one, and one that is lost."""
-    kept: list[Answers] = []
-    for answers in published:
-        show(answers)
-        kept = [*[one for one in kept if one.lost][:1], answers]
+def _printed(published: Iterable[Printed], show: Callable[[Printed], None]) -> list[Printed]:
+    """Print answers as they come, and keep the last ones, and some that are lost."""
+    kept: list[Printed] = []
+    for one in published:
+        show(one)
+        kept = [*[lost for lost in kept if lost.answers.lost][:1], one]
     return kept
 
 
 def _are_addresses(user: str, form: Format | None) -> bool | None:
     """Whether the ids are known to be IP addresses; None if nobody knows."""
     return True if form == "combined" and user == _ADDRESS_FIELD else None
-
-
-def _are_numbers(names: list[Statistics], sizes: Sizes) -> bool:
-    """Whether the ids number the users of a universe."""
-    return Statistics.density in names or sizes.universe is not None
 
 
 def _grouping(
@@ -300,13 +263,15 @@ def _check_clock(source: Source, schedule: Schedule) -> None:
         raise PlanError(message)
 
 
-def _draw(plot: Path, counting: Counting, answers: Answers, *, deletions: bool) -> None:
-    from panprivacy.report import plot_answers  # noqa: PLC0415 - Matplotlib is slow to import
+def _draw(plot: Path, counting: Counting, printed: Printed) -> None:
+    """Draw what is not lost."""
+    from panprivacy.programs.pictures import plot_answers  # noqa: PLC0415 - matplotlib is slow
 
-    releases = {name: answer for name, _, answer in answers.each() if answer is not None}
-    plans = {name: one.plan for name, one in counting.statistics.items() if name in releases}
-    truths = answers.facts.truth if answers.facts else None
-    plot_answers(plot, plans, releases, truths, deletions=deletions)
+    found = {name.statistic for name, one in printed.answers.items() if one is not None}
+    statistics = {label: one for label, one in counting.statistics.items() if label in found}
+    truths = printed.facts.truth if printed.facts else None
+    if statistics:
+        plot_answers(plot, statistics, printed.answers, truths)
 
 
 def _check_output() -> None:

@@ -1,17 +1,10 @@
-"""The number of users, from levels of hashed cells that halve in popularity."""
+"""Levels that halve in popularity: which share of the users each one takes."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import GRID, ZOOMS, Answering, Floats, confidence_interval
-
-_LEAST_VARIANCE = 1e-30
-"""At an enormous epsilon a full or empty level has no noise that a float can hold."""
+from panprivacy.decoders.intervals import Floats
 
 
 def level_shares(levels: int) -> Floats:
@@ -19,96 +12,3 @@ def level_shares(levels: int) -> Floats:
     shares: Floats = np.float64(2) ** -np.arange(1, levels + 1)
     shares[-1] *= 2
     return shares
-
-
-@dataclass(frozen=True, slots=True)
-class LevelModel(Answering):
-    """The number of users, from the noised number of ones in each level of hashed cells.
-
-    Level `l` of `levels` has `cells_per_level` cells and takes a user with probability
-    `2**-(l+1)`, the last one the rest. A cell that meets `x` users on average is a one with
-    probability `full - contrast * exp(-decay * x)`.
-
-    Cells are counted as if users came from a Poisson law with mean `n`; since `n` is fixed, the
-    estimate varies by `n` less (Sherman-Morrison on the negative covariance of the levels).
-
-    Args:
-        levels: number of levels.
-        cells_per_level: cells of each.
-        contrast: by how much a full cell is more often a one than an empty one.
-        full: how often a cell with very many users is a one.
-        decay: how fast cells fill up; 1 if the first user of a cell fills it.
-        noise_variance: variance of the output noise on each count.
-    """
-
-    levels: int
-    cells_per_level: int
-    contrast: float
-    full: float
-    decay: float
-    noise_variance: float
-
-    def estimate(self, ones: ArrayLike) -> float:
-        """The maximum quasi-likelihood estimate: where the weighted residuals balance."""
-        counts = np.asarray(ones, float)
-        grid = np.concatenate(([0.0], np.geomspace(0.5, self.limit, 4 * GRID)))
-        for _ in range(ZOOMS):
-            best = int(np.argmax(self._quasi_likelihood(counts, grid)))
-            low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-            grid = np.linspace(low, high, GRID + 1)
-        return float((grid[0] + grid[-1]) / 2) if grid[0] > 0 else float(grid[0])
-
-    @property
-    def limit(self) -> float:
-        """So many users fill every cell of every level."""
-        return (
-            (math.log(self.cells_per_level) + 10) * self.cells_per_level * 2.0 ** (self.levels - 1)
-        )
-
-    def deviation(self, truth: ArrayLike) -> Floats:
-        """One over the root of the Fisher information, corrected for a fixed number of users."""
-        users = np.asarray(truth, float)
-        with np.errstate(divide="ignore", over="ignore"):
-            poisson = 1 / self._information(users).sum(axis=-1)
-        return np.sqrt(np.maximum(poisson - users, 0))
-
-    def output_share(self, truth: float) -> float:
-        """The part of the variance that output noise causes."""
-        _, variance, _ = self._moments(np.asarray(truth, float))
-        information = self._information(np.asarray(truth, float))
-        total = float(information.sum())
-        return float((information * self.noise_variance / variance).sum() / total) if total else 1.0
-
-    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
-        """A confidence interval; its upper end is infinite once all levels are full."""
-        return confidence_interval(self, estimate, confidence, limit=self.limit, beyond=math.inf)
-
-    def _quasi_likelihood(self, ones: Floats, users: Floats) -> Floats:
-        """The integral of the quasi-score, which is unbiased whatever the counts' law.
-
-        A normal likelihood would also read the squares of the residuals, which sparse levels
-        do not have in normal proportion.
-        """
-        mean, variance, slope = self._moments(users)
-        score = ((ones - mean) * slope / variance).sum(axis=-1)
-        areas = (score[1:] + score[:-1]) / 2 * np.diff(users)
-        return np.concatenate(([0.0], np.cumsum(areas)))
-
-    def _information(self, users: Floats) -> Floats:
-        _, variance, slope = self._moments(users)
-        information: Floats = slope**2 / variance
-        return information
-
-    def _moments(self, users: Floats) -> tuple[Floats, Floats, Floats]:
-        """Mean and variance of each level's count, and the mean's slope in the number of users."""
-        rates = -np.log1p(-self.decay * self._probabilities() / self.cells_per_level)
-        empty = np.exp(-users[..., None] * rates)
-        mean = self.full - self.contrast * empty
-        variance = self.cells_per_level * mean * (1 - mean) + self.noise_variance
-        slope = self.cells_per_level * self.contrast * rates * empty
-        return self.cells_per_level * mean, np.maximum(variance, _LEAST_VARIANCE), slope
-
-    def _probabilities(self) -> Floats:
-        probabilities = level_shares(self.levels)
-        # One cell that takes everybody is full after one user: keep its rate finite.
-        return np.minimum(probabilities, self.cells_per_level * (1 - 1e-9) / self.decay)

@@ -2,72 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from panprivacy.cells.bits import keep_probability, worst_ratio
-from panprivacy.cells.modular import counter_type
+from panprivacy.errors import InputError, PlanError
 from panprivacy.explain.bounds import Bound
-from panprivacy.guarantee import Budget, log_above, randomised_response
-from panprivacy.planning.universe import key_bytes_in
-from panprivacy.polynomial import WORD_BYTES
+from panprivacy.guarantee import Budget
+from panprivacy.planning.request import Request
+from panprivacy.statistics.catalogue import Kind, kinds
+from panprivacy.statistics.header import Header
+from panprivacy.statistics.plan import Plan
+from panprivacy.statistics.records import Entry, Sizes
+from panprivacy.statistics.statistic import request
 
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What all statistics of one kind share.
-
-    Args:
-        question: what it answers.
-        proofs: the pages that prove its guarantee.
-        checks: the tests that check it.
-    """
-
-    question: str
-    proofs: tuple[str, ...]
-    checks: tuple[str, ...]
-
-
-def _kind(question: str, proofs: str, exact: str, *statistical: str) -> Kind:
-    pages = (*proofs.split(), "addressing", "composition")
-    measured = (f"tests/statistical/{name}.py" for name in statistical)
-    return Kind(
-        question,
-        tuple(f"docs/guarantees/{page}.md" for page in pages),
-        ("tests/contract", f"tests/exact/{exact}.py", *measured),
-    )
-
-
-KINDS = {
-    "density": _kind(
-        "what share of a known universe of users appeared, or is present?",
-        *("bits sums", "test_exact", "test_bits", "test_density"),
-    ),
-    "distinct": _kind(
-        "how many different users appeared?",
-        *("bits sums", "test_exact", "test_bits", "test_distinct_count"),
-    ),
-    "net": _kind(
-        "how many different users are left, when they come and go?",
-        *("scaled sums", "test_counters", "test_net_distinct"),
-    ),
-    "incidence": _kind(
-        "how many users appeared exactly t times, for every t?",
-        *("modular named histogram", "test_counters", "test_incidence"),
-    ),
-    "cropped": _kind(
-        "how much have all users done, if nobody counts for more than tau?",
-        *("modular blocks sums", "test_cropped", "test_cropped_sum"),
-    ),
-    "heavy": _kind(
-        "how many users hold at least 1/k of a public total?",
-        *("modular heavy blocks sums independent", "test_heavy", "test_heavy_hitters"),
-    ),
-    "threshold": _kind(
-        "how many users are in a state of about so much or more?",
-        *("modular heavy blocks sums", "test_threshold", "test_threshold"),
-    ),
-}
+_DAMAGED = "the state is damaged: its public parameters do not go together"
+_MOST_VERSION = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,79 +30,58 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
-    """The public sizes; None where a statistic has none.
-
-    Args:
-        cells: entries of the table.
-        universe: number of possible users.
-        expected: lowest and highest number of users that were planned for.
-        levels: runs that the cells are divided into.
-        bound: the largest distance of a user's sum of deltas from 0.
-        signed: whether such sums may be below 0.
-        modulus: number of values of a counter; None for bits.
-        tau: the most that a user counts for.
-        k: users count who hold at least 1/k of the total.
-        total: what the deltas of all users add up to.
-        least: the state from which on a user counts in full.
-        independence: of so many users the cells are independent.
-    """
-
-    cells: int
-    universe: int | None = None
-    expected: tuple[int, int] | None = None
-    levels: int | None = None
-    bound: int | None = None
-    signed: bool | None = None
-    modulus: int | None = None
-    tau: int | None = None
-    k: int | None = None
-    total: int | None = None
-    least: int | None = None
-    independence: int | None = None
-
-    @property
-    def table_bytes(self) -> int:
-        """Bytes of the table."""
-        if self.modulus is None:
-            return -(-self.cells // 8)
-        return self.cells * counter_type(self.modulus).itemsize
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of addressing key; where each possible user has a cell there is none."""
-        if self.independence is not None:
-            return WORD_BYTES * (1 + self.independence)
-        return key_bytes_in(self.universe, self.cells)
-
-
-@dataclass(frozen=True, slots=True)
 class Description:
-    """What the front of a state says.
+    """What the front of a state says, and the plan that the shipping code makes of it.
 
     Args:
-        statistic: name of the class.
-        kind: one of `KINDS`.
+        kind: the statistic.
         version: of panprivacy, that made it.
-        sizes: of its table.
-        budget: epsilon of each look and of each release.
-        epsilon: the total that was promised.
+        sizes: what the statistic was told.
+        plan: that follows.
         ledger: the total over all statistics that share its ledger.
         releases: answers that were published.
         intrusions: looks at the state that were announced.
         state_bytes: size of the whole state.
     """
 
-    statistic: str
-    kind: str
+    kind: Kind
     version: str
     sizes: Sizes
-    budget: Budget
-    epsilon: Fraction
+    plan: Plan
     ledger: Fraction
     releases: Progress
     intrusions: Progress
     state_bytes: int
+
+    @property
+    def budget(self) -> Budget:
+        """Epsilon of each look and of each release."""
+        return self.plan.split.budget
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The total that was promised."""
+        return self.plan.request.epsilon
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """The pages that prove its guarantee."""
+        pages = *self.plan.proofs, "addressing", "composition"
+        return tuple(f"docs/guarantees/{page}.md" for page in pages)
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The tests that check it."""
+        return "tests/contract", *(f"tests/{check}.py" for check in self.plan.checks)
+
+    def settled(self) -> list[tuple[Entry, object]]:
+        """The sizes that the plan rests on, those that were told and those that it chose."""
+        found = []
+        for entry in self.sizes.entries().values():
+            value = getattr(self.plan, entry.name, getattr(self.sizes, entry.name))
+            if value is not None and entry.name != "memory":
+                found.append((entry, value))
+        return found
 
     @property
     def promised(self) -> Bound:
@@ -161,27 +91,81 @@ class Description:
     @property
     def so_far(self) -> Bound:
         """What holds for whoever saw this state, those announced before, and all releases."""
-        return Bound(self._looks + self.releases.made * self.budget.release)
-
-    @property
-    def _looks(self) -> Fraction:
-        """The loss of the looks so far.
-
-        An announced intrusion adds fresh noise to a counter, so each look costs its own epsilon.
-        Bits are flipped just often enough for all planned looks together; the first few of them
-        may cost a little more than their share, so their loss is computed.
-        """
-        made, planned = self.intrusions.made, self.intrusions.planned
-        if self.sizes.modulus is None and 0 < made < planned:
-            return _looks_at_bits(self)
-        return (made + 1) * self.budget.state
+        looks = self.plan.table.cost_of_looks(self.intrusions.made, self.budget.state)
+        return Bound(looks + self.releases.made * self.budget.release)
 
 
-def _looks_at_bits(description: Description) -> Fraction:
-    """The exact loss of some of the planned looks at a table of bits, rounded up."""
-    state, intrusions = description.budget.state, description.intrusions
-    deletions = description.kind == "density"
-    keep = keep_probability(state, intrusions.planned, deletions=deletions)
-    present = randomised_response(state)
-    ratio = Fraction(worst_ratio(present, keep, intrusions.made, deletions=deletions))
-    return min(log_above(ratio), (intrusions.planned + 1) * state)
+def describe(header: Header) -> Description:
+    """Read the front of a state: plan the statistic that it names, and compare.
+
+    Nothing in it is taken for granted. The sizes are checked before anything is planned.
+
+    Raises:
+        InputError: it does not go together, or is of a statistic that this version does not know.
+    """
+    public = header.public()
+    name = public.get("statistic")
+    kind = kinds().get(name) if isinstance(name, str) else None
+    if kind is None:
+        message = "the state is of a statistic that this version of panprivacy does not know"
+        raise InputError(message)
+    try:
+        sizes = kind.sizes_type.read(kind.name, _part(public, "sizes"))
+        asked, budget = _asked(_part(public, "request"), _part(public, "budget"))
+        plan: Plan = sizes.plan(asked)
+        ledger = Fraction(_text(public, "ledger"))
+    except (PlanError, ValueError, TypeError, ZeroDivisionError):
+        raise InputError(_DAMAGED) from None
+    described = Description(
+        kind,
+        _text(public, "version"),
+        sizes,
+        plan,
+        ledger,
+        Progress(header.releases, asked.releases),
+        Progress(header.intrusions, asked.intrusions),
+        header.state_bytes,
+    )
+    _check(described, budget, header)
+    return described
+
+
+def _check(described: Description, budget: Budget, header: Header) -> None:
+    """Refuse what the shipping code would not write."""
+    plan, releases, intrusions = described.plan, described.releases, described.intrusions
+    own = described.kind.name, described.sizes.plain()
+    told = header.public()
+    sound = (
+        budget == plan.split.budget
+        and header.body_bytes == plan.key_bytes + plan.table.nbytes
+        and releases.made <= releases.planned
+        and intrusions.made <= intrusions.planned
+        and described.epsilon <= described.ledger
+        and own == (told["statistic"], told["sizes"])
+        and not header.tick
+    )
+    if not sound:
+        raise InputError(_DAMAGED)
+
+
+def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> tuple[Request, Budget]:
+    """The request, and how its epsilon was split."""
+    split = Budget(Fraction(_text(budget, "state")), Fraction(_text(budget, "release")))
+    own = asked.get("own_budget") is True
+    covers = asked.get("releases"), asked.get("intrusions")
+    epsilon = Fraction(_text(asked, "epsilon"))
+    return request(epsilon, *covers, split if own else None), split
+
+
+def _part(public: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = public.get(name)
+    if not isinstance(found, dict):
+        raise InputError(_DAMAGED)
+    return found
+
+
+def _text(public: Mapping[str, Any], name: str) -> str:
+    found = public.get(name)
+    if not isinstance(found, str) or (name == "version" and len(found) > _MOST_VERSION):
+        raise InputError(_DAMAGED)
+    return found

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from panprivacy.explain.bounds import PRIORS, Bound, float_above, float_below
-from panprivacy.explain.description import KINDS
 from panprivacy.explain.reading import Alike
 
 Number = float | str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shared:
+class SharedLedger:
     """States that name a ledger of the same total, which may be one ledger.
 
     Args:
@@ -42,13 +41,13 @@ def promised(states: Sequence[Alike]) -> Bound:
     return Bound(sum((one.count * one.description.epsilon for one in states), Fraction(0)))
 
 
-def ledgers(states: Sequence[Alike]) -> list[Shared]:
+def ledgers(states: Sequence[Alike]) -> list[SharedLedger]:
     """The totals that the states name, in order."""
     sums: dict[Fraction, Fraction] = {}
     for one in states:
         total, epsilon = one.description.ledger, one.count * one.description.epsilon
         sums[total] = sums.get(total, Fraction(0)) + epsilon
-    return [Shared(total, epsilon) for total, epsilon in sums.items()]
+    return [SharedLedger(total, epsilon) for total, epsilon in sums.items()]
 
 
 def as_document(states: Sequence[Alike]) -> dict[str, object]:
@@ -78,17 +77,17 @@ def as_document(states: Sequence[Alike]) -> dict[str, object]:
 
 def _one(alike: Alike) -> dict[str, object]:
     described = alike.description
-    kind = KINDS[described.kind]
     return {
         "first": alike.first,
         "last": alike.last,
         "within": list(alike.within),
-        "statistic": described.statistic,
-        "question": kind.question,
+        "statistic": described.kind.name,
+        "question": described.plan.question,
         "version": described.version,
         "bytes": described.state_bytes,
-        "key_bytes": described.sizes.key_bytes,
-        "sizes": dataclasses.asdict(described.sizes),
+        "key_bytes": described.plan.key_bytes,
+        "cells": described.plan.table.cells,
+        "sizes": {entry.name: _plain(value) for entry, value in described.settled()},
         "releases": dataclasses.asdict(described.releases),
         "intrusions": dataclasses.asdict(described.intrusions),
         "epsilon": _above(described.epsilon),
@@ -99,9 +98,16 @@ def _one(alike: Alike) -> dict[str, object]:
         "ledger": _above(described.ledger),
         "so_far": _bound(described.so_far),
         "promised": _bound(described.promised),
-        "proofs": list(kind.proofs),
-        "checks": list(kind.checks),
+        "proofs": list(described.proofs),
+        "checks": list(described.checks),
     }
+
+
+def _plain(value: object) -> object:
+    """What JSON can write."""
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, bool | int) else str(value)
 
 
 def _bound(bound: Bound) -> dict[str, object]:

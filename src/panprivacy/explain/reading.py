@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from panprivacy.errors import InputError
-from panprivacy.explain.description import Description
-from panprivacy.explain.parameters import describe
+from panprivacy.explain.description import Description, describe
 from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
+from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
-from panprivacy.statistics.resuming import OWN_BYTES
 
-HOLDERS = frozenset({"Stream", "Windowed", "Grouped"})
+HOLDERS = frozenset({"Stream", "Windowed", "Grouped", "Together"})
 """What can hold the states of statistics."""
 
 _Found = tuple[Header, tuple[str, ...]]

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from panprivacy.cells.bits import BitCells, approximate_contrast
-from panprivacy.decoders import discrete_laplace_variance
+from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 

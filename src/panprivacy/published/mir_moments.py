@@ -16,20 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from panprivacy.addressing import Direct, Slots
-from panprivacy.cells import Law, ModularCells
 from panprivacy.cells.difference_sets import DifferenceSet, point
-from panprivacy.cells.law import MOST_MODULUS, on_blocks
+from panprivacy.cells.law import MOST_MODULUS, Law, on_blocks
+from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Deltas, Table, with_deltas
 from panprivacy.coins import Coins
-from panprivacy.decoders import noise_quantile
-from panprivacy.decoders.intervals import Answering
+from panprivacy.decoders.intervals import Answering, noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.ids import ByteIds, IntegerIds
 from panprivacy.noise import wipe
-from panprivacy.planning import Request, Split
-from panprivacy.planning.cropped import best_of, excess
-from panprivacy.planning.request import budgets, noise_variance
+from panprivacy.planning.blocks import best_of, excess
+from panprivacy.planning.request import Request, Split, budgets, noise_variance
 
 Floats = NDArray[np.float64]
 

@@ -25,9 +25,8 @@ from panprivacy.ids import read_ids
 from panprivacy.noise import wipe
 from panprivacy.published.mir_moments import MOST_UNIVERSE, MomentPlan, plan_moment
 from panprivacy.published.several import Several
-from panprivacy.statistics import Release, Statistic
-from panprivacy.statistics.plans import request
-from panprivacy.statistics.table import CountStatistic
+from panprivacy.statistics.release import Release
+from panprivacy.statistics.statistic import CountStatistic, Statistic, request
 
 _MOST_GRID = 255
 _MOST_TAU = MOST_MODULUS // 2

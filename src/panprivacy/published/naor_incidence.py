@@ -18,17 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy._validate import positive_integer, proportion, whole_number
-from panprivacy.cells import Law
 from panprivacy.cells.difference_sets import is_prime
+from panprivacy.cells.law import Law
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.ids import read_deltas
 from panprivacy.noise import wipe
-from panprivacy.planning import plan_incidence
 from panprivacy.published.several import Several
-from panprivacy.statistics import Incidence, Statistic
-from panprivacy.statistics.plans import request
+from panprivacy.statistics.incidence.plan import plan_incidence
+from panprivacy.statistics.incidence.statistic import Incidence
+from panprivacy.statistics.statistic import Statistic, request
 
 Floats = NDArray[np.float64]
 

@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from panprivacy.guarantee import Guarantee, Ledger
-from panprivacy.statistics import Statistic
-from panprivacy.statistics.plans import instance
-from panprivacy.statistics.resuming import Container
+from panprivacy.statistics.containers import Container
+from panprivacy.statistics.statistic import Statistic, instance
 
 
 class Several(ABC):

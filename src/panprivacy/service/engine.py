@@ -17,7 +17,7 @@ from panprivacy.service.keeper import Keeper
 from panprivacy.service.listening import DatagramThread, InputThread
 from panprivacy.service.releases.store import ReleaseStore
 from panprivacy.service.stream import Stream
-from panprivacy.statistics.resuming import parted, resume_all
+from panprivacy.statistics.containers import parted, resume_all
 from panprivacy.wiping import wipe_traces
 
 _LOG = logging.getLogger("panprivacy.service")

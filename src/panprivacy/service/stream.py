@@ -33,8 +33,8 @@ from panprivacy.service.releases.records import Published, StoreError
 from panprivacy.service.releases.results import Moment, published
 from panprivacy.service.releases.store import ReleaseStore
 from panprivacy.service.sent import BusyError, Outcome, Sent
-from panprivacy.statistics import Window, Windowed
-from panprivacy.statistics.resuming import Container
+from panprivacy.statistics.containers import Container
+from panprivacy.statistics.windowed import Window, Windowed
 
 _LOG = logging.getLogger("panprivacy.service")
 _PATIENCE = 30

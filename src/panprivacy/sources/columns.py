@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from panprivacy._validate import whole_number
-from panprivacy.errors import InputError
+from panprivacy.errors import InputError, PlanError
 
 _SHOWN_NAMES = 20
 _SHOWN_CHARACTERS = 60
@@ -33,6 +33,20 @@ class Prefixes:
     def __post_init__(self) -> None:
         whole_number(1, 32, ipv4=self.ipv4)
         whole_number(1, 128, ipv6=self.ipv6)
+
+
+def parse_prefixes(text: str) -> Prefixes:
+    """Read `24:56`: how many bits of an IPv4 and of an IPv6 address to keep.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    try:
+        ipv4, ipv6 = map(int, text.split(":"))
+        return Prefixes(ipv4, ipv6)
+    except (ValueError, PlanError):
+        message = f"{text!r} is not how many bits to keep of IPv4:IPv6, such as 24:56"
+        raise ValueError(message) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The same question for each group: visitors by page, crashes by version, callers by district.
+"""The same questions for each group: visitors by page, crashes by version, callers by district.
 
 One table for each group that was declared beforehand. A table that appeared with its first event
 would tell that somebody is in that group.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,22 +23,22 @@ from numpy.typing import NDArray
 from panprivacy._kernels import kernel
 from panprivacy._validate import positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, PlanError
-from panprivacy.guarantee import Guarantee, Ledger
+from panprivacy.guarantee import Epsilon, Guarantee, Ledger
 from panprivacy.ids import as_column, first_null, gatherable
-from panprivacy.statistics.plans import instance
-from panprivacy.statistics.resuming import Container, check_all, resume_all
-from panprivacy.statistics.table import Batch, Statistic, unless_lost
+from panprivacy.statistics.private import Private
+from panprivacy.statistics.release import Answer, Answers, Label
+from panprivacy.statistics.statistic import instance
+from panprivacy.statistics.together import Together
 
-S = TypeVar("S", bound=Statistic[Any])
-Label = str | int
+S = TypeVar("S", bound=Private)
 
 _MOST_GROUPS = 65_535
 _WANTED = " must be in a one-dimensional array or sequence"
 _WANTED_GROUPS = "groups must be all texts, or all whole numbers, as they were declared"
 
 
-class Grouped(Generic[S]):
-    """One statistic for each of some declared groups.
+class Grouped(Together[Label, S]):
+    """One private program for each of some declared groups.
 
     >>> from functools import partial
     >>> import panprivacy as pp
@@ -45,18 +46,19 @@ class Grouped(Generic[S]):
     >>> pages = pp.Grouped(lambda epsilon: distinct(epsilon=epsilon), ["home", "help"],
     ...                    epsilon=1, per_user=2)
     >>> pages.update(["ada", "grace", "ada"], ["home", "home", "help"])
-    >>> sorted(pages.release())
-    ['help', 'home']
+    >>> home = pages.release().where(group="home").only()
+    >>> home.low <= 2 <= home.high
+    True
 
     Guarantee: the joint law of all tables at any one time and all releases changes by a factor of
     at most `e**epsilon` when all or some updates of one user are added or removed, who appears in
     at most `per_user` groups; of a user in n groups, by `e**(n * epsilon / per_user)`.
     [tests/exact/test_groups.py]
 
-    Accuracy: that of each statistic at `epsilon / per_user`.
+    Accuracy: that of each program at `epsilon / per_user`.
 
     Args:
-        factory: makes the statistic of one group; is given its epsilon, `epsilon / per_user`.
+        factory: makes the program of one group; is given its epsilon, `epsilon / per_user`.
         groups: the labels, texts or whole numbers.
         epsilon: total loss of a user, in nats.
         per_user: in how many groups one user may appear.
@@ -64,46 +66,55 @@ class Grouped(Generic[S]):
         ledger: budget shared with other statistics of the same stream.
 
     Raises:
-        PlanError: an argument out of range, or statistics of another epsilon or of several plans.
+        PlanError: an argument out of range, or programs of another epsilon or of several plans.
         BudgetError: the ledger has less than `epsilon` available.
     """
 
-    __slots__ = ("_account", "_guarantee", "_ignore_others", "_ledger", "_per_user", "_set",
-                 "_statistics")  # fmt: skip
+    __slots__ = ("_account", "_ignore_others", "_ledger", "_per_user", "_set", "_total")
 
     def __init__(
         self,
         factory: Callable[[Fraction], S],
         groups: Sequence[Label],
         *,
-        epsilon: object,
+        epsilon: Epsilon,
         per_user: int = 1,
         ignore_others: bool = False,
         ledger: Ledger | None = None,
     ) -> None:
-        total = positive_fraction(epsilon=epsilon)
+        self._total = positive_fraction(epsilon=epsilon)
         labels, self._set = _declared(groups)
         self._per_user = whole_number(1, len(labels), per_user=per_user)
         self._ignore_others = truth(ignore_others=ignore_others)
-        self._ledger = instance(Ledger, ledger=ledger) or Ledger(total)
-        self._ledger.check(total)
-        share = total / self._per_user
-        self._statistics = {label: factory(share) for label in labels}
-        _check_alike(list(self._statistics.values()), share)
-        request = self._first.plan.request
-        self._guarantee = Guarantee(total, request.intrusions, self._per_user)
-        self._account = self._ledger.open(total)
-        self._account.spend(self._per_user * request.looks * self.plan.split.budget.state)
+        self._ledger = instance(Ledger, ledger=ledger) or Ledger(self._total)
+        self._ledger.check(self._total)
+        share = self._total / self._per_user
+        super().__init__({label: factory(share) for label in labels})
+        self._account = self._ledger.open(self._total)
+        self._account.spend(self.state_epsilon)
+
+    def _check_members(self) -> None:
+        """Refuse a factory that does not spend what it is given, or not on equal tables."""
+        each, share = list(self._members.values()), self._total / self._per_user
+        if len({one.front for one in each}) > 1:
+            message = "the factory must plan the same statistic for each group"
+            raise PlanError(message)
+        if any({one.guarantee.epsilon, one.ledger.total} != {share} for one in each):
+            message = (
+                f"the factory must give its epsilon, {float(share):g}, to a ledger of its own"
+            )
+            raise PlanError(message)
 
     @property
-    def plan(self) -> Any:
-        """The plan of the statistic of each group."""
-        return self._first.plan
+    def statistics(self) -> Mapping[str, Any]:
+        """What counts in one of the groups; all are alike."""
+        first: Any = self._first
+        return first.statistics if isinstance(first, Together) else {first.name: first}
 
     @property
     def groups(self) -> tuple[Label, ...]:
         """The labels."""
-        return tuple(self._statistics)
+        return tuple(self._members)
 
     @property
     def ledger(self) -> Ledger:
@@ -113,30 +124,10 @@ class Grouped(Generic[S]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user who appears in at most `per_user` groups."""
-        return self._guarantee
+        return replace(self._first.guarantee, epsilon=self._total, groups=self._per_user)
 
-    @property
-    def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the state; see `Windowed`."""
-        return self._per_user * self._first.unseen
-
-    @property
-    def releases(self) -> int:
-        """How many releases each group has made."""
-        return self._first.releases
-
-    @property
-    def release_epsilon(self) -> Fraction:
-        """What a release of all groups costs a user of `per_user` groups, in nats."""
-        return self._per_user * self._first.release_epsilon
-
-    @property
-    def state_bytes(self) -> int:
-        """The size of `state()`, which no stream changes."""
-        return self._container.state_bytes
-
-    def update(self, users: object, groups: object, deltas: object = None) -> None:
-        """Take in one batch of events; an error changes nothing.
+    def prepare(self, users: object, groups: object, deltas: object = None) -> list[Any | None]:
+        """Check one batch of events without counting it.
 
         Args:
             users: user ids, one for each event, as for the statistic.
@@ -144,25 +135,12 @@ class Grouped(Generic[S]):
                 or sequence of texts or whole numbers.
             deltas: one whole number for each event; None for 1 each.
 
-        Raises:
-            InputError: as for the statistic; or an undeclared group, unless these are ignored. The
-                message names the row, never the id or the group.
-        """
-        self.apply(self.prepare(users, groups, deltas))
-
-    def prepare(self, users: object, groups: object, deltas: object = None) -> list[Batch | None]:
-        """Check one batch of events without counting it.
-
-        Args:
-            users: as for `update`.
-            groups: as for `update`.
-            deltas: as for `update`.
-
         Returns:
             What `apply` takes: a batch for each group, or None.
 
         Raises:
-            InputError: as for `update`.
+            InputError: as for the statistic; or an undeclared group, unless these are ignored. The
+                message names the row, never the id or the group.
         """
         ids = gatherable(as_column(users, "user ids" + _WANTED))
         changes = None if deltas is None else as_column(deltas, "deltas" + _WANTED)
@@ -174,84 +152,39 @@ class Grouped(Generic[S]):
             raise InputError(message)
         return list(self._prepared(ids, codes, changes))
 
-    def apply(self, *batches: Sequence[Batch | None]) -> None:
-        """Count what `prepare` has checked, in one pass."""
-        for place, statistic in enumerate(self._statistics.values()):
-            present = [of_group for batch in batches if (of_group := batch[place]) is not None]
-            if present:
-                statistic.apply(*present)
-
-    def check_release(self, **asked: Any) -> None:
-        """Raise what `release` would refuse, without spending anything."""
-        for statistic in self._statistics.values():
-            statistic.check_release(**asked)
-
-    def release(self, **asked: Any) -> dict[Label, Any]:
-        """Publish the answer of each group.
-
-        Args:
-            asked: what the statistic's `release` takes.
-
-        Returns:
-            The releases by label; None for a group whose release is lost, as `LostReleaseError`
-            says, because the others are paid for as well.
-
-        Raises:
-            BudgetError: all planned releases have been made. Nothing was spent.
-        """
+    def release(self, **asked: Any) -> Answers:
+        """Publish the answers of each group; see `Together.release`."""
         self.check_release(**asked)
         self._account.spend(self.release_epsilon)
-        return {label: unless_lost(one.release, **asked) for label, one in self._statistics.items()}
-
-    def announce_intrusion(self) -> None:
-        """Re-randomise all tables after somebody has seen them; see `Statistic`."""
-        for statistic in self._statistics.values():
-            statistic.announce_intrusion()
-
-    def state(self) -> bytes:
-        """Exactly what an intruder would get: a public front, and the state of each group."""
-        return self._container.packed()
+        return super().release(**asked)
 
     def resume(self, state: bytes, *, released: int = 0) -> None:
         """Go on from an earlier state of the same groups and plan; see `Statistic.resume`."""
-        states, counts = self._parts(state, released)
-        resume_all(list(self._statistics.values()), states, counts)
+        super().resume(state, released=released)
         for _ in range(self.releases):
             self._account.spend(self.release_epsilon)
 
-    def check_state(self, state: bytes, *, released: int = 0) -> None:
-        """Raise what `resume` would refuse, without changing anything."""
-        states, counts = self._parts(state, released)
-        check_all(list(self._statistics.values()), states, counts)
+    def _named(self, name: Label, answer: Answer) -> Answer:
+        """An answer under its group; the statistic has its name."""
+        return answer.under(group=name)
 
-    def forget(self) -> None:
-        """Wipe all tables. May be repeated."""
-        for statistic in self._statistics.values():
-            statistic.forget()
+    def _sum(self, loss: Callable[[S], Fraction]) -> Fraction:
+        """What a user of `per_user` groups loses; all groups are alike."""
+        return self._per_user * loss(self._first)
 
     @property
-    def _first(self) -> S:
-        """A statistic; all have the same plan."""
-        return next(iter(self._statistics.values()))
-
-    def _parts(self, state: bytes, released: int) -> tuple[list[bytes], list[int]]:
-        """The state of each group, and how many releases each has made."""
-        return self._container.parts(state)[1], [released] * len(self._statistics)
-
-    @property
-    def _container(self) -> Container:
-        """The layout of the state; labels are told by a hash, which keeps the front short."""
+    def _public(self) -> dict[str, Any]:
+        """Labels are told by a hash, which keeps the front short."""
         labels = json.dumps(self.groups).encode()
-        public = {
-            "groups": len(self._statistics),
+        return {
+            "groups": len(self._members),
             "labels": hashlib.sha256(labels).hexdigest(),
             "ledger": self._ledger.total,
             "per_user": self._per_user,
         }
-        return Container("Grouped", public, 0, list(self._statistics.values()))
 
     def __repr__(self) -> str:
-        return f"<Grouped of {len(self._statistics):,} groups, each {self._first!r}>"
+        return f"<Grouped of {len(self._members):,} groups, each {self._first!r}>"
 
     def _codes(self, groups: object, rows: int) -> NDArray[np.int32]:
         """The place of each row's group; that of undeclared ones is after all others."""
@@ -270,12 +203,12 @@ class Grouped(Generic[S]):
 
     def _prepared(
         self, ids: pa.ChunkedArray, codes: NDArray[np.int32], deltas: pa.ChunkedArray | None
-    ) -> Iterator[Batch | None]:
+    ) -> Iterator[Any | None]:
         """What the statistic of each group is to count."""
         order, ends = np.empty(len(codes), np.int64), np.zeros(len(self._set) + 1, np.int64)
         _sort_rows(codes, order, ends)
         start = 0
-        for statistic, end in zip(self._statistics.values(), ends[:-1], strict=True):
+        for statistic, end in zip(self._members.values(), ends[:-1], strict=True):
             rows, start = order[start:end], end
             if not len(rows):
                 yield None
@@ -286,10 +219,6 @@ class Grouped(Generic[S]):
             except InputError as error:
                 row = None if error.row is None else int(rows[error.row - 1]) + 1
                 raise InputError(error.reason, row=row) from None
-
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        message = "a Grouped cannot be pickled or copied: a plain copy is a second intrusion"
-        raise TypeError(message)
 
 
 @kernel(
@@ -338,14 +267,3 @@ def _as_labels(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         with suppress(pa.ArrowException):  # what it says quotes a group
             return column.cast(kind)
     raise InputError(_WANTED_GROUPS)
-
-
-def _check_alike(statistics: Sequence[Statistic[Any]], share: Fraction) -> None:
-    """Refuse a factory that does not spend what it is given, or not on equal tables."""
-    plan = statistics[0].plan
-    if any(one.plan != plan for one in statistics):
-        message = "the factory must plan the same statistic for each group"
-        raise PlanError(message)
-    if plan.request.epsilon != share or any(one.ledger.total != share for one in statistics):
-        message = f"the factory must give the epsilon of {float(share):g} to a ledger of its own"
-        raise PlanError(message)

@@ -6,26 +6,25 @@ The header has the lengths of all that follows, so states can be written one aft
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import io
 import json
 import struct
-from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, BinaryIO
 
 from panprivacy._version import VERSION
-from panprivacy.cells import Law
 from panprivacy.errors import InputError
 from panprivacy.guarantee import Budget
+from panprivacy.planning.request import Request
+from panprivacy.statistics.records import Sizes
 
-_LAYOUT = struct.Struct("<8sIQII")
-"""Magic, bytes of public text, bytes of key and table, releases, announced intrusions."""
+_LAYOUT = struct.Struct("<8sIQIIQ")
+"""Magic, bytes of public text, bytes of key and arrays, releases, announced intrusions, tick."""
 
 _FORMAT = b"panpriv"
-_MAGIC = _FORMAT + b"1"
+_MAGIC = _FORMAT + b"2"
 
 MOST_TEXT = 1 << 16
 """More bytes of public parameters than any plan has; a longer text is not read."""
@@ -42,12 +41,14 @@ class Header:
         body_bytes: of key and table.
         releases: number of releases made.
         intrusions: number of intrusions announced.
+        tick: number of steps made, where time is cut into steps.
     """
 
     text: bytes
     body_bytes: int
-    releases: int
-    intrusions: int
+    releases: int = 0
+    intrusions: int = 0
+    tick: int = 0
 
     @property
     def front_bytes(self) -> int:
@@ -61,7 +62,7 @@ class Header:
 
     def packed(self) -> bytes:
         """The header as a state begins with it."""
-        counters = self.releases, self.intrusions
+        counters = self.releases, self.intrusions, self.tick
         return _LAYOUT.pack(_MAGIC, len(self.text), self.body_bytes, *counters) + self.text
 
     def public(self) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def read_header(stream: BinaryIO) -> Header:
     if len(front) < _LAYOUT.size:
         message = "the state is cut off"
         raise InputError(message)
-    _, text_bytes, body_bytes, releases, intrusions = _LAYOUT.unpack(front)
+    _, text_bytes, body_bytes, *counters = _LAYOUT.unpack(front)
     if text_bytes > MOST_TEXT:
         message = "the state is damaged: its public parameters are too long"
         raise InputError(message)
@@ -105,7 +106,7 @@ def read_header(stream: BinaryIO) -> Header:
     if len(text) < text_bytes:
         message = "the state is cut off"
         raise InputError(message)
-    return Header(text, body_bytes, releases, intrusions)
+    return Header(text, body_bytes, *counters)
 
 
 def unpacked(state: bytes, own: Header) -> tuple[Header, memoryview]:
@@ -148,34 +149,43 @@ def _difference(found: dict[str, Any], own: dict[str, Any]) -> str:
     for name in ("version", "statistic"):
         if found.get(name) != own[name]:
             return f"the state is of {name} {found.get(name)!s:.40}, and this is {own[name]}"
-    differing = sorted(name for name in {*found, *own} if found.get(name) != own.get(name))
+    theirs, ours = _flat(found), _flat(own)
+    differing = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
     return f"the state is of a {own['statistic']} with another {', '.join(differing)}"
 
 
+def _flat(public: dict[str, Any]) -> dict[str, object]:
+    """The parameters and those within them, by name."""
+    inner = [one.items() for one in public.values() if isinstance(one, dict)]
+    outer = {name: one for name, one in public.items() if not isinstance(one, dict)}
+    return {**outer, **{name: value for part in inner for name, value in part}}
+
+
 @functools.lru_cache(maxsize=64)
-def public_text(statistic: str, plan: Hashable, budget: Budget, ledger: Fraction) -> bytes:
-    """The public parameters as JSON.
+def public_text(
+    statistic: str, sizes: Sizes, request: Request, budget: Budget, ledger: Fraction
+) -> bytes:
+    """The public parameters as JSON: whoever reads them can plan the same statistic.
 
     Args:
-        statistic: name of the class.
-        plan: its plan.
-        budget: how the plan splits epsilon; the rest of a split follows from the plan.
+        statistic: its name.
+        sizes: what it was told.
+        request: epsilon and what it covers.
+        budget: how the plan splits epsilon.
         ledger: total of the ledger.
     """
-    public = {"version": VERSION, "statistic": statistic, "ledger": ledger, **_fields(plan)}
-    public["budget"] = budget
-    del public["split"]
-    return json.dumps(public, default=_plain, sort_keys=True).encode()
-
-
-def _fields(record: object) -> dict[str, object]:
-    """The fields of a dataclass."""
-    names = [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
-    return {name: getattr(record, name) for name in names}
-
-
-def _plain(value: object) -> object:
-    """What JSON does not know: plans within plans as objects, laws and fractions as text."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, Law):
-        return _fields(value)
-    return str(value)
+    asked = {
+        "epsilon": str(request.epsilon),
+        "releases": request.releases,
+        "intrusions": request.intrusions,
+        "own_budget": request.budget is not None,
+    }
+    public = {
+        "version": VERSION,
+        "statistic": statistic,
+        "ledger": str(ledger),
+        "sizes": sizes.plain(),
+        "request": asked,
+        "budget": {"state": str(budget.state), "release": str(budget.release)},
+    }
+    return json.dumps(public, sort_keys=True).encode()

@@ -1,13 +1,112 @@
-"""What leaves a statistic with one answer."""
+"""What leaves a statistic: answers with their intervals, each under its name.
+
+Every release is a mapping of names to answers, or one such answer; both make the same table.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any, NamedTuple, Protocol, Self
+
+import pyarrow as pa
+
+from panprivacy.errors import PanPrivacyError
+
+Label = str | int
+"""Of a group."""
+
+COLUMNS: Mapping[str, tuple[pa.DataType, str]] = {
+    "statistic": (pa.string(), "what was counted: its name, or the one that `as` gives it"),
+    "question": (pa.string(), 'what was asked of it, such as "exactly"'),
+    "argument": (pa.int64(), "the number that belongs to the question; null if none does"),
+    "arguments": (pa.string(), "all that belong to it, such as tau=10,power=2; else empty"),
+    "group": (pa.string(), "the group of users; null if they are not counted by group"),
+    "value": (pa.float64(), "the answer; null if it is lost"),
+    "low": (pa.float64(), "lower end of the interval"),
+    "high": (pa.float64(), "upper end of the interval; it may be infinite"),
+    "confidence": (pa.float64(), "how often the interval holds the truth"),
+    "epsilon": (pa.float64(), "what the release cost a user, in nats"),
+}
+"""Of every table of answers, with their meaning."""
+
+
+class Name(NamedTuple):
+    """What an answer is called.
+
+    Args:
+        statistic: name of the statistic, or the label that was given to it.
+        question: what was asked, such as "exactly" or "cropped_sum".
+        arguments: what belongs to the question, by name.
+        group: of users; None if they are not counted by group.
+    """
+
+    statistic: str
+    question: str
+    arguments: tuple[tuple[str, int], ...] = ()
+    group: Label | None = None
+
+    def __str__(self) -> str:
+        """In words, such as "exactly 3"; without its group."""
+        return " ".join([self.question.replace("_", " "), *self._numbers()])
+
+    def _numbers(self) -> Iterator[str]:
+        numbers = [str(number) for _, number in self.arguments]
+        if numbers:
+            yield "**".join(numbers)
+
+    def under(self, statistic: str | None, group: Label | None) -> Name:
+        """The same question of another statistic or group; None leaves either."""
+        return self._replace(
+            statistic=self.statistic if statistic is None else statistic,
+            group=self.group if group is None else group,
+        )
+
+    @property
+    def argument(self) -> int | None:
+        """The first number of the question."""
+        return self.arguments[0][1] if self.arguments else None
+
+    def columns(self) -> dict[str, object]:
+        """The columns of a row that say what it is about."""
+        return {
+            "statistic": self.statistic,
+            "question": self.question,
+            "argument": self.argument,
+            "arguments": ",".join(f"{name}={number}" for name, number in self.arguments),
+            "group": None if self.group is None else str(self.group),
+        }
+
+
+_UNNAMED = Name("", "")
+
+
+class Answer(Protocol):
+    """What a release gives: one answer, or several by name."""
+
+    def under(self, statistic: str | None = None, group: Label | None = None) -> Self:
+        """The same under the name of a statistic, of a group, or both; None leaves a name."""
+
+    def answers(self, most: int | None = None) -> Mapping[Name, Release | None]:
+        """Each answer by its name; None for one that is lost.
+
+        Args:
+            most: of many states, so many that are nearest to 0; None for all.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
     """A noised answer; it is public.
+
+    >>> answer = Release(1234.5, 1100.0, 1400.0, 0.95, 0.1, ())
+    >>> answer
+    <Release 1,234 (1,100 to 1,400, 95 %)>
+    >>> f"{answer:,.1f}", round(answer), float(answer)
+    ('1,234.5', 1234, 1234.5)
 
     Args:
         value: the estimate.
@@ -15,9 +114,12 @@ class Release:
         high: upper end; infinite where the counts do not bound it.
         confidence: probability that the interval covers the truth, over all noise, sampling and
             hashing.
-        epsilon: what this release cost, in nats.
+        epsilon: what this release cost each user, in nats: the part of the loss that comes on top
+            of that of the state.
         counts: the noised counts; `value`, `low` and `high` are functions of them and of public
             parameters.
+        name: what it answers.
+        unit: what it counts, such as "users".
     """
 
     value: float
@@ -25,4 +127,206 @@ class Release:
     high: float
     confidence: float
     epsilon: float
-    counts: tuple[int, ...]
+    counts: tuple[int, ...] = field(repr=False)
+    name: Name = _UNNAMED
+    unit: str = "users"
+
+    def under(self, statistic: str | None = None, group: Label | None = None) -> Release:
+        """The same answer under the name of a statistic, of a group, or both."""
+        return replace(self, name=self.name.under(statistic, group))
+
+    def answers(self, most: int | None = None) -> dict[Name, Release | None]:  # noqa: ARG002
+        """This answer by its name."""
+        return {self.name: self}
+
+    def to_dict(self) -> dict[str, object]:
+        """The columns of `COLUMNS`."""
+        numbers = ("value", "low", "high", "confidence", "epsilon")
+        return {**self.name.columns(), **{name: getattr(self, name) for name in numbers}}
+
+    def to_arrow(self) -> pa.Table:
+        """A table of one row, with the columns of `COLUMNS`."""
+        return as_table(self.answers())
+
+    def to_pandas(self) -> Any:  # pandas is not a dependency
+        """The same as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.value, digits) if digits is not None else round(self.value)
+
+    def __format__(self, form: str) -> str:
+        """The value in a form, or all of it where none is given."""
+        return format(self.value, form) if form else str(self)
+
+    def __str__(self) -> str:
+        value, low, high = self.shown()
+        return f"{value} ({low} to {high}, {100 * self.confidence:g} %)"
+
+    def shown(self) -> tuple[str, str, str]:
+        """Value and ends for people: whole where they count users, with digits where a share."""
+        value, low, high = (
+            shown_number(end, self.unit) for end in (self.value, self.low, self.high)
+        )
+        return value, low, high
+
+    def __repr__(self) -> str:
+        name = f"{self.name}: " if self.name.question else ""
+        return f"<Release {name}{self}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self.answers())
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What stands in the place of answers that are lost, as `LostReleaseError` says.
+
+    Args:
+        names: of the answers.
+    """
+
+    names: tuple[Name, ...]
+
+    def under(self, statistic: str | None = None, group: Label | None = None) -> Lost:
+        """The same under the name of a statistic, of a group, or both."""
+        return Lost(tuple(name.under(statistic, group) for name in self.names))
+
+    def answers(self, most: int | None = None) -> dict[Name, Release | None]:  # noqa: ARG002
+        """Nothing by each name."""
+        return dict.fromkeys(self.names)
+
+
+class Answers(Mapping[Name, Release | None]):
+    """The answers of one moment, by name; None for one that is lost, as `LostReleaseError` says.
+
+    Args:
+        parts: the releases of which it consists; no two answers of them have one name.
+    """
+
+    def __init__(self, parts: Iterable[Answer]) -> None:
+        self._parts = tuple(parts)
+
+    @functools.cached_property
+    def _named(self) -> Mapping[Name, Release | None]:
+        return self.answers()
+
+    def __getitem__(self, name: Name) -> Release | None:
+        return self._named[name]
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def under(self, statistic: str | None = None, group: Label | None = None) -> Answers:
+        """The same answers under the name of a statistic, of a group, or both."""
+        return Answers(part.under(statistic, group) for part in self._parts)
+
+    def answers(self, most: int | None = None) -> dict[Name, Release | None]:
+        """Each answer by its name.
+
+        Args:
+            most: of many states, so many that are nearest to 0; None for all.
+        """
+        return {name: one for part in self._parts for name, one in part.answers(most).items()}
+
+    def where(self, **wanted: object) -> Answers:
+        """Those whose names have these parts, such as `group="home"`."""
+        return Answers(
+            Lost((name,)) if one is None else one
+            for name, one in self._named.items()
+            if all(getattr(name, part) == value for part, value in wanted.items())
+        )
+
+    def only(self) -> Release:
+        """The one answer that there is.
+
+        Raises:
+            PanPrivacyError: there are several or none, or it is lost.
+        """
+        found = list(self._named.values())
+        if len(found) != 1 or found[0] is None:
+            message = f"there are {len(found)} answers, and this wants one that is not lost"
+            raise PanPrivacyError(message)
+        return found[0]
+
+    @property
+    def lost(self) -> bool:
+        """Whether an answer is missing."""
+        return any(one is None for one in self._named.values())
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The noised counts of all, each once."""
+        each = {id(one.counts): one.counts for one in self._named.values() if one is not None}
+        return tuple(count for counts in each.values() for count in counts)
+
+    def rows(self) -> list[dict[str, object]]:
+        """A row for each answer, with the columns of `COLUMNS`."""
+        return as_rows(self._named)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each answer, with the columns of `COLUMNS`."""
+        return as_table(self._named)
+
+    def to_pandas(self) -> Any:  # pandas is not a dependency
+        """The same as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def __repr__(self) -> str:
+        shown = self.answers(_MOST_SHOWN)
+        rest = ", ..." if len(shown) < len(self) else ""
+        return f"<Answers {'; '.join(f'{name}: {one}' for name, one in shown.items())}{rest}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self.answers(_MOST_SHOWN))
+
+
+_MOST_SHOWN = 21
+"""States of a histogram, where people look at it."""
+
+
+def as_rows(answers: Mapping[Name, Release | None]) -> list[dict[str, object]]:
+    """A row for each answer; what is lost has no numbers."""
+    return [
+        {**dict.fromkeys(COLUMNS), **name.columns()} if one is None else one.to_dict()
+        for name, one in answers.items()
+    ]
+
+
+def as_table(answers: Mapping[Name, Release | None], **further: Sequence[object]) -> pa.Table:
+    """The rows as an Arrow table.
+
+    Args:
+        answers: by name.
+        further: columns that come first, of as many rows.
+    """
+    schema = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
+    table = pa.Table.from_pylist(as_rows(answers), schema)
+    for place, (name, values) in enumerate(further.items()):
+        table = table.add_column(place, name, pa.array(values))
+    return table
+
+
+def shown_number(value: float, unit: str) -> str:
+    """A number for people: whole where it counts users, with digits where it is a share."""
+    if not math.isfinite(value):
+        return "inf"
+    return f"{value:,.4f}" if unit.startswith("share") else f"{value:,.0f}"
+
+
+def as_html(answers: Mapping[Name, Release | None]) -> str:
+    """A small table for a notebook."""
+    heads = "".join(f"<th>{head}</th>" for head in ("answer", "group", "value", "low", "high"))
+    rows = []
+    for name, one in answers.items():
+        group = "" if name.group is None else escape(str(name.group))
+        numbers = ("lost", "", "") if one is None else one.shown()
+        cells = "".join(f"<td>{cell}</td>" for cell in (escape(str(name)), group, *numbers))
+        rows.append(f"<tr>{cells}</tr>")
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

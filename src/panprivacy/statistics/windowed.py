@@ -10,17 +10,20 @@ from __future__ import annotations
 import math
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar, overload
+
+import pyarrow as pa
 
 from panprivacy._validate import whole_number
 from panprivacy.errors import InputError, PlanError
-from panprivacy.guarantee import Guarantee, Ledger
-from panprivacy.statistics.resuming import Container, Resumable
-from panprivacy.statistics.table import unless_lost
+from panprivacy.statistics.containers import Container
+from panprivacy.statistics.private import Private
+from panprivacy.statistics.release import Answer, as_table
+from panprivacy.statistics.together import unless_lost
 
 _ORIGIN = int(datetime(1970, 1, 5, tzinfo=UTC).timestamp())
 """A Monday, so that windows of a week begin on Mondays; days and hours begin as UTC has them."""
@@ -30,35 +33,13 @@ _MOST_PASSED = 1_000
 """More windows than that do not pass: the clock was set."""
 _OWN = struct.Struct("<d")
 """In a state, before that of the window: when it began."""
+_LONGEST_NUMBER = 400 * 86_400
+"""Seconds of a window that is given as a number: more may be meant as milliseconds."""
+_MOMENT = pa.timestamp("us", tz="UTC")
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC).timestamp()
 
 
-class Windowable(Resumable, Protocol):
-    """What can be made anew for each window: any statistic, or several."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised to each user of one window."""
-
-    @property
-    def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the state."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """The budget of one window."""
-
-    def update(self, *columns: Any, **named: Any) -> None:
-        """Take in one batch."""
-
-    def release(self, *arguments: Any, **asked: Any) -> Any:
-        """Publish the answer."""
-
-    def forget(self) -> None:
-        """Wipe the state."""
-
-
-S = TypeVar("S", bound=Windowable)
+S = TypeVar("S", bound=Private)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +50,68 @@ class Window:
         start: when it began, in UTC; the first one begins when counting does.
         end: when it ended.
         complete: whether it was counted from its start to its end on the grid, by one process.
-        release: what was released then; None if it is lost, as `LostReleaseError` says.
+        release: what was released then; None if nothing was.
     """
 
     start: datetime
     end: datetime
     complete: bool
     release: Any
+
+
+class Windows(Sequence[Window]):
+    """What came of windows that have ended, oldest first.
+
+    Args:
+        windows: in order.
+    """
+
+    __slots__ = ("_windows",)
+
+    def __init__(self, windows: Iterable[Window]) -> None:
+        self._windows = tuple(windows)
+
+    @overload
+    def __getitem__(self, place: int) -> Window: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Windows: ...
+
+    def __getitem__(self, place: int | slice) -> Window | Windows:
+        found = self._windows[place]
+        return found if isinstance(found, Window) else Windows(found)
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each answer of each window: `start`, `end`, `complete` and those of answers.
+
+        The windows have released answers, as statistics do.
+        """
+        tables = [self._table(window) for window in self._windows if window.release is not None]
+        return pa.concat_tables(tables) if tables else self._empty()
+
+    def to_pandas(self) -> Any:  # pandas is not a dependency
+        """The same as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def __repr__(self) -> str:
+        return f"<Windows {', '.join(f'{one.start:%Y-%m-%d %H:%M}' for one in self._windows)}>"
+
+    @staticmethod
+    def _table(window: Window) -> pa.Table:
+        answers = window.release.answers()
+        moments = [pa.scalar(moment, _MOMENT) for moment in (window.start, window.end)]
+        rows = len(answers)
+        start, end = (pa.array([moment] * rows, _MOMENT) for moment in moments)
+        complete = pa.array([window.complete] * rows)
+        return as_table(answers, start=start, end=end, complete=complete)
+
+    @staticmethod
+    def _empty() -> pa.Table:
+        moments = pa.array([], _MOMENT)
+        return as_table({}, start=moments, end=moments, complete=pa.array([], pa.bool_()))
 
 
 class Windowed(Generic[S]):
@@ -88,7 +124,7 @@ class Windowed(Generic[S]):
     >>> daily = pp.Windowed(visitors, every=timedelta(days=1))
     >>> daily.update(["ada", "grace", "ada"])
     >>> daily.close()
-    >>> [window.release.confidence for window in daily.releases]
+    >>> [window.release.confidence for window in daily.release()]
     [0.95]
 
     Windows are cut on a fixed grid (of UTC, weeks on Mondays) by the clock alone, and each passed
@@ -102,7 +138,8 @@ class Windowed(Generic[S]):
 
     Args:
         factory: makes the statistic of one window, always the same, with a ledger of its own.
-        every: length of a window, whole seconds up to ten years.
+        every: length of a window, whole seconds up to ten years; a plain number up to 400 days,
+            because a larger one is mostly meant as milliseconds.
         release: what is released at the end of a window, while it is still the current one; None
             for `release()`. If it raises, that window has no answer: its state is wiped
             nevertheless.
@@ -125,11 +162,11 @@ class Windowed(Generic[S]):
     ) -> None:
         self._every = _seconds(every)
         self._factory, self._clock = factory, clock
-        self._release = release or (lambda statistic: statistic.release())
+        self._release = release or _released
         self._releases: list[Window] = []
         self._current = factory()
         self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told
-        self._start = clock()
+        self._start = _checked(clock())
         self._end = self._end_of(self._start)
         self._resumed = False
 
@@ -154,13 +191,21 @@ class Windowed(Generic[S]):
         return not self._start - self._every <= self._clock() < self._end
 
     @property
-    def releases(self) -> tuple[Window, ...]:
-        """What the windows that have ended released, oldest first, but for those taken."""
-        return tuple(self._releases)
+    def releases(self) -> Windows:
+        """What the windows that have ended released, oldest first, but for those handed out."""
+        return Windows(self._releases)
 
-    def take(self) -> list[Window]:
-        """Hand out `releases`, and keep them no longer."""
-        taken, self._releases = self._releases, []
+    def release(self) -> Windows:
+        """Hand out what the windows that have ended released, and keep it no longer.
+
+        Each window releases once, at its end; this only fetches what it did.
+        """
+        self.advance()
+        return self.take()
+
+    def take(self) -> Windows:
+        """The same without a look at the clock."""
+        taken, self._releases = Windows(self._releases), []
         return taken
 
     def update(self, *columns: Any, **named: Any) -> None:
@@ -218,12 +263,17 @@ class Windowed(Generic[S]):
         began, due = self._start, self._end
         complete = began == due - self._every and end == due and not self._resumed
         try:
-            answer = unless_lost(self._release, self._current)
+            answer = self._release(self._current)
         finally:
             self._current.forget()
             self._current, self._resumed = fresh, False
             self._start, self._end = start, self._end_of(start)
         self._releases.append(Window(_utc(began), _utc(end), complete, answer))
+
+    @property
+    def front(self) -> bytes:
+        """The public parameters."""
+        return self._container.front
 
     @property
     def state_bytes(self) -> int:
@@ -280,7 +330,7 @@ class Windowed(Generic[S]):
         if fresh.ledger is current.ledger:
             message = "each window needs a ledger of its own: let the factory make the ledger too"
             raise PlanError(message)
-        if (fresh.guarantee, fresh.unseen) != (current.guarantee, current.unseen):
+        if fresh.front != current.front:
             message = "the factory must make the same statistic for each window"
             raise PlanError(message)
         return fresh
@@ -299,6 +349,12 @@ def _seconds(every: timedelta | int) -> int:
     """The length of a window."""
     whole = isinstance(every, timedelta) and not every % timedelta(seconds=1)
     seconds = every // timedelta(seconds=1) if isinstance(every, timedelta) and whole else every
+    if isinstance(every, int) and _LONGEST_NUMBER < every <= LONGEST:
+        message = (
+            f"every is {every:,} seconds, {every // 86_400:,} days: if that is meant, say "
+            f"timedelta(seconds={every}); if milliseconds are, divide by 1,000"
+        )
+        raise PlanError(message)
     if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= LONGEST:
         message = "every must be a timedelta or a number, of whole seconds from 1 to 3,660 days"
         raise PlanError(message)
@@ -307,3 +363,15 @@ def _seconds(every: timedelta | int) -> int:
 
 def _utc(moment: float) -> datetime:
     return datetime.fromtimestamp(moment, UTC)
+
+
+def _checked(moment: float) -> float:
+    """Refuse a clock of another unit."""
+    if not 0 <= moment <= _LAST_MOMENT - LONGEST:
+        message = "clock must give seconds since 1970, as time.time does, not milliseconds"
+        raise PlanError(message)
+    return moment
+
+
+def _released(statistic: Private) -> Answer:
+    return unless_lost(statistic, {})

@@ -40,8 +40,8 @@ from panprivacy.audit.attacks.reconstruction import (
 )
 from panprivacy.audit.attacks.seized import Seized, shuffled, tossed, whole_numbers
 from panprivacy.coins import Coins, SystemCoins
-from panprivacy.planning import DensityPlan
-from panprivacy.statistics import Density
+from panprivacy.statistics.density.plan import DensityPlan
+from panprivacy.statistics.density.statistic import Density
 
 PEOPLE = 1_000
 QUERIES = 4 * PEOPLE

@@ -25,7 +25,7 @@ from panprivacy.audit.attacks.seized import Seized, tossed
 from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog, Sketch
 from panprivacy.coins import SystemCoins
 from panprivacy.hashing import KEY_BYTES
-from panprivacy.statistics import DistinctCount
+from panprivacy.statistics.distinct.statistic import DistinctCount
 
 CANDIDATES = 100_000
 MEMORY = 1 << 20

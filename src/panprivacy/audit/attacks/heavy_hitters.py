@@ -31,8 +31,8 @@ from panprivacy.audit.attacks.outcome import (
 from panprivacy.audit.attacks.reconstruction import Floats
 from panprivacy.audit.attacks.seized import Seized, guess_from_noise, tossed, whole_numbers
 from panprivacy.coins import Coins, SystemCoins
-from panprivacy.planning import IncidencePlan
-from panprivacy.statistics import Incidence
+from panprivacy.statistics.incidence.plan import IncidencePlan
+from panprivacy.statistics.incidence.statistic import Incidence
 
 WEIGHT = 3
 """`W/k`: an item that is fed once more has twice that, and stays one heavy hitter."""

@@ -29,7 +29,8 @@ from panprivacy.audit.attacks.outcome import (
 from panprivacy.audit.attacks.seized import Seized, bits_of, guess_from_noise, tossed
 from panprivacy.audit.kept_generator import KeptGenerator
 from panprivacy.coins import Coins, SystemCoins
-from panprivacy.statistics import Density, Incidence
+from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.incidence.statistic import Incidence
 
 PEOPLE = 100_000
 BOUND = 4

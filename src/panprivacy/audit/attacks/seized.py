@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from panprivacy.addressing import Slots
 from panprivacy.audit.attacks.guesses import Guesses, Truths
-from panprivacy.cells import Law
+from panprivacy.cells.law import Law
 from panprivacy.cells.protocol import Table
 from panprivacy.coins import Coins
 from panprivacy.ids import read_ids
-from panprivacy.planning import DensityPlan
+from panprivacy.statistics.density.plan import DensityPlan
 from panprivacy.statistics.header import read_header
-from panprivacy.statistics.table import P, Statistic
+from panprivacy.statistics.statistic import P, Statistic
 
 
 @dataclass(frozen=True, slots=True, eq=False)

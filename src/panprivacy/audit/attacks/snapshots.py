@@ -26,10 +26,10 @@ from panprivacy.audit.attacks.outcome import (
     bounded_share,
 )
 from panprivacy.audit.attacks.seized import bits_of, tossed
-from panprivacy.cells import BitCells
+from panprivacy.cells.bits import BitCells
 from panprivacy.coins import SystemCoins
-from panprivacy.planning import DensityPlan
-from panprivacy.statistics import Density
+from panprivacy.statistics.density.plan import DensityPlan
+from panprivacy.statistics.density.statistic import Density
 
 PEOPLE = 100_000
 _LEAST = 1e-99

@@ -19,16 +19,14 @@ from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
 from panprivacy.audit.suite.subject import Subject
 from panprivacy.audit.suite.wrapped import Asking, Groups, Sharing, Unseen
-from panprivacy.cells import Law
+from panprivacy.cells.law import Law
 from panprivacy.guarantee import Budget
-from panprivacy.statistics import (
-    CroppedSum,
-    Density,
-    DistinctCount,
-    HeavyHitterCount,
-    Incidence,
-    ThresholdCount,
-)
+from panprivacy.statistics.cropped.statistic import CroppedSum
+from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.distinct.statistic import DistinctCount
+from panprivacy.statistics.heavy.statistic import HeavyHitterCount
+from panprivacy.statistics.incidence.statistic import Incidence
+from panprivacy.statistics.threshold.statistic import ThresholdCount
 
 _MOST_TAIL = 12
 """The longest tail that noise needs if counts lie no further apart."""

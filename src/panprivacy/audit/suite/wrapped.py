@@ -9,7 +9,9 @@ from typing import Any
 
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.guarantee import Ledger
-from panprivacy.statistics import Density, Grouped, Incidence
+from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.grouped import Grouped
+from panprivacy.statistics.incidence.statistic import Incidence
 
 
 class Asking:

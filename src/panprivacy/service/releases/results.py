@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from panprivacy.counting import Answer, Counting, Single
-from panprivacy.planning import CroppedPlan, HeavyPlan, ThresholdPlan
 from panprivacy.service.releases.records import Published
-from panprivacy.statistics import IncidenceRelease, Label, Release
+from panprivacy.statistics.cropped.plan import CroppedPlan
+from panprivacy.statistics.heavy.plan import HeavyPlan
+from panprivacy.statistics.incidence.release import IncidenceRelease
+from panprivacy.statistics.release import Label, Release
+from panprivacy.statistics.threshold.plan import ThresholdPlan
 
 
 @dataclass(frozen=True, slots=True)

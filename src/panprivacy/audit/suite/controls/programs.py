@@ -17,7 +17,8 @@ from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.streams import RELEASE
 from panprivacy.audit.suite.controls.control import Control
 from panprivacy.coins import Coins
-from panprivacy.statistics import Density, Release
+from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.release import Release
 
 
 class Program:

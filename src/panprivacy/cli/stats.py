@@ -1,0 +1,52 @@
+"""`panprivacy stats`: the statistics that there are, and how they are written."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from panprivacy.statistics.catalogue import Kind, kind_of, kinds
+from panprivacy.statistics.records import Entry
+
+_WIDTH = 100
+
+
+def stats(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Of one statistic.")] = None,
+) -> None:
+    """List what can be counted, or say how one statistic is written."""
+    if name is not None:
+        _print_one(kind_of(name))
+        return
+    for kind in kinds().values():
+        typer.echo(f"{kind.name:<15} {_summary(kind)}")
+    typer.echo("\npanprivacy stats NAME says how one is written.")
+
+
+def _summary(kind: Kind) -> str:
+    """The first sentence of its sizes."""
+    return " ".join((kind.sizes_type.__doc__ or "").split())
+
+
+def _print_one(kind: Kind) -> None:
+    sizes = kind.sizes_type.entries().values()
+    needed = ",".join(f"{one.name}={one.form.split()[0]}" for one in sizes if one.required)
+    typer.echo(_summary(kind))
+    typer.echo(f"\n  --stat {','.join(filter(None, [kind.name, needed]))}\n\nSizes:")
+    _print_entries(sizes)
+    asked = kind.query_type.entries().values()
+    if asked:
+        typer.echo("\nWhat a release is asked; everything that there is unless told:")
+        _print_entries(asked)
+
+
+def _print_entries(entries: Iterable[Entry]) -> None:
+    for one in entries:
+        written = f"{one.name}={one.form}" if one.form else one.name
+        says = f"{one.says} (needed)" if one.required else one.says
+        indent = " " * 29
+        typer.echo(textwrap.fill(says, _WIDTH, initial_indent=f"  {written:<26} ",
+                                 subsequent_indent=indent))  # fmt: skip

@@ -1,0 +1,85 @@
+"""The cropped sum of states, from how many counters are outside of the high values of their law.
+
+A cell whose user is in state `a` counts with probability `absent + contrast * min(|a|, tau)/tau`,
+exactly. So the count is unbiased, and only its variance depends on how the sum is spread over
+users: it is largest where all are in nearly one state.
+docs/decoding.md has the proofs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from panprivacy.decoders.intervals import Answering, Floats, confidence_interval
+
+
+@dataclass(frozen=True, slots=True)
+class CroppedModel(Answering):
+    """The sum of `min(|state|, tau)`, from the noised count of cells, one user a cell.
+
+    Args:
+        universe: number of possible users.
+        cells: number of users that have a cell.
+        tau: where states are cropped.
+        absent: how often a cell of state 0 counts.
+        contrast: how much more often a cell of a state of tau or more does.
+        noise_variance: variance of the output noise on the count.
+    """
+
+    universe: int
+    cells: int
+    tau: int
+    absent: float
+    contrast: float
+    noise_variance: float
+
+    @property
+    def limit(self) -> float:
+        """The largest possible sum."""
+        return float(self.tau * self.universe)
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The unbiased estimate, cut to 0 .. limit."""
+        return min(max(self.unbiased(ones), 0.0), self.limit)
+
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The estimate before it is cut."""
+        mean = float(np.sum(ones)) / self.cells
+        return (mean - self.absent) / self.contrast * self.limit
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """Cells, output noise, and sampling without replacement, however the sum is spread.
+
+        The variance of the count is that of as many coins of the mean probability, less what the
+        states differ from one another; they differ least where all are the two whole numbers
+        around their mean.
+        """
+        mean = np.asarray(truth, float) / self.universe
+        coin = self.absent + self.contrast * mean / self.tau
+        left = mean - np.floor(mean)
+        least = self._kept * (self.contrast / self.tau) ** 2 * left * (1 - left)
+        variance = self.cells * np.maximum(coin * (1 - coin) - least, 0) + self.noise_variance
+        return np.sqrt(variance) * self._unit
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes."""
+        total = float(self.deviation(truth)) ** 2
+        return self.noise_variance * self._unit**2 / total if total else 0.0
+
+    @property
+    def _kept(self) -> float:
+        """The part of the variance of states that sampling does not bring back."""
+        return (self.cells - 1) / max(self.universe - 1, 1)
+
+    @property
+    def _unit(self) -> float:
+        """By how much one more cell that counts moves the estimate."""
+        return self.limit / (self.contrast * self.cells)
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """A confidence interval within 0 .. limit; half a count covers that counts are whole."""
+        ends = {"limit": self.limit, "beyond": self.limit, "slack": self._unit / 2}
+        return confidence_interval(self, estimate, confidence, **ends)

@@ -1,0 +1,178 @@
+"""Laws on blocks of values: which there are, and what they make of a count of cells."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
+from panprivacy.cells.law import MOST_MODULUS, Law, high_and_low
+from panprivacy.cells.modular import counter_type
+from panprivacy.decoders.intervals import Floats
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Budget
+from panprivacy.planning.request import Request, Split, no_signal
+
+MOST_BOUND = MOST_MODULUS // 4
+"""Blocks are shorter than this, and there is one more of them than the bound fills."""
+
+DEFAULT_REACH = 64
+"""Without a bound, states may be so many times as large as what counts of them."""
+
+SHARES = np.linspace(0, 1, 17)
+"""Of the largest answer: where errors are looked at."""
+
+_MOST_INTRUSIONS = 1
+
+
+def check_intrusions(request: Request, what: str, anew: str) -> None:
+    """Refuse more announced intrusions than blocks can be read after.
+
+    Args:
+        request: how many there may be.
+        what: the statistic, for the message.
+        anew: another one, for the message.
+    """
+    if request.intrusions > _MOST_INTRUSIONS:
+        message = (
+            f"{what} cannot be read after more than one announced intrusion; make {anew} after each"
+        )
+        raise PlanError(message)
+
+
+def excess(chosen: DifferenceSet, tau: int, budget: Budget) -> float:
+    """By how much values in the chosen blocks are more likely than others: their ratio less 1."""
+    high, low = high_and_low(tau * chosen.modulus, budget.state)
+    return (high - low) / low
+
+
+def block_chances(
+    chosen: DifferenceSet, tau: int, budget: Budget, epoch: int
+) -> tuple[float, float]:
+    """How often a cell of state 0 counts, and how much more often one of tau or more does.
+
+    Args:
+        chosen: the set of blocks.
+        tau: their length.
+        budget: epsilon of the look that the law is made for.
+        epoch: 0, or 1 after an announced intrusion.
+    """
+    more = excess(chosen, tau, budget)
+    weight = chosen.modulus + more * chosen.size
+    own = more * (chosen.size - chosen.overlap)
+    if epoch:
+        hit = (weight + more * (more + 1) * chosen.size) / (tau * weight**2)
+        return 1 - hit, float(more * own / (tau * weight**2))
+    return float((chosen.modulus - chosen.size) / weight), float(own / weight)
+
+
+def block_sets(tau: int, bound: int) -> list[DifferenceSet]:
+    """The difference sets to choose from: their blocks reach a block beyond the bound.
+
+    Raises:
+        PlanError: the largest possible modulus is too small.
+    """
+    blocks = -(-bound // tau) + 1
+    sets = [*of_at_least(max(blocks, 3)), point(blocks)]
+    fitting = [one for one in sets if one.modulus * tau <= MOST_MODULUS]
+    if not fitting:
+        message = (
+            f"counters would have more than {MOST_MODULUS:,} values: lower the bound, or take a "
+            "coarser resolution where there is one"
+        )
+        raise PlanError(message)
+    return fitting
+
+
+def too_small(cells: int, block: int, sets: Sequence[DifferenceSet]) -> PlanError:
+    """What to raise where the fewest counters do not fit."""
+    modulus = block * min(one.modulus for one in sets)
+    least = cells * counter_type(modulus).itemsize
+    return PlanError(f"memory must be at least {least:,}: the bytes of the fewest counters here")
+
+
+class _BlockPlan(Protocol):
+    """The plan of one count of cells with a block law."""
+
+    @property
+    def split(self) -> Split:
+        """How epsilon is spent."""
+
+    @property
+    def law(self) -> Law:
+        """The noise of the counters."""
+
+    def error(self) -> float:
+        """The largest predicted error."""
+
+
+P = TypeVar("P", bound=_BlockPlan)
+
+
+def best_of(plans: Sequence[P], request: Request) -> P:
+    """The plan with the smallest largest error.
+
+    Raises:
+        PlanError: none leaves anything of what a state does to a count.
+    """
+    readable = [p for p in plans if p.split.contrast > 0 and math.isfinite(p.split.noise_variance)]
+    best = min(readable, key=lambda plan: plan.error(), default=None)
+    if best is None or best.law.ratio == 1:
+        raise no_signal(request)
+    return best
+
+
+@functools.lru_cache(maxsize=64)
+def count_range(chosen: DifferenceSet) -> int:
+    """The largest difference of what two values count for: 0, 1 or 2, by block."""
+    return int(np.ptp(_counted(chosen)))
+
+
+@functools.lru_cache(maxsize=1024)
+def count_variances(chosen: DifferenceSet, block: int, budget: Budget) -> tuple[float, float]:
+    """The variance of what a cell counts for, at most: below the lower threshold, and anywhere.
+
+    A state within a block has a mean and a mean square between those of its two ends, on lines; so
+    its variance exceeds theirs by at most a quarter of the square of the difference of the means,
+    which is 0 within the first block.
+    """
+    more = excess(chosen, block, budget)
+    weight = chosen.modulus + more * chosen.size
+    counted, (over_set, squares) = _counted(chosen), _over_shifts(chosen)
+    means = (counted.sum() + more * over_set) / weight
+    ends = ((counted**2).sum() + more * squares) / weight - means**2
+    if block == 1:  # all states are ends
+        return float(ends[:2].max()), float(ends.max())
+    bulges = (means - np.roll(means, -1)) ** 2 / 4
+    return float(ends[:2].max()), float((np.maximum(ends, np.roll(ends, -1)) + bulges).max())
+
+
+@functools.lru_cache(maxsize=16)
+def _counted(chosen: DifferenceSet) -> Floats:
+    """How often a cell counts whose value is in each of the blocks."""
+    outside = np.ones(chosen.modulus)
+    outside[chosen.members()] = 0
+    return outside + np.roll(outside, 1)
+
+
+@functools.lru_cache(maxsize=16)
+def _over_shifts(chosen: DifferenceSet) -> tuple[Floats, Floats]:
+    """The sums of what blocks count for, and of its square, over the set shifted by 0, 1, ..."""
+    counted, members = _counted(chosen), np.zeros(chosen.modulus)
+    members[chosen.members()] = 1
+    spectrum = np.fft.rfft(members).conj()
+
+    def sums(values: Floats) -> Floats:
+        return np.rint(np.fft.irfft(np.fft.rfft(values) * spectrum, chosen.modulus))
+
+    return sums(counted), sums(counted**2)
+
+
+def soft_count(states: NDArray[np.int64], low: int) -> float:
+    """How many users there are, each as far as it is on the way from `low` to twice that."""
+    return float(np.clip(states / low - 1, 0, 1).sum())

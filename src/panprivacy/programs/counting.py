@@ -1,0 +1,77 @@
+"""From specifications to what a program counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from panprivacy.errors import PlanError
+from panprivacy.statistics.grouped import Grouped
+from panprivacy.statistics.planner import check_useful
+from panprivacy.statistics.specification import Specification, together
+from panprivacy.statistics.together import Together
+
+Counting = Together[Any, Any]
+"""All statistics of a program, or those of each group."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups that are counted apart.
+
+    Args:
+        labels: of the groups.
+        per_user: in how many of them one user may appear.
+        ignore_others: leave out rows of undeclared groups; else they are an error.
+    """
+
+    labels: Sequence[str]
+    per_user: int = 1
+    ignore_others: bool = False
+
+
+def make_counting(
+    specifications: Sequence[Specification],
+    *,
+    epsilon: Fraction,
+    releases: int = 1,
+    grouping: Grouping | None = None,
+) -> Counting:
+    """The statistics with a ledger of their own, which share epsilon equally.
+
+    Raises:
+        PlanError: there are none, or the answers of one would be noise.
+    """
+    if not specifications:
+        message = "stat= must say what to count, such as stat=distinct; see panprivacy stats"
+        raise PlanError(message)
+    counting: Counting
+    if grouping is None:
+        counting = together(specifications, epsilon=epsilon, releases=releases)
+    else:
+        counting = Grouped(
+            lambda share: together(specifications, epsilon=share, releases=releases),
+            grouping.labels,
+            epsilon=epsilon,
+            per_user=grouping.per_user,
+            ignore_others=grouping.ignore_others,
+        )
+    for statistic in counting.statistics.values():
+        parts = epsilon / statistic.plan.request.epsilon
+        check_useful(statistic.plan, statistic.sizes, parts)
+    return counting
+
+
+def numbered(counting: Counting) -> bool:
+    """Whether ids number the users of a universe."""
+    return any(one.plan.numbered is not None for one in counting.statistics.values())
+
+
+def check_deltas(counting: Counting, delta: str | None) -> None:
+    """Refuse to count who leaves where nothing says so."""
+    for label, one in counting.statistics.items():
+        if one.plan.needs_deltas and delta is None:
+            message = f"{label} needs delta=: the column that says who comes and who leaves"
+            raise PlanError(message)

@@ -1,0 +1,125 @@
+"""Batches of a source, as the statistics take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from panprivacy.errors import InputError
+from panprivacy.ids import first_null, gatherable, read_deltas
+from panprivacy.programs.counting import Counting
+from panprivacy.sources import Column
+from panprivacy.sources.columns import show
+
+_Read = tuple[pa.Array, pa.Array | None, pa.Array | None]
+Checked = Any
+"""What `prepare` gives, and `apply` takes."""
+
+
+class Nulls(StrEnum):
+    """What to do with a row that has no user id."""
+
+    error = "error"
+    skip = "skip"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is read of each row.
+
+    Args:
+        user: the user id.
+        delta: by how much the user's state changes; None for 1.
+        group: the group of the event; None where there are no groups.
+    """
+
+    user: Column
+    delta: Column | None = None
+    group: Column | None = None
+
+    def wanted(self) -> list[Column]:
+        """Those that there are, the user first."""
+        return [one for one in (self.user, self.delta, self.group) if one is not None]
+
+
+class Observer(Protocol):
+    """Sees the rows that count, as a demonstration does."""
+
+    def observe(self, users: pa.Array, deltas: pa.Array | None, rows: int) -> None:
+        """Take a batch in, of so many rows before some were left out."""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """Takes batches in.
+
+    Args:
+        columns: of the batches.
+        nulls: what to do with a row that has no user id.
+        observer: for public data.
+    """
+
+    columns: Columns
+    nulls: Nulls
+    observer: Observer | None = None
+
+    def take(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> None:
+        """Have one batch counted; an error names the row, after so many rows before it."""
+        (users, deltas, _), checked = self._checked(counting, batch, rows_before)
+        counting.apply(checked)
+        if self.observer is not None:
+            self.observer.observe(users, deltas, batch.num_rows)
+
+    def prepare(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> Checked:
+        """Have one batch checked, for `counting.apply`; an error names the row, as for `take`."""
+        return self._checked(counting, batch, rows_before)[1]
+
+    def _checked(
+        self, counting: Counting, batch: pa.RecordBatch, rows_before: int
+    ) -> tuple[_Read, Checked]:
+        """What was read of a batch, and that checked."""
+        try:
+            read = self._read(batch)
+            users, deltas, groups = read
+            columns = (users,) if self.columns.group is None else (users, groups)
+            return read, counting.prepare(*columns, deltas)
+        except InputError as error:
+            raise self._placed(error, batch).after(rows_before) from None
+
+    def _read(self, batch: pa.RecordBatch) -> _Read:
+        """Users, deltas and groups of the rows that count."""
+        if batch.column(0).null_count:
+            if self.nulls is Nulls.error:
+                message = "the user id is null: leave such rows out, or have nulls= skip them"
+                raise InputError(message, row=first_null(batch.column(0)) + 1)
+            valid = batch.column(0).is_valid()
+            kept = [gatherable(column).filter(valid) for column in batch.columns]
+            batch = pa.RecordBatch.from_arrays(kept, batch.schema.names)
+        users, deltas, groups = batch.column(0), None, None
+        if self.columns.delta is not None:
+            deltas = batch.column(1)
+            self._check_deltas(deltas, self.columns.delta.name)
+        if self.columns.group is not None:
+            groups = batch.column(batch.num_columns - 1)
+            if pa.types.is_integer(groups.type):  # groups are declared as texts
+                groups = groups.cast(pa.string())
+        return users, deltas, groups
+
+    def _check_deltas(self, column: pa.Array, name: str) -> None:
+        """Refuse what the statistics would refuse, in words that name the column."""
+        try:
+            read_deltas(column, len(column))
+        except InputError as error:
+            reason = f"column {show(name)}: {error.reason}"
+            raise InputError(reason, row=error.row) from None
+
+    def _placed(self, error: InputError, batch: pa.RecordBatch) -> InputError:
+        """The error with its row in the batch, where skipped rows count too."""
+        if error.row is None or self.nulls is not Nulls.skip:
+            return error
+        kept = np.flatnonzero(np.asarray(batch.column(0).is_valid()))
+        return InputError(error.reason, row=int(kept[error.row - 1]) + 1)

@@ -1,0 +1,223 @@
+"""Pictures: the answers with their intervals, and what an intruder finds.
+
+A picture of the state would be an intrusion. So the state that is drawn is a second, throw-away
+one: the same plan, fed with made-up ids, as many as the released answer says. Its law is that of
+a function of the release, so drawing it costs no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from panprivacy.coins import SystemCoins
+from panprivacy.ids import read_ids
+from panprivacy.statistics.plan import MOST_MADE_UP, Plan
+from panprivacy.statistics.release import Answers, Name, Release
+from panprivacy.statistics.statistic import Statistic
+
+_SIDE = 64
+_MOST_BARS = 21
+_INK = "#1b3a57"
+_TRUTH = "#c8553d"
+_ORDINARY = "an ordinary program, seized:\na cell is a count"
+
+
+def plot_answers(
+    path: Path,
+    statistics: Mapping[str, Statistic[Any, Any]],
+    answers: Answers,
+    truths: Mapping[Name, float] | None = None,
+) -> None:
+    """Draw each statistic: its answer, an ordinary sketch, and a state such as the one kept.
+
+    Args:
+        path: PNG file to write.
+        statistics: by label; their states are not read.
+        answers: that were released.
+        truths: the exact answers, where they are public.
+    """
+    figure = Figure(figsize=(11, 3.9 * len(statistics)), layout="constrained", dpi=120)
+    axes = figure.subplots(len(statistics), 3, squeeze=False)
+    for row, (label, statistic) in zip(axes, statistics.items(), strict=True):
+        plan = statistic.plan
+        own = answers.where(statistic=label)
+        odds = math.exp(min(float(plan.split.budget.state), 99))
+        seized = f"this program, seized:\na cell changes odds {odds:.2g} times at most"
+        _draw_answers(row[0], plan, own, truths or {})
+        cells = throw_away_cells(plan, own)
+        if plan.table.tells_presence:
+            words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")
+            title = f"an ordinary program, seized:\na cell tells who {words[0]}"
+            _draw_presence(row[1], cells[0], title, words)
+            _draw_presence(row[2], cells[1], seized, words)
+        else:
+            ends = min(int(np.min(cells)), 0), max(int(np.max(cells)), 1)
+            _draw_counters(row[1], cells[0], _ORDINARY, ends)
+            _draw_counters(row[2], cells[1], seized, ends)
+    figure.supxlabel(
+        "Both states are throw-away ones, filled with made-up users, as many as the answer says.",
+        fontsize=9,
+    )
+    figure.savefig(path)
+
+
+def throw_away_cells(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cells of an ordinary program and of a fresh state, both fed with the same made-up users.
+
+    Args:
+        plan: of the statistic; no state of it is read.
+        answers: that were released, which say how many users to make up, and in which states.
+
+    Returns:
+        The same cells of both, as squares. Of cells that tell presence alone, those of users that
+        came are on the left, and as many of nobody that came on the right, from the level that is
+        nearest to half full.
+    """
+    coins, states = SystemCoins(), plan.made_up(answers)
+    users = _made_up_users(plan.numbered, len(states), coins)
+    slots = list(plan.address(coins.key(plan.key_bytes)).slots(read_ids(users)))
+    table = plan.table.born(coins)
+    plan.table.update(table, slots, None if plan.table.tells_presence else states, 0, coins)
+    private = plan.shown(plan.table.shown(table))
+    ordinary = plan.shown(plan.table.without_noise(slots, states, coins))
+    if plan.table.tells_presence:
+        runs = ordinary.reshape(plan.drawn_groups(), -1)
+        run = int(np.argmin(np.abs(runs.mean(axis=1) - 0.5)))
+        order = _came_and_not(runs[run])
+        return runs[run][order], private.reshape(runs.shape)[run][order]
+    side = min(_SIDE, math.isqrt(plan.table.cells))
+    places = np.linspace(0, plan.table.cells - 1, side * side).astype(np.int64).reshape(side, side)
+    return ordinary[places], private[places]
+
+
+def _made_up_users(universe: int | None, users: int, coins: SystemCoins) -> NDArray[np.int64]:
+    """Different ids; those of a universe are drawn, because its cells are drawn in their order."""
+    if universe is None:
+        return np.arange(users)
+    possible = min(universe, MOST_MADE_UP)
+    grid = np.linspace(0, universe - 1, possible).astype(np.int64)
+    drawn = np.argsort(np.frombuffer(coins.key(8 * possible), np.uint64))
+    return grid[drawn[:users]]
+
+
+def _came_and_not(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions of as many full as empty cells, side by side."""
+    full, empty = np.flatnonzero(cells), np.flatnonzero(cells == 0)
+    half = min(len(full), len(empty), _SIDE * _SIDE // 2)
+    width = max(math.isqrt(half // 2), 1)
+    shown = half // width * width
+    return np.hstack([full[:shown].reshape(-1, width), empty[:shown].reshape(-1, width)])
+
+
+def _draw_answers(axis: Axes, plan: Plan, answers: Answers, truths: Mapping[Name, float]) -> None:
+    """One answer on a line, or several as bars."""
+    shown = _shown(answers)
+    if len(answers) == 1:
+        ((name, one),) = shown.items()
+        _draw_answer(axis, plan, one, truths.get(name))
+    elif shown:
+        _draw_bars(axis, plan, shown, truths, len(answers))
+
+
+def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) -> None:
+    below, above = release.value - release.low, release.high - release.value
+    reach = [[below], [above if math.isfinite(above) else below]]
+    label = f"answer, {100 * release.confidence:g} % interval"
+    axis.errorbar([release.value], [0], xerr=reach, fmt="o", color=_INK, capsize=5, label=label)
+    if truth is not None:
+        axis.axvline(truth, color=_TRUTH, linestyle="--", label="truth")
+    axis.set_title(textwrap.fill(plan.unit, 32))
+    axis.set(yticks=[], ylim=(-1, 1))
+    axis.xaxis.set_major_locator(MaxNLocator(4))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
+    axis.margins(x=0.35)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
+    axis.spines[["left", "right", "top"]].set_visible(False)
+
+
+def _draw_bars(
+    axis: Axes,
+    plan: Plan,
+    shown: Mapping[Name, Release],
+    truths: Mapping[Name, float],
+    answered: int,
+) -> None:
+    """A bar for each answer, with its interval."""
+    places = np.arange(len(shown))
+    values = np.array([one.value for one in shown.values()])
+    low = values - [one.low for one in shown.values()]
+    ends = np.array([one.high for one in shown.values()])
+    high = np.where(np.isfinite(ends), ends - values, low)
+    first = next(iter(shown.values()))
+    label = f"answer, {100 * first.confidence:g} % interval"
+    axis.bar(places, values, color=_INK, alpha=0.25)
+    axis.errorbar(places, values, yerr=[low, high], fmt=".", color=_INK, capsize=3, label=label)
+    known = [place for place, name in zip(places, shown, strict=True) if name in truths]
+    if known:
+        exact = [truths[name] for name in shown if name in truths]
+        size = 16 if len(places) < _MOST_BARS // 2 else 8
+        axis.plot(
+            known, exact, "_", color=_TRUTH, ms=size, mew=2, label="truth", clip_on=False, zorder=5
+        )
+    step = max(len(places) // 10, 1)
+    axis.set_xticks(places[::step], [_short(name) for name in shown][::step])
+    heading = plan.unit if first.unit == "users" else "how often users came in all"
+    if answered > len(shown):
+        heading += f"\n(the {len(shown)} nearest to 0 of {answered:,})"
+    axis.set(title=heading, ylim=(0, None))
+    axis.set_ylabel(first.unit)
+    axis.margins(x=0.5 / len(places))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
+    axis.spines[["right", "top"]].set_visible(False)
+
+
+def _shown(answers: Answers) -> dict[Name, Release]:
+    """The answers of a picture that are not lost; those of another unit, if there are no others."""
+    found = {name: one for name, one in answers.answers(_MOST_BARS).items() if one is not None}
+    users = {name: one for name, one in found.items() if one.unit == "users"}
+    return dict(list((users or found).items())[:_MOST_BARS])
+
+
+def _short(name: Name) -> str:
+    """An answer's name below its bar."""
+    signs = {"exactly": "", "at_least": "≥ ", "distinct": "any"}
+    numbers = "**".join(str(number) for _, number in name.arguments)
+    return signs.get(name.question, "up to ") + numbers
+
+
+def _draw_counters(axis: Axes, cells: NDArray[np.int64], title: str, ends: tuple[int, int]) -> None:
+    """Cells in the shades of one scale; where there are values below 0, with white at 0."""
+    low, colors = (-max(map(abs, ends)), "RdBu") if ends[0] < 0 else (0, "Blues")
+    image = axis.imshow(
+        cells, cmap=colors, vmin=low, vmax=max(map(abs, ends)), interpolation="nearest",
+        aspect="auto",
+    )  # fmt: skip
+    bar = axis.figure.colorbar(image, ax=axis, shrink=0.8)
+    bar.ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+    axis.set(title=title, xticks=[], yticks=[])
+
+
+def _draw_presence(
+    axis: Axes, cells: NDArray[np.int64], title: str, words: tuple[str, str]
+) -> None:
+    if cells.size:
+        axis.imshow(cells, cmap="Greys", vmin=0, vmax=1.15, interpolation="nearest", aspect="auto")
+        axis.axvline(cells.shape[1] / 2 - 0.5, color=_TRUTH)
+        axis.set_xticks([cells.shape[1] / 4, cells.shape[1] * 3 / 4], words)
+    else:
+        axis.text(0.5, 0.5, "no users to draw", ha="center", va="center")
+        axis.set_xticks([])
+    axis.set(title=title, yticks=[])
+    axis.tick_params(length=0)

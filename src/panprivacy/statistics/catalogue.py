@@ -1,0 +1,52 @@
+"""The statistics there are: every program reads them here, and knows no other.
+
+A statistic is one folder and one line in `KINDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from panprivacy.errors import PlanError
+from panprivacy.statistics.cropped.statistic import CroppedSum
+from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.distinct.statistic import DistinctCount
+from panprivacy.statistics.heavy.statistic import HeavyHitterCount
+from panprivacy.statistics.incidence.statistic import Incidence
+from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.threshold.statistic import ThresholdCount
+
+Kind = type[Statistic[Any, Any]]
+
+KINDS: list[Kind] = [
+    DistinctCount,
+    Density,
+    Incidence,
+    CroppedSum,
+    ThresholdCount,
+    HeavyHitterCount,
+]
+
+
+def kinds() -> Mapping[str, Kind]:
+    """All statistics, by name."""
+    return {kind.name: kind for kind in KINDS}
+
+
+def kind_of(name: object) -> Kind:
+    """The statistic of a name.
+
+    Raises:
+        PlanError: there is none; says which there are.
+    """
+    known = kinds()
+    if isinstance(name, str) and name in known:
+        return known[name]
+    *most, last = known
+    message = f"the statistics are {', '.join(most)} and {last}"
+    close = get_close_matches(str(name), known, 1)
+    if close:
+        message = f"there is no statistic of that name: did you mean {close[0]}?"
+    raise PlanError(message)

@@ -1,0 +1,94 @@
+"""States that hold others: of several statistics, groups, windows, streams.
+
+Such a state begins with a header like any other, which gives the size of all that follows: a few
+bytes of its own, of which the public text gives the number as "own_bytes", and the states in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from panprivacy._version import VERSION
+from panprivacy.statistics.header import Header, opened
+from panprivacy.statistics.private import Resumable
+
+OWN_BYTES = "own_bytes"
+"""In the public text of a state that holds others: how many bytes stand before the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Writes and reads the state of something that holds others.
+
+    Args:
+        name: of the class.
+        public: its public parameters.
+        own_bytes: size of what it adds to the states that it holds.
+        held: what it holds, in order.
+    """
+
+    name: str
+    public: dict[str, Any]
+    own_bytes: int
+    held: Sequence[Resumable]
+
+    @property
+    def front(self) -> bytes:
+        """The public parameters, its own and those of what it holds."""
+        return b"".join([self._header().text, *(one.front for one in self.held)])
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of the whole state."""
+        return self._header().state_bytes
+
+    def packed(self, own: bytes = b"") -> bytes:
+        """The state, with what is its own."""
+        return b"".join([self._header().packed(), own, *(one.state() for one in self.held)])
+
+    def parts(self, state: bytes) -> tuple[bytes, list[bytes]]:
+        """What is its own in a state, and the states in it.
+
+        Raises:
+            InputError: it is none, damaged, or of something else; the message names what differs.
+        """
+        _, body = opened(state, self._header())
+        return bytes(body[: self.own_bytes]), parted(bytes(body[self.own_bytes :]), self.held)
+
+    def _header(self) -> Header:
+        inside = sum(one.state_bytes for one in self.held)
+        text = {
+            "version": VERSION, "statistic": self.name, OWN_BYTES: self.own_bytes, **self.public,
+        }  # fmt: skip
+        packed = json.dumps(text, default=str, sort_keys=True).encode()
+        return Header(packed, self.own_bytes + inside)
+
+
+def parted(states: bytes, held: Sequence[Resumable]) -> list[bytes]:
+    """The state of each; what is too much is the last one's, which refuses it."""
+    ends = itertools.accumulate(one.state_bytes for one in held[:-1])
+    return [states[start:end] for start, end in itertools.pairwise([0, *ends, len(states)])]
+
+
+def resume_all(held: Sequence[Resumable], states: Sequence[bytes], released: Iterable[int]) -> None:
+    """Let all go on from earlier states, or none of them.
+
+    Args:
+        held: what is to go on.
+        states: one for each.
+        released: how many releases of each have left in all.
+    """
+    counts = list(released)
+    check_all(held, states, counts)
+    for one, state, count in zip(held, states, counts, strict=True):
+        one.resume(state, released=count)
+
+
+def check_all(held: Sequence[Resumable], states: Sequence[bytes], released: Iterable[int]) -> None:
+    """Raise what `resume_all` would refuse, without changing anything."""
+    for one, state, count in zip(held, states, released, strict=True):
+        one.check_state(state, released=count)

@@ -1,0 +1,1 @@
+"""How much have all users done, if nobody counts for more than tau?"""

@@ -1,0 +1,108 @@
+"""The plan of a `Density`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from panprivacy.addressing import Addressing
+from panprivacy.cells.bits import BitCells
+from panprivacy.cells.protocol import Deltas
+from panprivacy.decoders.intervals import noise_quantile
+from panprivacy.planning.request import Request, Split, best_split
+from panprivacy.planning.universe import address_in, check_cells, key_bytes_in
+from panprivacy.statistics.deltas import refuse_deltas
+from panprivacy.statistics.density.decoder import DensityModel
+from panprivacy.statistics.plan import CountPlan, States, made_up_alike, one_answer
+from panprivacy.statistics.release import Name, Release
+
+MAX_DIRECT_CELLS = 1 << 27
+"""A universe of up to so many users gets one cell each (16 MiB of bits); larger ones a sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class DensityPlan(CountPlan):
+    """The parameters of a `Density`.
+
+    Args:
+        universe: number of possible users.
+        cells: number of cells; one for each user, or fewer for a sample.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    universe: int
+    cells: int
+    request: Request
+    split: Split
+
+    proofs = ("bits", "sums")
+    checks = ("exact/test_exact", "statistical/test_bits", "statistical/test_density")
+    limits = 0.5, 0.25
+    question = "what share of a known universe of users appeared, or is present?"
+    unit = "share of the universe"
+    measure = "the universe"
+    name = Name("", "density")
+
+    @property
+    def table(self) -> BitCells:
+        """The table's cells."""
+        budget, intrusions = self.split.budget, self.request.intrusions
+        return BitCells(self.cells, budget.state, intrusions, deletions=True)
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of addressing key; a full table needs none."""
+        return key_bytes_in(self.universe, self.cells)
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+        return address_in(self.universe, self.cells, key)
+
+    def check_deltas(self, deltas: Deltas) -> None:
+        """Users come and go, one at a time."""
+        refuse_deltas(
+            np.abs(deltas) != 1, "delta must be 1 (the user enters) or -1 (the user leaves)"
+        )
+
+    def model(self, epoch: int) -> DensityModel:
+        """What counts that are released after `epoch` announced intrusions say."""
+        contrast = float(self.table.contrast(epoch))
+        return DensityModel(self.universe, self.cells, contrast, self.split.noise_variance)
+
+    def error(self, share: float) -> float:
+        """The predicted standard deviation of the answer, as a share of the universe."""
+        return float(self.model(self.request.intrusions).deviation(share))
+
+    def margin(self, confidence: float) -> float:
+        """How far from the truth an answer strays at most with this probability, at any share."""
+        model = self.model(self.request.intrusions)
+        return noise_quantile(confidence, model.output_share(0.5)) * self.error(0.5)
+
+    def relative_error(self) -> float:
+        """The standard deviation where half of the universe came."""
+        return self.error(0.5)
+
+    def relative_margin(self, confidence: float) -> float:
+        """The margin, which is a share of the universe."""
+        return self.margin(confidence)
+
+    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+        """Who enters twice and leaves once has left."""
+        return float((last > 0).sum()) / self.universe
+
+    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+        """As many users as the share says."""
+        return made_up_alike(one_answer(answers) * self.universe, 1, self.universe)
+
+
+@functools.lru_cache(maxsize=256)
+def plan_density(universe: int, cells: int | None, request: Request) -> DensityPlan:
+    """Plan a `Density`; without `cells`, one for each user as far as 16 MiB reach."""
+    if cells is None:
+        cells = min(universe, MAX_DIRECT_CELLS)
+    check_cells(universe, cells)
+    return DensityPlan(universe, cells, request, best_split(request, cells, deletions=True))

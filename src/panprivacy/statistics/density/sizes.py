@@ -1,0 +1,32 @@
+"""What a `Density` is told."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from panprivacy._validate import MOST_BYTES
+from panprivacy.addressing import MAX_UNIVERSE
+from panprivacy.planning.request import Request
+from panprivacy.planning.universe import check_memory
+from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, DensityPlan, plan_density
+from panprivacy.statistics.records import Sizes, whole
+
+
+class DensitySizes(Sizes, frozen=True, tag="density"):
+    """The share of a known universe of users that appeared, or is present."""
+
+    most_memory: ClassVar[int] = MAX_DIRECT_CELLS // 8
+
+    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE)]
+    cells: Annotated[
+        int | None, whole("bits: one for each user, or fewer for a sample", 8 * MOST_BYTES)
+    ] = None
+    memory: Annotated[
+        int | None, whole("most bytes of bits, in place of cells; 16 MiB unless told", MOST_BYTES)
+    ] = None
+
+    def plan(self, request: Request) -> DensityPlan:
+        """One bit for each user, as far as the memory reaches, and a sample beyond that."""
+        check_memory(self.cells, self.memory)
+        fitting = None if self.memory is None else min(self.universe, 8 * self.memory)
+        return plan_density(self.universe, self.cells or fitting, request)

@@ -1,0 +1,1 @@
+"""How many different users appeared, or are left after deletions, when nobody knows who might?"""

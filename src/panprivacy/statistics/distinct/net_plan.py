@@ -1,0 +1,156 @@
+"""The plan of a `DistinctCount` with deletions: which law, how many levels and cells."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.addressing import Addressing, Levelled
+from panprivacy.cells.difference_sets import (
+    DifferenceSet,
+    next_biquadratic,
+    next_prime,
+    next_residues,
+    point,
+)
+from panprivacy.cells.law import MOST_MODULUS, Law, hit_and_miss, on_set
+from panprivacy.cells.modular import ScaledCells, counter_type
+from panprivacy.cells.protocol import Deltas
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Budget
+from panprivacy.planning.regret import least_regret
+from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.statistics.deltas import refuse_beyond
+from panprivacy.statistics.distinct.decoder import LevelModel
+from panprivacy.statistics.distinct.plan import LevelledPlan
+from panprivacy.statistics.plan import States, beyond_bound
+from panprivacy.statistics.release import Name
+
+MOST_BOUND = MOST_MODULUS // 2
+
+
+@dataclass(frozen=True, slots=True)
+class NetDistinctPlan(LevelledPlan):
+    """The parameters of a `DistinctCount` of users whose deltas do not add up to 0.
+
+    Args:
+        bound: the largest distance of a state from 0.
+        signed: whether states below 0 occur.
+        chosen: the set on which the law of the counters is larger.
+    """
+
+    bound: int
+    signed: bool
+    chosen: DifferenceSet
+
+    proofs = ("scaled", "sums")
+    checks = ("exact/test_counters", "statistical/test_net_distinct")
+    question = "how many different users are left, when they come and go?"
+    needs_deltas = True
+
+    @property
+    def law(self) -> Law:
+        """The noise of the counters."""
+        return on_set(self.chosen, self.split.budget.state)
+
+    @property
+    def table(self) -> ScaledCells:
+        """The table's cells."""
+        return ScaledCells(self.cells, self.law)
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to, and which factor his deltas take."""
+        return Levelled(self.levels, self.cells_per_level * (self.chosen.modulus - 1), key)
+
+    def check_deltas(self, deltas: Deltas) -> None:
+        """No further than two states are apart."""
+        refuse_beyond(deltas, self.bound, signed=self.signed)
+
+    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+        """Everybody whose deltas do not add up to 0."""
+        return float(np.count_nonzero(states))
+
+    def beyond(self, states: States) -> int:
+        """How many users went beyond the bound."""
+        return beyond_bound(states, self.bound, signed=self.signed)
+
+    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The errors where answers are two deviations too large.
+
+        A counter fills up fast, and beyond that errors have a long tail, which the deviation at
+        the truth does not show.
+        """
+        ahead = users * (1 + 2 * np.minimum(self.relative_errors(users), 1e6))
+        return np.maximum(self.relative_errors(users), self.relative_errors(ahead))
+
+    def model(self, epoch: int) -> LevelModel:
+        """What counts that are released after `epoch` announced intrusions say.
+
+        A user that adds a uniform nonzero number shrinks the chance of 0 beyond its share `1/M` by
+        the factor `-1/(M-1)`.
+        """
+        hit, miss = hit_and_miss(self.chosen, self.split.budget.state, epoch)
+        modulus = self.chosen.modulus
+        return LevelModel(
+            self.levels,
+            self.cells_per_level,
+            contrast=(hit - miss) * (1 - 1 / modulus),
+            full=1 - miss - (hit - miss) / modulus,
+            decay=modulus / (modulus - 1),
+            noise_variance=self.split.noise_variance,
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def plan_net_distinct(
+    expected: tuple[int, int], memory: int, bound: int, request: Request, *, signed: bool
+) -> NetDistinctPlan:
+    """Plan a `DistinctCount` with deletions within `memory` bytes of table."""
+    sets = _sets(bound + 1)
+    width = counter_type(sets[0].modulus).itemsize
+    if memory < width:
+        message = f"bound {bound:,} is too large for {memory} bytes: one counter takes {width}"
+        raise PlanError(message)
+
+    def design(levels: int, cells_per_level: int) -> NetDistinctPlan:
+        split, chosen = _best(request, cells_per_level, sets)
+        planned = expected, levels, cells_per_level, request, split
+        return NetDistinctPlan(*planned, bound, signed, chosen)
+
+    return least_regret(design, expected, memory // width)
+
+
+@functools.lru_cache(maxsize=32)
+def _sets(least: int) -> tuple[DifferenceSet, ...]:
+    """The sets to choose from: their modulus is prime, above the bound, and as small as can be."""
+    prime = point(next_prime(least))
+    width = counter_type(prime.modulus)
+    others = [next_residues(max(least, 3)), next_biquadratic(least)]
+    fitting = [one for one in others if one and counter_type(one.modulus) == width]
+    return prime, *fitting
+
+
+@functools.lru_cache(maxsize=4096)
+def _best(
+    request: Request, cells: int, sets: tuple[DifferenceSet, ...]
+) -> tuple[Split, DifferenceSet]:
+    """The split and the set with the smallest error for a count of few users in `cells` cells."""
+    options = [(budget, chosen) for budget in budgets(request) for chosen in sets]
+    errors = [_deviation(budget, chosen, request.intrusions, cells) for budget, chosen in options]
+    budget, chosen = options[int(np.argmin(errors))]
+    hit, miss = hit_and_miss(chosen, budget.state, request.intrusions)
+    signal = hit - miss > 0 and on_set(chosen, budget.state).ratio > 1
+    if not signal or not math.isfinite(min(errors)):
+        raise no_signal(request)
+    return Split(budget, hit - miss, noise_variance(1, budget)), chosen
+
+
+def _deviation(budget: Budget, chosen: DifferenceSet, intrusions: int, cells: int) -> float:
+    hit, miss = hit_and_miss(chosen, budget.state, intrusions)
+    cell = (hit * (1 - hit) + miss * (1 - miss)) / 2
+    deviation = math.sqrt(cells * cell + noise_variance(1, budget))
+    return deviation / (hit - miss) if hit > miss else math.inf

@@ -1,0 +1,158 @@
+"""The plan of a `DistinctCount`: how many levels, and how many cells in each."""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.addressing import Addressing, Levelled
+from panprivacy.cells.bits import BitCells
+from panprivacy.cells.protocol import Deltas
+from panprivacy.decoders.intervals import noise_quantile
+from panprivacy.hashing import KEY_BYTES
+from panprivacy.planning.regret import WORST_ERROR, grid, least_regret
+from panprivacy.planning.request import Request, Split, best_split
+from panprivacy.statistics.deltas import refuse_deltas
+from panprivacy.statistics.distinct.decoder import LevelModel
+from panprivacy.statistics.plan import CountPlan, States, made_up_alike, one_answer
+from panprivacy.statistics.release import Name, Release
+
+
+@dataclass(frozen=True, slots=True)
+class LevelledPlan(CountPlan):
+    """What all counts of different users share.
+
+    Args:
+        expected: lowest and highest number of users the plan is good for.
+        levels: number of levels.
+        cells_per_level: cells of each.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    expected: tuple[int, int]
+    levels: int
+    cells_per_level: int
+    request: Request
+    split: Split
+
+    limits = 1.0, 0.5
+    unit = "users"
+    measure = "the number of users"
+    name = Name("", "distinct")
+
+    @abstractmethod
+    def model(self, epoch: int) -> LevelModel:
+        """What counts that are released after `epoch` announced intrusions say."""
+
+    @property
+    def cells(self) -> int:
+        """Cells of all levels."""
+        return self.levels * self.cells_per_level
+
+    @property
+    def groups(self) -> int:
+        """A release publishes one count a level; a user moves one of them."""
+        return self.levels
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of addressing key."""
+        return KEY_BYTES
+
+    def error(self, users: float) -> float:
+        """The predicted standard deviation of the answer, relative to the number of users."""
+        return float(self.relative_errors(np.array([float(users)]))[0])
+
+    def relative_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same for many numbers of users at once, cut off at 1e9."""
+        deviation = self.model(self.request.intrusions).deviation(users)
+        errors = np.minimum(deviation / users, WORST_ERROR)
+        return np.nan_to_num(errors, nan=WORST_ERROR)
+
+    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The errors by which designs are compared."""
+        return self.relative_errors(users)
+
+    def margin(self, confidence: float) -> float:
+        """How far, relative to the truth, an answer strays at most with this probability.
+
+        It holds at the worst number of users of the expected range.
+        """
+        users = grid(*self.expected)
+        errors = self.relative_errors(users)
+        worst = int(np.argmax(errors))
+        share = self.model(self.request.intrusions).output_share(users[worst])
+        return noise_quantile(confidence, share) * float(errors[worst])
+
+    def best_error(self) -> float:
+        """The smallest predicted relative error over the expected range."""
+        return float(self.relative_errors(grid(*self.expected)).min())
+
+    def relative_error(self) -> float:
+        """That of the number of users where it is smallest."""
+        return self.best_error()
+
+    def relative_margin(self, confidence: float) -> float:
+        """The margin, which is relative to the truth."""
+        return self.margin(confidence)
+
+    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+        """As many users as the answer says."""
+        return made_up_alike(one_answer(answers), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctPlan(LevelledPlan):
+    """The parameters of a `DistinctCount` of users that appeared: presence bits."""
+
+    proofs = ("bits", "sums")
+    checks = ("exact/test_exact", "statistical/test_bits", "statistical/test_distinct_count")
+    question = "how many different users appeared?"
+
+    @property
+    def table(self) -> BitCells:
+        """The table's cells."""
+        return BitCells(self.cells, self.split.budget.state, self.request.intrusions)
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+        return Levelled(self.levels, self.cells_per_level, key)
+
+    def check_deltas(self, deltas: Deltas) -> None:
+        """Nobody leaves."""
+        refuse_deltas(
+            deltas < 1, "delta must be at least 1; if users can leave, say deletions with bound="
+        )
+
+    def model(self, epoch: int) -> LevelModel:
+        """What counts that are released after `epoch` announced intrusions say."""
+        contrast = float(self.table.contrast(epoch))
+        return LevelModel(
+            self.levels,
+            self.cells_per_level,
+            contrast=contrast,
+            full=(1 + contrast) / 2,
+            decay=1,
+            noise_variance=self.split.noise_variance,
+        )
+
+    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+        """Everybody who came."""
+        return float(len(states))
+
+
+@functools.lru_cache(maxsize=256)
+def plan_distinct(expected: tuple[int, int], memory: int, request: Request) -> DistinctPlan:
+    """Plan a `DistinctCount` within `memory` bytes of table."""
+
+    def design(levels: int, cells_per_level: int) -> DistinctPlan:
+        split = best_split(request, cells_per_level)
+        return DistinctPlan(expected, levels, cells_per_level, request, split)
+
+    return least_regret(design, expected, 8 * memory)

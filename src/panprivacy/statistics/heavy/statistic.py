@@ -1,0 +1,52 @@
+"""How many users hold at least 1/k of a public total?
+
+Several times k counters with noise on blocks of `total/2k`, whatever the number of users; random
+polynomials send users to them.
+What leaves is one noised count, which is affine in a threshold that rises from `total/2k` to
+`total/k`.
+
+Reference: D. Mir, S. Muthukrishnan, A. Nikolov, R. Wright, "Pan-private algorithms via statistics
+on sketches", Algorithm 3. Where we differ: they subtract two estimates of cropped sums, each from
+a table of its own and each right up to a factor of 2, so the difference may be off by a multiple
+of k. Here one count of one table has the threshold as its mean, and a look costs half as much.
+"""
+
+from __future__ import annotations
+
+from panprivacy.statistics.heavy.plan import HeavyPlan
+from panprivacy.statistics.heavy.sizes import HeavySizes
+from panprivacy.statistics.release import Release
+from panprivacy.statistics.statistic import Statistic
+
+
+class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
+    """The number of users whose deltas add up to at least `total / k`, in a memory of k alone.
+
+    >>> import numpy as np
+    >>> import panprivacy as pp
+    >>> heavy = pp.HeavyHitterCount(k=1_000, total=1_000_000, epsilon=4)
+    >>> heavy.update(np.arange(600), np.full(600, 1_500))  # of 100,000 users
+    >>> heavy.update(np.arange(600, 100_000))
+    >>> answer = heavy.release()
+    >>> answer.low < 600 < answer.high
+    True
+
+    A user of `total/k` or more counts as 1, one of `total/2k` or less as 0, and one between as
+    the share of the way: the *soft count*, which lies between the number of users with at least
+    `total/k` and that with more than `total/2k`. The interval is for it. The answer is the soft
+    count of cells, which users who share one can raise: in the worst stream, where everybody
+    holds just `total/2k`, by `2 k**2 / cells`.
+
+    Guarantee: the joint law of the state at any one time and all releases changes by a factor of
+    at most `e**epsilon` when all or some updates of one user are added or removed, whatever the
+    states do and however deltas are rounded; `total` is public. With `intrusions=1` that includes
+    the state at an announced intrusion before that time.
+    [tests/contract, tests/exact/test_heavy.py, docs/guarantees/heavy.md]
+
+    Accuracy: with m cells the standard deviation is at most about `1.5 sqrt(m)/t`,
+    `t = tanh(epsilon/2)`, and so at epsilon 1 the answer says little unless k is in the thousands.
+    `plan.error()` predicts the root-mean-square error in the worst stream; the plan takes as many
+    cells as make it smallest. [tests/unit/test_heavy.py, tests/statistical/test_heavy_hitters.py]
+    """
+
+    __slots__ = ()

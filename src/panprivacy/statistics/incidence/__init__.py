@@ -1,0 +1,1 @@
+"""How many users appeared exactly t times, for every t?"""

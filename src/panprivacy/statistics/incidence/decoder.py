@@ -1,0 +1,375 @@
+"""How many users are in each state, from how many cells hold each value.
+
+A query is a vector `g`: what a user in state `j` counts, modulo M. Its answer is linear in the
+numbers of users in each state. There are three ways to it:
+
+* `named`: one count of cells, weighted by whole scores; one user a cell, and a law on a
+  difference set. Nearly free of output noise.
+* `whole`: from the noised histogram of cell values, for any law; one user a cell.
+* `shared`: from the noised histogram when several users share a cell (spectral decompounding).
+
+Notation: `o` is the histogram, `f` the noise law, `h` its kernel (`E h(state + noise - j)` is 1 if
+the state is j, else 0), `phi(x) = sum_j g_j h(x - j)` the vote of a cell of value x, `m` the number
+of cells, `v` the variance of the output noise on a count.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from panprivacy.cells.law import Law
+from panprivacy.decoders.circular import convolve, correlate
+from panprivacy.decoders.intervals import Floats, noise_quantile
+from panprivacy.statistics.incidence.linear_queries import LinearQuery, Scores
+
+_MOST_STRAIN = 0.1
+"""Decompounding takes logarithms, which are nearly linear as far as this relative variance."""
+
+_FULL = 0.3
+"""A release is refused from this strain on: fewer users than were planned for look so too."""
+
+_MOST_LOST = 1e-3
+"""How often that may happen to a plan."""
+
+_PHASES = 3
+"""By how many deviations of the spectrum a logarithm stays within its principal value."""
+
+_PLANNED_PHASES = 6
+"""The same of a plan: what a release sees of load and strain is itself noisy."""
+
+_SHARES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Unbiased estimates, and their variance as a function of the truth T.
+
+    The variance is `constant + slope * T + curve * T**2 + output`; all are arrays of one shape, or
+    numbers.
+
+    Args:
+        values: the estimates.
+        constant: of the state's noise.
+        output: of the output noise.
+        slope: of noise and sampling.
+        curve: of sampling.
+        step: by how much the smallest step of a count moves the estimate.
+    """
+
+    values: Floats
+    constant: Floats
+    output: Floats
+    slope: float
+    curve: float
+    step: float
+
+    def deviations(self) -> Floats:
+        """Standard deviations, where the truth is as estimated."""
+        truth = np.maximum(self.values, 0)
+        variance = self.constant + self.slope * truth + self.curve * truth**2 + self.output
+        return np.sqrt(np.maximum(variance, 0))
+
+    def intervals(self, confidence: float, limit: float) -> tuple[Floats, Floats]:
+        """Ends of the confidence intervals, within 0 .. limit.
+
+        They are the truths from which the estimate, cut to that range, is not surprisingly far
+        (Wilson); the ends are the roots of a square equation.
+        """
+        quantile, values = self._quantiles(confidence), np.clip(self.values, 0, limit)
+        lead = 1 - quantile**2 * self.curve
+        middle = values + quantile**2 * self.slope / 2
+        rest = values**2 - quantile**2 * (self.constant + self.output)
+        reach = np.sqrt(np.maximum(middle**2 - lead * rest, 0))
+        low, high = (middle - reach) / lead - self.step, (middle + reach) / lead + self.step
+        return np.clip(low, 0, limit), np.clip(high, 0, limit)
+
+    def bound(self, confidence: float, sign: int) -> float:
+        """The upper (sign 1) or lower (-1) end of an interval that nothing limits."""
+        reach = self._quantiles(confidence) * self.deviations()
+        return float(self.values + sign * reach)
+
+    def _quantiles(self, confidence: float) -> Floats:
+        """The quantile for the part of the variance that output noise causes, rounded up."""
+        total = self.deviations() ** 2
+        share = np.divide(self.output, total, out=np.ones(np.shape(total)), where=total > 0)
+        steps = np.ceil(np.clip(share, 0, 1) * _SHARES).astype(int)
+        quantiles = np.array([noise_quantile(confidence, k / _SHARES) for k in range(_SHARES + 1)])
+        return quantiles[steps]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateModel:
+    """Reads counts of cells with one user each.
+
+    Args:
+        law: the noise of the cells.
+        epoch: how many times it was added again.
+        cells: number of cells.
+        universe: number of users, of whom the cells are a sample or all.
+        possible: bool[M], the states that the bound allows.
+    """
+
+    law: Law
+    epoch: int
+    cells: int
+    universe: int
+    possible: NDArray[np.bool_]
+
+    def scores(self, query: LinearQuery) -> Scores:
+        """What a cell counts by its value, int64[M]: `g_j` for each set `A + j` it is in.
+
+        A constant is taken off `g` first, because sums of many cells have to fit in 64 bits.
+        """
+        member = np.zeros(self.law.modulus)
+        member[self.law.members] = 1
+        chosen = np.flatnonzero(query.scores)
+        if len(chosen) == 1:
+            return np.roll(member, chosen[0]).astype(np.int64) * query.scores[chosen[0]]
+        shifted = query.scores - self._middle(query)
+        return np.rint(convolve(shifted.astype(float), member)).astype(np.int64)
+
+    @staticmethod
+    def _middle(query: LinearQuery) -> int:
+        """The constant that is taken off the scores of a query about several states."""
+        several = np.count_nonzero(query.scores) > 1
+        return round(float(query.scores.mean())) if several else 0
+
+    def named(self, query: LinearQuery, count: int, noise_variance: float) -> Estimates:
+        """The answer to a query from the noised sum of its scores."""
+        hit, miss, middle = self.law.hit(), self.law.miss(), self._middle(query)
+        contrast = hit - miss
+        offset = miss * self.cells * float((query.scores - middle).sum())
+        estimate = (count - offset) / contrast + middle * self.cells
+        constant, slope = self._named_variance(query)
+        noise = self.named_noise(noise_variance)
+        return self._of_users(query, estimate, constant, slope, noise, 0.5 / contrast)
+
+    def named_noise(self, noise_variance: float) -> float:
+        """The output variance of a named answer, in cells."""
+        return noise_variance / (self.law.hit() - self.law.miss()) ** 2
+
+    def whole_noise(self, query: LinearQuery, noise_variance: float) -> float:
+        """The output variance of an answer from the histogram, in cells."""
+        votes = convolve(query.scores.astype(float), self.kernel())
+        return noise_variance * float(((votes - votes.mean()) ** 2).sum())
+
+    def _named_variance(self, query: LinearQuery) -> tuple[float, float]:
+        """The variance of the state's noise: at a truth of 0, and by how much each user adds."""
+        if np.count_nonzero(query.scores) == 1 and query.scores.max() == 1:
+            elsewhere, more = self._entry_variance()
+            return self.cells * elsewhere, more
+        votes = convolve(query.scores.astype(float), self.kernel())
+        return self.cells * float(self._cell_variances(query, votes).max()), 0.0
+
+    def kernel(self) -> Floats:
+        """The kernel of the noise of all epochs together."""
+        if self.epoch == 0:
+            return self.law.kernel()
+        return np.fft.ifft(1 / np.conj(self.law.spectrum()) ** (self.epoch + 1)).real
+
+    def noise(self) -> Floats:
+        """The law of the noise of all epochs together."""
+        if self.epoch == 0:
+            return self.law.probabilities()
+        return np.fft.ifft(self.law.spectrum() ** (self.epoch + 1)).real
+
+    def _cell_variances(self, query: LinearQuery, votes: Floats) -> Floats:
+        """The variance of a cell's vote, for each possible state of its user."""
+        centre = votes.mean()
+        squares = correlate((votes - centre) ** 2, self.noise())
+        spread = squares - (query.scores - centre) ** 2
+        return np.maximum(spread[self.possible], 0)
+
+    def entries(self, histogram: ArrayLike, noise_variance: float) -> Estimates:
+        """The number of users in every state, from the noised histogram."""
+        counts, kernel = np.asarray(histogram, float), self.kernel()
+        values = self.cells / self.law.modulus + correlate(counts, kernel - kernel.mean())
+        constant = np.clip(self._entry_variances(counts, kernel, values), 0, None)
+        output = noise_variance * float(((kernel - kernel.mean()) ** 2).sum())
+        single = np.zeros(self.law.modulus, np.int64)
+        single[0] = 1
+        return self._of_users(
+            LinearQuery.of("exactly", single, state=0), values, constant, 0.0, output, 0.5
+        )
+
+    def _entry_variances(self, counts: Floats, kernel: Floats, values: Floats) -> Floats:
+        """The variance of the state's noise of each entry, from the noised histogram."""
+        if self._flat:
+            elsewhere, more = self._entry_variance()
+            return self.cells * elsewhere + more * np.clip(values, 0, self.cells)
+        spread = kernel**2 - kernel
+        state = self.cells * spread.mean() + correlate(counts, spread - spread.mean())
+        worst = correlate(kernel**2, self.noise())
+        worst[0] -= 1
+        return np.minimum(state, self.cells * max(float(worst.max()), 0))
+
+    @property
+    def _flat(self) -> bool:
+        """Whether all states but the one that is asked for look the same."""
+        return self.law.members is not None and self.epoch == 0
+
+    def _entry_variance(self) -> tuple[float, float]:
+        """What a cell adds to an entry's variance, and what a cell in that state adds more."""
+        hit, miss = self.law.hit(), self.law.miss()
+        contrast = (hit - miss) ** 2
+        elsewhere = miss * (1 - miss) / contrast
+        return elsewhere, hit * (1 - hit) / contrast - elsewhere
+
+    def whole(self, query: LinearQuery, histogram: ArrayLike, noise_variance: float) -> Estimates:
+        """The answer to a query from the noised histogram."""
+        counts, scores = np.asarray(histogram, float), query.scores.astype(float)
+        kernel = self.kernel()
+        votes = convolve(scores, kernel)
+        centred = votes - votes.mean()
+        value = self.cells * scores.mean() + float(counts @ centred)
+        spread = votes**2 - convolve(scores**2, kernel)
+        state = self.cells * spread.mean() + float(counts @ (spread - spread.mean()))
+        each = self._cell_variances(query, votes)
+        constant = np.clip(state, self.cells * each.min(), self.cells * each.max())
+        output = noise_variance * float((centred**2).sum())
+        return self._of_users(query, value, constant, 0.0, output, 0.5)
+
+    def _of_users(
+        self,
+        query: LinearQuery,
+        value: ArrayLike,
+        constant: ArrayLike,
+        slope: float,
+        output: float,
+        step: float,
+    ) -> Estimates:
+        """Estimates for the universe from those for the users that have a cell."""
+        scale, scores = self.universe / self.cells, query.scores[self.possible]
+        left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
+        sampled = self.universe / self.cells * left_out
+        values = scale * np.asarray(value, float)
+        state = scale**2 * np.asarray(constant, float)
+        slope, curve = scale * slope, 0.0
+        if scores.min() >= 0:
+            slope += sampled * float(scores.max())
+            curve -= left_out / self.cells
+        else:
+            state = state + sampled * self.universe * float(np.ptp(scores)) ** 2 / 4
+        noise = np.broadcast_to(scale**2 * output, values.shape)
+        return Estimates(values, state, noise, slope, curve, scale * step)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedModel:
+    """Reads the histogram of cells that several users share.
+
+    A cell's value is noise plus the states of a random number of users, so the spectrum of the
+    values is `F f * exp(load * (F s - 1))`, `s` the law of one user's state: a logarithm undoes it.
+    Its principal value is right while the load is below pi, less what noise turns it by. States of
+    0 leave no trace.
+
+    Args:
+        law: the noise of the cells.
+        epoch: how many times it was added again.
+        cells: number of cells.
+    """
+
+    law: Law
+    epoch: int
+    cells: int
+
+    def strain(self, load: float, noise_variance: float) -> float:
+        """The mean relative variance of the spectrum that so many users a cell leave."""
+        return float(self._strains(load, noise_variance).mean())
+
+    def lost(self, load: float, noise_variance: float) -> float:
+        """About the probability that so many users a cell look like too many, `is_full`.
+
+        One pair of frequencies does it that is so near 0 that its share of the mean is too large;
+        a frequency and its conjugate are one pair.
+        """
+        strains = self._strains(load, noise_variance)
+        pairs = strains[: self.law.modulus // 2]
+        sides = np.full(len(pairs), 2.0)
+        if self.law.modulus % 2 == 0:
+            sides[-1] = 1.0
+        near = np.sqrt(sides * pairs / (_FULL * len(strains)))
+        quantiles = (1 - near) / np.sqrt(pairs / sides)
+        tails = [math.erfc(quantile / math.sqrt(2)) / 2 for quantile in quantiles.tolist()]
+        return min(math.fsum(tails), 1.0)
+
+    def _strains(self, load: float, noise_variance: float) -> Floats:
+        """The relative variance of each frequency but 0, with all users in one state.
+
+        That leaves the least of them: `exp(load (cos - 1))` of each.
+        """
+        spectrum = np.maximum(np.abs(self.law.spectrum()[1:]), 1e-9) ** (self.epoch + 1)
+        angles = 2 * math.pi * np.arange(1, self.law.modulus) / self.law.modulus
+        left = np.exp(min(load, 100) * (np.cos(angles) - 1)) * spectrum
+        return self._noise(noise_variance) / left**2
+
+    def is_readable(self, load: float, noise_variance: float) -> bool:
+        """Whether answers about so many users a cell are good, and rarely lost."""
+        strain = self.strain(load, noise_variance)
+        if strain > _MOST_STRAIN or self._wraps(load, strain, _PLANNED_PHASES):
+            return False
+        return self.lost(load, noise_variance) <= _MOST_LOST
+
+    @staticmethod
+    def _wraps(load: float, strain: float, deviations: float) -> bool:
+        """Whether a logarithm may leave its principal value: with users all in one state it can."""
+        return load + deviations * math.sqrt(strain) >= math.pi
+
+    def is_full(self, histogram: ArrayLike, noise_variance: float) -> bool:
+        """Whether a noised histogram has too little left of its spectrum to be read."""
+        left = np.maximum(np.abs(self._observed(histogram)[1:]) ** 2, 1e-300)
+        strain = self._noise(noise_variance) * float(np.mean(1 / left))
+        return strain > _FULL or self._wraps(self.load(histogram), strain, _PHASES)
+
+    def load(self, histogram: ArrayLike) -> float:
+        """How many users share a cell, from the sizes of the spectrum, which do not wrap."""
+        sizes = np.abs(self._observed(histogram) / self.law.spectrum() ** (self.epoch + 1))
+        return -float(np.log(np.maximum(sizes[1:], 1e-300)).sum()) / self.law.modulus
+
+    def _noise(self, noise_variance: float) -> float:
+        """The variance of each frequency of what is observed."""
+        return (self.cells + self.law.modulus * noise_variance) / self.cells**2
+
+    def _observed(self, histogram: ArrayLike) -> NDArray[np.complex128]:
+        """The spectrum of the law of the cells' values, without zeros."""
+        observed = np.fft.fft(np.asarray(histogram, float)) / self.cells
+        return np.where(observed == 0, 1e-300, observed)
+
+    def logarithms(self, histogram: ArrayLike) -> Floats:
+        """The number of users in every state but 0; at 0, minus the number of all of them."""
+        logs = np.log(self._observed(histogram) / self.law.spectrum() ** (self.epoch + 1))
+        logs[0] = 0
+        return self.cells * np.fft.ifft(logs).real
+
+    def _kernel(self, histogram: ArrayLike) -> Floats:
+        """The kernel of the observed law of values, centred: how an estimate moves with a cell."""
+        inverse = 1 / np.conj(self._observed(histogram))
+        inverse[0] = 0
+        return np.fft.ifft(inverse).real
+
+    def entries(self, histogram: ArrayLike, noise_variance: float) -> Estimates:
+        """The number of users in every state but 0."""
+        counts, kernel = np.asarray(histogram, float), self._kernel(histogram)
+        values = self.logarithms(histogram)
+        values[0] = 0
+        votes = correlate(counts, kernel**2) - self.cells / self.law.modulus**2
+        constant = np.maximum(votes - np.maximum(values, 0), 0)
+        output = noise_variance * float((kernel**2).sum())
+        return Estimates(values, constant, np.full(len(values), output), 0.0, 0.0, 0.5)
+
+    def whole(self, query: LinearQuery, histogram: ArrayLike, noise_variance: float) -> Estimates:
+        """The answer to a query from the noised histogram."""
+        scores = query.scores.astype(float)
+        scores[0] = 0
+        counts, users = np.asarray(histogram, float), self.logarithms(histogram)
+        votes = convolve(scores, self._kernel(histogram))
+        poisson = float(counts @ votes**2) - self.cells * scores.mean() ** 2
+        fixed = float(scores[1:] ** 2 @ users[1:])
+        constant = max(poisson - max(fixed, 0.0), 0.0)
+        output = noise_variance * float((votes**2).sum())
+        value = float(scores[1:] @ users[1:])
+        return Estimates(np.asarray(value), np.asarray(constant), np.asarray(output), 0.0, 0.0, 0.5)

@@ -1,0 +1,126 @@
+"""Linear queries on the states of users: vectors of what each state counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import whole_number
+from panprivacy.errors import PlanError
+from panprivacy.statistics.release import Name
+
+Scores = NDArray[np.int64]
+
+_FAR = 1 << 62
+_MOST_POWER = 8
+_MOST_SCORE = 1 << 36
+"""Of a cell: the sum of as many as there are by default fits in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearQuery:
+    """What each user counts by his state.
+
+    Args:
+        name: of the answer.
+        scores: int64[M], for the states 0, 1, ... and, from the end, -1, -2, ...
+    """
+
+    name: Name
+    scores: Scores
+
+    @classmethod
+    def of(cls, question: str, scores: Scores, **arguments: int) -> LinearQuery:
+        """A query with the name of its question and of what belongs to it."""
+        return cls(Name("", question, tuple(arguments.items())), scores)
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """The states that users can be in, as residues modulo M.
+
+    Args:
+        modulus: M, above the number of states.
+        bound: the largest distance of a state from 0.
+        signed: whether states below 0 occur.
+    """
+
+    modulus: int
+    bound: int
+    signed: bool
+
+    @property
+    def lowest(self) -> int:
+        """The lowest state."""
+        return -self.bound if self.signed else 0
+
+    def values(self) -> Scores:
+        """The state that each residue stands for."""
+        residues = np.arange(self.modulus)
+        middle = self.modulus // 2 + 1 if self.signed else self.modulus
+        return np.where(residues < middle, residues, residues - self.modulus)
+
+    def possible(self) -> NDArray[np.bool_]:
+        """Which residues stand for a state."""
+        values = self.values()
+        return (values >= self.lowest) & (values <= self.bound)
+
+    def _state(self, least: int, **named: object) -> int:
+        """A state that can be asked for."""
+        name = next(iter(named))
+        try:
+            chosen = whole_number(-_FAR, _FAR, **named)
+        except PlanError:
+            message = f"{name} must be a whole number from {least} to {self.bound:,}, the bound"
+            raise PlanError(message) from None
+        if least <= chosen <= self.bound:
+            return chosen
+        words = "raise the bound" if chosen > 0 else "ask for another"
+        if least <= -chosen <= self.bound:
+            words = "states below 0 need signed=True"
+        message = f"{name} must lie within {least} to {self.bound:,}, the bound: {words}"
+        raise PlanError(message)
+
+    def exactly(self, state: object) -> LinearQuery:
+        """Users in this state."""
+        chosen = self._state(self.lowest, exactly=state)
+        scores = np.zeros(self.modulus, np.int64)
+        scores[chosen % self.modulus] = 1
+        return LinearQuery.of("exactly", scores, state=chosen)
+
+    def at_least(self, least: object) -> LinearQuery:
+        """Users in this state or a higher one."""
+        chosen = self._state(1, at_least=least)
+        scores = (self.values() >= chosen).astype(np.int64)
+        return LinearQuery.of("at_least", scores, state=chosen)
+
+    def cropped_sum(self, tau: object) -> LinearQuery:
+        """The sum of states, each cut to 0 .. tau."""
+        chosen = self._state(1, cropped_sum=tau)
+        return LinearQuery.of("cropped_sum", np.clip(self.values(), 0, chosen), tau=chosen)
+
+    def cropped_moment(self, tau: object, power: object) -> LinearQuery:
+        """The sum of powers of states, each state cut to 0 .. tau before."""
+        chosen = self._state(1, cropped_moment=tau)
+        exponent = whole_number(1, _MOST_POWER, power=power)
+        if self.modulus * chosen**exponent > _MOST_SCORE:
+            message = f"tau**power must be at most {_MOST_SCORE // self.modulus:,} with this bound"
+            raise PlanError(message)
+        scores = np.clip(self.values(), 0, chosen) ** exponent
+        return LinearQuery.of("cropped_moment", scores, tau=chosen, power=exponent)
+
+    def distinct(self) -> LinearQuery:
+        """Users in any state but 0."""
+        return LinearQuery.of("distinct", (self.values() != 0).astype(np.int64))
+
+    def at_most_share(self, most: int, share: float) -> LinearQuery:
+        """Above 0 if more than a share of all users not in state 0 are in state `most` or lower.
+
+        The scores are 2**30 times what counts.
+        """
+        values = self.values()
+        low = ((values != 0) & (values <= most)).astype(float)
+        scores = np.rint((low - share * (values != 0)) * 2**30).astype(np.int64)
+        return LinearQuery.of("share", scores, state=most)

@@ -1,0 +1,75 @@
+"""What a release of an `Incidence` may be asked."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any
+
+from panprivacy.errors import PlanError
+from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
+from panprivacy.statistics.records import Query, flag, given_as, parsed_powers, parsed_states
+
+
+def _states(name: str, given: object) -> tuple[object, ...]:
+    """One state, or several."""
+    asked = parsed_states(name, given)
+    if isinstance(asked, numbers.Integral):
+        return (asked,)
+    if isinstance(asked, Iterable) and not isinstance(asked, bytes | Mapping):
+        with suppress(TypeError):  # an array without dimensions
+            return tuple(asked)
+    message = "name a state, or several, as whole numbers"
+    raise PlanError(message)
+
+
+def _powers(name: str, given: object) -> tuple[tuple[object, object], ...]:
+    """One pair of numbers, or several."""
+    asked = parsed_powers(name, given)
+    message = f"{name} must be a pair (tau, power), or several"
+    if not isinstance(asked, Iterable) or isinstance(asked, bytes | Mapping):
+        raise PlanError(message)
+    try:
+        pairs: list[Any] = list(asked)
+    except TypeError:  # an array without dimensions
+        raise PlanError(message) from None
+    if pairs and all(isinstance(one, numbers.Integral) for one in pairs):
+        pairs = [pairs]
+    if not all(isinstance(one, Sequence) and len(one) == 2 for one in pairs):
+        raise PlanError(message)
+    return tuple((tau, power) for tau, power in pairs)
+
+
+_SUMS = "the sums of states, each cut to 0 and these; below 0 counts as 0"
+
+
+class IncidenceQuery(Query, frozen=True):
+    """The statistics that a release names; without any, the whole histogram of states."""
+
+    exactly: Annotated[
+        tuple[int, ...], given_as(_states, "0,1,5 or 0:8", "users that came exactly so often")
+    ] = ()
+    at_least: Annotated[
+        tuple[int, ...], given_as(_states, "2,5", "users that came so often or more")
+    ] = ()
+    cropped_sum: Annotated[tuple[int, ...], given_as(_states, "10", _SUMS)] = ()
+    cropped_moment: Annotated[
+        tuple[tuple[int, int], ...],
+        given_as(_powers, "10**2", "the same of powers of states, as pairs (10, 2)"),
+    ] = ()
+    distinct: Annotated[bool, flag("users whose state is not 0")] = False
+
+    def linear(self, states: States) -> list[LinearQuery]:
+        """The linear queries that are asked, in order.
+
+        Raises:
+            PlanError: one is beyond the states that there can be.
+        """
+        return [
+            *(states.exactly(state) for state in self.exactly),
+            *(states.at_least(least) for least in self.at_least),
+            *(states.cropped_sum(tau) for tau in self.cropped_sum),
+            *(states.cropped_moment(*pair) for pair in self.cropped_moment),
+            *([states.distinct()] if self.distinct else []),
+        ]

@@ -1,0 +1,287 @@
+"""The answers of an `Incidence`: functions of released numbers and public parameters."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panprivacy._validate import proportion
+from panprivacy.errors import PlanError
+from panprivacy.statistics.incidence.constrained import most_likely
+from panprivacy.statistics.incidence.decoder import Estimates, SharedModel, StateModel
+from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
+from panprivacy.statistics.release import Label, Name, Release, as_html, as_rows, as_table
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The users of an incidence count.
+
+    Args:
+        states: that they can be in.
+        universe: how many there could be; None if nobody knows.
+        cells: number of counters.
+    """
+
+    states: States
+    universe: int | None
+    cells: int
+
+    def readable(self, most: int | None = None) -> list[int]:
+        """The states whose users leave a trace, in order; of many those nearest to 0."""
+        states = range(self.states.lowest, self.states.bound + 1)
+        traced = [state for state in states if state or self.universe is not None]
+        return sorted(sorted(traced, key=abs)[:most])
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """How a whole histogram is read.
+
+    Args:
+        model: reads it.
+        noise_variance: of each of its counts.
+    """
+
+    model: StateModel | SharedModel
+    noise_variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class IncidenceRelease(Mapping[Name, Release]):
+    """Noised answers, by name; they are public.
+
+    Args:
+        population: of the statistic.
+        counts: the noised counts: of the named queries in the order of `release`, or the
+            histogram of cell values. All answers are functions of them and of public parameters.
+        confidence: probability that an interval covers the truth, each for itself.
+        epsilon: what this release cost, in nats.
+        named: what was asked by name, and its answer.
+        whole: how to read the histogram, if nothing was named.
+        statistic: name of the statistic.
+        group: of users; None if they are not counted by group.
+    """
+
+    population: Population
+    counts: tuple[int, ...]
+    confidence: float
+    epsilon: float
+    named: Mapping[Name, tuple[LinearQuery, Estimates]]
+    whole: Whole | None = None
+    statistic: str = ""
+    group: Label | None = None
+
+    def exactly(self, state: int) -> Release:
+        """The number of users in this state."""
+        return self._answer(self.population.states.exactly(state))
+
+    def at_least(self, least: int) -> Release:
+        """The number of users in this state or a higher one."""
+        return self._answer(self.population.states.at_least(least))
+
+    def cropped_sum(self, tau: int) -> Release:
+        """The sum of all states, each cut to 0 .. tau."""
+        return self._answer(self.population.states.cropped_sum(tau))
+
+    def cropped_moment(self, tau: int, power: int) -> Release:
+        """The sum of powers of all states, each state cut to 0 .. tau before."""
+        return self._answer(self.population.states.cropped_moment(tau, power))
+
+    def cropped_mean(self, tau: int) -> Release:
+        """The average over the universe of states cut to 0 .. tau.
+
+        Raises:
+            PlanError: there is no declared universe to average over.
+        """
+        universe = self.population.universe
+        if universe is None:
+            message = "a cropped mean is over a universe; without one, ask for the cropped sum"
+            raise PlanError(message)
+        total = self.cropped_sum(tau)
+        value, low, high = (end / universe for end in (total.value, total.low, total.high))
+        return self._release("cropped_mean", value, low, high, tau=tau)
+
+    def distinct(self) -> Release:
+        """The number of users whose state is not 0."""
+        return self._answer(self.population.states.distinct())
+
+    def quantile(self, share: float) -> Release:
+        """The smallest q such that this share of all users not in state 0 is in state q or lower.
+
+        "Half of those that came did so at most q times." It needs the whole histogram.
+
+        Args:
+            share: 0 to 1; 0.5 for the median.
+
+        Raises:
+            PlanError: the release answers named statistics only.
+        """
+        wanted, whole = proportion(share=share), self._histogram()
+        states = self.population.states
+
+        def estimates(most: int) -> Estimates:
+            query = states.at_most_share(most, wanted)
+            return whole.model.whole(query, self.counts, whole.noise_variance)
+
+        def smallest(reaches: Callable[[int], bool]) -> int:
+            """Bisect for the smallest state that `reaches`."""
+            low, high = states.lowest - states.signed, states.bound
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if reaches(middle) else (middle, high)
+            return high
+
+        value = smallest(lambda most: float(estimates(most).values) >= 0)
+        ends = [
+            smallest(functools.partial(self._may_reach, estimates, sign=sign)) for sign in (1, -1)
+        ]
+        return self._release("quantile", value, min(ends[0], value), max(ends[1], value))
+
+    def _may_reach(self, estimates: Callable[[int], Estimates], most: int, *, sign: int) -> bool:
+        """Whether the upper (sign 1) or the lower (-1) end of an interval is above 0."""
+        return estimates(most).bound(self.confidence, sign) > 0
+
+    def under(self, statistic: str | None = None, group: Label | None = None) -> IncidenceRelease:
+        """The same answers under the name of a statistic, of a group, or both."""
+        name = Name(self.statistic, "", group=self.group).under(statistic, group)
+        return replace(self, statistic=name.statistic, group=name.group)
+
+    def answers(self, most: int | None = None) -> dict[Name, Release]:
+        """Everything that was named, or all states.
+
+        Args:
+            most: of states, only so many, those nearest to 0; None for all.
+        """
+        if self.whole is None:
+            found: Iterable[Release] = [self._read(*one) for one in self.named.values()]
+        else:
+            found = self._states(self.whole, most)
+        return {one.name: one for one in found}
+
+    @functools.cached_property
+    def _answers(self) -> dict[Name, Release]:
+        return self.answers()
+
+    def __getitem__(self, name: Name) -> Release:
+        return self._answers[name]
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self._answers)
+
+    def __len__(self) -> int:
+        if self.whole is None:
+            return len(self.named)
+        states = self.population.states
+        return states.bound - states.lowest + (self.population.universe is not None)
+
+    def rows(self) -> list[dict[str, object]]:
+        """A row for each answer, with the columns of `COLUMNS`."""
+        return as_rows(self._answers)
+
+    def to_arrow(self, *, constrained: bool = False) -> pa.Table:
+        """A row for each answer, with the columns of `COLUMNS`; `argument` is the state.
+
+        Args:
+            constrained: have numbers of users that are possible together: none below 0, and all of
+                them the universe. As a whole they are nearer to the truth than unbiased ones, but
+                what noise takes from a frequent state goes to rare ones: for a single number, or
+                a sum of some, ask for it. [docs/decoding.md]
+
+        Raises:
+            PlanError: there is no histogram to constrain, or no universe.
+        """
+        return as_table(self._likely() if constrained else self._answers)
+
+    def to_pandas(self, *, constrained: bool = False) -> Any:  # pandas is not a dependency
+        """The same as a pandas data frame."""
+        return self.to_arrow(constrained=constrained).to_pandas()
+
+    def __repr__(self) -> str:
+        asked = ", ".join(map(str, self.named)) or f"all {len(self):,} states"
+        return f"<IncidenceRelease {asked}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self.answers(_MOST_SHOWN))
+
+    def _states(self, whole: Whole, most: int | None = None) -> Iterator[Release]:
+        """The number of users in each state."""
+        values, low, high = self._entries(whole)
+        for state in self.population.readable(most):
+            at = state % self.population.states.modulus
+            ends = float(values[at]), float(low[at]), float(high[at])
+            yield self._release("exactly", *ends, state=state)
+
+    def _likely(self) -> dict[Name, Release]:
+        """The most likely histogram, with intervals that hold it."""
+        whole, universe = self._histogram(), self.population.universe
+        if universe is None or not isinstance(whole.model, StateModel):
+            message = "a constrained histogram needs universe=: how many users there are in all"
+            raise PlanError(message)
+        cells = most_likely(whole.model, self.counts, whole.noise_variance)
+        users = cells * universe / self.population.cells
+        likely = {}
+        for one in self._states(whole):
+            value = float(users[(one.name.argument or 0) % len(users)])
+            low, high = min(one.low, value), max(one.high, value)
+            likely[one.name] = replace(one, value=value, low=low, high=high)
+        return likely
+
+    def _entries(self, whole: Whole) -> tuple[Any, Any, Any]:
+        estimates = whole.model.entries(self.counts, whole.noise_variance)
+        limit = float(self.population.universe or np.inf)
+        low, high = estimates.intervals(self.confidence, limit)
+        return np.clip(estimates.values, 0, limit), low, high
+
+    def _answer(self, query: LinearQuery) -> Release:
+        found = self.named.get(query.name)
+        if found is not None:
+            return self._read(*found)
+        whole = self._histogram()
+        check_askable([query], self.population.universe)
+        return self._read(query, whole.model.whole(query, self.counts, whole.noise_variance))
+
+    def _read(self, query: LinearQuery, estimates: Estimates) -> Release:
+        """The answer to a query; nobody knows the largest possible one without a universe."""
+        universe = self.population.universe
+        limit = np.inf if universe is None else float(universe * query.scores.max())
+        low, high = estimates.intervals(self.confidence, limit)
+        value = float(np.clip(estimates.values, 0, limit))
+        question, arguments = query.name.question, dict(query.name.arguments)
+        return self._release(question, value, float(low), float(high), **arguments)
+
+    def _release(
+        self, question: str, value: float, low: float, high: float, **arguments: int
+    ) -> Release:
+        name = Name(self.statistic, question, tuple(arguments.items()), self.group)
+        unit = "users" if question in _COUNTING else "visits"
+        numbers = value, low, high, self.confidence, self.epsilon
+        return Release(*numbers, self.counts, name, unit)
+
+    def _histogram(self) -> Whole:
+        if self.whole is None:
+            message = (
+                f"this release answers {', '.join(map(str, self.named))}; name more in release(), "
+                "or nothing for the whole histogram"
+            )
+            raise PlanError(message)
+        return self.whole
+
+
+_MOST_SHOWN = 21
+"""States in a notebook."""
+
+_COUNTING = {"exactly", "at_least", "distinct"}
+"""Questions whose answers are numbers of users; others are sums of what users did."""
+
+
+def check_askable(queries: Iterable[LinearQuery], universe: int | None) -> None:
+    """Refuse to count users that leave no trace."""
+    if universe is None and "exactly 0" in {str(one.name) for one in queries}:
+        message = "without universe= nobody knows how many users came exactly 0 times"
+        raise PlanError(message)

@@ -1,0 +1,48 @@
+"""How many users appeared exactly t times, for every t?
+
+A counter for each user of a universe or of a sample of it, or hashed counters for open-ended ids,
+modulo a number above the largest state. What leaves is either one noised count of cells for each
+statistic that is named, or the noised histogram of cell values, from which all of them follow.
+
+Reference: M. Naor, "Foundations of Privacy", lecture 10 (incidence counting); D. Mir, S.
+Muthukrishnan, A. Nikolov, R. Wright, "Pan-private algorithms via statistics on sketches",
+Algorithm 3. Where we differ: one modulus above the bound in place of many primes, noise laws on
+difference sets, and collisions of hashed cells are undone.
+"""
+
+from __future__ import annotations
+
+from panprivacy.statistics.incidence.plan import IncidencePlan
+from panprivacy.statistics.incidence.query import IncidenceQuery
+from panprivacy.statistics.incidence.release import IncidenceRelease
+from panprivacy.statistics.incidence.sizes import IncidenceSizes
+from panprivacy.statistics.statistic import Statistic
+
+
+class Incidence(
+    Statistic[IncidencePlan, IncidenceRelease], sizes=IncidenceSizes, query=IncidenceQuery
+):
+    """How many users are in each state: how many came exactly t times, or at least k times.
+
+    >>> import numpy as np
+    >>> import panprivacy as pp
+    >>> visits = pp.Incidence(universe=100_000, bound=30, epsilon=1.0)
+    >>> visits.update(np.arange(60_000))
+    >>> visits.update(np.arange(20_000))
+    >>> answer = visits.release(exactly=(0, 1, 2), at_least=(2,))
+    >>> twice = answer.exactly(2)
+    >>> 10_000 < twice.low < twice.value < twice.high < 30_000
+    True
+
+    Guarantee: the joint law of the state at any one time and all releases changes by a factor of
+    at most `e**epsilon` when all or some updates of one user are added or removed, whatever the
+    states do. With `intrusions=k` that includes the states at k announced intrusions before that
+    time. [tests/contract, tests/exact/test_counters.py]
+
+    Accuracy: with m cells the standard deviation of an entry is about `sqrt(m)/t`,
+    `t = tanh(epsilon/2)`, whatever the bound, and `e**(users/m)` times that with hashed cells; the
+    whole histogram adds the noise of its `M` values. `plan.error()` predicts it.
+    [tests/statistical/test_incidence.py, docs/accuracy-counters.md]
+    """
+
+    __slots__ = ()

@@ -1,0 +1,238 @@
+"""What a plan says of a statistic: everything that programs ask, they ask here.
+
+A plan is what becomes of sizes and a request: which cells there are, who maps to which, how
+epsilon is spent, how a release is read, and what all of it is called. It is public, and frozen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy.addressing import Addressing
+from panprivacy.cells.protocol import Cells, Deltas, Table
+from panprivacy.decoders.intervals import Model
+from panprivacy.planning.request import Request, Split
+from panprivacy.statistics.release import Answer, Name, Release
+
+States = NDArray[np.int64]
+"""The sums of the deltas of users."""
+
+MOST_MADE_UP = 10_000_000
+"""Users of a throw-away state."""
+
+
+class Reading(Protocol):
+    """How one release is made, from the table to the answer."""
+
+    @property
+    def scales(self) -> Sequence[Fraction]:
+        """Of the discrete Laplace noise on each sum, or one for all of them."""
+
+    def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
+        """What of the table is to be noised; sums of tables of other users may be added to it."""
+
+    def answer(self, counts: NDArray[np.int64], confidence: float) -> Answer:
+        """What noised sums say: a function of them and of the plan alone."""
+
+
+class Plan(ABC):
+    """The public parameters of a statistic, and what it says about itself.
+
+    A subclass is a frozen dataclass whose fields have the names of the sizes that it settles.
+    """
+
+    __slots__ = ()
+
+    request: Request
+    split: Split
+    proofs: ClassVar[tuple[str, ...]]
+    """The pages of docs/guarantees that prove its guarantee, beside those of all statistics."""
+
+    checks: ClassVar[tuple[str, ...]]
+    """The tests that check it, beside the contract."""
+
+    limits: ClassVar[tuple[float, float]] = (0.25, 0.2)
+    """The `relative_error` from which on answers are noise, and the one that would do."""
+
+    needs_deltas: ClassVar[bool] = False
+    """Whether it makes no sense where every event counts 1."""
+
+    @property
+    @abstractmethod
+    def table(self) -> Cells:
+        """The table's cells."""
+
+    @property
+    @abstractmethod
+    def key_bytes(self) -> int:
+        """Bytes of addressing key."""
+
+    @abstractmethod
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+
+    @abstractmethod
+    def check_deltas(self, deltas: Deltas) -> None:
+        """Raise `InputError` for a delta that cannot be counted."""
+
+    @abstractmethod
+    def reading(self, query: Any, epoch: int) -> Reading:
+        """How a release is made after `epoch` announced intrusions.
+
+        Raises:
+            PlanError: the query cannot be answered.
+        """
+
+    @property
+    @abstractmethod
+    def question(self) -> str:
+        """What it answers, in words."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """What answers count, such as "users"."""
+
+    @property
+    @abstractmethod
+    def measure(self) -> str:
+        """What errors are told as a share of, in words."""
+
+    @abstractmethod
+    def names(self, query: Any) -> tuple[Name, ...]:
+        """What is published where a query is asked."""
+
+    @abstractmethod
+    def relative_error(self) -> float:
+        """The standard deviation as a share of `measure`: the best over a range, else the worst."""
+
+    @abstractmethod
+    def relative_margin(self, confidence: float) -> float:
+        """How far an answer strays at most with this probability, as a share of `measure`."""
+
+    @abstractmethod
+    def truth(self, name: Name, states: States, last: States) -> float:
+        """The exact answer, from exact states.
+
+        Args:
+            name: of the answer.
+            states: of the users that came.
+            last: delta of each of them.
+        """
+
+    def beyond(self, states: States) -> int:  # noqa: ARG002
+        """How many users are in a state that the plan rules out."""
+        return 0
+
+    def facts(self, states: States) -> list[str]:  # noqa: ARG002
+        """What else belongs beside the truth of a demonstration."""
+        return []
+
+    @abstractmethod
+    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+        """The states of made-up users, as many as released answers say, for a picture."""
+
+    @property
+    def numbered(self) -> int | None:
+        """How many possible users there are, whose ids are their numbers; None for any ids."""
+        return getattr(self, "universe", None)
+
+    def shown(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What cells stand for in a picture."""
+        return cells
+
+    def drawn_groups(self) -> int:
+        """Into how many runs the cells of a picture are divided."""
+        return 1
+
+
+class CountPlan(Plan):
+    """The plan of a statistic that has one answer, which a model reads off some counts of cells."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def name(self) -> Name:
+        """What the answer is called."""
+
+    @property
+    def groups(self) -> int:
+        """How many counts a release publishes."""
+        return 1
+
+    @property
+    def sensitivity(self) -> int:
+        """By how much a user may move the counts, all together."""
+        return 1
+
+    @abstractmethod
+    def model(self, epoch: int) -> Model:
+        """What counts that are released after `epoch` announced intrusions say."""
+
+    def names(self, query: object) -> tuple[Name, ...]:  # noqa: ARG002
+        """The one answer."""
+        return (self.name,)
+
+    def reading(self, query: object, epoch: int) -> CountReading:  # noqa: ARG002
+        """How a release is made after `epoch` announced intrusions."""
+        return CountReading(self, epoch)
+
+    def drawn_groups(self) -> int:
+        """The levels, if there are any."""
+        return self.groups
+
+
+@dataclass(frozen=True, slots=True)
+class CountReading:
+    """A release of counts of cells, one a group.
+
+    Args:
+        plan: of the statistic.
+        epoch: the number of announced intrusions so far.
+    """
+
+    plan: CountPlan
+    epoch: int
+
+    @property
+    def scales(self) -> tuple[Fraction]:
+        """One for all counts: a user moves them by at most the sensitivity together."""
+        return (self.plan.sensitivity / self.plan.split.budget.release,)
+
+    def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
+        """What the cells of each group count for."""
+        sums: NDArray[np.int64] = cells.group_sums(table, self.plan.groups, self.epoch)
+        return sums
+
+    def answer(self, counts: NDArray[np.int64], confidence: float) -> Release:
+        """The estimate with its interval."""
+        value, low, high = self.plan.model(self.epoch).answer(counts, confidence)
+        epsilon = float(self.plan.split.budget.release)
+        numbers = tuple(counts.tolist())
+        return Release(
+            value, low, high, confidence, epsilon, numbers, self.plan.name, self.plan.unit
+        )
+
+
+def made_up_alike(users: float, state: int, universe: int | None = None) -> States:
+    """So many made-up users in one state, as far as there are so many."""
+    most = MOST_MADE_UP if universe is None else min(universe, MOST_MADE_UP)
+    return np.full(min(round(users), most), state)
+
+
+def beyond_bound(states: States, bound: int, *, signed: bool) -> int:
+    """How many states are further from 0 than a bound allows."""
+    return int(((states > bound) | (states < (-bound if signed else 0))).sum())
+
+
+def one_answer(answers: Mapping[Name, Release | None]) -> float:
+    """The value of the one answer that there is; 0 if it is lost."""
+    return sum(one.value for one in answers.values() if one is not None)

@@ -1,0 +1,234 @@
+"""What a statistic is told, as records: the only place where a size is declared and explained.
+
+A field is a type with its bounds and its meaning. From these come the checks of the library, the
+texts of `--stat`, the keys of a configuration, the front of a state, and the tables of the docs.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar, Self, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from panprivacy._parse import Users, parse_powers, parse_states, parse_users, parse_whole
+from panprivacy._validate import expected_range, truth, whole_number
+from panprivacy.errors import PlanError
+from panprivacy.planning.request import Request
+
+MOST = 1 << 62
+
+Read = Callable[[str, object], object]
+"""From the name of a field and what was given for it to its value, or `PlanError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One field of a record, as people meet it.
+
+    Args:
+        name: of the field.
+        required: whether it has to be given.
+        default: what holds without it.
+        says: its meaning, as half a sentence.
+        form: how it is written, such as "N" or "LOW:HIGH"; empty for what is true or not.
+        read: checks what was given.
+        parse: reads it from a text.
+    """
+
+    name: str
+    required: bool
+    default: object
+    says: str
+    form: str
+    read: Read
+    parse: Callable[[str], object]
+
+    def value(self, given: object) -> object:
+        """What was given, checked; None where nothing was and nothing need be."""
+        if given is None and not self.required and self.default is None:
+            return None
+        return self.read(self.name, given)
+
+
+def whole(says: str, most: int = MOST, least: int = 1) -> Meta:
+    """A field that is a whole number from `least` to `most`."""
+    read = functools.partial(_whole, least, most)
+    return Meta(description=says, extra={"form": "N", "read": read})
+
+
+def flag(says: str) -> Meta:
+    """A field that is true or not."""
+    return Meta(description=says, extra={"form": "", "read": _truth})
+
+
+def users(says: str) -> Meta:
+    """A field that is a number of users, or a range of them."""
+    return Meta(description=says, extra={"form": "N or LOW:HIGH", "read": _users})
+
+
+def given_as(read: Read, form: str, says: str) -> Meta:
+    """A field that a function of its own reads."""
+    return Meta(description=says, extra={"form": form, "read": read})
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Named values, each checked by its own field."""
+
+    what: ClassVar[str] = "sizes"
+    """What the fields are called together."""
+
+    @classmethod
+    def entries(cls) -> Mapping[str, Entry]:
+        """The fields by name, in order."""
+        return _entries(cls)
+
+    @classmethod
+    def read(cls, owner: str, given: Mapping[str, object]) -> Self:
+        """Check what was given by name.
+
+        Args:
+            owner: whose record it is, for messages.
+            given: plain values: whole numbers, truths, lists; texts where a field has a form.
+
+        Raises:
+            PlanError: a name too many, one too few, or a value out of range.
+        """
+        entries = cls.entries()
+        for name in given:
+            if name not in entries:
+                raise PlanError(_unknown(owner, name, list(entries), cls.what))
+        for entry in entries.values():
+            if entry.required and given.get(entry.name) is None:
+                message = f"{owner} needs {entry.name}=: {entry.says}"
+                raise PlanError(message)
+        return cls(**{name: entries[name].value(value) for name, value in given.items()})
+
+    @classmethod
+    def parse(cls, owner: str, texts: Mapping[str, str]) -> dict[str, object]:
+        """What texts mean, for `read`; names that are no fields are left for it to refuse.
+
+        Raises:
+            PlanError: a text is no value of its field.
+        """
+        entries, values = cls.entries(), dict[str, object](texts)
+        for name, text in texts.items():
+            if name in entries:
+                try:
+                    values[name] = entries[name].parse(text)
+                except ValueError as error:
+                    message = f"{owner}, {name}=: {error}"
+                    raise PlanError(message) from None
+        return values
+
+    def plain(self) -> dict[str, object]:
+        """The fields that are not as they are without being given, as JSON can write them."""
+        return {
+            entry.name: _plain(value)
+            for entry in self.entries().values()
+            if (value := getattr(self, entry.name)) != entry.default
+        }
+
+
+class Sizes(Record, frozen=True):
+    """How large the problem of a statistic is; a subclass has the name of the statistic as tag."""
+
+    most_memory: ClassVar[int] = 1 << 26
+    """Bytes of table, at most, where nobody says."""
+
+    def plan(self, request: Request) -> Any:
+        """The plan of a statistic of these sizes; equal ones share one, which is cached.
+
+        Raises:
+            PlanError: they do not go together, or no signal would be left.
+        """
+        raise NotImplementedError
+
+    def within(self, memory: int) -> Self:
+        """The same with so many bytes of table at most."""
+        return msgspec.structs.replace(self, memory=memory)
+
+
+class Query(Record, frozen=True):
+    """What a release may be asked; most statistics have one question, and are asked nothing."""
+
+    what: ClassVar[str] = "questions"
+
+
+@functools.cache
+def _entries(record: type[Record]) -> Mapping[str, Entry]:
+    hints = get_type_hints(record, include_extras=True)
+    return {
+        field.name: _entry(field, hints[field.name]) for field in msgspec.structs.fields(record)
+    }
+
+
+def _entry(field: msgspec.structs.FieldInfo, hint: Any) -> Entry:
+    (meta,) = (one for one in hint.__metadata__ if isinstance(one, Meta))
+    extra: Mapping[str, Any] = meta.extra or {}
+    default = None if field.required else field.default
+    read, form, says = extra["read"], extra["form"], meta.description or ""
+    return Entry(field.name, field.required, default, says, form, read, _PARSERS.get(form, str))
+
+
+def _whole(least: int, most: int, name: str, value: object) -> int:
+    return whole_number(least, most, **{name: _number(value)})
+
+
+def _number(value: object) -> object:
+    """Accept 1e6 where a whole number is meant."""
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _truth(name: str, value: object) -> bool:
+    return truth(**{name: value})
+
+
+def _users(_name: str, value: object) -> Users:
+    """One number where one was given: it may mean another thing than a range of one number."""
+    given = parse_users(value) if isinstance(value, str) else value
+    low, high = expected_range(given)
+    return (low, high) if isinstance(given, tuple | list) else high
+
+
+def parsed_states(name: str, value: object) -> object:
+    """States that may be given as a text, or as they are."""
+    return parse_states(name, value) if isinstance(value, str) else value
+
+
+def parsed_powers(name: str, value: object) -> object:
+    """Powers that may be given as a text, or as they are."""
+    return parse_powers(name, value) if isinstance(value, str) else value
+
+
+def _parse_truth(text: str) -> bool:
+    if text not in {"true", "false"}:
+        message = f"{text!r} is neither true nor false"
+        raise ValueError(message)
+    return text == "true"
+
+
+_PARSERS: Mapping[str, Callable[[str], object]] = {"N": parse_whole, "": _parse_truth}
+"""Of the forms that are not read as texts anyway."""
+
+
+def _unknown(owner: str, name: str, known: list[str], what: str) -> str:
+    close = get_close_matches(name, known, 1)
+    if not known:
+        return f"{owner} has no {name}=: it takes no {what}"
+    hint = f"did you mean {close[0]}=?" if close else f"its {what} are {', '.join(known)}"
+    return f"{owner} has no {name}=: {hint}"
+
+
+def _plain(value: object) -> object:
+    """What JSON can write."""
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -1,0 +1,158 @@
+"""A statistic as people write it: its name, its sizes, and what a release is asked.
+
+Written the same way everywhere: `cropped-sum,tau=10,universe=50_000` on the command line, a table
+with `name = "cropped-sum"`, `tau = 10` in a configuration, the same in the front of a state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+from panprivacy.coins import Coins
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Ledger
+from panprivacy.statistics.catalogue import Kind, kind_of
+from panprivacy.statistics.records import Query, Sizes
+from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.together import Together
+
+NAME, LABEL = "name", "as"
+"""What a table says beside the sizes and questions of the statistic."""
+
+_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """What is to be counted.
+
+    Args:
+        kind: the statistic.
+        label: what its answers are called: its name unless told.
+        sizes: of the problem.
+        query: what a release is asked.
+    """
+
+    kind: Kind
+    label: str
+    sizes: Sizes
+    query: Query
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Read `cropped-sum,tau=10,universe=50_000`.
+
+        A part without `=` continues the value before it, as in `incidence,bound=30,exactly=1,2,5`;
+        the bare name of a field is true.
+
+        Raises:
+            PlanError: it is none.
+        """
+        name, *parts = text.split(",")
+        kind = kind_of(name.strip())
+        texts = _texts(kind, parts)
+        label = texts.pop(LABEL, kind.name)
+        sizes, query = _parted(kind, texts)
+        return cls.of(
+            kind, label, kind.sizes_type.parse(kind.name, sizes), kind.query_type.parse(kind.name, query)
+        )
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, object]) -> Self:
+        """Read `{"name": "cropped-sum", "tau": 10, "universe": 50_000}`.
+
+        Raises:
+            PlanError: it is none.
+        """
+        if NAME not in table:
+            message = f'name is missing; it is needed, such as {NAME} = "distinct"'
+            raise PlanError(message)
+        kind = kind_of(table[NAME])
+        named = {key: value for key, value in table.items() if key not in {NAME, LABEL}}
+        return cls.of(kind, table.get(LABEL, kind.name), *_parted(kind, named))
+
+    @classmethod
+    def of(
+        cls, kind: Kind, label: object, sizes: Mapping[str, object], query: Mapping[str, object]
+    ) -> Self:
+        """Check all parts."""
+        if not isinstance(label, str) or not _LABEL.fullmatch(label):
+            message = f"{LABEL}= must be 1 to 64 of a-z, 0-9, _ and -, first a letter"
+            raise PlanError(message)
+        checked = kind.sizes_type.read(kind.name, sizes), kind.query_type.read(kind.name, query)
+        return cls(kind, label, *checked)
+
+    def make(
+        self,
+        *,
+        epsilon: Fraction,
+        releases: int,
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+    ) -> Statistic[Any, Any]:
+        """The statistic."""
+        arguments: dict[str, Any] = {"releases": releases, "ledger": ledger, "coins": coins}
+        return self.kind(self.sizes, epsilon=epsilon, **arguments)
+
+    def asked(self) -> dict[str, Any]:
+        """The arguments of `release`, but the confidence."""
+        return {name: getattr(self.query, name) for name in self.query.plain()}
+
+
+def together(
+    specifications: Sequence[Specification], *, epsilon: Fraction, releases: int
+) -> Together[str, Statistic[Any, Any]]:
+    """The statistics, which share epsilon equally.
+
+    Raises:
+        PlanError: two have one label, or one cannot be planned.
+    """
+    ledger, share = Ledger(epsilon), epsilon / max(len(specifications), 1)
+    labels = [one.label for one in specifications]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        message = f"two statistics are called {twice}: give one another name with {LABEL}="
+        raise PlanError(message)
+    members = {
+        one.label: one.make(epsilon=share, releases=releases, ledger=ledger)
+        for one in specifications
+    }
+    return Together(members, {one.label: one.asked() for one in specifications})
+
+
+def _texts(kind: Kind, parts: Sequence[str]) -> dict[str, str]:
+    """The values by name, as texts."""
+    known = {*kind.sizes_type.entries(), *kind.query_type.entries()}
+    texts: dict[str, str] = {}
+    last = None
+    for part in parts:
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if equals or name in known:
+            last = name
+            if last in texts:
+                message = f"{kind.name}, {last}= is given twice"
+                raise PlanError(message)
+            texts[last] = value if equals else "true"
+        elif last is None:
+            message = f"{kind.name} wants name=value, such as {kind.name},{_example(kind)}"
+            raise PlanError(message)
+        else:
+            texts[last] += f",{name}"
+    return texts
+
+
+def _example(kind: Kind) -> str:
+    """A size as it is written."""
+    first = next(iter(kind.sizes_type.entries().values()), None)
+    return "as=mine" if first is None else f"{first.name}={first.form}"
+
+
+def _parted(kind: Kind, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What belongs to the sizes, and to the query; what belongs to neither is a size."""
+    asked = kind.query_type.entries()
+    sizes = {name: value for name, value in named.items() if name not in asked}
+    return sizes, {name: value for name, value in named.items() if name in asked}

@@ -1,0 +1,506 @@
+"""What every table statistic does: take in batches, release, survive an intrusion.
+
+A statistic is three things: a public plan, a state (all that survives between two updates), and
+the functions here that join them. What differs from one statistic to the next, its plan says.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
+from panprivacy.addressing import Slots
+from panprivacy.cells.protocol import Deltas, Table
+from panprivacy.coins import Coins, SystemCoins
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
+from panprivacy.ids import Ids, read_deltas, read_ids
+from panprivacy.noise import wipe
+from panprivacy.planning.request import Request
+from panprivacy.statistics.deltas import joined_deltas
+from panprivacy.statistics.header import Header, public_text, unpacked
+from panprivacy.statistics.plan import Plan, Reading
+from panprivacy.statistics.records import Entry, Query, Sizes
+from panprivacy.statistics.release import Answer, Answers, Lost
+
+MOST_EPSILON = 1_000_000
+MOST_RELEASES = 1_000_000_000
+MOST_INTRUSIONS = 100
+
+T = TypeVar("T")
+
+
+def request(
+    epsilon: object, releases: object = 1, intrusions: object = 0, budget: Budget | None = None
+) -> Request:
+    """Check the arguments that every statistic takes."""
+    total = positive_fraction(epsilon=epsilon)
+    if total > MOST_EPSILON:
+        message = f"epsilon must be at most {MOST_EPSILON:,}"
+        raise PlanError(message)
+    return Request(
+        total,
+        positive_integer(MOST_RELEASES, releases=releases),
+        whole_number(0, MOST_INTRUSIONS, intrusions=intrusions),
+        instance(Budget, budget=budget),
+    )
+
+
+def instance(kind: type[T], **named: object) -> T | None:
+    """Read an object of one class, or None."""
+    ((name, value),) = named.items()
+    if value is not None and not isinstance(value, kind):
+        message = f"{name} must be a {kind.__name__}"
+        raise PlanError(message)
+    return value
+
+
+@dataclass(slots=True)
+class State:
+    """All that survives between two updates; all that an intruder finds beside the plan.
+
+    Args:
+        key: addressing key.
+        arrays: the cells; a table statistic has one array.
+        releases: number of releases made, which is public.
+        intrusions: number of intrusions announced, which is public.
+        tick: number of steps made, which is public; 0 where there are none.
+    """
+
+    key: bytes
+    arrays: list[Table]
+    releases: int = 0
+    intrusions: int = 0
+    tick: int = 0
+
+    @property
+    def table(self) -> Table:
+        """The cells of a statistic that has one table."""
+        return self.arrays[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of key and arrays."""
+        return len(self.key) + sum(array.nbytes for array in self.arrays)
+
+    def packed(self) -> bytes:
+        """Key and arrays, one after another."""
+        return b"".join([self.key, *(array.tobytes() for array in self.arrays)])
+
+
+P = TypeVar("P", bound=Plan)
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events that a statistic has checked and can count; they hold ids.
+
+    Args:
+        plan: of the statistic that has checked them.
+        ids: of the users.
+        deltas: int64, one for each id; None for 1 each.
+    """
+
+    plan: Plan
+    ids: list[Ids]
+    deltas: Deltas | None
+
+
+class Statistic(Generic[P, A]):
+    """The base of all table statistics; see the subclasses.
+
+    An object belongs to one thread at a time; several threads need a lock around it.
+
+    A subclass names its records: `class CroppedSum(Statistic[...], sizes=CroppedSizes)`. Its
+    constructor takes the fields of the sizes by name, or the record, and the arguments below.
+
+    Args:
+        sizes: the record, in place of its fields.
+        epsilon: total loss of state and releases, in nats.
+        releases: how many releases epsilon covers.
+        intrusions: how many announced intrusions epsilon covers.
+        budget: how epsilon is split between state and releases; None for the smallest error.
+        ledger: budget shared with other statistics of the same stream.
+        coins: source of all randomness; None for the operating system's.
+
+    Raises:
+        PlanError: an argument out of range, or some that do not go together.
+        BudgetError: the ledger has less than `epsilon` available.
+    """
+
+    __slots__ = ("_account", "_addressing", "_coins", "_kept", "_ledger", "_plan", "_sizes")
+
+    name: ClassVar[str]
+    """What the command line, configurations and states call it: the tag of its sizes."""
+
+    sizes_type: ClassVar[type[Sizes]]
+    query_type: ClassVar[type[Query]]
+
+    def __init_subclass__(
+        cls, sizes: type[Sizes] | None = None, query: type[Query] = Query, **rest: Any
+    ) -> None:
+        super().__init_subclass__(**rest)
+        if sizes is not None:
+            cls.sizes_type, cls.query_type = sizes, query
+            cls.name = str(sizes.__struct_config__.tag)
+            cls.__signature__ = _signature(sizes)  # type: ignore[attr-defined]
+            cls.__doc__ = _documented(cls.__doc__ or "", sizes, query)
+
+    def __init__(
+        self,
+        sizes: Sizes | None = None,
+        *,
+        epsilon: Epsilon,
+        releases: int = 1,
+        intrusions: int = 0,
+        budget: Budget | None = None,
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+        **named: Any,
+    ) -> None:
+        asked = request(epsilon, releases, intrusions, budget)
+        self._sizes = self.sizes_type.read(self.name, named) if sizes is None else sizes
+        plan: P = self._sizes.plan(asked)
+        self._plan = plan
+        self._coins = SystemCoins() if coins is None else coins
+        self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
+        self._ledger.check(asked.epsilon)
+        key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
+        self._kept: State | None = State(key, [plan.table.born(self._coins)])
+        self._addressing = plan.address(key)
+        # Last, so that a table that does not fit in memory costs a shared ledger nothing.
+        self._account = self._ledger.open(asked.epsilon)
+        self._account.spend(self.state_epsilon)
+
+    @property
+    def plan(self) -> P:
+        """The public parameters: sizes, the split of epsilon, the predicted error."""
+        return self._plan
+
+    @property
+    def sizes(self) -> Sizes:
+        """What it was told of the size of its problem."""
+        return self._sizes
+
+    @property
+    def ledger(self) -> Ledger:
+        """The budget this statistic draws on; shared if it was given one."""
+        return self._ledger
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to each user of the stream."""
+        return Guarantee(self._plan.request.epsilon, intrusions=self._plan.request.intrusions)
+
+    @property
+    def unseen(self) -> Fraction:
+        """The loss if nobody ever sees the state; see `Windowed`."""
+        asked = self._plan.request
+        return self._plan.split.budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
+
+    @property
+    def releases(self) -> int:
+        """How many releases have been made."""
+        return self._state.releases
+
+    @property
+    def planned(self) -> int:
+        """How many releases epsilon covers."""
+        return self._plan.request.releases
+
+    @property
+    def state_epsilon(self) -> Fraction:
+        """What the state costs with all planned looks, in nats; it is paid at birth."""
+        return self._plan.request.looks * self._plan.split.budget.state
+
+    @property
+    def release_epsilon(self) -> Fraction:
+        """What the next release costs, in nats."""
+        return self._plan.split.budget.release
+
+    @property
+    def _state(self) -> State:
+        if self._kept is None:
+            message = "the state was wiped; make a new statistic"
+            raise PanPrivacyError(message)
+        return self._kept
+
+    @property
+    def front(self) -> bytes:
+        """Its public parameters, as the front of its state has them."""
+        return self._header().text
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of `state()`, which no stream changes."""
+        return self._header().state_bytes
+
+    def update(self, users: object, deltas: object = None) -> None:
+        """Take in one batch of events; an error changes nothing.
+
+        Args:
+            users: user ids, one for each event: a NumPy array, Arrow array, pandas or Polars
+                series, or sequence of whole numbers, byte strings or texts.
+            deltas: one whole number for each event; None for 1 each.
+
+        Raises:
+            InputError: a null, a wrong type, a delta that cannot be counted, or an id outside a
+                declared universe. The message names the row, never the id.
+        """
+        self.apply(self.prepare(users, deltas))
+
+    def prepare(self, users: object, deltas: object = None) -> Batch:
+        """Check one batch of events without counting it, so that several statistics can take it.
+
+        Args:
+            users: as for `update`.
+            deltas: as for `update`.
+
+        Returns:
+            What `apply` takes. It holds ids: use it at once.
+
+        Raises:
+            InputError: as for `update`.
+        """
+        ids = read_ids(users)
+        self._addressing.check(ids)
+        checked = None if deltas is None else read_deltas(deltas, sum(map(len, ids)))
+        if checked is not None:
+            self._plan.check_deltas(checked)
+        return Batch(self._plan, ids, checked)
+
+    def apply(self, *batches: Batch) -> None:
+        """Count what this statistic has checked, or one of the same plan, in one pass.
+
+        Args:
+            batches: what `prepare` gave, in order.
+
+        Raises:
+            InputError: one was checked for another plan. Nothing was counted.
+        """
+        if any(one.plan is not self._plan and one.plan != self._plan for one in batches):
+            message = "this batch was checked for another plan"  # its cells may not exist here
+            raise InputError(message)
+        ids = [chunk for batch in batches for chunk in batch.ids]
+        state, slots = self._state, self._addressing.slots(ids)
+        if self._plan.key_bytes:  # without a key the slots are the caller's ids
+            slots = _wiped(slots)
+        deltas = joined_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
+        self._plan.table.update(state.table, slots, deltas, state.intrusions, self._coins)
+
+    def forget(self) -> None:
+        """Wipe the state: nothing can be counted, released or seen any more. May be repeated."""
+        if self._kept is not None:
+            wipe(*self._kept.arrays)
+            self._kept = None
+
+    def release(self, *, confidence: float = 0.95, **asked: Any) -> A:
+        """Publish the answer; the budget is spent first.
+
+        Args:
+            confidence: probability, 0 to 1, that each interval covers the truth.
+            asked: what the statistic may be asked, by name; see its class.
+
+        Returns:
+            The answer with its interval, a function of the noised counts and the plan alone.
+
+        Raises:
+            PlanError: something cannot be asked. Nothing was spent.
+            BudgetError: all planned releases have been made. Nothing was spent.
+            LostReleaseError: too many users for the cells. This has been spent.
+        """
+        level, reading = proportion(confidence=confidence), self.reading(**asked)
+        self._check_left()
+        return self.answer(reading, self.noised(reading, self.sums(reading)), level)
+
+    def reading(self, **asked: Any) -> Reading:
+        """How a release that is asked this is made: the first of the three steps of `release`.
+
+        Raises:
+            PlanError: something cannot be asked.
+        """
+        return self._plan.reading(self.query_type.read(self.name, asked), self._state.intrusions)
+
+    def sums(self, reading: Reading) -> NDArray[np.int64]:
+        """What is to be noised, as whole numbers. Those of tables of other users may be added.
+
+        They are a part of the state: whoever sees them has looked.
+        """
+        return reading.sums(self._plan.table, self._state.table)
+
+    def noised(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pay for a release, and add output noise to its sums, which are wiped.
+
+        Raises:
+            BudgetError: all planned releases have been made. Nothing was spent.
+        """
+        try:
+            self._check_left()
+            self._account.spend(self.release_epsilon)
+            noise = self._noise(reading.scales, len(sums))
+            counts = sums + noise
+            wipe(noise)
+        finally:
+            wipe(sums)
+        self._state.releases += 1
+        return counts
+
+    def answer(self, reading: Reading, counts: NDArray[np.int64], confidence: float = 0.95) -> A:
+        """What noised sums say: a function of them and of the plan alone."""
+        answer: Any = reading.answer(counts, confidence)
+        named: A = answer.under(self.name)
+        return named
+
+    def _noise(self, scales: Sequence[Fraction], size: int) -> NDArray[np.int64]:
+        """Discrete Laplace noise for each sum."""
+        if len(scales) == 1:
+            return self._coins.discrete_laplace(scales[0], size)
+        drawn = [self._coins.discrete_laplace(scale, 1) for scale in scales]
+        noise = np.concatenate(drawn)
+        wipe(*drawn)
+        return noise
+
+    def check_release(self, *, confidence: float = 0.95, **asked: Any) -> None:
+        """Raise what `release` would refuse, without spending anything.
+
+        Args:
+            confidence: as for `release`.
+            asked: as for `release`.
+        """
+        proportion(confidence=confidence)
+        self.reading(**asked)
+        self._check_left()
+
+    def lost(self, *, confidence: float = 0.95, **asked: Any) -> Answers:  # noqa: ARG002
+        """What stands in the place of a release that is lost, as `LostReleaseError` says."""
+        names = self._plan.names(self.query_type.read(self.name, asked))
+        return Answers([Lost(names)]).under(self.name)
+
+    def _check_left(self) -> None:
+        """Raise `BudgetError` if all planned releases have been made."""
+        if self._state.releases >= self.planned:
+            message = (
+                f"all {self.planned} planned releases have been made; "
+                "plan for more with releases= when the statistic is made"
+            )
+            raise BudgetError(message)
+
+    def announce_intrusion(self) -> None:
+        """Re-randomise the state after somebody has seen it, so that it may be seen once more.
+
+        Raises:
+            BudgetError: no further announced intrusion was planned. Nothing was changed.
+        """
+        if self._state.intrusions >= self._plan.request.intrusions:
+            message = (
+                f"{self._plan.request.intrusions} announced intrusions were planned for; "
+                "plan for more with intrusions= when the statistic is made"
+            )
+            raise BudgetError(message)
+        self._plan.table.rerandomise(self._state.table, self._coins)
+        self._state.intrusions += 1
+
+    def state(self) -> bytes:
+        """Exactly what an intruder would get; reading it changes nothing.
+
+        Whoever reads it has intruded: only one unannounced look is covered. Announce this one
+        before the state may be seen again.
+        """
+        return self._header().packed() + self._state.packed()
+
+    def resume(self, state: bytes, *, released: int = 0) -> None:
+        """Go on from an earlier state of the same plan, in place of this statistic's own.
+
+        An old state beside a newer one is a second look, so only a sealed checkpoint may keep one
+        (docs/threat-model.md). What the releases and intrusions of that state cost is spent here.
+
+        Args:
+            state: what `state()` returned. Wipe it afterwards if it can be wiped.
+            released: how many releases have left in all, if some did after the state was taken.
+
+        Raises:
+            InputError: it is damaged, or of another statistic, plan or version. Nothing changed.
+            PlanError: more releases have left than were planned.
+            PanPrivacyError: this statistic has made releases or announced intrusions of its own.
+        """
+        earlier, kept = self._earlier(state, released), self._state
+        for _ in range(earlier.releases):
+            self._account.spend(self.release_epsilon)
+        kept.table[:] = earlier.table
+        kept.key, kept.releases, kept.intrusions = earlier.key, earlier.releases, earlier.intrusions
+        self._addressing = self._plan.address(kept.key)
+
+    def check_state(self, state: bytes, *, released: int = 0) -> None:
+        """Raise what `resume` would refuse, without changing anything."""
+        self._earlier(state, released)
+
+    def _earlier(self, state: bytes, released: int) -> State:
+        """An earlier state, once it is checked; its table is a part of the bytes."""
+        if self._state.releases or self._state.intrusions:
+            message = "only a new statistic can go on from an earlier state"
+            raise PanPrivacyError(message)
+        header, body = unpacked(state, self._header())
+        asked, key_bytes = self._plan.request, len(self._state.key)
+        table = np.frombuffer(body, self._state.table.dtype, offset=key_bytes)
+        releases = max(header.releases, whole_number(0, asked.releases, released=released))
+        possible = releases <= asked.releases and header.intrusions <= asked.intrusions
+        if not possible or header.tick or not self._plan.table.is_table(table):
+            message = "the state is damaged: no such state can come about"
+            raise InputError(message)
+        return State(bytes(body[:key_bytes]), [table], releases, header.intrusions)
+
+    def _header(self) -> Header:
+        """The public part of the state; its length depends on the plan alone."""
+        state, asked = self._state, self._plan.request
+        budget, total = self._plan.split.budget, self._ledger.total
+        text = public_text(self.name, self._sizes, asked, budget, total)
+        return Header(text, state.nbytes, state.releases, state.intrusions, state.tick)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} epsilon={float(self._plan.request.epsilon):g}>"
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        message = (
+            f"a {type(self).__name__} cannot be pickled or copied: a plain copy of the state is a "
+            "second intrusion; only a sealed checkpoint, which this machine cannot open, is safe"
+        )
+        raise TypeError(message)
+
+
+def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
+    """Each piece, zeroed after its use: it tells which cells were touched."""
+    for piece in pieces:
+        yield piece
+        wipe(piece)
+
+
+def _signature(sizes: type[Sizes]) -> inspect.Signature:
+    """What the constructor of a statistic takes, for help and editors."""
+    common = inspect.signature(Statistic.__init__).parameters.values()
+    named = [one for one in common if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    told = [_parameter(entry) for entry in sizes.entries().values()]
+    return inspect.Signature([named[0], *told, *named[1:]])
+
+
+def _parameter(entry: Entry) -> inspect.Parameter:
+    default = inspect.Parameter.empty if entry.required else entry.default
+    return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=default)
+
+
+def _documented(text: str, sizes: type[Sizes], query: type[Query]) -> str:
+    """The docstring of a statistic with what its records say of themselves."""
+    told = "".join(f"\n        {one.name}: {one.says}." for one in sizes.entries().values())
+    text = f"{text.rstrip()}\n\n    Args:{told}"
+    text += "\n\n    The other arguments are those of `Statistic`."
+    if query.entries():
+        asked = "".join(f"\n        {one.name}: {one.says}." for one in query.entries().values())
+        text += f"\n\n    A release may be asked:{asked}"
+    return f"{text}\n    "

@@ -1,0 +1,36 @@
+"""What a `ThresholdCount` is told."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from panprivacy._validate import MOST_BYTES
+from panprivacy.addressing import MAX_UNIVERSE
+from panprivacy.planning.blocks import MOST_BOUND
+from panprivacy.planning.request import Request
+from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.threshold.plan import ThresholdPlan, plan_threshold
+
+
+class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
+    """The number of users in a state of about a threshold or more; from half of it on in part."""
+
+    threshold: Annotated[int, whole("the state from which on a user counts in full", MOST_BOUND)]
+    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE)]
+    bound: Annotated[
+        int | None,
+        whole("the largest sum of a user's deltas; others spoil answers; 64 times the threshold "
+              "unless told", MOST_BOUND),
+    ] = None  # fmt: skip
+    cells: Annotated[
+        int | None, whole("counters: one for each user, fewer for a sample", MOST_BYTES)
+    ] = None
+    memory: Annotated[
+        int | None,
+        whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES),
+    ] = None
+
+    def plan(self, request: Request) -> ThresholdPlan:
+        """One counter for each user, as far as the memory reaches, and a sample beyond that."""
+        sizes = self.threshold, self.bound, self.universe, self.cells
+        return plan_threshold(*sizes, request, self.memory)

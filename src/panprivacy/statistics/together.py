@@ -1,0 +1,245 @@
+"""Several private programs over one stream, as one: they count, release and go on together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Generic, NoReturn, TypeVar
+
+from panprivacy.errors import LostReleaseError, PlanError
+from panprivacy.guarantee import Guarantee, Ledger
+from panprivacy.statistics.containers import Container, check_all, resume_all
+from panprivacy.statistics.private import Private
+from panprivacy.statistics.release import Answer, Answers
+
+K = TypeVar("K", str, int, str | int)
+M = TypeVar("M", bound=Private)
+
+
+class Together(Generic[K, M]):
+    """Several private programs whose losses add up, under one ledger.
+
+    >>> import panprivacy as pp
+    >>> ledger = pp.Ledger(1)
+    >>> several = pp.Together(
+    ...     {
+    ...         "visitors": pp.DistinctCount(epsilon=0.5, ledger=ledger),
+    ...         "visits": pp.CroppedSum(tau=10, expected=(100, 10_000), epsilon=0.5, ledger=ledger),
+    ...     }
+    ... )
+    >>> several.update(["ada", "grace", "ada"])
+    >>> sorted(name.statistic for name in several.release())
+    ['visitors', 'visits']
+
+    Guarantee: the joint law of all states at any one time and all releases changes by a factor of
+    at most `e**epsilon`, the sum of those of the members, when all or some updates of one user are
+    added or removed. [tests/exact/test_audit.py, docs/guarantees/ledger.md]
+
+    Args:
+        members: by name, with one ledger, and as many planned releases each.
+        asked: what each is asked at a release, by name; nothing for those that are left out.
+
+    Raises:
+        PlanError: no members, several ledgers, or different numbers of planned releases.
+    """
+
+    __slots__ = ("_asked", "_members")
+
+    def __init__(
+        self, members: Mapping[K, M], asked: Mapping[K, Mapping[str, Any]] | None = None
+    ) -> None:
+        self._members: dict[K, M] = dict(members)
+        self._asked: dict[K, Mapping[str, Any]] = dict(asked or {})
+        self._check_members()
+
+    def _check_members(self) -> None:
+        """Refuse what cannot go together."""
+        each = list(self._members.values())
+        if not each:
+            message = "name at least one statistic"
+            raise PlanError(message)
+        if any(one.ledger is not each[0].ledger for one in each):
+            message = "statistics of one stream need one ledger: make each with ledger="
+            raise PlanError(message)
+        if len({one.planned for one in each}) > 1:
+            message = "statistics that release together need the same number of releases="
+            raise PlanError(message)
+
+    @property
+    def statistics(self) -> Mapping[str, Any]:
+        """What counts, by name; of groups, in one of them."""
+        return {str(name): one for name, one in self._members.items()}
+
+    @property
+    def members(self) -> Mapping[K, M]:
+        """What counts, by name."""
+        return self._members
+
+    @property
+    def ledger(self) -> Ledger:
+        """The budget they share."""
+        return self._first.ledger
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all together."""
+        epsilon = self._sum(lambda one: one.guarantee.epsilon)
+        return Guarantee(epsilon, self._first.guarantee.intrusions)
+
+    @property
+    def unseen(self) -> Fraction:
+        """The loss if nobody ever sees the states."""
+        return self._sum(lambda one: one.unseen)
+
+    @property
+    def state_epsilon(self) -> Fraction:
+        """What the states cost with all planned looks."""
+        return self._sum(lambda one: one.state_epsilon)
+
+    @property
+    def release_epsilon(self) -> Fraction:
+        """What the next release of all costs a user."""
+        return self._sum(lambda one: one.release_epsilon)
+
+    @property
+    def releases(self) -> int:
+        """How many releases have been made; all release together."""
+        return self._first.releases
+
+    @property
+    def planned(self) -> int:
+        """How many releases the budget covers."""
+        return self._first.planned
+
+    @property
+    def front(self) -> bytes:
+        """The public parameters of all."""
+        return self._container.front
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of `state()`, which no stream changes."""
+        return self._container.state_bytes
+
+    def update(self, *columns: Any, **named: Any) -> None:
+        """Have every member count a batch, or none of them; see `Statistic.update`."""
+        self.apply(self.prepare(*columns, **named))
+
+    def prepare(self, *columns: Any, **named: Any) -> Sequence[Any]:
+        """Have every member check a batch; what comes of it holds ids: use it at once.
+
+        Raises:
+            InputError: one of them cannot count it.
+        """
+        return [one.prepare(*columns, **named) for one in self._members.values()]
+
+    def apply(self, *batches: Sequence[Any]) -> None:
+        """Have every member count what `prepare` has checked, in one pass."""
+        for place, one in enumerate(self._members.values()):
+            present = [of_one for batch in batches if (of_one := batch[place]) is not None]
+            if present:
+                one.apply(*present)
+
+    def check_release(self, **asked: Any) -> None:
+        """Raise what `release` would refuse, without spending anything."""
+        for name, one in self._members.items():
+            one.check_release(**{**self._asked.get(name, {}), **asked})
+
+    def release(self, **asked: Any) -> Answers:
+        """Publish the answers of all.
+
+        Args:
+            asked: of every member, such as `confidence`, beside what each is asked.
+
+        Returns:
+            The answers by name; None for those of a release that is lost, as `LostReleaseError`
+            says, because the others are paid for as well.
+
+        Raises:
+            BudgetError: all planned releases have been made. Nothing was spent.
+        """
+        self.check_release(**asked)
+        return Answers(
+            self._named(name, unless_lost(one, {**self._asked.get(name, {}), **asked}))
+            for name, one in self._members.items()
+        )
+
+    def lost(self, **asked: Any) -> Answers:
+        """What stands in the place of answers that are lost."""
+        return Answers(
+            self._named(name, one.lost(**{**self._asked.get(name, {}), **asked}))
+            for name, one in self._members.items()
+        )
+
+    def _named(self, name: K, answer: Answer) -> Answer:
+        """An answer under the name of its member."""
+        return answer.under(str(name))
+
+    def announce_intrusion(self) -> None:
+        """Re-randomise all states after somebody has seen them; see `Statistic`."""
+        for one in self._members.values():
+            one.announce_intrusion()
+
+    def state(self) -> bytes:
+        """Exactly what an intruder would get: a public front, and the state of each."""
+        return self._container.packed(self._own)
+
+    def resume(self, state: bytes, *, released: int = 0) -> None:
+        """Go on from earlier states of the same members; see `Statistic.resume`."""
+        own, states = self._container.parts(state)
+        resume_all(list(self._members.values()), states, [released] * len(states))
+        self._resume_own(own)
+
+    def check_state(self, state: bytes, *, released: int = 0) -> None:
+        """Raise what `resume` would refuse, without changing anything."""
+        _, states = self._container.parts(state)
+        check_all(list(self._members.values()), states, [released] * len(states))
+
+    def forget(self) -> None:
+        """Wipe all states. May be repeated."""
+        for one in self._members.values():
+            one.forget()
+
+    @property
+    def _first(self) -> M:
+        return next(iter(self._members.values()))
+
+    def _sum(self, loss: Callable[[M], Fraction]) -> Fraction:
+        return sum(map(loss, self._members.values()), Fraction(0))
+
+    @property
+    def _own(self) -> bytes:
+        """What is kept beside the members."""
+        return b""
+
+    def _resume_own(self, own: bytes) -> None:
+        """Take over what an earlier state kept beside the members."""
+
+    @property
+    def _public(self) -> dict[str, Any]:
+        """The public parameters beside those of the members."""
+        return {"members": [str(name) for name in self._members], "ledger": self.ledger.total}
+
+    @property
+    def _container(self) -> Container:
+        """The layout of the state."""
+        members = list(self._members.values())
+        return Container(type(self).__name__, self._public, len(self._own), members)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} epsilon={float(self.guarantee.epsilon):g}>"
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        message = (
+            f"a {type(self).__name__} cannot be pickled or copied: a plain copy is a second "
+            "intrusion"
+        )
+        raise TypeError(message)
+
+
+def unless_lost(one: Private, asked: Mapping[str, Any]) -> Answer:
+    """What a release gives, or what stands in its place if it is lost."""
+    try:
+        return one.release(**asked)
+    except LostReleaseError:
+        return one.lost(**asked)

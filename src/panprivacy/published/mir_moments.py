@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,8 @@ from panprivacy.ids import ByteIds, IntegerIds
 from panprivacy.noise import wipe
 from panprivacy.planning.blocks import best_of, excess
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
+from panprivacy.statistics.plan import CountPlan, States, beyond_bound, made_up_alike, one_answer
+from panprivacy.statistics.release import Name, Release
 
 Floats = NDArray[np.float64]
 
@@ -158,7 +160,7 @@ class MomentModel(Answering):
 
 
 @dataclass(frozen=True, slots=True)
-class MomentPlan:
+class MomentPlan(CountPlan):
     """The parameters of one run of Algorithm 2.
 
     Args:
@@ -189,10 +191,16 @@ class MomentPlan:
         """The table's cells."""
         return MomentCells(self.universe, self.law, self.grid)
 
+    proofs = ("modular", "published")
+    checks = ("exact/test_published", "statistical/test_published")
+    question = "how much have all users done, if nobody counts for more, as random weights tell it?"
+    unit = "sum of cropped states"
+    measure = "the largest sum"
+
     @property
-    def groups(self) -> int:
-        """A release publishes one sum."""
-        return 1
+    def name(self) -> Name:
+        """What the answer is called."""
+        return Name("", "cropped_first_moment", (("tau", self.tau),))
 
     @property
     def modulus(self) -> int:
@@ -212,6 +220,9 @@ class MomentPlan:
     def address(self, key: bytes) -> Weighted:
         """Which cell and weight a user has."""
         return Weighted(self.universe, self.grid, key)
+
+    def check_deltas(self, deltas: Deltas) -> None:
+        """Any whole number can be counted: counters are modular."""
 
     @property
     def _bump(self) -> DifferenceSet:
@@ -239,6 +250,26 @@ class MomentPlan:
     def error(self) -> float:
         """The largest standard deviation of the answer, without its bias."""
         return float(self.model(0).deviation(0))
+
+    def relative_error(self) -> float:
+        """The standard deviation as a share of the largest sum."""
+        return self.error() / (self.crop * self.universe)
+
+    def relative_margin(self, confidence: float) -> float:
+        """How far an answer strays by noise, as a share of the largest sum."""
+        return noise_quantile(confidence, self.model(0).output_share(0)) * self.relative_error()
+
+    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+        """The sum of states, each cropped."""
+        return float(np.clip(states, 0, self.crop).sum())
+
+    def beyond(self, states: States) -> int:
+        """How many users went beyond the bound."""
+        return beyond_bound(states, self.bound, signed=False)
+
+    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+        """As many users of tau as the sum says."""
+        return made_up_alike(one_answer(answers) / self.crop, self.tau, self.universe)
 
 
 def seen(tau: int, grid: int, weighted: NDArray[np.int64]) -> Floats:
@@ -308,6 +339,9 @@ def plan_moment(
     """
     farthest = tau * (grid + 1) // 2
     reach = min(_DEFAULT_REACH * tau, farthest) if bound is None else bound
+    if request.intrusions:
+        message = "the published algorithms have no announced intrusions; leave out intrusions="
+        raise PlanError(message)
     if grid & (grid + 1):
         message = f"grid ({grid}) must be one less than a power of two"
         raise PlanError(message)

@@ -9,24 +9,25 @@ another, and the epsilon of two runs. docs/published.md has each with its number
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from panprivacy._validate import positive_integer, proportion
 from panprivacy.addressing import Hashed
 from panprivacy.cells.law import MOST_MODULUS
-from panprivacy.cells.protocol import Deltas
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.hashing import KEY_BYTES
-from panprivacy.ids import read_ids
+from panprivacy.ids import IntegerIds, read_ids
 from panprivacy.noise import wipe
+from panprivacy.planning.request import Request
 from panprivacy.published.mir_moments import MOST_UNIVERSE, MomentPlan, plan_moment
-from panprivacy.published.several import Several
-from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import CountStatistic, Statistic, request
+from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.statistic import Batch, Statistic, instance, request
+from panprivacy.statistics.together import Together
 
 _MOST_GRID = 255
 _MOST_TAU = MOST_MODULUS // 2
@@ -35,7 +36,43 @@ _MOST_SHARE = 1 << 20
 _CELLS_PER_K = 4
 
 
-class CroppedFirstMoment(CountStatistic[MomentPlan]):
+class MomentSizes(Sizes, frozen=True, tag="cropped-first-moment"):
+    """The sum of what users did, of nobody more than tau, as far as random weights tell it."""
+
+    tau: Annotated[int, whole("where states are cropped", _MOST_TAU)]
+    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)]
+    bound: Annotated[
+        int | None,
+        whole("the largest state, on which the interval alone depends; 64 tau unless told"),
+    ] = None
+    grid: Annotated[int, whole("steps to the unit, one less than a power of two", _MOST_GRID)] = (
+        _MOST_GRID
+    )
+
+    def plan(self, request: Request) -> MomentPlan:
+        """One run of Algorithm 2."""
+        return plan_moment(self.tau, self.tau, self.bound, self.universe, self.grid, request)
+
+
+class DistinctMomentSizes(Sizes, frozen=True, tag="cropped-distinct-count"):
+    """The number of users with a state above 0, as far as random weights tell it."""
+
+    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)]
+    tau: Annotated[int, whole("a small constant greater than 2", _MOST_TAU)] = 3
+    bound: Annotated[
+        int | None,
+        whole("the largest state, on which the interval alone depends; 64 tau unless told"),
+    ] = None
+    grid: Annotated[int, whole("steps to the unit, one less than a power of two", _MOST_GRID)] = (
+        _MOST_GRID
+    )
+
+    def plan(self, request: Request) -> MomentPlan:
+        """One run of Algorithm 2, in which each user counts for 1."""
+        return plan_moment(self.tau, 1, self.bound, self.universe, self.grid, request)
+
+
+class CroppedFirstMoment(Statistic[MomentPlan, Release], sizes=MomentSizes):
     """The sum of `min(state, tau)` over users, as far as random weights tell it.
 
     >>> import numpy as np
@@ -58,65 +95,14 @@ class CroppedFirstMoment(CountStatistic[MomentPlan]):
     users the standard deviation is about `2 tau**2/(sqrt(3) (e**epsilon - 1))` times `sqrt(m)`.
     [tests/unit/test_published.py, tests/statistical/test_published.py]
 
-    Args:
-        epsilon: total loss of state and releases, in nats.
-        tau: where states are cropped.
-        universe: number of users, whose ids are 0 .. universe-1, at most 2**24.
-        bound: the largest state; None for 64 times tau. States below 0 count for nearly `2 tau`.
-            Only the interval depends on it.
-        grid: steps to the unit, one less than a power of two, at most 255.
-        releases: how many releases epsilon covers.
-        budget: how epsilon is split between state and releases; None for the smallest error.
-        ledger: budget shared with other statistics of the same stream.
-        coins: source of all randomness; None for the operating system's.
-
-    Raises:
-        PlanError: an argument out of range.
-        BudgetError: the ledger has less than `epsilon` available.
-
     Reference: Algorithm 2. Different from print: `2 tau**2 m` where `tau**2 m` is printed; a grid;
     the split of epsilon.
     """
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        *,
-        epsilon: object,
-        tau: int,
-        universe: int,
-        bound: int | None = None,
-        grid: int = _MOST_GRID,
-        releases: int = 1,
-        budget: Budget | None = None,
-        ledger: Ledger | None = None,
-        coins: Coins | None = None,
-    ) -> None:
-        plan = plan_moment(
-            positive_integer(_MOST_TAU, tau=tau),
-            self._crop(tau),
-            None if bound is None else positive_integer(bound=bound),
-            positive_integer(MOST_UNIVERSE, universe=universe),
-            positive_integer(_MOST_GRID, grid=grid),
-            request(epsilon, releases, 0, budget),
-        )
-        super().__init__(plan, coins, ledger)
 
-    @staticmethod
-    def _crop(tau: int) -> int:
-        """What a user counts for at most."""
-        return tau
-
-    def _check_deltas(self, deltas: Deltas) -> None:
-        """Any whole number can be counted: counters are modular."""
-
-    @property
-    def _sensitivity(self) -> int:
-        return self._plan.sensitivity
-
-
-class CroppedDistinctCount(CroppedFirstMoment):
+class CroppedDistinctCount(Statistic[MomentPlan, Release], sizes=DistinctMomentSizes):
     """How many users have a state above 0, by Algorithm 2 with a small tau.
 
     >>> import numpy as np
@@ -135,31 +121,13 @@ class CroppedDistinctCount(CroppedFirstMoment):
     Accuracy: right up to the factor, and a standard deviation of about `4 sqrt(m)` at epsilon 1.
     [tests/statistical/test_published.py]
 
-    Args:
-        epsilon: total loss of state and releases, in nats.
-        tau: "a small constant greater than 2".
-
-    The other arguments are those of `CroppedFirstMoment`.
-
-    Raises:
-        PlanError: an argument out of range.
-        BudgetError: the ledger has less than `epsilon` available.
-
     Reference: the remark after Theorem 7.
     """
 
     __slots__ = ()
 
-    def __init__(self, *, epsilon: object, universe: int, tau: int = 3, **others: Any) -> None:
-        super().__init__(epsilon=epsilon, tau=tau, universe=universe, **others)
 
-    @staticmethod
-    def _crop(tau: int) -> int:  # noqa: ARG004
-        """Each user counts for 1."""
-        return 1
-
-
-class CroppedHeavyHitters(Several):
+class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
     """How many users hold at least 1/k of a public total, from two cropped first moments.
 
     >>> from panprivacy.published import CroppedHeavyHitters
@@ -203,7 +171,7 @@ class CroppedHeavyHitters(Several):
     repaired.
     """
 
-    __slots__ = ("_addressing", "_key", "_limit", "_runs")
+    __slots__ = ("_addressing", "_key", "_limit")
 
     def __init__(
         self,
@@ -224,43 +192,45 @@ class CroppedHeavyHitters(Several):
         size = _CELLS_PER_K * share if cells is None else cells
         counters = positive_integer(MOST_UNIVERSE, cells=size)
         taus = _thresholds(total, share, spacing)
-        super().__init__(asked.epsilon, ledger)
+        common = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
+        common.check(asked.epsilon)
         source = SystemCoins() if coins is None else coins
         self._limit = min(share, counters)
         self._key = source.key(KEY_BYTES)
         self._addressing = Hashed(counters, self._key)
         whole = asked.budget
         half = None if whole is None else Budget(whole.state / 2, whole.release / 2)
-        self._runs = [
-            CroppedFirstMoment(
+        runs = {
+            name: CroppedFirstMoment(
                 epsilon=asked.epsilon / 2,
                 tau=tau,
                 universe=counters,
                 grid=grid,
                 releases=asked.releases,
                 budget=half,
-                ledger=self._ledger,
+                ledger=common,
                 coins=source,
             )
-            for tau in taus
-        ]
-
-    @property
-    def _parts(self) -> Sequence[Statistic[Any]]:
-        return self._runs
+            for name, tau in zip(("upper", "lower"), taus, strict=True)
+        }
+        super().__init__(runs)
 
     @property
     def _own(self) -> bytes:
         return self._key
 
+    def _resume_own(self, own: bytes) -> None:
+        self._key = own
+        self._addressing = Hashed(self._first.plan.universe, own)
+
     @property
     def plans(self) -> tuple[MomentPlan, MomentPlan]:
         """The public parameters of the runs at the upper and at the lower threshold."""
-        upper, lower = self._runs
+        upper, lower = self._members.values()
         return upper.plan, lower.plan
 
-    def update(self, users: object, deltas: object = None) -> None:
-        """Take in one batch of events; an error changes nothing.
+    def prepare(self, users: object, deltas: object = None) -> list[Batch]:
+        """Check one batch of events without counting it.
 
         Args:
             users: user ids, one for each event, as for `HeavyHitterCount`.
@@ -273,14 +243,17 @@ class CroppedHeavyHitters(Several):
         pieces = list(self._addressing.slots(ids))
         counters = np.concatenate([np.empty(0, np.int64), *pieces])
         wipe(*pieces)
-        try:
-            batches = [run.prepare(counters, deltas) for run in self._runs]
-            for run, batch in zip(self._runs, batches, strict=True):
-                run.apply(batch)
-        finally:
-            wipe(counters)
+        return [run.prepare(counters, deltas) for run in self._members.values()]
 
-    def release(self, *, confidence: float = 0.95) -> Release:
+    def apply(self, *batches: Sequence[Batch]) -> None:
+        """Count what `prepare` has checked, and wipe the counters that it found."""
+        try:
+            super().apply(*batches)
+        finally:
+            chunks = [chunk for batch in batches for chunk in batch[0].ids]
+            wipe(*(chunk.values for chunk in chunks if isinstance(chunk, IntegerIds)))
+
+    def release(self, *, confidence: float = 0.95) -> Release:  # type: ignore[override]
         """Publish the answer; the budget is spent first.
 
         Args:
@@ -295,8 +268,8 @@ class CroppedHeavyHitters(Several):
         """
         level = proportion(confidence=confidence)
         self.check_release()
-        upper, lower = (run.release(confidence=(1 + level) / 2) for run in self._runs)
-        apart = self._runs[0].plan.tau - self._runs[1].plan.tau
+        upper, lower = (run.release(confidence=(1 + level) / 2) for run in self._members.values())
+        apart = self.plans[0].tau - self.plans[1].tau
         low, high = (upper.low - lower.high) / apart, (upper.high - lower.low) / apart
         return Release(
             (upper.value - lower.value) / apart,
@@ -305,6 +278,7 @@ class CroppedHeavyHitters(Several):
             level,
             upper.epsilon + lower.epsilon,
             upper.counts + lower.counts,
+            Name("", "heavy_hitters", (("k", self._limit),)),
         )
 
 

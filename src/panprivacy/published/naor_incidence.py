@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +24,10 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.ids import read_deltas
 from panprivacy.noise import wipe
-from panprivacy.published.several import Several
 from panprivacy.statistics.incidence.plan import plan_incidence
 from panprivacy.statistics.incidence.statistic import Incidence
-from panprivacy.statistics.statistic import Statistic, request
+from panprivacy.statistics.statistic import Batch, instance, request
+from panprivacy.statistics.together import Together
 
 Floats = NDArray[np.float64]
 
@@ -120,7 +119,7 @@ def _least_deviation(expected: Floats, observed: Floats, total: float) -> Floats
     return np.asarray(found.x[:states], float)
 
 
-class PrimeIncidence(Several):
+class PrimeIncidence(Together[int, Incidence]):
     """How many users are in each state, from counters of each user modulo L primes.
 
     >>> from panprivacy.published import PrimeIncidence
@@ -158,7 +157,7 @@ class PrimeIncidence(Several):
     lecture asks only that the output be noisy.
     """
 
-    __slots__ = ("_bound", "_law_epsilon", "_primes", "_tables", "_universe")
+    __slots__ = ("_bound", "_law_epsilon", "_universe")
 
     def __init__(
         self,
@@ -175,20 +174,21 @@ class PrimeIncidence(Several):
         asked = request(epsilon, releases, 0, budget)
         self._universe = positive_integer(MOST_UNIVERSE, universe=universe)
         self._bound = positive_integer(MOST_STATES, bound=bound)
-        self._primes = _checked_primes(primes)
-        count = len(self._primes)
+        chosen = _checked_primes(primes)
+        count = len(chosen)
         whole = asked.budget or Budget(
             asked.epsilon * _STATE_SHARE, asked.epsilon * (1 - _STATE_SHARE) / asked.releases
         )
         share = Budget(whole.state / count, whole.release / count)
         self._law_epsilon = share.state
-        for prime in self._primes:  # what cannot be planned is refused before anything is spent
+        for prime in chosen:  # what cannot be planned is refused before anything is spent
             of_prime = request(asked.epsilon / count, asked.releases, 0, share)
             law, size = Law.geometric(prime, share.state), self._universe
             plan_incidence(prime - 1, size, size, None, law, of_prime, signed=False)
-        super().__init__(asked.epsilon, ledger)
-        self._tables = [
-            Incidence(
+        common = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
+        common.check(asked.epsilon)
+        tables = {
+            prime: Incidence(
                 epsilon=asked.epsilon / count,
                 universe=self._universe,
                 cells=self._universe,
@@ -196,22 +196,15 @@ class PrimeIncidence(Several):
                 law=Law.geometric(prime, share.state),
                 releases=asked.releases,
                 budget=share,
-                ledger=self._ledger,
+                ledger=common,
                 coins=coins,
             )
-            for prime in self._primes
-        ]
+            for prime in chosen
+        }
+        super().__init__(tables)
 
-    @property
-    def _parts(self) -> Sequence[Statistic[Any]]:
-        return self._tables
-
-    @property
-    def _own(self) -> bytes:
-        return b""
-
-    def update(self, users: object, deltas: object = None) -> None:
-        """Take in one batch of events; an error changes nothing.
+    def prepare(self, users: object, deltas: object = None) -> list[Batch]:
+        """Check one batch of events without counting it.
 
         Args:
             users: user ids, one for each event, as for `Incidence`.
@@ -220,24 +213,27 @@ class PrimeIncidence(Several):
         Raises:
             InputError: as for `Incidence`. The message names the row, never the id.
         """
-        first = self._tables[0].prepare(users)
-        rows = sum(map(len, first.ids))
+        rows = sum(map(len, self._first.prepare(users).ids))
         given = np.ones(rows, np.int64) if deltas is None else read_deltas(deltas, rows)
-        for prime, table in zip(self._primes, self._tables, strict=True):
-            reduced = given % prime
-            table.apply(table.prepare(users, reduced))
-            wipe(reduced)
+        return [table.prepare(users, given % prime) for prime, table in self._members.items()]
 
-    def release(self) -> PrimeHistograms:
+    def apply(self, *batches: Sequence[Batch]) -> None:
+        """Count what `prepare` has checked, and wipe what it made of deltas."""
+        try:
+            super().apply(*batches)
+        finally:
+            wipe(*(one.deltas for batch in batches for one in batch if one.deltas is not None))
+
+    def release(self) -> PrimeHistograms:  # type: ignore[override]
         """Publish the noised histograms of all primes; the budget is spent first.
 
         Raises:
             BudgetError: all planned releases have been made. Nothing was spent.
         """
         self.check_release()
-        answers = [table.release() for table in self._tables]
+        answers = [table.release() for table in self._members.values()]
         return PrimeHistograms(
-            self._primes,
+            tuple(self._members),
             tuple(answer.counts for answer in answers),
             self._bound,
             self._universe,

@@ -100,9 +100,7 @@ class Grouped(Together[Label, S]):
             message = "the factory must plan the same statistic for each group"
             raise PlanError(message)
         if any({one.guarantee.epsilon, one.ledger.total} != {share} for one in each):
-            message = (
-                f"the factory must give its epsilon, {float(share):g}, to a ledger of its own"
-            )
+            message = f"the factory must give its epsilon, {float(share):g}, to a ledger of its own"
             raise PlanError(message)
 
     @property

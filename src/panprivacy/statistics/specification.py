@@ -58,7 +58,10 @@ class Specification:
         label = texts.pop(LABEL, kind.name)
         sizes, query = _parted(kind, texts)
         return cls.of(
-            kind, label, kind.sizes_type.parse(kind.name, sizes), kind.query_type.parse(kind.name, query)
+            kind,
+            label,
+            kind.sizes_type.parse(kind.name, sizes),
+            kind.query_type.parse(kind.name, query),
         )
 
     @classmethod

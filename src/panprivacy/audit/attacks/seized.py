@@ -36,7 +36,7 @@ class Seized(Generic[P]):
     table: Table
 
     @classmethod
-    def of(cls, statistic: Statistic[P], kind: np.dtype[Any] | None = None) -> Seized[P]:
+    def of(cls, statistic: Statistic[P, Any], kind: np.dtype[Any] | None = None) -> Seized[P]:
         """Take the state of a statistic.
 
         Args:

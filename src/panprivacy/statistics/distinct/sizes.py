@@ -29,9 +29,7 @@ class DistinctSizes(Sizes, frozen=True, tag="distinct"):
     ] = False
     bound: Annotated[
         int | None,
-        whole(
-            "with deletions: the largest sum of a user's deltas; others are missed", MOST_BOUND
-        ),
+        whole("with deletions: the largest sum of a user's deltas; others are missed", MOST_BOUND),
     ] = None
     signed: Annotated[bool, flag("with deletions: whether such sums may be below 0")] = False
 

@@ -17,11 +17,11 @@ from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.output import Answers, Loss
 from panprivacy.counting import Counting
 from panprivacy.errors import InputError, PlanError
+from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.intake import Intake
 from panprivacy.sources import Source
 from panprivacy.statistics import Window, Windowed
 from panprivacy.statistics.windowed import LONGEST
-from panprivacy.wiping import wipe_traces
 
 _LONG_BYTES = 1 << 26
 _YEAR = 365

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError
+from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.service.admission import Admission
 from panprivacy.service.body_counter import BodyCounter
 from panprivacy.service.config.config import Config
@@ -18,7 +19,6 @@ from panprivacy.service.listening import DatagramThread, InputThread
 from panprivacy.service.releases.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from panprivacy.statistics.resuming import parted, resume_all
-from panprivacy.wiping import wipe_traces
 
 _LOG = logging.getLogger("panprivacy.service")
 _SWEEP_SECONDS = 0.25

@@ -16,8 +16,8 @@ from functools import partial
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import PanPrivacyError
+from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.service.stream import Stream
-from panprivacy.wiping import wipe_traces
 
 _LOG = logging.getLogger("panprivacy.service")
 _HURRY = 0.1

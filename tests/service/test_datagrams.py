@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.service.datagrams import DATAGRAM_BYTES, Listener, message_of, open_socket
+from panprivacy.service.incoming.datagrams import DATAGRAM_BYTES, Listener, message_of, open_socket
 from panprivacy.sources import Column
 from panprivacy.sources.log_lines import read_combined
 from panprivacy.sources.reader import Input

@@ -18,9 +18,9 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.checkpoint import Checkpoint
-from panprivacy.service.batch_ids import _hash
+from panprivacy.service.batches import _hash
 from panprivacy.service.config.loading import load
-from panprivacy.service.releases.store import ReleaseStore
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from tests.commands import run_command
 from tests.service.running import HARDENED, Preloaded, Service, rows_of, wait_until

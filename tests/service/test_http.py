@@ -22,16 +22,17 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_metrics
 
-from panprivacy.service import admission, body_counter
-from panprivacy.service.admission import Admission, Shared
 from panprivacy.service.config import loading
 from panprivacy.service.config.tokens import hash_of
 from panprivacy.service.engine import Engine
-from panprivacy.service.problems import Problem
-from panprivacy.service.releases.store import Entry, Published, ReleaseStore, StoreError
+from panprivacy.service.incoming import admission, body_counter
+from panprivacy.service.incoming.admission import Admission, Shared
+from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.outgoing.exports import WRITERS, preferred
+from panprivacy.service.outgoing.records import Entry, Published, StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.web import app
 from panprivacy.service.web.app import application
-from panprivacy.service.web.exports import WRITERS, preferred
 from panprivacy.service.web.openapi import document
 from panprivacy.sources import MEDIA_TYPES
 

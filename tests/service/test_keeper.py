@@ -15,12 +15,13 @@ import pytest
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
-from panprivacy.service import keeper, restoring
 from panprivacy.service.config.loading import load
 from panprivacy.service.engine import Engine
-from panprivacy.service.keeper import Keeper
-from panprivacy.service.releases.store import ReleaseStore, StoreError
-from panprivacy.service.restoring import DESK, Desk, hand_over
+from panprivacy.service.kept import keeper, restoring
+from panprivacy.service.kept.keeper import Keeper
+from panprivacy.service.kept.restoring import DESK, Desk, hand_over
+from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from tests.service.running import VISITS, Service, wait_until
 

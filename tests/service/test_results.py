@@ -10,7 +10,7 @@ import pytest
 
 from panprivacy.counting import make_counting
 from panprivacy.options import Asked, Grouping, Sizes, Statistics
-from panprivacy.service.releases.results import Moment, published
+from panprivacy.service.outgoing.results import Moment, published
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MOMENT = Moment("visits", NOON, NOON, number=1, complete=True, now=NOON)

@@ -24,9 +24,10 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import NullPool
 
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.service.releases import databases
-from panprivacy.service.releases import store as module
-from panprivacy.service.releases.store import Entry, Published, ReleaseStore, StoreError
+from panprivacy.service.outgoing import databases
+from panprivacy.service.outgoing import store as module
+from panprivacy.service.outgoing.records import Entry, Published, StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
 
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -299,7 +300,7 @@ def test_the_latest_is_one_answer_to_each_question(store):
 CHILD = """
 import os, signal, sys, time
 from dataclasses import replace
-from panprivacy.service.releases.store import ReleaseStore
+from panprivacy.service.outgoing.store import ReleaseStore
 from tests.service.test_store import ENTRY, answer_of, window
 
 def tell(*words):

@@ -13,10 +13,11 @@ import pytest
 
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.options import Statistics
-from panprivacy.service.batch_ids import ID_BYTES, BatchIds
+from panprivacy.service.batches import ID_BYTES, BatchIds, BusyError, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
-from panprivacy.service.releases.store import Entry, ReleaseStore, StoreError
-from panprivacy.service.stream import BusyError, Sent, Stream
+from panprivacy.service.outgoing.records import Entry, StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.stream import Stream
 
 HOUR = 3_600
 START = datetime(2026, 11, 16, 9, tzinfo=UTC).timestamp()

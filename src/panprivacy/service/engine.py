@@ -10,13 +10,13 @@ from pathlib import Path
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError
 from panprivacy.hygiene.wiping import wipe_traces
-from panprivacy.service.admission import Admission
-from panprivacy.service.body_counter import BodyCounter
 from panprivacy.service.config.config import Config
 from panprivacy.service.config.tokens import Tokens
-from panprivacy.service.keeper import Keeper
-from panprivacy.service.listening import DatagramThread, InputThread
-from panprivacy.service.releases.store import ReleaseStore
+from panprivacy.service.incoming.admission import Admission
+from panprivacy.service.incoming.body_counter import BodyCounter
+from panprivacy.service.incoming.listening import DatagramThread, InputThread
+from panprivacy.service.kept.keeper import Keeper
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from panprivacy.statistics.resuming import parted, resume_all
 

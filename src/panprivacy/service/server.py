@@ -20,9 +20,10 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.service.config.config import Address, Config
+from panprivacy.service.config.config import Config
+from panprivacy.service.config.values import Address
 from panprivacy.service.engine import Engine
-from panprivacy.service.restoring import DESK, Desk
+from panprivacy.service.kept.restoring import DESK, Desk
 from panprivacy.service.web.app import application
 from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
 

@@ -26,13 +26,12 @@ from panprivacy.errors import (
     without_frames,
 )
 from panprivacy.intake import Intake
-from panprivacy.service.batch_ids import BatchIds
+from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
-from panprivacy.service.releases.payment import Payment
-from panprivacy.service.releases.records import Published, StoreError
-from panprivacy.service.releases.results import Moment, published
-from panprivacy.service.releases.store import ReleaseStore
-from panprivacy.service.sent import BusyError, Outcome, Sent
+from panprivacy.service.outgoing.payment import Payment
+from panprivacy.service.outgoing.records import Published, StoreError
+from panprivacy.service.outgoing.results import Moment, published
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics import Window, Windowed
 from panprivacy.statistics.resuming import Container
 

@@ -15,25 +15,10 @@ import msgspec
 from panprivacy._validate import positive_integer
 from panprivacy.errors import PlanError
 from panprivacy.sealing import check_recipient
-from panprivacy.service.config.stream import Ids, StdinConfig, StreamConfig, SyslogConfig
+from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.config.tokens import Token
 from panprivacy.service.config.values import DAY, Address, ConfigError, address, in_table, seconds
 from panprivacy.sources.columns import show_all
-
-__all__ = [
-    "SQLITE",
-    "Address",
-    "CheckpointConfig",
-    "Config",
-    "ConfigError",
-    "Ids",
-    "ReleasesConfig",
-    "ServerConfig",
-    "StdinConfig",
-    "StreamConfig",
-    "SyslogConfig",
-    "Token",
-]
 
 SQLITE: Final = "sqlite:///"
 """How the URL of a file of SQLite begins."""

@@ -22,14 +22,11 @@ from panprivacy.service.config.config import (
     SQLITE,
     CheckpointConfig,
     Config,
-    Ids,
     ReleasesConfig,
     ServerConfig,
-    StdinConfig,
-    StreamConfig,
-    SyslogConfig,
 )
 from panprivacy.service.config.lines import line_of, lines_of
+from panprivacy.service.config.stream import Ids, StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.config.tokens import Role, Token
 from panprivacy.service.config.values import ConfigError, Place
 

@@ -15,14 +15,14 @@ from starlette.types import Lifespan, Receive, Scope, Send
 
 from panprivacy._version import VERSION
 from panprivacy.errors import InputError, PanPrivacyError
-from panprivacy.service.admission import Shared
 from panprivacy.service.config.tokens import AccessError, Role
 from panprivacy.service.engine import Engine
-from panprivacy.service.problems import Problem
-from panprivacy.service.releases.records import StoreError
+from panprivacy.service.incoming.admission import Shared
+from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.outgoing.exports import WRITERS, preferred
+from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
 from panprivacy.service.web.asked import Asked
-from panprivacy.service.web.exports import WRITERS, preferred
 from panprivacy.service.web.metrics import FORMATS, exposition
 from panprivacy.service.web.openapi import document
 

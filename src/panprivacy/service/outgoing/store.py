@@ -17,9 +17,9 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.service.releases.databases import checked, create_file, open_engine, shown, told
-from panprivacy.service.releases.records import Entry, Published, StoreError
-from panprivacy.service.releases.tables import ANSWERS, ASKED, LEDGER, SCHEMA, create_tables
+from panprivacy.service.outgoing.databases import checked, create_file, open_engine, shown, told
+from panprivacy.service.outgoing.records import Entry, Published, StoreError
+from panprivacy.service.outgoing.tables import ANSWERS, ASKED, LEDGER, SCHEMA, create_tables
 
 _PROBE: Final = bytes(8_192)
 """More than fits on a page of SQLite, so that a full disk is noticed."""

@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError, StatementError
 
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.service.releases.records import StoreError
+from panprivacy.service.outgoing.records import StoreError
 
 _DRIVERS: Final = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
 _SQLITE_PATIENCE: Final = {"timeout": 10}

@@ -14,8 +14,8 @@ import pyarrow as pa
 from panprivacy.errors import InputError
 from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.service.config.stream import SyslogConfig
-from panprivacy.service.datagrams import Listener, open_socket
-from panprivacy.service.releases.records import StoreError
+from panprivacy.service.incoming.datagrams import Listener, open_socket
+from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
 from panprivacy.sources import Column, Prefixes, open_source, read_body
 from panprivacy.sources.log_lines import only_wanted_groups

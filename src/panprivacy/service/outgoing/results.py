@@ -8,7 +8,7 @@ from datetime import datetime
 
 from panprivacy.counting import Answer, Counting, Single
 from panprivacy.planning import CroppedPlan, HeavyPlan, ThresholdPlan
-from panprivacy.service.releases.records import Published
+from panprivacy.service.outgoing.records import Published
 from panprivacy.statistics import IncidenceRelease, Label, Release
 
 

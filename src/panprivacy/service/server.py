@@ -21,16 +21,15 @@ from starlette.types import ASGIApp
 
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import Config
-from panprivacy.service.config.values import Address
 from panprivacy.service.engine import Engine
 from panprivacy.service.kept.restoring import DESK, Desk
+from panprivacy.service.sockets import http_socket
 from panprivacy.service.web.app import application
 from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
 
 _LOG = logging.getLogger("panprivacy.service")
 _REFUSED_AT = MOST_CONNECTIONS + 200
 """uvicorn refuses everyone then: more than the protocol lets come together."""
-_SOCKET_MODE = 0o660
 
 
 def serve(config: Config, *, fresh: bool = False) -> None:
@@ -47,7 +46,7 @@ def serve(config: Config, *, fresh: bool = False) -> None:
     directory = Path(config.server.directory)
     with _alone(directory / "lock"), _alone(_beside(config)):
         engine = Engine(config)
-        with _listening(config.server.address) as sock:
+        with http_socket(config.server.address) as sock:
             if fresh:  # not before everything else is there
                 engine.give_up()
             _say_where(engine, sock)
@@ -178,55 +177,6 @@ def _lock(lock: int, directory: Path) -> None:
     except BlockingIOError:
         message = f"another service runs in {directory}: stop it, or give this one a directory"
         raise PlanError(message) from None
-
-
-@contextmanager
-def _listening(address: Address) -> Iterator[socket.socket]:
-    """A socket for HTTP."""
-    try:
-        sock = _unix(address.path) if address.path else _tcp(address)
-    except OSError as error:
-        where = address.path or f"{address.host}, port {address.port}"
-        message = f"cannot listen at {where}: {error.strerror}; see listen in [server]"
-        raise PlanError(message) from None
-    try:
-        yield sock
-    finally:
-        sock.close()
-        if address.path:
-            with suppress(OSError):
-                Path(address.path).unlink()
-
-
-def _tcp(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # asyncio has answers leave at once (TCP_NODELAY) if a socket names its protocol.
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((address.host, address.port))
-        sock.listen(1_024)
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
-def _unix(path: str) -> socket.socket:
-    """In place of one that a dead program left behind: the lock says that it is dead."""
-    sock = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o777 & ~_SOCKET_MODE)
-    try:
-        if Path(path).is_socket():
-            Path(path).unlink()
-        sock.bind(path)
-        sock.listen(1_024)
-    except OSError:
-        sock.close()
-        raise
-    finally:
-        os.umask(before)
-    return sock
 
 
 def _say_where(engine: Engine, sock: socket.socket) -> None:

@@ -14,8 +14,9 @@ import pyarrow as pa
 from panprivacy.errors import InputError
 from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.service.config.stream import SyslogConfig
-from panprivacy.service.incoming.datagrams import Listener, open_socket
+from panprivacy.service.incoming.datagrams import Listener
 from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.sockets import datagram_socket
 from panprivacy.service.stream import Stream
 from panprivacy.sources import Column, Prefixes, open_source, read_body
 from panprivacy.sources.log_lines import only_wanted_groups
@@ -51,7 +52,7 @@ class DatagramThread:
         """
         for stream in self._streams:
             for syslog in stream.config.syslog:
-                sock = open_socket(syslog.listen, syslog.mode)
+                sock = datagram_socket(syslog.address, syslog.mode)
                 pattern = _pattern(stream, syslog)
                 take = partial(_take_lines, stream, syslog.format, pattern, self._stopping)
                 report = partial(_LOG.warning, "stream %s, syslog: %s", stream.name)

@@ -6,28 +6,24 @@ the budget. Everything in here is public: no state, and no id of a user.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields
-from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from sqlalchemy import Select, Table, func, insert, select, update
-from sqlalchemy.engine import Connection
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy import Table, insert, update
+from sqlalchemy.exc import IntegrityError
 
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.service.outgoing.databases import checked, create_file, open_engine, shown, told
-from panprivacy.service.outgoing.records import Entry, Published, StoreError
-from panprivacy.service.outgoing.tables import ANSWERS, ASKED, LEDGER, SCHEMA, create_tables
+from panprivacy.errors import BudgetError, PanPrivacyError
+from panprivacy.service.outgoing.databases import checked, create_file, writing_engine
+from panprivacy.service.outgoing.reader import ReleaseReader
+from panprivacy.service.outgoing.records import Entry, Published
+from panprivacy.service.outgoing.tables import ANSWERS, LEDGER, SCHEMA, create_tables
 
 _PROBE: Final = bytes(8_192)
 """More than fits on a page of SQLite, so that a full disk is noticed."""
 
-R = TypeVar("R", Entry, Published)
 
-
-class ReleaseStore:
+class ReleaseStore(ReleaseReader):
     """The ledger and the answers, in a file of SQLite or in a database of PostgreSQL.
 
     >>> store = ReleaseStore("sqlite:////var/lib/panprivacy/releases.db")  # doctest: +SKIP
@@ -36,8 +32,9 @@ class ReleaseStore:
     answer is published without its line. A server of PostgreSQL keeps that promise with fsync on,
     as it is by default. [tests/service/test_store.py]
 
-    Threads may share a store. It creates its tables, whose names begin with `panprivacy_`, where
-    there are none. A new file of SQLite can be read by its owner alone.
+    Threads may share a store. It reads as a `ReleaseReader` does. Where there are no tables it
+    creates them, with names that begin with `panprivacy_`. A new file of SQLite can be read by its
+    owner alone.
 
     Args:
         url: `sqlite:////folder/file` or `postgresql+psycopg://user:password@host/database`.
@@ -47,15 +44,10 @@ class ReleaseStore:
             another version. No message shows the password.
     """
 
-    __slots__ = ("_engine",)
+    __slots__ = ()
 
     def __init__(self, url: str) -> None:
-        self._engine = open_engine(checked(url))
-        try:
-            self._open()
-        except BaseException:
-            self.close()
-            raise
+        self._open(writing_engine(checked(url)), self._create, "write")
 
     def spend(self, entries: Sequence[Entry]) -> None:
         """Write lines of the ledger, all or none; they are durable when this returns.
@@ -86,92 +78,6 @@ class ReleaseStore:
         message = "an answer is published once, and after it was spent; nothing was published"
         self._insert(ANSWERS, answers, PanPrivacyError(message))
 
-    def released(self, stream: str, start: datetime) -> int:
-        """How many releases of a window were spent: the highest number, 0 if there is none."""
-        highest = select(func.max(LEDGER.c.number)).where(
-            LEDGER.c.stream == stream, LEDGER.c.start == start
-        )
-        with self._transaction() as connection:
-            return connection.scalar(highest) or 0
-
-    def starts(self, stream: str, end: datetime) -> set[datetime]:
-        """When the windows began that are in the ledger and end at some moment."""
-        began = select(LEDGER.c.start).where(LEDGER.c.stream == stream, LEDGER.c.end == end)
-        with self._transaction() as connection:
-            return set(connection.scalars(began))
-
-    def payer(self, stream: str, start: datetime, number: int) -> str | None:
-        """Who wrote a line of the ledger; None if it is not there."""
-        written = select(LEDGER.c.payer).where(
-            LEDGER.c.stream == stream, LEDGER.c.start == start, LEDGER.c.number == number
-        )
-        with self._transaction() as connection:
-            return connection.scalar(written)
-
-    def answers(
-        self,
-        *,
-        stream: str | None = None,
-        since: datetime | None = None,
-        before: datetime | None = None,
-        limit: int = 1_000,
-    ) -> list[Published]:
-        """The newest answers, oldest first.
-
-        What was published at one moment is not cut in two, even if that makes more than `limit`.
-        The page before this one therefore begins `before=page[0].released`, with nothing twice and
-        nothing left out; `since=page[-1].released` gives that last moment again and what followed.
-
-        Args:
-            stream: of one stream; None for all.
-            since: published at this moment or later.
-            before: published before this moment.
-            limit: so many answers, and those published at the same moment as the oldest of them.
-
-        Raises:
-            StoreError: the database failed.
-            InputError: a limit below 1, or a time without a time zone.
-        """
-        if limit < 1:
-            message = "limit must be 1 or more answers"
-            raise InputError(message)
-        moment = ANSWERS.c.released
-        asked = []
-        if stream is not None:
-            asked.append(ANSWERS.c.stream == stream)
-        if since is not None:
-            asked.append(moment >= since)
-        if before is not None:
-            asked.append(moment < before)
-        newest = select(moment).where(*asked).order_by(moment.desc()).limit(limit).subquery()
-        oldest = select(func.min(newest.c.released)).scalar_subquery()
-        ordered = _all(ANSWERS, Published).where(*asked, moment >= oldest)
-        return self._read(ordered.order_by(moment, ANSWERS.c.id), Published)
-
-    def latest(self) -> list[Published]:
-        """The newest answer to each question: of each stream, statistic, group, kind and state.
-
-        Raises:
-            StoreError: the database failed.
-        """
-        newest = select(func.max(ANSWERS.c.id)).group_by(*ASKED)
-        rows = _all(ANSWERS, Published).where(ANSWERS.c.id.in_(newest))
-        return self._read(rows.order_by(ANSWERS.c.id), Published)
-
-    def ledger(self, stream: str | None = None) -> list[Entry]:
-        """What was spent, by stream, window and number.
-
-        Args:
-            stream: of one stream; None for all.
-
-        Raises:
-            StoreError: the database failed.
-        """
-        lines = _all(LEDGER, Entry).order_by(*LEDGER.primary_key)
-        return self._read(
-            lines if stream is None else lines.where(LEDGER.c.stream == stream), Entry
-        )
-
     def check(self) -> None:
         """Write to the disk and take it back at once; a healthy store does it in milliseconds.
 
@@ -182,26 +88,14 @@ class ReleaseStore:
             connection.execute(update(SCHEMA).values(probe=_PROBE))
             connection.execute(update(SCHEMA).values(probe=None))
 
-    def close(self) -> None:
-        """Close all connections, when no thread uses the store any more."""
-        self._engine.dispose()
+    def _create(self) -> None:
+        create_file(self._engine.url)
+        with self._transaction(writes=True) as connection:
+            create_tables(connection)
 
-    def _open(self) -> None:
-        try:
-            create_file(self._engine.url)
-            with self._transaction(writes=True) as connection:
-                create_tables(connection)
-        except OSError as error:
-            reason = error.strerror
-        except StoreError as error:
-            reason = str(error)
-        else:
-            return
-        message = f"{shown(self._engine.url)} cannot be opened: {reason}; "
-        message += "mend the URL, or what it names: folder or server, and who may write there"
-        raise PlanError(message)
-
-    def _insert(self, table: Table, records: Sequence[R], refusal: PanPrivacyError) -> None:
+    def _insert(
+        self, table: Table, records: Sequence[Entry | Published], refusal: PanPrivacyError
+    ) -> None:
         """Insert all records or none; a refusal says that a constraint forbids one."""
         if not records:
             return
@@ -212,26 +106,6 @@ class ReleaseStore:
         except IntegrityError:
             raise refusal from None
 
-    def _read(self, rows: Select[Any], record: type[R]) -> list[R]:
-        with self._transaction() as connection:
-            return [record(*row) for row in connection.execute(rows)]
-
-    @contextmanager
-    def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
-        """A transaction; what fails in it is told without the statement and its parameters."""
-        try:
-            with self._engine.execution_options(writes=writes).begin() as connection:
-                yield connection
-        except IntegrityError:
-            raise
-        except SQLAlchemyError as error:
-            raise told(error) from None
-
 
 def _row(record: Entry | Published) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in fields(record)}
-
-
-def _all(table: Table, record: type[R]) -> Select[Any]:
-    """Every row, its columns in the order of the fields."""
-    return select(*(table.c[field.name] for field in fields(record)))

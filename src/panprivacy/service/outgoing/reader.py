@@ -1,0 +1,185 @@
+"""What was released and what was spent, for programs that must not change it, as a dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Select, Table, func, select
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from panprivacy.errors import InputError, PlanError
+from panprivacy.service.outgoing.databases import checked, read_only_engine, shown, told
+from panprivacy.service.outgoing.records import Entry, Published, StoreError
+from panprivacy.service.outgoing.tables import ANSWERS, ASKED, LEDGER, check_tables
+
+R = TypeVar("R", Entry, Published)
+
+
+class ReleaseReader:
+    """The ledger and the answers, read beside the service that writes them.
+
+    >>> reader = ReleaseReader("sqlite:////var/lib/panprivacy/releases.db")  # doctest: +SKIP
+
+    Guarantee: it changes nothing. It makes no file and no table, and the database refuses whatever
+    would write. What a service has committed is there at the next call.
+    [tests/service/test_store.py]
+
+    Threads may share a reader. It needs the right to read the file of SQLite and those beside it
+    that end in -wal and -shm, which take over the rights of the file; or `SELECT` on the tables.
+
+    Args:
+        url: `sqlite:////folder/file` or `postgresql+psycopg://user:password@host/database`.
+
+    Raises:
+        PlanError: the URL is none of these, the database cannot be opened, or its tables are
+            missing or of another version. No message shows the password.
+    """
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, url: str) -> None:
+        self._open(read_only_engine(checked(url)), self._check, "read")
+
+    def released(self, stream: str, start: datetime) -> int:
+        """How many releases of a window were spent: the highest number, 0 if there is none."""
+        highest = select(func.max(LEDGER.c.number)).where(
+            LEDGER.c.stream == stream, LEDGER.c.start == start
+        )
+        with self._transaction() as connection:
+            return connection.scalar(highest) or 0
+
+    def starts(self, stream: str, end: datetime) -> set[datetime]:
+        """When the windows began that are in the ledger and end at some moment."""
+        began = select(LEDGER.c.start).where(LEDGER.c.stream == stream, LEDGER.c.end == end)
+        with self._transaction() as connection:
+            return set(connection.scalars(began))
+
+    def payer(self, stream: str, start: datetime, number: int) -> str | None:
+        """Who wrote a line of the ledger; None if it is not there."""
+        written = select(LEDGER.c.payer).where(
+            LEDGER.c.stream == stream, LEDGER.c.start == start, LEDGER.c.number == number
+        )
+        with self._transaction() as connection:
+            return connection.scalar(written)
+
+    def answers(
+        self,
+        *,
+        stream: str | None = None,
+        since: datetime | None = None,
+        before: datetime | None = None,
+        limit: int = 1_000,
+    ) -> list[Published]:
+        """The newest answers, oldest first.
+
+        What was published at one moment is not cut in two, even if that makes more than `limit`.
+        The page before this one therefore begins `before=page[0].released`, with nothing twice and
+        nothing left out; `since=page[-1].released` gives that last moment again and what followed.
+
+        Args:
+            stream: of one stream; None for all.
+            since: published at this moment or later.
+            before: published before this moment.
+            limit: so many answers, and those published at the same moment as the oldest of them.
+
+        Raises:
+            StoreError: the database failed.
+            InputError: a limit below 1, or a time without a time zone.
+        """
+        if limit < 1:
+            message = "limit must be 1 or more answers"
+            raise InputError(message)
+        moment = ANSWERS.c.released
+        asked = []
+        if stream is not None:
+            asked.append(ANSWERS.c.stream == stream)
+        if since is not None:
+            asked.append(moment >= since)
+        if before is not None:
+            asked.append(moment < before)
+        newest = select(moment).where(*asked).order_by(moment.desc()).limit(limit).subquery()
+        oldest = select(func.min(newest.c.released)).scalar_subquery()
+        ordered = _all(ANSWERS, Published).where(*asked, moment >= oldest)
+        return self._read(ordered.order_by(moment, ANSWERS.c.id), Published)
+
+    def latest(self) -> list[Published]:
+        """The newest answer to each question: of each stream, statistic, group, kind and state.
+
+        Raises:
+            StoreError: the database failed.
+        """
+        newest = select(func.max(ANSWERS.c.id)).group_by(*ASKED)
+        rows = _all(ANSWERS, Published).where(ANSWERS.c.id.in_(newest))
+        return self._read(rows.order_by(ANSWERS.c.id), Published)
+
+    def ledger(self, stream: str | None = None) -> list[Entry]:
+        """What was spent, by stream, window and number.
+
+        Args:
+            stream: of one stream; None for all.
+
+        Raises:
+            StoreError: the database failed.
+        """
+        lines = _all(LEDGER, Entry).order_by(*LEDGER.primary_key)
+        return self._read(
+            lines if stream is None else lines.where(LEDGER.c.stream == stream), Entry
+        )
+
+    def close(self) -> None:
+        """Close all connections, when no thread uses the store any more."""
+        self._engine.dispose()
+
+    def _open(self, engine: Engine, prepare: Callable[[], None], act: str) -> None:
+        """Begin with an engine; close it if the database is none that can be used.
+
+        Args:
+            engine: of the database.
+            prepare: has the tables there, or raises.
+            act: what whoever opens it must be allowed to do.
+        """
+        self._engine = engine
+        try:
+            prepare()
+        except OSError as error:
+            reason = error.strerror
+        except StoreError as error:
+            reason = str(error)
+        except BaseException:
+            self.close()
+            raise
+        else:
+            return
+        self.close()
+        message = f"{shown(engine.url)} cannot be opened: {reason}; "
+        message += f"mend the URL, or what it names: folder or server, and who may {act} there"
+        raise PlanError(message)
+
+    def _check(self) -> None:
+        with self._transaction() as connection:
+            check_tables(connection)
+
+    def _read(self, rows: Select[Any], record: type[R]) -> list[R]:
+        with self._transaction() as connection:
+            return [record(*row) for row in connection.execute(rows)]
+
+    @contextmanager
+    def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
+        """A transaction; what fails in it is told without the statement and its parameters."""
+        try:
+            with self._engine.execution_options(writes=writes).begin() as connection:
+                yield connection
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            raise told(error) from None
+
+
+def _all(table: Table, record: type[R]) -> Select[Any]:
+    """Every row, its columns in the order of the fields."""
+    return select(*(table.c[field.name] for field in fields(record)))

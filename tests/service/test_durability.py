@@ -286,7 +286,7 @@ def _spoil_and_mend(service, folder, spoil):
     held = Held(service)
     assert (held.once, held.oftener, len(held.batches)) == (3, [0, 0], 3)
     assert service.said.count(reason) == 1, "it is told once, not at each attempt"
-    assert "checkpoint: works again" in service.said
+    assert "works again what=checkpoint" in service.said
 
 
 # Restoring

@@ -1152,7 +1152,7 @@ def test_a_fault_tells_its_type_alone(client, monkeypatch, caplog, size):
     assert refused(client.send(bytes(size)), 500) == "failed with KeyError; please report it"
     assert client.state == before
     assert [record.getMessage() for record in caplog.records] == [
-        "a request failed with KeyError; please report it"
+        "a request failed; please report it error=KeyError"
     ]
     assert not any(record.exc_info for record in caplog.records)
 

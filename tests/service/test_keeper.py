@@ -209,7 +209,7 @@ def test_a_disk_that_fails_is_told_and_tried_again(disk, caplog):
         wait_until(lambda: not keeper.troubles, 10)
         assert word(keeper) is None
         assert keeper.written == pytest.approx(time.time(), abs=10)
-        assert "checkpoint: works again" in caplog.text
+        assert "works again what=checkpoint" in caplog.text
 
 
 @pytest.mark.parametrize(

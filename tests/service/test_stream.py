@@ -298,7 +298,7 @@ def test_a_window_that_cannot_be_paid_loses_its_answer_after_a_while(store, cloc
             stream.take(batch(2), b"b", wait=False)
     clock.now += 0.2
     assert stream.take(batch(2), b"b")
-    assert "the answer of a window is lost: the disk is full" in caplog.text
+    assert 'the answer of a window is lost stream=visits reason="the disk is full"' in caplog.text
     assert paid(store) == []
     store.fails.clear()
     clock.now = START + 2 * HOUR

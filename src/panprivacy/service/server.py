@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -22,12 +20,12 @@ from starlette.types import ASGIApp
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import Config
 from panprivacy.service.engine import Engine
+from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.kept.restoring import DESK, Desk
 from panprivacy.service.sockets import http_socket
 from panprivacy.service.web.app import application
 from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
 
-_LOG = logging.getLogger("panprivacy.service")
 _REFUSED_AT = MOST_CONNECTIONS + 200
 """uvicorn refuses everyone then: more than the protocol lets come together."""
 
@@ -42,7 +40,7 @@ def serve(config: Config, *, fresh: bool = False) -> None:
     Raises:
         PlanError: it cannot be run like this.
     """
-    _log_to_stderr()
+    write_to_stderr()
     directory = Path(config.server.directory)
     with _alone(directory / "lock"), _alone(_beside(config)):
         engine = Engine(config)
@@ -182,30 +180,17 @@ def _lock(lock: int, directory: Path) -> None:
 def _say_where(engine: Engine, sock: socket.socket) -> None:
     name = sock.getsockname()
     where = f"unix:{name}" if isinstance(name, str) else _url(name[0], name[1])
-    _LOG.warning("listening at %s", where)
+    JOURNAL.warning(Event.listening, where=where)
     if not engine.config.tokens:
-        _LOG.warning("there are no tokens: over HTTP nobody can send or read anything")
+        JOURNAL.warning(Event.nobody_may)
     for stream in engine.streams.values():
-        described = stream.described()
-        _LOG.warning("stream %s: %s", stream.name, described["guarantee"])
+        guarantee = str(stream.described()["guarantee"])
+        JOURNAL.warning(Event.promise, stream=stream.name, guarantee=guarantee)
         if (begun := stream.begun()) and not engine.waiting:
-            _LOG.warning(
-                "stream %s: this window was begun %d times before: who is in all of them loses "
-                "%d times epsilon", stream.name, begun, begun + 1,
-            )  # fmt: skip
+            JOURNAL.warning(Event.begun_before, stream=stream.name, begun=begun, losses=begun + 1)
     if engine.waiting:
-        _LOG.warning(
-            "there is a checkpoint: bring its identity to panprivacy restore, "
-            "or give it up with panprivacy serve --fresh"
-        )
+        JOURNAL.warning(Event.waiting)
 
 
 def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _log_to_stderr() -> None:
-    """Warnings and worse, a line each; journald adds the time."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="panprivacy: %(message)s", force=True
-    )

@@ -6,7 +6,6 @@ ledger, and a crash loses a release, never the budget.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from panprivacy.errors import (
 from panprivacy.intake import Intake
 from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Published, StoreError
 from panprivacy.service.outgoing.results import Moment, published
@@ -35,7 +35,6 @@ from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics import Window, Windowed
 from panprivacy.statistics.resuming import Container
 
-_LOG = logging.getLogger("panprivacy.service")
 _PATIENCE = 30
 """Seconds that the end of a window waits for a release store that cannot be written to."""
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
@@ -329,10 +328,10 @@ class Stream:
         number = counting.releases + 1
         try:
             if not self._pay(counting):
-                _LOG.error("stream %s: the answer of a window is lost: %s", self.name, _PAID)
+                JOURNAL.error(Event.answer_lost, stream=self.name, reason=_PAID)
                 return None
         except StoreError as error:
-            _LOG.error("stream %s: the answer of a window is lost: %s", self.name, error)
+            JOURNAL.error(Event.answer_lost, stream=self.name, reason=str(error))
             return None
         finally:
             self._payment.use()
@@ -366,7 +365,7 @@ class Stream:
             except StoreError:
                 raise
             except PanPrivacyError as error:  # they are there: the commit was reported as failed
-                _LOG.warning("stream %s: %s", self.name, error)
+                JOURNAL.warning(Event.not_published, stream=self.name, reason=str(error))
             del self._unpublished[0]
 
     def _of_window(self, window: Window) -> list[Published]:

@@ -76,8 +76,8 @@ class Listener:
         sock: a datagram socket that does not block; `close` closes it.
         take: counts some lines, each with a newline at its end, or raises InputError and has
             counted none of them. The memory is overwritten when it returns.
-        report: gets a line of text for people when something is refused, without what is refused,
-            at most once a minute for each reason.
+        report: gets the reason, for people, when something is refused, without what is refused, at
+            most once a minute for each reason.
         clock: in seconds; never goes back.
     """
 
@@ -177,7 +177,7 @@ class Listener:
         self._told = {r: told for r, told in self._told.items() if now - told < _QUIET_SECONDS}
         if reason not in self._told:
             self._told[reason] = now
-            self._report(f"not counted: {reason}")
+            self._report(reason)
 
 
 def _bounds(text: bytearray, start: int, end: int) -> tuple[int, int]:

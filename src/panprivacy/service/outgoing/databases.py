@@ -108,18 +108,23 @@ def _engine(url: URL, **given: Any) -> Engine:
 def _connected_to_read(path: Path) -> SQLiteConnection:
     """A connection of one transaction to a file of SQLite.
 
-    Where the log of changes is missing, SQLite makes one even to read; as that would be the
-    reader's, it could lock the writer out. But nobody writes then, and the file is read as it lies.
+    Where the log of changes is missing, SQLite makes one even to read. As that would be the
+    reader's, it could lock the writer out. But nobody writes then: the file is read as it lies.
     """
-    lies = _has_log_of_changes(path) and not path.with_name(f"{path.name}-wal").exists()
-    mode = "mode=ro&immutable=1" if lies else "mode=ro"
+    mode = "mode=ro&immutable=1" if _lies_still(path) else "mode=ro"
     return connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=_SQLITE_PATIENCE["timeout"])
 
 
-def _has_log_of_changes(path: Path) -> bool:
-    """Whether the header of the file says so."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(20)[18:] == b"\2\2"
+def _lies_still(path: Path) -> bool:
+    """Whether it is a file with a log of changes, of which there is none now.
+
+    The header is not read where somebody has the file open: to close a file gives up the locks that
+    other connections of this process hold on it.
+    """
+    with suppress(OSError):
+        if not path.with_name(f"{path.name}-wal").exists():
+            with path.open("rb") as file:
+                return file.read(20)[18:] == b"\2\2"
     return False
 
 

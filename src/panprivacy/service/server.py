@@ -22,7 +22,7 @@ from panprivacy.service.config.config import Config
 from panprivacy.service.engine import Engine
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.kept.restoring import DESK, Desk
-from panprivacy.service.sockets import http_socket
+from panprivacy.service.sockets import Address, http_socket
 from panprivacy.service.web.app import application
 from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
 
@@ -179,8 +179,8 @@ def _lock(lock: int, directory: Path) -> None:
 
 def _say_where(engine: Engine, sock: socket.socket) -> None:
     name = sock.getsockname()
-    where = f"unix:{name}" if isinstance(name, str) else _url(name[0], name[1])
-    JOURNAL.warning(Event.listening, where=where)
+    address = Address(path=name) if isinstance(name, str) else Address(name[0], name[1])
+    JOURNAL.warning(Event.listening, where=address.url("http"))
     if not engine.config.tokens:
         JOURNAL.warning(Event.nobody_may)
     for stream in engine.streams.values():
@@ -190,7 +190,3 @@ def _say_where(engine: Engine, sock: socket.socket) -> None:
             JOURNAL.warning(Event.begun_before, stream=stream.name, begun=begun, losses=begun + 1)
     if engine.waiting:
         JOURNAL.warning(Event.waiting)
-
-
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -59,6 +59,13 @@ class Address:
     port: int = 0
     path: str = ""
 
+    def url(self, scheme: str) -> str:
+        """The address as text; the scheme is for an IP address."""
+        if self.path:
+            return f"unix:{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}"
+
 
 def http_address(listen: str) -> Address:
     """Read where to listen for HTTP; the same place is always the same address.
@@ -203,16 +210,8 @@ def datagram_socket(address: Address, mode: int = 0o660) -> socket.socket:
         code = error.errno if isinstance(error, OSError) else None
         says = os.strerror(code) if code else str(error)
         remedy = _REMEDIES.get(code or 0, _OTHER_REMEDY)
-        message = f"cannot listen on {show(_datagram_url(address))}: {says}; {remedy}"
+        message = f"cannot listen on {show(address.url('udp'))}: {says}; {remedy}"
     raise PlanError(message)
-
-
-def _datagram_url(address: Address) -> str:
-    """The address as a configuration has it."""
-    if address.path:
-        return f"unix:{address.path}"
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    return f"udp://{host}:{address.port}"
 
 
 def _udp(address: Address) -> socket.socket:

@@ -46,7 +46,7 @@ def main() -> None:
     if os.environ.get(_PROCESS) != str(os.getpid()):
         _start_anew()
     from panprivacy.cli import main as run_command  # noqa: PLC0415 - only in the new process
-    from panprivacy.hygiene import protect  # noqa: PLC0415
+    from panprivacy.hygiene.protection import protect  # noqa: PLC0415
 
     protect()
     run_command()

@@ -92,7 +92,7 @@ def test_the_first_number_comes(tmp_path):
     finally:
         service.terminate()
         said = service.communicate()[1]
-    assert "stream visits: epsilon 1 for adding or removing one user" in said
+    assert 'stream=visits guarantee="epsilon 1 for adding or removing one user' in said
     answer = dict(zip(head.split(","), row.split(","), strict=True))
     assert answer["statistic"] == "distinct"
     assert float(answer["low"]) < float(answer["value"]) < float(answer["high"])

@@ -21,10 +21,10 @@ pytestmark = needs_administrator
 IDLE_SECONDS = 2.0
 LETTERS = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefgh"
 WITHOUT_SPARE_WORDS = """
-from panprivacy import hygiene
+from panprivacy.hygiene import protection
 from panprivacy_launcher import main
 
-hygiene.leave_spare_words = lambda: None
+protection.leave_spare_words = lambda: None
 main()
 """
 """Hardened but for the last words of blocks."""

@@ -34,7 +34,7 @@ HARDENED = [str(Path(sys.executable).with_name("panprivacy"))]
 
 _PATIENCE = 60.0
 _PAUSE = 0.005
-_LISTENING = re.compile(r"^panprivacy: listening at (\S+)$", re.MULTILINE)
+_LISTENING = re.compile(r"^panprivacy: listening where=(\S+)$", re.MULTILINE)
 
 
 class Service:

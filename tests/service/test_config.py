@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panprivacy.errors import PlanError
-from panprivacy.intake import Columns, Nulls
-from panprivacy.service.config.config import Address, Config
+from panprivacy.programs.intake import Columns, Nulls
+from panprivacy.service.config.config import Config
 from panprivacy.service.config.lines import line_of, lines_of
 from panprivacy.service.config.loading import load
+from panprivacy.service.sockets import Address
 from panprivacy.sources import Column, Prefixes
 
 RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"

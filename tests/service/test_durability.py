@@ -18,9 +18,9 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.checkpoint import Checkpoint
-from panprivacy.service.batch_ids import _hash
+from panprivacy.service.batches import _hash
 from panprivacy.service.config.loading import load
-from panprivacy.service.releases.store import ReleaseStore
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from tests.commands import run_command
 from tests.service.running import HARDENED, Preloaded, Service, rows_of, wait_until
@@ -286,7 +286,7 @@ def _spoil_and_mend(service, folder, spoil):
     held = Held(service)
     assert (held.once, held.oftener, len(held.batches)) == (3, [0, 0], 3)
     assert service.said.count(reason) == 1, "it is told once, not at each attempt"
-    assert "checkpoint: works again" in service.said
+    assert "works again what=checkpoint" in service.said
 
 
 # Restoring

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from panprivacy.service.releases.store import Published
-from panprivacy.service.web.exports import WRITERS, as_csv, as_json, as_parquet
+from panprivacy.service.outgoing.exports import WRITERS, as_csv, as_json, as_parquet
+from panprivacy.service.outgoing.records import Published
 
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
 PLAIN = Published(

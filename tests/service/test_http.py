@@ -22,16 +22,17 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_metrics
 
-from panprivacy.service import admission, body_counter
-from panprivacy.service.admission import Admission, Shared
 from panprivacy.service.config import loading
 from panprivacy.service.config.tokens import hash_of
 from panprivacy.service.engine import Engine
-from panprivacy.service.problems import Problem
-from panprivacy.service.releases.store import Entry, Published, ReleaseStore, StoreError
+from panprivacy.service.incoming import admission, body_counter
+from panprivacy.service.incoming.admission import Admission, Shared
+from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.outgoing.exports import WRITERS, preferred
+from panprivacy.service.outgoing.records import Entry, Published, StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.web import app
 from panprivacy.service.web.app import application
-from panprivacy.service.web.exports import WRITERS, preferred
 from panprivacy.service.web.openapi import document
 from panprivacy.sources import MEDIA_TYPES
 
@@ -1151,7 +1152,7 @@ def test_a_fault_tells_its_type_alone(client, monkeypatch, caplog, size):
     assert refused(client.send(bytes(size)), 500) == "failed with KeyError; please report it"
     assert client.state == before
     assert [record.getMessage() for record in caplog.records] == [
-        "a request failed with KeyError; please report it"
+        "a request failed; please report it error=KeyError"
     ]
     assert not any(record.exc_info for record in caplog.records)
 

@@ -17,16 +17,9 @@ import pytest
 
 from panprivacy.cli.init import init
 from panprivacy.errors import PlanError
-from panprivacy.service.config.config import (
-    CheckpointConfig,
-    Config,
-    ReleasesConfig,
-    ServerConfig,
-    StdinConfig,
-    StreamConfig,
-    SyslogConfig,
-)
+from panprivacy.service.config.config import CheckpointConfig, Config, ReleasesConfig, ServerConfig
 from panprivacy.service.config.loading import load
+from panprivacy.service.config.stream import StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.config.template import configuration
 from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
 

@@ -15,12 +15,13 @@ import pytest
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
-from panprivacy.service import keeper, restoring
 from panprivacy.service.config.loading import load
 from panprivacy.service.engine import Engine
-from panprivacy.service.keeper import Keeper
-from panprivacy.service.releases.store import ReleaseStore, StoreError
-from panprivacy.service.restoring import DESK, Desk, hand_over
+from panprivacy.service.kept import keeper, restoring
+from panprivacy.service.kept.keeper import Keeper
+from panprivacy.service.kept.restoring import DESK, Desk, hand_over
+from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from tests.service.running import VISITS, Service, wait_until
 
@@ -208,7 +209,7 @@ def test_a_disk_that_fails_is_told_and_tried_again(disk, caplog):
         wait_until(lambda: not keeper.troubles, 10)
         assert word(keeper) is None
         assert keeper.written == pytest.approx(time.time(), abs=10)
-        assert "checkpoint: works again" in caplog.text
+        assert "works again what=checkpoint" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from panprivacy.service.config.tokens import hash_of
+from panprivacy.service.outgoing.exports import WRITERS
 from panprivacy.service.web import app, asked, openapi, protocol
 from panprivacy.service.web.app import application
-from panprivacy.service.web.exports import WRITERS
 from panprivacy.service.web.metrics import FORMATS
 from panprivacy.sources import MEDIA_TYPES
 from tests.service.running import Service

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from panprivacy.counting import make_counting
+from panprivacy.programs.counting import make_counting
 from panprivacy.options import Asked, Grouping, Sizes, Statistics
-from panprivacy.service.releases.results import Moment, published
+from panprivacy.service.outgoing.results import Moment, published
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MOMENT = Moment("visits", NOON, NOON, number=1, complete=True, now=NOON)

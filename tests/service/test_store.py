@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -17,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, event, text
@@ -24,9 +26,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import NullPool
 
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.service.releases import databases
-from panprivacy.service.releases import store as module
-from panprivacy.service.releases.store import Entry, Published, ReleaseStore, StoreError
+from panprivacy.service.outgoing import databases
+from panprivacy.service.outgoing import store as module
+from panprivacy.service.outgoing.reader import ReleaseReader
+from panprivacy.service.outgoing.records import Entry, Published, StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
 
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -299,7 +303,7 @@ def test_the_latest_is_one_answer_to_each_question(store):
 CHILD = """
 import os, signal, sys, time
 from dataclasses import replace
-from panprivacy.service.releases.store import ReleaseStore
+from panprivacy.service.outgoing.store import ReleaseStore
 from tests.service.test_store import ENTRY, answer_of, window
 
 def tell(*words):
@@ -670,3 +674,121 @@ def test_a_failure_does_not_show_the_statement_or_what_was_in_it(store, url):
     assert "panprivacy_ledger" in line
     assert "hunter2" not in line
     assert "INSERT" not in line
+
+
+# Readers beside the service
+
+
+@pytest.fixture
+def reader(store, url):
+    with contextlib.closing(ReleaseReader(url)) as reader:
+        yield reader
+
+
+def test_a_reader_sees_what_the_store_commits(store, reader):
+    assert reader.answers() == reader.ledger() == []
+    store.spend([ENTRY])
+    store.publish([ANSWER, LOST])
+    for asked in (ReleaseReader.answers, ReleaseReader.latest, ReleaseReader.ledger):
+        assert asked(reader) == asked(store) != []
+    assert reader.released(ENTRY.stream, ENTRY.start) == 1
+
+
+def test_a_reader_does_not_see_what_is_not_committed(file_store, tmp_path):
+    reader = ReleaseReader(f"sqlite:///{tmp_path}/releases.db")
+    with file_store._transaction(writes=True) as connection:
+        connection.execute(text("UPDATE panprivacy_schema SET version = 7"))
+        assert reader.answers() == []
+        connection.rollback()
+
+
+def test_a_reader_cannot_write(store, reader):
+    assert not hasattr(reader, "spend")
+    assert not hasattr(reader, "publish")
+    for statement in (
+        "UPDATE panprivacy_schema SET version = 7",
+        "DELETE FROM panprivacy_ledger",
+        "CREATE TABLE panprivacy_other (x INTEGER)",
+    ):
+        with pytest.raises(StoreError, match=r"read-?only"), reader._transaction() as connection:
+            connection.execute(text(statement))
+
+
+def test_a_reader_makes_neither_file_nor_table(url, tmp_path):
+    before = set(tmp_path.iterdir())
+    with pytest.raises(PlanError, match="mend the URL"):
+        ReleaseReader(url)
+    assert set(tmp_path.iterdir()) == before
+    run_sql(url, "CREATE TABLE other (x INTEGER)")
+    with pytest.raises(PlanError, match="`panprivacy serve` makes them"):
+        ReleaseReader(url)
+    with pytest.raises(Exception, match="panprivacy_schema"):
+        run_sql(url, "SELECT * FROM panprivacy_schema")
+
+
+def test_a_reader_refuses_tables_of_another_version(store, url):
+    run_sql(url, "UPDATE panprivacy_schema SET version = 2")
+    with pytest.raises(PlanError, match="version 2"):
+        ReleaseReader(url)
+
+
+def test_a_reader_leaves_no_file_beside_a_store_at_rest(tmp_path):
+    """One of its own could not be written by the service, which would fail."""
+    url = make_url("sqlite://").set(database=f"{tmp_path}/100% o#dd.db").render_as_string()
+    with contextlib.closing(ReleaseStore(url)) as store:
+        store.spend([ENTRY])
+        store.publish([ANSWER])
+    (file,) = tmp_path.iterdir()
+    with contextlib.closing(ReleaseReader(url)) as reader:
+        assert reader.answers() == [ANSWER]
+        assert list(tmp_path.iterdir()) == [file]
+        with contextlib.closing(ReleaseStore(url)) as store:  # the service starts again
+            store.publish([LOST])
+            assert reader.answers() == [ANSWER, LOST]
+        assert reader.answers() == [ANSWER, LOST]
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.fixture
+def shown_folder():
+    """A folder that everybody can look into, unlike those of pytest, and only its owner change."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_reader_needs_the_right_to_read_alone(shown_folder, runs):
+    url = f"sqlite:///{shown_folder}/releases.db"
+    with contextlib.closing(ReleaseStore(url)) as store:
+        (shown_folder / "releases.db").chmod(0o644)
+    with contextlib.closing(ReleaseStore(url)) as store:
+        store.spend([ENTRY])
+        store.publish([ANSWER])
+        if not runs:
+            store.close()
+        with as_nobody(), contextlib.closing(ReleaseReader(url)) as reader:
+            assert reader.answers() == [ANSWER]
+
+
+def test_a_reader_without_the_right_to_read_is_told(file_store, tmp_path):
+    with as_nobody():
+        if os.access(tmp_path / "releases.db", os.R_OK, effective_ids=True):
+            pytest.skip("only root can take a right away from somebody else")
+        with pytest.raises(PlanError, match=r"unable to open database file; .* who may read there"):
+            ReleaseReader(f"sqlite:///{tmp_path}/releases.db")
+
+
+def test_a_role_that_may_only_select_can_read(postgres):
+    url = postgres.url()
+    schema = make_url(url).query["options"].rpartition("=")[2]
+    with contextlib.closing(ReleaseStore(url)) as store:
+        store.spend([ENTRY])
+    role = f"{schema}_reader"
+    postgres.execute(f"CREATE ROLE {role} LOGIN", f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+    theirs = make_url(url).set(username=role).render_as_string()
+    with pytest.raises(PlanError, match="permission denied for table panprivacy_schema; mend"):
+        ReleaseReader(theirs)
+    postgres.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}")
+    with contextlib.closing(ReleaseReader(theirs)) as reader:
+        assert reader.ledger() == [ENTRY]

@@ -13,10 +13,11 @@ import pytest
 
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.options import Statistics
-from panprivacy.service.batch_ids import ID_BYTES, BatchIds
+from panprivacy.service.batches import ID_BYTES, BatchIds, BusyError, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
-from panprivacy.service.releases.store import Entry, ReleaseStore, StoreError
-from panprivacy.service.stream import BusyError, Sent, Stream
+from panprivacy.service.outgoing.records import Entry, StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.stream import Stream
 
 HOUR = 3_600
 START = datetime(2026, 11, 16, 9, tzinfo=UTC).timestamp()
@@ -297,7 +298,7 @@ def test_a_window_that_cannot_be_paid_loses_its_answer_after_a_while(store, cloc
             stream.take(batch(2), b"b", wait=False)
     clock.now += 0.2
     assert stream.take(batch(2), b"b")
-    assert "the answer of a window is lost: the disk is full" in caplog.text
+    assert 'the answer of a window is lost stream=visits reason="the disk is full"' in caplog.text
     assert paid(store) == []
     store.fails.clear()
     clock.now = START + 2 * HOUR

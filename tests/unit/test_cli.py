@@ -18,8 +18,8 @@ import pytest
 import panprivacy as pp
 from panprivacy.cli.publishing import Schedule, Timed, publish
 from panprivacy.cli.run import run
-from panprivacy.counting import Counting
-from panprivacy.intake import Columns, Intake, Nulls
+from panprivacy.programs.counting import Counting
+from panprivacy.programs.intake import Columns, Intake, Nulls
 from panprivacy.sources import Column
 from tests.commands import run_command
 

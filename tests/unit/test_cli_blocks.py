@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import panprivacy as pp
-from panprivacy.report import throw_away_blocks
+from panprivacy.programs.pictures import throw_away_blocks
 from tests.commands import run_command
 
 USERS = 6_000

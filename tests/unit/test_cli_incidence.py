@@ -14,10 +14,10 @@ import pytest
 import panprivacy as pp
 from panprivacy._parse import parse_states
 from panprivacy.cli.output import Answers, print_json
-from panprivacy.counting import make_statistics
+from panprivacy.programs.counting import make_statistics
 from panprivacy.errors import PlanError
 from panprivacy.options import Sizes, Statistics
-from panprivacy.report import throw_away_counters
+from panprivacy.programs.pictures import throw_away_counters
 from tests.commands import run_command
 
 USERS = 20_000

@@ -16,7 +16,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy._parse import parse_duration
-from panprivacy.counting import make_counting
+from panprivacy.programs.counting import make_counting
 from panprivacy.options import Asked, Sizes, Statistics
 from tests.commands import run_command
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import mmap
 import os
@@ -14,8 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from panprivacy import hygiene
-from panprivacy.hygiene import findings
+from panprivacy.hygiene import doctor, protection
+from panprivacy.hygiene.doctor import Measure, findings
+from panprivacy.hygiene.protection import protect
 from tests.commands import run_command
 
 PATIENCE = 120
@@ -26,7 +28,8 @@ import ctypes, json, resource, sys
 from pathlib import Path
 
 import numpy as np
-from panprivacy.hygiene import findings, protect
+from panprivacy.hygiene.doctor import findings
+from panprivacy.hygiene.protection import protect
 
 protect()
 held = [np.ones(1 << 20) for _ in range(32)]  # 256 MiB, far beyond what may be locked
@@ -50,8 +53,8 @@ def finding(name):
 @pytest.fixture
 def files(monkeypatch):
     """Has the kernel's files say what a test wants; others are read as they are."""
-    said, read = {}, hygiene._text
-    monkeypatch.setattr(hygiene, "_text", lambda path: said.get(path, read(path)))
+    said, read = {}, doctor._text
+    monkeypatch.setattr(doctor, "_text", lambda path: said.get(path, read(path)))
     return said
 
 
@@ -64,7 +67,7 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(here)
     monkeypatch.setattr(
-        hygiene, "_KEY_FOLDERS", [one for one in hygiene._KEY_FOLDERS if not one.startswith("/")]
+        doctor, "_KEY_FOLDERS", [one for one in doctor._KEY_FOLDERS if not one.startswith("/")]
     )
     return SimpleNamespace(home=home, here=here)
 
@@ -84,17 +87,17 @@ SWAP = f"{HEADER}/swäp\tfile\t1048572\t0\t-2\n"
 )
 def test_swap(swaps, locked, ok, says, files, monkeypatch):
     files["/proc/swaps"] = swaps
-    monkeypatch.setattr(hygiene, "_is_locked", lambda: locked)
+    monkeypatch.setattr(doctor, "_is_locked", lambda: locked)
     assert (finding("swap").ok, finding("swap").says) == (ok, says)
 
 
 def test_a_page_that_a_library_locks_is_not_all_memory():
     page = mmap.mmap(-1, mmap.PAGESIZE)
-    address = hygiene.ctypes.addressof(hygiene.ctypes.c_char.from_buffer(page))
-    if hygiene._LIBC.mlock(hygiene.ctypes.c_void_p(address), mmap.PAGESIZE):
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    if doctor._LIBC.mlock(ctypes.c_void_p(address), mmap.PAGESIZE):
         pytest.skip("not even a page can be locked here")
-    assert hygiene._locked_kibibytes() > 0
-    assert not hygiene._is_locked()
+    assert doctor._locked_kibibytes() > 0
+    assert not doctor._is_locked()
 
 
 @pytest.mark.parametrize(
@@ -129,17 +132,17 @@ def test_tracing(scope, ok, word, files):
 
 @pytest.mark.parametrize(("state", "ok"), [(0, True), (1, True), (5, False), (-1, False)])
 def test_clock(state, ok, monkeypatch):
-    monkeypatch.setattr(hygiene, "_LIBC", SimpleNamespace(adjtimex=lambda record: state))
-    assert hygiene._clock().ok == ok
+    monkeypatch.setattr(doctor, "_LIBC", SimpleNamespace(adjtimex=lambda record: state))
+    assert doctor._clock().ok == ok
 
 
 @pytest.mark.parametrize(
     ("dumpable", "limit", "ok"), [(0, 0, True), (1, 0, False), (0, 1, False), (2, -1, False)]
 )
 def test_dumps(dumpable, limit, ok, monkeypatch):
-    monkeypatch.setattr(hygiene, "_LIBC", SimpleNamespace(prctl=lambda *_: dumpable))
+    monkeypatch.setattr(doctor, "_LIBC", SimpleNamespace(prctl=lambda *_: dumpable))
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
-    assert hygiene._dumps().ok == ok
+    assert doctor._dumps().ok == ok
 
 
 @pytest.mark.parametrize(
@@ -154,18 +157,18 @@ def test_dumps(dumpable, limit, ok, monkeypatch):
     ],
 )
 def test_allocators(overwrites, blocks, spare, pool, says, monkeypatch):
-    monkeypatch.setattr(hygiene, "has_spare_words", lambda: spare)
-    monkeypatch.setattr(hygiene, "_free_overwrites", lambda: overwrites)
+    monkeypatch.setattr(doctor, "has_spare_words", lambda: spare)
+    monkeypatch.setattr(doctor, "_free_overwrites", lambda: overwrites)
     monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks)
     arrow = SimpleNamespace(default_memory_pool=lambda: SimpleNamespace(backend_name=pool))
-    monkeypatch.setattr(hygiene, "pa", arrow)
-    assert (hygiene._allocator().ok, hygiene._allocator().says) == (says.startswith("freed"), says)
+    monkeypatch.setattr(doctor, "pa", arrow)
+    assert (doctor._allocator().ok, doctor._allocator().says) == (says.startswith("freed"), says)
 
 
 def probes(times, **settings):
     """How often a process with these settings finds that a freed block is overwritten."""
     script = (
-        "from panprivacy.hygiene import _free_overwrites\n"
+        "from panprivacy.hygiene.doctor import _free_overwrites\n"
         f"print(sum(_free_overwrites() for _ in range({times})))"
     )
     environment = {**os.environ, "GLIBC_TUNABLES": "", **settings}
@@ -270,22 +273,23 @@ def test_the_name_of_a_process_can_be_any_bytes(monkeypatch):
         return (b"Name:\t\xff\xc3\n" + read(path)).decode(encoding, errors)
 
     monkeypatch.setattr(Path, "read_text", renamed)
-    assert int(hygiene._status("Pid")) == os.getpid()
+    assert int(doctor._status("Pid")) == os.getpid()
 
 
 def test_other_systems_are_told_that_nothing_is_protected(monkeypatch):
-    monkeypatch.setattr(hygiene, "_IS_LINUX", False)
-    monkeypatch.setattr(hygiene, "_LIBC", None)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    for module in (doctor, protection):
+        monkeypatch.setattr(module, "_LIBC", None)
     set_limits = []
     monkeypatch.setattr(resource, "setrlimit", lambda *limit: set_limits.append(limit))
-    hygiene.protect()
+    protect()
     assert set_limits == [(resource.RLIMIT_CORE, (0, 0))]
     assert [(one.name, one.ok) for one in findings()] == [("system", False)]
     assert run_command("doctor").code == 1
 
 
-GOOD = hygiene.Finding("clock", ok=True, says="right", fix="wind it")
-BAD = hygiene.Finding("swap", ok=False, says="on", fix="swapoff -a")
+GOOD = Measure("clock", ok=True, says="right", fix="wind it")
+BAD = Measure("swap", ok=False, says="on", fix="swapoff -a")
 
 
 @pytest.mark.parametrize(("found", "code"), [([GOOD], 0), ([GOOD, BAD], 1)])
@@ -322,7 +326,7 @@ def protected(*before):
 
 
 def can_lock():
-    return os.geteuid() == 0 and int(hygiene._status("CapEff"), 16) >> 14 & 1
+    return os.geteuid() == 0 and int(doctor._status("CapEff"), 16) >> 14 & 1
 
 
 @pytest.mark.skipif(not can_lock(), reason="memory cannot be locked here")
@@ -348,6 +352,6 @@ def test_a_limit_is_lifted_or_rules_locking_out(most, limit, monkeypatch):
     done = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1 << 16, most))
     monkeypatch.setattr(resource, "setrlimit", lambda *limit: done.append(limit))
-    monkeypatch.setattr(hygiene, "_LIBC", SimpleNamespace(mlockall=done.append))
-    hygiene._lock_memory()
+    monkeypatch.setattr(protection, "_LIBC", SimpleNamespace(mlockall=done.append))
+    protection._lock_memory()
     assert done == [(resource.RLIMIT_MEMLOCK, (limit, most)), 7]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from panprivacy.intake import Columns, Intake, Nulls
+from panprivacy.programs.intake import Columns, Intake, Nulls
 from panprivacy.sources import Column
 
 

@@ -37,7 +37,7 @@ CLEAN = {name: value for name, value in os.environ.items() if name not in harden
 STAND_IN = {
     "__init__.py": "",
     "__main__.py": "from panprivacy_launcher import main\nmain()\n",
-    "hygiene.py": "def protect(): pass\n",
+    "hygiene/protection.py": "def protect(): pass\n",
     "cli.py": """
 import json, os, sys
 
@@ -55,7 +55,7 @@ def main():
 def stand_in(tmp_path):
     """A folder with a package that tells how it was started, and exits with 7."""
     package = tmp_path / "stand in" / "panprivacy"
-    package.mkdir(parents=True)
+    (package / "hygiene").mkdir(parents=True)
     for name, text in STAND_IN.items():
         (package / name).write_text(text)
     return package.parent

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from panprivacy.hygiene import Finding, findings
+from panprivacy.hygiene.doctor import Measure, findings
 
 
 def doctor(
@@ -26,11 +26,11 @@ def doctor(
     raise typer.Exit(int(not all(one.ok for one in found)))
 
 
-def _documents(found: list[Finding]) -> list[dict[str, object]]:
+def _documents(found: list[Measure]) -> list[dict[str, object]]:
     return [{**dataclasses.asdict(one), "fix": None if one.ok else one.fix} for one in found]
 
 
-def _print_text(found: list[Finding]) -> None:
+def _print_text(found: list[Measure]) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for one in found:
         table.add_row("ok" if one.ok else "NO", one.name, one.says)

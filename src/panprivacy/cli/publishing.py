@@ -22,7 +22,7 @@ from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Intake
 from panprivacy.sources import Source
 from panprivacy.statistics.windowed import LONGEST, Window, Windowed
-from panprivacy.wiping import wipe_traces
+from panprivacy.hygiene.wiping import wipe_traces
 
 _LONG_BYTES = 1 << 26
 _YEAR = 365

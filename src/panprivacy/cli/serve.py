@@ -40,7 +40,7 @@ def restore(
     """Have a service that waits go on from its sealed checkpoint."""
     with service_installed():
         from panprivacy.service.config.loading import load  # noqa: PLC0415
-        from panprivacy.service.restoring import DESK, hand_over  # noqa: PLC0415
+        from panprivacy.service.kept.restoring import DESK, hand_over  # noqa: PLC0415
     loaded = load(config)
     if loaded.checkpoint is None:
         message = f"{config} has no [checkpoint]: there is nothing to restore"

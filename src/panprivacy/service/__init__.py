@@ -1,4 +1,8 @@
 """The daemon: it counts streams, releases on a clock, and serves what was released.
 
 Only what was released leaves it, and each release is in a durable ledger before it does.
+
+What comes in is taken by `incoming` and counted by a `stream`. What has to outlive a crash is
+`kept` on disk, sealed. Answers are paid for and published by `outgoing`. On top, `web` speaks HTTP.
+`engine` puts the parts of a `config` together, and `server` runs them.
 """

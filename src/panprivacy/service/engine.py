@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
 from pathlib import Path
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError
-from panprivacy.service.admission import Admission
-from panprivacy.service.body_counter import BodyCounter
+from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.service.config.config import Config
 from panprivacy.service.config.tokens import Tokens
-from panprivacy.service.keeper import Keeper
-from panprivacy.service.listening import DatagramThread, InputThread
-from panprivacy.service.releases.store import ReleaseStore
+from panprivacy.service.incoming.admission import Admission
+from panprivacy.service.incoming.body_counter import BodyCounter
+from panprivacy.service.incoming.listening import DatagramThread, InputThread
+from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.kept.keeper import Keeper
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from panprivacy.statistics.containers import parted, resume_all
-from panprivacy.wiping import wipe_traces
 
-_LOG = logging.getLogger("panprivacy.service")
 _SWEEP_SECONDS = 0.25
 
 
@@ -85,7 +84,7 @@ class Engine:
             reason = f"{error.reason}; start with the configuration that it was written with, or "
             raise InputError(reason + "give it up with panprivacy serve --fresh") from None
         for stream in streams:
-            _LOG.warning("stream %s: goes on; its window ends %s", stream.name, stream.ends)
+            JOURNAL.warning(Event.goes_on, stream=stream.name, window_end=stream.ends)
 
     def begin(self) -> None:
         """Take in what comes, and do what is due.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -20,16 +18,16 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.service.config.config import Address, Config
+from panprivacy.service.config.config import Config
 from panprivacy.service.engine import Engine
-from panprivacy.service.restoring import DESK, Desk
+from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
+from panprivacy.service.kept.restoring import DESK, Desk
+from panprivacy.service.sockets import Address, http_socket
 from panprivacy.service.web.app import application
 from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
 
-_LOG = logging.getLogger("panprivacy.service")
 _REFUSED_AT = MOST_CONNECTIONS + 200
 """uvicorn refuses everyone then: more than the protocol lets come together."""
-_SOCKET_MODE = 0o660
 
 
 def serve(config: Config, *, fresh: bool = False) -> None:
@@ -42,11 +40,11 @@ def serve(config: Config, *, fresh: bool = False) -> None:
     Raises:
         PlanError: it cannot be run like this.
     """
-    _log_to_stderr()
+    write_to_stderr()
     directory = Path(config.server.directory)
     with _alone(directory / "lock"), _alone(_beside(config)):
         engine = Engine(config)
-        with _listening(config.server.address) as sock:
+        with http_socket(config.server.address) as sock:
             if fresh:  # not before everything else is there
                 engine.give_up()
             _say_where(engine, sock)
@@ -179,82 +177,16 @@ def _lock(lock: int, directory: Path) -> None:
         raise PlanError(message) from None
 
 
-@contextmanager
-def _listening(address: Address) -> Iterator[socket.socket]:
-    """A socket for HTTP."""
-    try:
-        sock = _unix(address.path) if address.path else _tcp(address)
-    except OSError as error:
-        where = address.path or f"{address.host}, port {address.port}"
-        message = f"cannot listen at {where}: {error.strerror}; see listen in [server]"
-        raise PlanError(message) from None
-    try:
-        yield sock
-    finally:
-        sock.close()
-        if address.path:
-            with suppress(OSError):
-                Path(address.path).unlink()
-
-
-def _tcp(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # asyncio has answers leave at once (TCP_NODELAY) if a socket names its protocol.
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((address.host, address.port))
-        sock.listen(1_024)
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
-def _unix(path: str) -> socket.socket:
-    """In place of one that a dead program left behind: the lock says that it is dead."""
-    sock = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o777 & ~_SOCKET_MODE)
-    try:
-        if Path(path).is_socket():
-            Path(path).unlink()
-        sock.bind(path)
-        sock.listen(1_024)
-    except OSError:
-        sock.close()
-        raise
-    finally:
-        os.umask(before)
-    return sock
-
-
 def _say_where(engine: Engine, sock: socket.socket) -> None:
     name = sock.getsockname()
-    where = f"unix:{name}" if isinstance(name, str) else _url(name[0], name[1])
-    _LOG.warning("listening at %s", where)
+    address = Address(path=name) if isinstance(name, str) else Address(name[0], name[1])
+    JOURNAL.warning(Event.listening, where=address.url("http"))
     if not engine.config.tokens:
-        _LOG.warning("there are no tokens: over HTTP nobody can send or read anything")
+        JOURNAL.warning(Event.nobody_may)
     for stream in engine.streams.values():
-        described = stream.described()
-        _LOG.warning("stream %s: %s", stream.name, described["guarantee"])
+        guarantee = str(stream.described()["guarantee"])
+        JOURNAL.warning(Event.promise, stream=stream.name, guarantee=guarantee)
         if (begun := stream.begun()) and not engine.waiting:
-            _LOG.warning(
-                "stream %s: this window was begun %d times before: who is in all of them loses "
-                "%d times epsilon", stream.name, begun, begun + 1,
-            )  # fmt: skip
+            JOURNAL.warning(Event.begun_before, stream=stream.name, begun=begun, losses=begun + 1)
     if engine.waiting:
-        _LOG.warning(
-            "there is a checkpoint: bring its identity to panprivacy restore, "
-            "or give it up with panprivacy serve --fresh"
-        )
-
-
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _log_to_stderr() -> None:
-    """Warnings and worse, a line each; journald adds the time."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="panprivacy: %(message)s", force=True
-    )
+        JOURNAL.warning(Event.waiting)

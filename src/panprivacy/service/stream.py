@@ -6,7 +6,6 @@ ledger, and a crash loses a release, never the budget.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from panprivacy.counting import Answer, Checked, Counting
+from panprivacy.programs.counting import Answer, Counting
+from panprivacy.programs.intake import Checked
 from panprivacy.errors import (
     BudgetError,
     InputError,
@@ -25,18 +25,17 @@ from panprivacy.errors import (
     PlanError,
     without_frames,
 )
-from panprivacy.intake import Intake
-from panprivacy.service.batch_ids import BatchIds
+from panprivacy.programs.intake import Intake
+from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
-from panprivacy.service.releases.payment import Payment
-from panprivacy.service.releases.records import Published, StoreError
-from panprivacy.service.releases.results import Moment, published
-from panprivacy.service.releases.store import ReleaseStore
-from panprivacy.service.sent import BusyError, Outcome, Sent
-from panprivacy.statistics.containers import Container
+from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.outgoing.payment import Payment
+from panprivacy.service.outgoing.records import Published, StoreError
+from panprivacy.service.outgoing.results import Moment, published
+from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics.windowed import Window, Windowed
+from panprivacy.statistics.containers import Container
 
-_LOG = logging.getLogger("panprivacy.service")
 _PATIENCE = 30
 """Seconds that the end of a window waits for a release store that cannot be written to."""
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
@@ -330,10 +329,10 @@ class Stream:
         number = counting.releases + 1
         try:
             if not self._pay(counting):
-                _LOG.error("stream %s: the answer of a window is lost: %s", self.name, _PAID)
+                JOURNAL.error(Event.answer_lost, stream=self.name, reason=_PAID)
                 return None
         except StoreError as error:
-            _LOG.error("stream %s: the answer of a window is lost: %s", self.name, error)
+            JOURNAL.error(Event.answer_lost, stream=self.name, reason=str(error))
             return None
         finally:
             self._payment.use()
@@ -367,7 +366,7 @@ class Stream:
             except StoreError:
                 raise
             except PanPrivacyError as error:  # they are there: the commit was reported as failed
-                _LOG.warning("stream %s: %s", self.name, error)
+                JOURNAL.warning(Event.not_published, stream=self.name, reason=str(error))
             del self._unpublished[0]
 
     def _of_window(self, window: Window) -> list[Published]:

@@ -28,7 +28,7 @@ from typing import BinaryIO, Self
 import pyarrow as pa
 
 from panprivacy.errors import InputError
-from panprivacy.wiping import wipe_traces
+from panprivacy.hygiene.wiping import wipe_traces
 
 BATCH_ROWS = 1 << 18
 _READ_BYTES = 1 << 20

@@ -53,7 +53,7 @@ class Seized(Generic[P]):
         return np.concatenate(list(self.plan.address(self.key).slots(read_ids(people))))
 
 
-def bits_of(statistic: Statistic[DensityPlan]) -> NDArray[np.uint8]:
+def bits_of(statistic: Statistic[DensityPlan, Any]) -> NDArray[np.uint8]:
     """The bit of each user, from the state."""
     return statistic.plan.table.ones(Seized.of(statistic).table)
 

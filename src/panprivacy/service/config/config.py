@@ -15,32 +15,17 @@ import msgspec
 from panprivacy._validate import positive_integer
 from panprivacy.errors import PlanError
 from panprivacy.sealing import check_recipient
-from panprivacy.service.config.stream import Ids, StdinConfig, StreamConfig, SyslogConfig
+from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.config.tokens import Token
-from panprivacy.service.config.values import DAY, Address, ConfigError, address, in_table, seconds
+from panprivacy.service.config.values import DAY, ConfigError, in_table, seconds
+from panprivacy.service.sockets import Address, http_address
 from panprivacy.sources.columns import show_all
-
-__all__ = [
-    "SQLITE",
-    "Address",
-    "CheckpointConfig",
-    "Config",
-    "ConfigError",
-    "Ids",
-    "ReleasesConfig",
-    "ServerConfig",
-    "StdinConfig",
-    "StreamConfig",
-    "SyslogConfig",
-    "Token",
-]
 
 SQLITE: Final = "sqlite:///"
 """How the URL of a file of SQLite begins."""
 
 _LONGEST_BODY: Final = 1 << 30
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-_FORMS: Final = "127.0.0.1:8642, [::1]:8642 or unix:/run/panprivacy/http.sock"
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,7 +48,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def address(self) -> Address:
         """`listen`, taken apart."""
-        return address(self.listen, _FORMS)
+        return http_address(self.listen)
 
     @property
     def timeout_seconds(self) -> int:

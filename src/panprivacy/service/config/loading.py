@@ -16,20 +16,17 @@ from msgspec.structs import replace
 
 from panprivacy._validate import positive_fraction
 from panprivacy.errors import PlanError
-from panprivacy.intake import Nulls
+from panprivacy.programs.intake import Nulls
 from panprivacy.options import Statistics
 from panprivacy.service.config.config import (
     SQLITE,
     CheckpointConfig,
     Config,
-    Ids,
     ReleasesConfig,
     ServerConfig,
-    StdinConfig,
-    StreamConfig,
-    SyslogConfig,
 )
 from panprivacy.service.config.lines import line_of, lines_of
+from panprivacy.service.config.stream import Ids, StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.config.tokens import Role, Token
 from panprivacy.service.config.values import ConfigError, Place
 

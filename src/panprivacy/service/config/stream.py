@@ -8,13 +8,15 @@ from typing import Final
 
 import msgspec
 
-from panprivacy._parse import parse_expected, parse_prefixes, parse_states
+from panprivacy._parse import parse_users, parse_states
+from panprivacy.sources.columns import parse_prefixes
 from panprivacy._validate import positive_integer, proportion, whole_number
-from panprivacy.counting import Counting, make_counting
+from panprivacy.programs.counting import Counting, make_counting
 from panprivacy.errors import PlanError
-from panprivacy.intake import Columns, Nulls
+from panprivacy.programs.intake import Columns, Nulls
 from panprivacy.options import Asked, Grouping, Sizes, Statistics, check_options
-from panprivacy.service.config.values import Address, address, in_table, seconds
+from panprivacy.service.config.values import in_table, seconds
+from panprivacy.service.sockets import Address, datagram_address
 from panprivacy.sources import FORMATS, Column, Prefixes
 from panprivacy.sources.columns import check_columns, check_wanted, show_all
 from panprivacy.sources.log_lines import FIELDS, only_wanted_groups
@@ -24,14 +26,13 @@ STDIN_FORMATS: Final = tuple(name for name in FORMATS if name != "parquet")
 SYSLOG_FORMATS: Final = "combined", "lines"
 
 _MOST_RETRIES: Final = 1_000_000
-_FORMS: Final = "unix:/run/panprivacy/nginx.sock or udp://127.0.0.1:5514"
 
 
 class SyslogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A `[[streams.NAME.syslog]]` table.
 
     Args:
-        listen: where datagrams are taken; `datagrams.open_socket` opens it.
+        listen: where datagrams are taken.
         mode: of the Unix socket.
         format: one of `SYSLOG_FORMATS`.
         pattern: for the format lines.
@@ -45,11 +46,7 @@ class SyslogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def address(self) -> Address:
         """`listen`, taken apart."""
-        is_unix = self.listen.startswith("unix:")
-        if not is_unix and not self.listen.startswith("udp://"):
-            message = f"listen must be {_FORMS}"
-            raise PlanError(message)
-        return address(self.listen.removeprefix("udp://"), _FORMS)
+        return datagram_address(self.listen)
 
     def check(self, columns: Columns) -> None:
         """Raise `PlanError` or `InputError` if lines cannot come, or not with these columns."""

@@ -1,13 +1,9 @@
-"""What all tables of a configuration share: addresses, durations, errors that name a table."""
+"""What all tables of a configuration share: durations, and errors that name a table."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Final
 
 from panprivacy._parse import parse_duration
@@ -18,10 +14,6 @@ Place = tuple[str | int, ...]
 
 DAY: Final = 86_400
 """Seconds."""
-
-_LONGEST_SOCKET_PATH: Final = 107
-_LAST_PORT: Final = 0xFFFF
-_PLACE: Final = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*)):(\d{1,5})", re.ASCII)
 
 
 class ConfigError(PlanError):
@@ -51,21 +43,6 @@ def in_table(*table: str | int) -> Iterator[None]:
         raise ConfigError(table, "this takes more memory than there is") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen: a port of an IP address, or the path of a Unix socket.
-
-    Args:
-        host: the IP address; empty for a Unix socket.
-        port: 0 for any free one.
-        path: of the socket; empty for an IP address.
-    """
-
-    host: str = ""
-    port: int = 0
-    path: str = ""
-
-
 def seconds(most: int, **named: str) -> int:
     """Read a length of time."""
     ((name, text),) = named.items()
@@ -78,29 +55,3 @@ def seconds(most: int, **named: str) -> int:
         message = f"{name} must be at most {most // DAY:,}d"
         raise PlanError(message)
     return length
-
-
-def address(text: str, forms: str) -> Address:
-    """Read where to listen; the same place is always the same address."""
-    message = f"listen must be {forms}"
-    kind, _, path = text.partition(":")
-    if kind == "unix":
-        return Address(path=_socket_path(path))
-    found = _PLACE.fullmatch(text)
-    try:
-        host = ip_address((found[1] or found[2]) if found else "")
-    except ValueError:
-        raise PlanError(message) from None
-    if found is None or (host.version == 6) != bool(found[1]) or int(found[3]) > _LAST_PORT:
-        raise PlanError(message)
-    return Address(str(host), int(found[3]))
-
-
-def _socket_path(path: str) -> str:
-    if not path.startswith("/") or "\0" in path or path.endswith("/"):
-        message = "listen must name a Unix socket by its whole path: unix:/run/panprivacy/a.sock"
-        raise PlanError(message)
-    if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
-        message = f"listen must name a path of at most {_LONGEST_SOCKET_PATH} bytes"
-        raise PlanError(message)
-    return os.path.normpath(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,18 +14,18 @@ from starlette.types import Lifespan, Receive, Scope, Send
 
 from panprivacy._version import VERSION
 from panprivacy.errors import InputError, PanPrivacyError
-from panprivacy.service.admission import Shared
 from panprivacy.service.config.tokens import AccessError, Role
 from panprivacy.service.engine import Engine
-from panprivacy.service.problems import Problem
-from panprivacy.service.releases.records import StoreError
+from panprivacy.service.incoming.admission import Shared
+from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.outgoing.exports import WRITERS, preferred
+from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
 from panprivacy.service.web.asked import Asked
-from panprivacy.service.web.exports import WRITERS, preferred
 from panprivacy.service.web.metrics import FORMATS, exposition
 from panprivacy.service.web.openapi import document
 
-_LOG = logging.getLogger("panprivacy.service")
 _MOST_ROWS = 100_000
 _OF_RELEASES = ["stream", "since", "before", "limit", "format"]
 _STOPS = "the service stops, and may have counted this: come again with the same Idempotency-Key"
@@ -228,9 +227,9 @@ def _problem_of(error: Exception) -> Problem:
         return Problem(503, str(error), retry_after=5)
     if isinstance(error, PanPrivacyError):  # no release is left, or it is made by the clock
         return Problem(409, str(error))
-    reason = f"failed with {type(error).__name__}; please report it"
-    _LOG.error("a request %s", reason)
-    return Problem(500, reason)
+    kind = type(error).__name__
+    JOURNAL.error(Event.request_failed, error=kind)
+    return Problem(500, f"failed with {kind}; please report it")
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

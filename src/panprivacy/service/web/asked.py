@@ -10,8 +10,8 @@ from urllib.parse import parse_qs
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
-from panprivacy.service.problems import Problem
-from panprivacy.service.web.exports import WRITERS, preferred
+from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.sources import MEDIA_TYPES
 
 _CHARSET = re.compile(r"(?:^|;)\s*charset=\"?([^\";\s]*)")

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.registry import Collector
 
 from panprivacy.service.engine import Engine
-from panprivacy.service.releases.records import Published, StoreError
+from panprivacy.service.outgoing.records import Published, StoreError
 
 _QUESTION = ["stream", "statistic", "group", "kind", "state"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from panprivacy._version import VERSION
-from panprivacy.service.releases.records import Published
-from panprivacy.service.web.exports import WRITERS
+from panprivacy.service.outgoing.exports import WRITERS
+from panprivacy.service.outgoing.records import Published
 from panprivacy.sources import MEDIA_TYPES
 
 _Object = dict[str, Any]

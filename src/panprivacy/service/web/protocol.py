@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.server import ServerState
 
-from panprivacy.service.problems import Problem
+from panprivacy.service.incoming.problems import Problem
 
 _HEAD_SECONDS = 10.0
 _REST_SECONDS = 5.0

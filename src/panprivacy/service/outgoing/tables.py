@@ -143,6 +143,15 @@ def create_tables(connection: Connection) -> None:
     connection.execute(insert(SCHEMA).values(version=_VERSION))
 
 
+def check_tables(connection: Connection) -> None:
+    """Raise `PlanError` unless the tables are there, in the version of this program."""
+    if not inspect(connection).has_table(SCHEMA.name):
+        message = "this database has no tables of a release store: `panprivacy serve` makes them, "
+        message += "so start it first, or mend the URL"
+        raise PlanError(message)
+    _check_version(connection.scalar(select(SCHEMA.c.version)))
+
+
 def _check_version(found: int | None) -> None:
     if found != _VERSION:
         message = f"the tables of the store have version {found}, this program needs {_VERSION}: "

@@ -11,7 +11,7 @@ import numpy as np
 from starlette.requests import ClientDisconnect
 
 from panprivacy.noise import wipe
-from panprivacy.service.problems import Problem
+from panprivacy.service.incoming.problems import Problem
 
 _MOST_REQUESTS = 1_000
 _FRESH_SECONDS = 1.0

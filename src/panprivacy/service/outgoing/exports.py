@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from panprivacy.service.releases.records import Published
+from panprivacy.service.outgoing.records import Published
 
 _NAMES: Final = [field.name for field in fields(Published)]
 _MOMENT: Final = pa.timestamp("us", tz="UTC")

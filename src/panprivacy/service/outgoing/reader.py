@@ -1,90 +1,49 @@
-"""What was spent and what was published, in SQLite or PostgreSQL.
-
-The ledger is durable before a number leaves: who crashes between the two loses the release, never
-the budget. Everything in here is public: no state, and no id of a user.
-"""
+"""What was released and what was spent, for programs that must not change it, as a dashboard."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Select, Table, func, insert, select, update
-from sqlalchemy.engine import Connection
+from sqlalchemy import Select, Table, func, select
+from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.service.releases.databases import checked, create_file, open_engine, shown, told
-from panprivacy.service.releases.records import Entry, Published, StoreError
-from panprivacy.service.releases.tables import ANSWERS, ASKED, LEDGER, SCHEMA, create_tables
-
-_PROBE: Final = bytes(8_192)
-"""More than fits on a page of SQLite, so that a full disk is noticed."""
+from panprivacy.errors import InputError, PlanError
+from panprivacy.service.outgoing.databases import checked, read_only_engine, shown, told
+from panprivacy.service.outgoing.records import Entry, Published, StoreError
+from panprivacy.service.outgoing.tables import ANSWERS, ASKED, LEDGER, check_tables
 
 R = TypeVar("R", Entry, Published)
 
 
-class ReleaseStore:
-    """The ledger and the answers, in a file of SQLite or in a database of PostgreSQL.
+class ReleaseReader:
+    """The ledger and the answers, read beside the service that writes them.
 
-    >>> store = ReleaseStore("sqlite:////var/lib/panprivacy/releases.db")  # doctest: +SKIP
+    >>> reader = ReleaseReader("sqlite:////var/lib/panprivacy/releases.db")  # doctest: +SKIP
 
-    Guarantee: what `spend` wrote is on the disk when it returns, no line is spent twice, and no
-    answer is published without its line. A server of PostgreSQL keeps that promise with fsync on,
-    as it is by default. [tests/service/test_store.py]
+    Guarantee: it changes nothing. It makes no file and no table, and the database refuses whatever
+    would write. What a service has committed is there at the next call.
+    [tests/service/test_store.py]
 
-    Threads may share a store. It creates its tables, whose names begin with `panprivacy_`, where
-    there are none. A new file of SQLite can be read by its owner alone.
+    Threads may share a reader. It needs the right to read the file of SQLite and those beside it
+    that end in -wal and -shm, which take over the rights of the file; or `SELECT` on the tables.
 
     Args:
         url: `sqlite:////folder/file` or `postgresql+psycopg://user:password@host/database`.
 
     Raises:
-        PlanError: the URL is none of these, the database cannot be opened, or its tables are of
-            another version. No message shows the password.
+        PlanError: the URL is none of these, the database cannot be opened, or its tables are
+            missing or of another version. No message shows the password.
     """
 
     __slots__ = ("_engine",)
 
     def __init__(self, url: str) -> None:
-        self._engine = open_engine(checked(url))
-        try:
-            self._open()
-        except BaseException:
-            self.close()
-            raise
-
-    def spend(self, entries: Sequence[Entry]) -> None:
-        """Write lines of the ledger, all or none; they are durable when this returns.
-
-        Args:
-            entries: what is paid for, before it is released.
-
-        Raises:
-            BudgetError: a line of the same stream, start and number is there; nothing was spent.
-            StoreError: the database failed. Whether they were spent is not known; `released` tells.
-            InputError: a time without a time zone; nothing was spent.
-        """
-        message = "a release is paid for once, and one of these is in the ledger; nothing was spent"
-        self._insert(LEDGER, entries, BudgetError(message))
-
-    def publish(self, answers: Sequence[Published]) -> None:
-        """Write answers, all or none.
-
-        Args:
-            answers: of releases that were spent.
-
-        Raises:
-            PanPrivacyError: one has no line in the ledger, or was published before; nothing was
-                published.
-            StoreError: the database failed. Publishing them again does no harm.
-            InputError: a time without a time zone; nothing was published.
-        """
-        message = "an answer is published once, and after it was spent; nothing was published"
-        self._insert(ANSWERS, answers, PanPrivacyError(message))
+        self._open(read_only_engine(checked(url)), self._check, "read")
 
     def released(self, stream: str, start: datetime) -> int:
         """How many releases of a window were spent: the highest number, 0 if there is none."""
@@ -172,45 +131,38 @@ class ReleaseStore:
             lines if stream is None else lines.where(LEDGER.c.stream == stream), Entry
         )
 
-    def check(self) -> None:
-        """Write to the disk and take it back at once; a healthy store does it in milliseconds.
-
-        Raises:
-            StoreError: the store cannot be written to now.
-        """
-        with self._transaction(writes=True) as connection:
-            connection.execute(update(SCHEMA).values(probe=_PROBE))
-            connection.execute(update(SCHEMA).values(probe=None))
-
     def close(self) -> None:
         """Close all connections, when no thread uses the store any more."""
         self._engine.dispose()
 
-    def _open(self) -> None:
+    def _open(self, engine: Engine, prepare: Callable[[], None], act: str) -> None:
+        """Begin with an engine; close it if the database is none that can be used.
+
+        Args:
+            engine: of the database.
+            prepare: has the tables there, or raises.
+            act: what whoever opens it must be allowed to do.
+        """
+        self._engine = engine
         try:
-            create_file(self._engine.url)
-            with self._transaction(writes=True) as connection:
-                create_tables(connection)
+            prepare()
         except OSError as error:
             reason = error.strerror
         except StoreError as error:
             reason = str(error)
+        except BaseException:
+            self.close()
+            raise
         else:
             return
-        message = f"{shown(self._engine.url)} cannot be opened: {reason}; "
-        message += "mend the URL, or what it names: folder or server, and who may write there"
+        self.close()
+        message = f"{shown(engine.url)} cannot be opened: {reason}; "
+        message += f"mend the URL, or what it names: folder or server, and who may {act} there"
         raise PlanError(message)
 
-    def _insert(self, table: Table, records: Sequence[R], refusal: PanPrivacyError) -> None:
-        """Insert all records or none; a refusal says that a constraint forbids one."""
-        if not records:
-            return
-        rows = [_row(record) for record in records]
-        try:
-            with self._transaction(writes=True) as connection:
-                connection.execute(insert(table), rows)
-        except IntegrityError:
-            raise refusal from None
+    def _check(self) -> None:
+        with self._transaction() as connection:
+            check_tables(connection)
 
     def _read(self, rows: Select[Any], record: type[R]) -> list[R]:
         with self._transaction() as connection:
@@ -226,10 +178,6 @@ class ReleaseStore:
             raise
         except SQLAlchemyError as error:
             raise told(error) from None
-
-
-def _row(record: Entry | Published) -> dict[str, Any]:
-    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def _all(table: Table, record: type[R]) -> Select[Any]:

@@ -12,20 +12,14 @@ receive buffer.
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 import socket
-import stat
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
 
 from panprivacy._kernels import wipe_stack
-from panprivacy.errors import InputError, PlanError
-from panprivacy.sources.columns import show
+from panprivacy.errors import InputError
 
 DATAGRAM_BYTES = 1 << 16
 """The longest datagram that is received; UDP has none that is longer."""
@@ -36,22 +30,6 @@ _LAST_START = _BLOCK_BYTES - DATAGRAM_BYTES - 1
 _MOST_DATAGRAMS = 4096
 _ZEROS = memoryview(bytes(_BLOCK_BYTES))
 _QUIET_SECONDS = 60.0
-
-_RECEIVE_BYTES = 8 << 20
-_FORCE_RECEIVE_BUFFER = 33
-"""SO_RCVBUFFORCE of Linux, which Python does not name."""
-
-_FORMS = "write udp://127.0.0.1:5514, udp://[::1]:5514 or unix:/run/panprivacy/nginx.sock"
-_UDP = re.compile(r"udp://(?:\[([^\]]*:[^\]]*)\]|([^:\[\]]*)):(\d{1,5})", re.ASCII)
-_LAST_PORT = 0xFFFF
-_REMEDIES = {
-    errno.EACCES: "have root make its folder for this user, or take a port above 1023",
-    errno.EADDRINUSE: "another program listens there: stop it, or take another address",
-    errno.EADDRNOTAVAIL: "take an address of this machine, such as 127.0.0.1",
-    errno.EEXIST: "it is no socket: take another path, or remove it",
-    errno.ENOENT: "make its folder first",
-    errno.ENOTDIR: "make its folder first",
-}
 
 _LF, _SPACE = b"\n "
 _PADDING = b"\n\0"
@@ -76,30 +54,6 @@ a colon is the tag, and a host has none at its end. rsyslog forwards with the ti
 """
 
 
-def open_socket(address: str, mode: int = 0o660) -> socket.socket:
-    """Open a datagram socket that does not block, with as large a buffer as the system allows.
-
-    A socket file that a dead program left behind is replaced.
-
-    Args:
-        address: `udp://127.0.0.1:5514`, `udp://[::1]:5514` or `unix:/run/panprivacy/nginx.sock`.
-        mode: of the socket file: who may write to it may send.
-
-    Raises:
-        PlanError: nothing can listen there.
-    """
-    kind, _, path = address.partition(":")
-    is_unix = kind == "unix" and path.startswith("/")
-    host, port = ("", 0) if is_unix else _udp_place(address)
-    try:
-        return _open_unix(path, mode) if is_unix else _open_udp(host, port)
-    except (OSError, ValueError) as error:
-        code = error.errno if isinstance(error, OSError) else None
-        says = os.strerror(code) if code else str(error)
-        message = f"cannot listen on {show(address)}: {says}; {_REMEDIES.get(code or 0, _FORMS)}"
-    raise PlanError(message)
-
-
 def message_of(datagram: bytes | bytearray | memoryview) -> bytes:
     """The message of one datagram, as one line: without a syslog header and without its end.
 
@@ -122,8 +76,8 @@ class Listener:
         sock: a datagram socket that does not block; `close` closes it.
         take: counts some lines, each with a newline at its end, or raises InputError and has
             counted none of them. The memory is overwritten when it returns.
-        report: gets a line of text for people when something is refused, without what is refused,
-            at most once a minute for each reason.
+        report: gets the reason, for people, when something is refused, without what is refused, at
+            most once a minute for each reason.
         clock: in seconds; never goes back.
     """
 
@@ -223,7 +177,7 @@ class Listener:
         self._told = {r: told for r, told in self._told.items() if now - told < _QUIET_SECONDS}
         if reason not in self._told:
             self._told[reason] = now
-            self._report(f"not counted: {reason}")
+            self._report(reason)
 
 
 def _bounds(text: bytearray, start: int, end: int) -> tuple[int, int]:
@@ -238,77 +192,3 @@ def _join_lines(text: bytearray, start: int, end: int) -> None:
     """Make one line of a message, in place."""
     while (start := text.find(_LF, start, end)) >= 0:
         text[start] = _SPACE
-
-
-def _udp_place(address: str) -> tuple[str, int]:
-    """The IP address and the port that are named.
-
-    Raises:
-        PlanError: none are.
-    """
-    found = _UDP.fullmatch(address)
-    if found is None:
-        message = f"{show(address)} is no address to listen on: {_FORMS}"
-        raise PlanError(message)
-    host, port = found[1] or found[2], int(found[3])
-    with suppress(ValueError):
-        if ip_address(host) and port <= _LAST_PORT:
-            return host, port
-    message = f"{show(address)} has no IP address, or no port up to {_LAST_PORT}: {_FORMS}"
-    raise PlanError(message)
-
-
-def _open_udp(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return _bound(socket.socket(family, socket.SOCK_DGRAM), (host, port))
-
-
-def _open_unix(path: str, mode: int) -> socket.socket:
-    _remove_stale(Path(path))
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    os.fchmod(sock.fileno(), mode)  # the file begins with this mode, less the umask
-    _bound(sock, path)
-    Path(path).chmod(mode)
-    return sock
-
-
-def _remove_stale(path: Path) -> None:
-    """Remove a socket file that nobody listens on.
-
-    Raises:
-        OSError: somebody does, or it is another kind of file.
-    """
-    with suppress(FileNotFoundError):
-        if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise OSError(errno.EEXIST, "")
-        if _is_live(path):
-            raise OSError(errno.EADDRINUSE, "")
-        path.unlink()
-
-
-def _is_live(path: Path) -> bool:
-    """Whether a program listens on a socket file, with a socket of whatever type."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
-        code = probe.connect_ex(str(path))
-    if code not in (0, errno.EPROTOTYPE, errno.ECONNREFUSED):
-        raise OSError(code, "")
-    return code != errno.ECONNREFUSED
-
-
-def _bound(sock: socket.socket, place: tuple[str, int] | str) -> socket.socket:
-    """Make a socket ready to receive; close it if that fails."""
-    try:
-        sock.settimeout(0)
-        _widen(sock)
-        sock.bind(place)
-    except (OSError, ValueError):
-        sock.close()
-        raise
-    return sock
-
-
-def _widen(sock: socket.socket) -> None:
-    """Ask for a large receive buffer, and for more than everybody may have."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
-    with suppress(OSError):  # takes an administrator of the network
-        sock.setsockopt(socket.SOL_SOCKET, _FORCE_RECEIVE_BUFFER, _RECEIVE_BYTES)

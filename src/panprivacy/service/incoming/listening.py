@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import selectors
 import threading
 import time
@@ -12,15 +11,16 @@ from functools import partial
 import pyarrow as pa
 
 from panprivacy.errors import InputError
+from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.service.config.stream import SyslogConfig
-from panprivacy.service.datagrams import Listener, open_socket
-from panprivacy.service.releases.records import StoreError
+from panprivacy.service.incoming.datagrams import Listener
+from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.sockets import datagram_socket
 from panprivacy.service.stream import Stream
 from panprivacy.sources import Column, Prefixes, open_source, read_body
 from panprivacy.sources.log_lines import only_wanted_groups
-from panprivacy.wiping import wipe_traces
 
-_LOG = logging.getLogger("panprivacy.service")
 _SILENCE = 0.05
 """Seconds without a datagram after which traces are overwritten."""
 _LONGEST_WAIT = 0.5
@@ -51,10 +51,10 @@ class DatagramThread:
         """
         for stream in self._streams:
             for syslog in stream.config.syslog:
-                sock = open_socket(syslog.listen, syslog.mode)
+                sock = datagram_socket(syslog.address, syslog.mode)
                 pattern = _pattern(stream, syslog)
                 take = partial(_take_lines, stream, syslog.format, pattern, self._stopping)
-                report = partial(_LOG.warning, "stream %s, syslog: %s", stream.name)
+                report = partial(_report, stream.name)
                 listener = Listener(sock, take, report)
                 self._listeners.append(listener)
                 self._selector.register(sock, selectors.EVENT_READ, listener)
@@ -115,9 +115,9 @@ class InputThread:
             self._close = source.close
             _take_all(stream, source.batches(), self._stopping)
         except InputError as error:
-            _LOG.error("stream %s, standard input is read no further: %s", stream.name, error)
+            JOURNAL.error(Event.input_ended, stream=stream.name, reason=str(error))
         except Exception as error:  # noqa: BLE001 - its text may quote an id
-            _LOG.error("stream %s, standard input: %s", stream.name, type(error).__name__)
+            JOURNAL.error(Event.input_ended, stream=stream.name, error=type(error).__name__)
 
 
 def _take_all(stream: Stream, batches: Iterator[pa.RecordBatch], stopping: threading.Event) -> None:
@@ -125,6 +125,10 @@ def _take_all(stream: Stream, batches: Iterator[pa.RecordBatch], stopping: threa
         _take([batch], stream, stopping)
         del batch
         wipe_traces()
+
+
+def _report(stream: str, reason: str) -> None:
+    JOURNAL.warning(Event.refused_lines, stream=stream, reason=reason)
 
 
 def _pattern(stream: Stream, syslog: SyslogConfig) -> str | None:
@@ -162,4 +166,4 @@ def _drain(listener: Listener) -> None:
     try:
         listener.drain()
     except Exception as error:  # noqa: BLE001 - the others go on, and its text may quote an id
-        _LOG.error("syslog: a block of lines is lost: %s", type(error).__name__)
+        JOURNAL.error(Event.lost_lines, error=type(error).__name__)

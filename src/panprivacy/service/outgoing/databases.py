@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from sqlite3 import Connection as SQLiteConnection
-from sqlite3 import OperationalError
-from typing import Final
+from sqlite3 import OperationalError, connect
+from typing import Any, Final
+from urllib.parse import quote
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError, StatementError
+from sqlalchemy.pool import NullPool
 
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.service.releases.records import StoreError
+from panprivacy.service.outgoing.records import StoreError
 
 _DRIVERS: Final = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
 _SQLITE_PATIENCE: Final = {"timeout": 10}
@@ -65,25 +68,64 @@ def shown(url: URL) -> str:
     return public.render_as_string()
 
 
-def open_engine(url: URL) -> Engine:
+def writing_engine(url: URL) -> Engine:
     """Connections to a database, which are opened when they are needed.
 
     Raises:
         PlanError: its driver is not installed.
     """
-    patience = _SQLITE_PATIENCE if _is_sqlite(url) else _SERVER_PATIENCE
-    arguments = {name: most for name, most in patience.items() if name not in url.query}
-    try:
-        engine = create_engine(
-            url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
-        )
-    except ImportError:
-        message = "PostgreSQL needs psycopg: pip install 'panprivacy[postgresql]'"
-        raise PlanError(message) from None
+    engine = _engine(url)
     event.listen(engine, "begin", _begin)
     if _is_sqlite(url):
         event.listen(engine, "connect", _set_up)
     return engine
+
+
+def read_only_engine(url: URL) -> Engine:
+    """Connections by which nothing can be written.
+
+    Raises:
+        PlanError: the driver of the database is not installed.
+    """
+    if _is_sqlite(url):
+        path = Path(str(url.database)).absolute()
+        return _engine(url, creator=partial(_connected_to_read, path), poolclass=NullPool)
+    return _engine(url, execution_options={"postgresql_readonly": True})
+
+
+def _engine(url: URL, **given: Any) -> Engine:
+    patience = _SQLITE_PATIENCE if _is_sqlite(url) else _SERVER_PATIENCE
+    arguments = {name: most for name, most in patience.items() if name not in url.query}
+    try:
+        return create_engine(
+            url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True, **given
+        )
+    except ImportError:
+        message = "PostgreSQL needs psycopg: pip install 'panprivacy[postgresql]'"
+        raise PlanError(message) from None
+
+
+def _connected_to_read(path: Path) -> SQLiteConnection:
+    """A connection of one transaction to a file of SQLite.
+
+    Where the log of changes is missing, SQLite makes one even to read. As that would be the
+    reader's, it could lock the writer out. But nobody writes then: the file is read as it lies.
+    """
+    mode = "mode=ro&immutable=1" if _lies_still(path) else "mode=ro"
+    return connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=_SQLITE_PATIENCE["timeout"])
+
+
+def _lies_still(path: Path) -> bool:
+    """Whether it is a file with a log of changes, of which there is none now.
+
+    The header is not read where somebody has the file open: to close a file gives up the locks that
+    other connections of this process hold on it.
+    """
+    with suppress(OSError):
+        if not path.with_name(f"{path.name}-wal").exists():
+            with path.open("rb") as file:
+                return file.read(20)[18:] == b"\2\2"
+    return False
 
 
 def _begin(connection: Connection) -> None:

@@ -8,7 +8,6 @@ states touch no disk.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import struct
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
+from panprivacy.service.sockets import owners_socket
 
 DESK = "restore.sock"
 """In the directory of a service: where it waits for its checkpoint to be restored."""
@@ -46,7 +46,7 @@ class Desk:
             PlanError: there can be no such socket.
         """
         self.close()
-        server = await asyncio.start_unix_server(self._serve, sock=_bound(self._path))
+        server = await asyncio.start_unix_server(self._serve, sock=owners_socket(self._path))
         try:
             await self._done.wait()
         finally:  # without waiting for who is connected and says nothing
@@ -123,18 +123,3 @@ def hand_over(path: Path, states: bytes) -> None:
             answer = b""
     if answer != _DONE:
         raise InputError(answer.decode(errors="replace").strip() or "the service went away")
-
-
-def _bound(path: Path) -> socket.socket:
-    """A socket that nobody else can open, from the moment it is there."""
-    sock = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
-    try:
-        sock.bind(str(path))
-    except OSError as error:
-        sock.close()
-        message = f"cannot listen at {path}: {error.strerror or error}"
-        raise PlanError(message) from None
-    finally:
-        os.umask(before)
-    return sock

@@ -1,16 +1,43 @@
-"""Which batches were counted lately, so that a retry is not counted twice.
+"""What is sent to a stream at once, and which of it came lately: a retry is not counted twice.
 
-An id is the sender's, for a batch and not for a person: it stays in the state for as long as it is
-among the last so many, and whoever has the state can test whether a batch came. The content of a
-batch leaves nothing here, so a retry with other content is not noticed.
+A batch id is the sender's, for a batch and not for a person: it stays in the state for as long as
+it is among the last so many, and whoever has the state can test whether a batch came. The content
+of a batch leaves nothing here, so a retry with other content is not noticed.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from panprivacy.errors import PanPrivacyError
 
 ID_BYTES = 16
+
+
+class BusyError(PanPrivacyError):
+    """The stream does something that takes a while; who can wait calls again with `wait`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What was sent at once, to be counted whole or not at all.
+
+    Args:
+        batches: with the columns of the stream.
+        batch_id: of all of them together, if the sender may send them again.
+    """
+
+    batches: Sequence[pa.RecordBatch]
+    batch_id: bytes | None = None
+
+
+Outcome = bool | Exception
+"""Whether it was counted now, or why it cannot be."""
 
 
 class BatchIds:

@@ -7,7 +7,6 @@ was counted: who wants to know waits for that one (group commit).
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -16,10 +15,10 @@ from functools import partial
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import PanPrivacyError
+from panprivacy.hygiene.wiping import wipe_traces
+from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.stream import Stream
-from panprivacy.wiping import wipe_traces
 
-_LOG = logging.getLogger("panprivacy.service")
 _HURRY = 0.1
 """Seconds to the next checkpoint while the service stops."""
 _LONGEST_WAIT = 1.0
@@ -155,11 +154,11 @@ class Keeper:
         except Exception as error:  # noqa: BLE001 - a keeper that dies keeps nothing
             reason = _reason(error)
             if self._troubles.get(what) != reason:
-                _LOG.error("%s: %s", what, reason)
+                JOURNAL.error(Event.trouble, what=what, reason=reason)
             self._troubles[what] = reason
             return reason
         if self._troubles.pop(what, None) is not None:
-            _LOG.warning("%s: works again", what)
+            JOURNAL.warning(Event.works_again, what=what)
         return None
 
 

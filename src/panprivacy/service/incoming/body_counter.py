@@ -16,8 +16,8 @@ from queue import SimpleQueue
 
 from panprivacy._kernels import wipe_stack
 from panprivacy.errors import without_frames
-from panprivacy.service.admission import overwrite
-from panprivacy.service.sent import BusyError, Outcome, Sent
+from panprivacy.service.batches import BusyError, Outcome, Sent
+from panprivacy.service.incoming.admission import overwrite
 from panprivacy.service.stream import Stream
 from panprivacy.sources import read_body
 

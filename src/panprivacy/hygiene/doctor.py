@@ -1,8 +1,4 @@
-"""What keeps ids out of freed memory, dumps and swap, and whether it is on.
-
-The C library's allocator is set by `panprivacy_launcher`, before the process starts. The rest is
-set here. `findings` asks the system what is really on, and believes no setting.
-"""
+"""What protects ids in this process and on this machine: asked of the system, not of settings."""
 
 from __future__ import annotations
 
@@ -19,13 +15,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from panprivacy.allocator import has_spare_words, leave_spare_words
+from panprivacy.hygiene.allocator import has_spare_words
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_IS_LINUX = sys.platform.startswith("linux")
-_GET_DUMPABLE, _SET_DUMPABLE = 3, 4
-_LOCK_EVERYTHING = 1 | 2 | 4
-"""What is mapped now, what will be, and each page not before it is touched."""
+_GET_DUMPABLE = 3
 _NOT_SYNCHRONISED = 5
 _PROBE_BYTES = 256
 _PROBE_MARK = b"\x3c"
@@ -41,7 +34,7 @@ _KEY_FOLDERS = ["~", "~/.age", "~/.config/age", "~/.config/sops/age", "/etc/panp
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Measure:
     """One measure, as it really is.
 
     Args:
@@ -57,43 +50,18 @@ class Finding:
     fix: str
 
 
-def protect() -> None:
-    """Have what is freed overwritten whole; forbid core dumps, and others to read it; lock memory.
-
-    What the system does not allow is left; `findings` tells.
-    """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if not _IS_LINUX:
-        return
-    leave_spare_words()
-    _LIBC.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
-    _lock_memory()
-
-
-def _lock_memory() -> None:
-    """Lock memory if that has no limit; with one, allocations would fail beyond it.
-
-    With a limit of 0 only a process that may exceed it can lock. Its capabilities do not tell:
-    those of a container need not count outside of it.
-    """
-    most = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
-    limit = most if most == resource.RLIM_INFINITY else 0
-    resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, most))
-    _LIBC.mlockall(_LOCK_EVERYTHING)
-
-
-def findings() -> list[Finding]:
+def findings() -> list[Measure]:
     """What is on in this process and on this machine."""
-    if not _IS_LINUX:
+    if not sys.platform.startswith("linux"):
         says = "memory is only protected on Linux"
-        return [Finding("system", ok=False, says=says, fix="run it on Linux")]
-    checks: list[Callable[[], Finding]] = [
+        return [Measure("system", ok=False, says=says, fix="run it on Linux")]
+    checks: list[Callable[[], Measure]] = [
         _allocator, _dumps, _swap, _hibernation, _tracing, _sealing_key, _clock,
     ]  # fmt: skip
     return [check() for check in checks]
 
 
-def _allocator() -> Finding:
+def _allocator() -> Measure:
     kept = []
     if not _free_overwrites():
         kept.append("the C library")
@@ -101,7 +69,7 @@ def _allocator() -> Finding:
         kept.append("Python")
     if pa.default_memory_pool().backend_name != "system":
         kept.append("Arrow")
-    return Finding(
+    return Measure(
         "allocator",
         not kept,
         f"what is freed is kept by {' and '.join(kept)}" if kept else "freed memory is overwritten",
@@ -123,11 +91,11 @@ def _free_overwrites() -> bool:
     return _PROBE_MARK * 8 not in left
 
 
-def _dumps() -> Finding:
+def _dumps() -> Measure:
     dumpable = _LIBC.prctl(_GET_DUMPABLE, 0, 0, 0, 0) != 0
     limit = resource.getrlimit(resource.RLIMIT_CORE)[0]
     off = not dumpable and limit == 0
-    return Finding(
+    return Measure(
         "dumps",
         off,
         "no core dumps; other processes of this user cannot read this one"
@@ -137,10 +105,10 @@ def _dumps() -> Finding:
     )
 
 
-def _swap() -> Finding:
+def _swap() -> Measure:
     locked = _is_locked()
     swappable = not locked and bool(_swaps())
-    return Finding(
+    return Measure(
         "swap",
         not swappable,
         "memory may be written to swap"
@@ -168,9 +136,9 @@ def _swaps() -> list[str]:
     return _text("/proc/swaps").splitlines()[1:]
 
 
-def _hibernation() -> Finding:
+def _hibernation() -> Measure:
     able = "disk" in _text("/sys/power/state").split() and bool(_swaps())
-    return Finding(
+    return Measure(
         "hibernation",
         not able,
         "the machine can write its memory to disk" if able else "memory is never written to disk",
@@ -179,9 +147,9 @@ def _hibernation() -> Finding:
     )
 
 
-def _tracing() -> Finding:
+def _tracing() -> Measure:
     scope = _text("/proc/sys/kernel/yama/ptrace_scope").strip()
-    return Finding(
+    return Measure(
         "ptrace scope",
         scope in _ATTACHERS,
         _ATTACHERS.get(scope, "the kernel does not restrict who attaches to a process"),
@@ -189,9 +157,9 @@ def _tracing() -> Finding:
     )
 
 
-def _sealing_key() -> Finding:
+def _sealing_key() -> Measure:
     found = next(_key_files(), None)
-    return Finding(
+    return Measure(
         "sealing key",
         found is None,
         "no age identity in the usual places"
@@ -224,10 +192,10 @@ def _printable(path: Path) -> str:
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
-def _clock() -> Finding:
+def _clock() -> Measure:
     record = ctypes.create_string_buffer(256)  # zero modes: it is only read
     state = _LIBC.adjtimex(record)
-    return Finding(
+    return Measure(
         "clock",
         0 <= state < _NOT_SYNCHRONISED,
         "synchronised"

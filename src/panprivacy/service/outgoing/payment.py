@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from panprivacy.coins import SystemCoins
-from panprivacy.counting import Counting
+from panprivacy.programs.counting import Counting
 from panprivacy.errors import BudgetError
-from panprivacy.service.releases.records import Entry
-from panprivacy.service.releases.store import ReleaseStore
+from panprivacy.service.outgoing.records import Entry
+from panprivacy.service.outgoing.store import ReleaseStore
 
 _PAYER_BYTES = 8
 

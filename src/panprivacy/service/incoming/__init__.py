@@ -1,0 +1,1 @@
+"""What comes in: bodies of requests and log lines, until their stream has counted them."""

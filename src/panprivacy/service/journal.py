@@ -1,0 +1,150 @@
+"""What the service tells its operator: a line for each event, on standard error.
+
+No id may get into it. So an event is one of a few constant texts, what belongs to it stands in keys
+of which there are a few, and everything that this process logs passes here. What a library logs is
+told without its words, which may quote what it worked on.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Protocol
+
+import structlog
+from structlog.processors import LogfmtRenderer
+from structlog.typing import EventDict, WrappedLogger
+
+_MOST_CHARACTERS: Final = 1_000
+_AS_PAIRS: Final = LogfmtRenderer()
+
+
+class Event(StrEnum):
+    """All that can be told."""
+
+    listening = "listening"
+    nobody_may = "there are no tokens: over HTTP nobody can send or read anything"
+    promise = "each window has a guarantee"
+    begun_before = "this window was begun before: who is in all of them loses epsilon so many times"
+    waiting = (
+        "there is a checkpoint: bring its identity to panprivacy restore, "
+        "or give it up with panprivacy serve --fresh"
+    )
+    goes_on = "goes on from its checkpoint"
+    answer_lost = "the answer of a window is lost"
+    not_published = "an answer is not published again"
+    trouble = "does not work"
+    works_again = "works again"
+    refused_lines = "log lines are not counted"
+    lost_lines = "a block of log lines is lost"
+    input_ended = "standard input is read no further"
+    request_failed = "a request failed; please report it"
+    library = "a library complains"
+    nameless = "an event that has no constant text"
+
+
+KEYS: Final[Mapping[str, type]] = {
+    "where": str,
+    "stream": str,
+    "guarantee": str,
+    "begun": int,
+    "losses": int,
+    "window_end": datetime,
+    "what": str,
+    "reason": str,
+    "error": str,
+    "library": str,
+    "place": str,
+}
+"""What may stand beside an event, and of which type it is."""
+
+
+class Journal(Protocol):
+    """Takes events; a warning is for the operator to know, an error for him to mend."""
+
+    def warning(self, event: Event, **values: str | int | datetime) -> object:
+        """Tell what he should know."""
+
+    def error(self, event: Event, **values: str | int | datetime) -> object:
+        """Tell what went wrong."""
+
+
+class _Line(str):
+    """A line that has passed the list of keys."""
+
+    __slots__ = ()
+
+
+def write_to_stderr() -> None:
+    """Have all that this process logs written in lines; journald adds the time.
+
+    A key that is not on the list is left out from now on. Otherwise it is an error, so that tests
+    find it. `logging` keeps this switch, for the errors of its own that it prints with their data.
+    """
+    logging.raiseExceptions = False
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def _only_what_is_listed(_logger: WrappedLogger, _method: str, told: EventDict) -> EventDict:
+    """Leave out, or refuse, what is not on the lists: here ids are kept out."""
+    event = told.pop("event", None)
+    listed = {
+        key: value
+        for key, value in told.items()
+        if key in KEYS and isinstance(value, KEYS[key]) and not isinstance(value, bool)
+    }
+    refused = sorted(told.keys() - listed.keys())
+    if not isinstance(event, Event):
+        event, refused = Event.nameless, [*refused, "event"]
+    if refused and logging.raiseExceptions:
+        message = f"the journal takes an Event, and values as in KEYS; not this {refused[0]}"
+        raise TypeError(message)
+    return {"event": event, **listed}
+
+
+def _in_one_line(_logger: WrappedLogger, _method: str, told: EventDict) -> EventDict:
+    """Cut what is very long, and put spaces in place of what cannot be printed."""
+    return {key: _printable(str(value)) for key, value in told.items()}
+
+
+def _printable(text: str) -> str:
+    cut = text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
+    return "".join(each if each.isprintable() else " " for each in cut)
+
+
+def _line(logger: WrappedLogger, method: str, told: EventDict) -> _Line:
+    """The event, and the values behind it as `key=value`."""
+    event = told.pop("event")
+    return _Line(f"{event} {_AS_PAIRS(logger, method, told)}".rstrip())
+
+
+class _Lines(logging.Formatter):
+    """The door of all handlers: lines of the journal go through, of others that there was one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record; nothing of a traceback, which quotes what it went through."""
+        line = record.msg if isinstance(record.msg, _Line) else _of_library(record)
+        return f"panprivacy: {line}"
+
+
+def _of_library(record: logging.LogRecord) -> _Line:
+    kind = record.exc_info[0] if record.exc_info else None
+    told = {
+        "event": Event.library,
+        "library": record.name,
+        "place": f"{record.module}:{record.lineno}",
+        "error": record.levelname if kind is None else kind.__name__,
+    }
+    return _line(None, "", _in_one_line(None, "", told))
+
+
+JOURNAL: Final[Journal] = structlog.wrap_logger(
+    logging.getLogger("panprivacy.service"),
+    processors=[_only_what_is_listed, _in_one_line, _line],
+    wrapper_class=structlog.stdlib.BoundLogger,
+)

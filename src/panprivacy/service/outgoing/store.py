@@ -1,0 +1,111 @@
+"""What was spent and what was published, in SQLite or PostgreSQL.
+
+The ledger is durable before a number leaves: who crashes between the two loses the release, never
+the budget. Everything in here is public: no state, and no id of a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from sqlalchemy import Table, insert, update
+from sqlalchemy.exc import IntegrityError
+
+from panprivacy.errors import BudgetError, PanPrivacyError
+from panprivacy.service.outgoing.databases import checked, create_file, writing_engine
+from panprivacy.service.outgoing.reader import ReleaseReader
+from panprivacy.service.outgoing.records import Entry, Published
+from panprivacy.service.outgoing.tables import ANSWERS, LEDGER, SCHEMA, create_tables
+
+_PROBE: Final = bytes(8_192)
+"""More than fits on a page of SQLite, so that a full disk is noticed."""
+
+
+class ReleaseStore(ReleaseReader):
+    """The ledger and the answers, in a file of SQLite or in a database of PostgreSQL.
+
+    >>> store = ReleaseStore("sqlite:////var/lib/panprivacy/releases.db")  # doctest: +SKIP
+
+    Guarantee: what `spend` wrote is on the disk when it returns, no line is spent twice, and no
+    answer is published without its line. A server of PostgreSQL keeps that promise with fsync on,
+    as it is by default. [tests/service/test_store.py]
+
+    Threads may share a store. It reads as a `ReleaseReader` does. Where there are no tables it
+    creates them, with names that begin with `panprivacy_`. A new file of SQLite can be read by its
+    owner alone.
+
+    Args:
+        url: `sqlite:////folder/file` or `postgresql+psycopg://user:password@host/database`.
+
+    Raises:
+        PlanError: the URL is none of these, the database cannot be opened, or its tables are of
+            another version. No message shows the password.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, url: str) -> None:
+        self._open(writing_engine(checked(url)), self._create, "write")
+
+    def spend(self, entries: Sequence[Entry]) -> None:
+        """Write lines of the ledger, all or none; they are durable when this returns.
+
+        Args:
+            entries: what is paid for, before it is released.
+
+        Raises:
+            BudgetError: a line of the same stream, start and number is there; nothing was spent.
+            StoreError: the database failed. Whether they were spent is not known; `released` tells.
+            InputError: a time without a time zone; nothing was spent.
+        """
+        message = "a release is paid for once, and one of these is in the ledger; nothing was spent"
+        self._insert(LEDGER, entries, BudgetError(message))
+
+    def publish(self, answers: Sequence[Published]) -> None:
+        """Write answers, all or none.
+
+        Args:
+            answers: of releases that were spent.
+
+        Raises:
+            PanPrivacyError: one has no line in the ledger, or was published before; nothing was
+                published.
+            StoreError: the database failed. Publishing them again does no harm.
+            InputError: a time without a time zone; nothing was published.
+        """
+        message = "an answer is published once, and after it was spent; nothing was published"
+        self._insert(ANSWERS, answers, PanPrivacyError(message))
+
+    def check(self) -> None:
+        """Write to the disk and take it back at once; a healthy store does it in milliseconds.
+
+        Raises:
+            StoreError: the store cannot be written to now.
+        """
+        with self._transaction(writes=True) as connection:
+            connection.execute(update(SCHEMA).values(probe=_PROBE))
+            connection.execute(update(SCHEMA).values(probe=None))
+
+    def _create(self) -> None:
+        create_file(self._engine.url)
+        with self._transaction(writes=True) as connection:
+            create_tables(connection)
+
+    def _insert(
+        self, table: Table, records: Sequence[Entry | Published], refusal: PanPrivacyError
+    ) -> None:
+        """Insert all records or none; a refusal says that a constraint forbids one."""
+        if not records:
+            return
+        rows = [_row(record) for record in records]
+        try:
+            with self._transaction(writes=True) as connection:
+                connection.execute(insert(table), rows)
+        except IntegrityError:
+            raise refusal from None
+
+
+def _row(record: Entry | Published) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record)}

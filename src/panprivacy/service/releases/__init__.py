@@ -1,1 +1,0 @@
-"""The release store: the ledger, which is paid first, and the answers, which are public."""

@@ -1,0 +1,270 @@
+"""Where the service listens: addresses as a configuration writes them, and their sockets."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from panprivacy.errors import PlanError
+from panprivacy.sources.columns import show
+
+_HTTP_FORMS: Final = "127.0.0.1:8642, [::1]:8642 or unix:/run/panprivacy/http.sock"
+_DATAGRAM_FORMS: Final = "unix:/run/panprivacy/nginx.sock or udp://127.0.0.1:5514"
+_PLACE: Final = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*)):(\d{1,5})", re.ASCII)
+_LAST_PORT: Final = 0xFFFF
+_LONGEST_SOCKET_PATH: Final = 107
+_HTTP_MODE: Final = 0o660
+_OWNERS_MODE: Final = 0o600
+_WAITING: Final = 1_024
+"""Connections that the kernel holds until they are accepted."""
+_RECEIVE_BYTES: Final = 8 << 20
+_FORCE_RECEIVE_BUFFER: Final = 33
+"""SO_RCVBUFFORCE of Linux, which Python does not name."""
+_REMEDIES: Final = {
+    errno.EACCES: "have root make its folder for this user, or take a port above 1023",
+    errno.EADDRINUSE: "another program listens there: stop it, or take another address",
+    errno.EADDRNOTAVAIL: "take an address of this machine, such as 127.0.0.1",
+    errno.EEXIST: "it is no socket: take another path, or remove it",
+    errno.ENOENT: "make its folder first",
+    errno.ENOTDIR: "make its folder first",
+}
+_OTHER_REMEDY: Final = (
+    "write udp://127.0.0.1:5514, udp://[::1]:5514 or unix:/run/panprivacy/nginx.sock"
+)
+
+
+# Addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen: a port of an IP address, or the path of a Unix socket.
+
+    Args:
+        host: the IP address; empty for a Unix socket.
+        port: 0 for any free one.
+        path: of the socket; empty for an IP address.
+    """
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    def url(self, scheme: str) -> str:
+        """The address as text; the scheme is for an IP address."""
+        if self.path:
+            return f"unix:{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}"
+
+
+def http_address(listen: str) -> Address:
+    """Read where to listen for HTTP; the same place is always the same address.
+
+    Raises:
+        PlanError: it is no such place.
+    """
+    return _address(listen, _HTTP_FORMS)
+
+
+def datagram_address(listen: str) -> Address:
+    """Read where to listen for datagrams; the same place is always the same address.
+
+    Raises:
+        PlanError: it is no such place.
+    """
+    if not listen.startswith(("unix:", "udp://")):
+        message = f"listen must be {_DATAGRAM_FORMS}"
+        raise PlanError(message)
+    return _address(listen.removeprefix("udp://"), _DATAGRAM_FORMS)
+
+
+def _address(text: str, forms: str) -> Address:
+    message = f"listen must be {forms}"
+    kind, _, path = text.partition(":")
+    if kind == "unix":
+        return Address(path=_socket_path(path))
+    found = _PLACE.fullmatch(text)
+    try:
+        host = ip_address((found[1] or found[2]) if found else "")
+    except ValueError:
+        raise PlanError(message) from None
+    if found is None or (host.version == 6) != bool(found[1]) or int(found[3]) > _LAST_PORT:
+        raise PlanError(message)
+    return Address(str(host), int(found[3]))
+
+
+def _socket_path(path: str) -> str:
+    if not path.startswith("/") or "\0" in path or path.endswith("/"):
+        message = "listen must name a Unix socket by its whole path: unix:/run/panprivacy/a.sock"
+        raise PlanError(message)
+    if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
+        message = f"listen must name a path of at most {_LONGEST_SOCKET_PATH} bytes"
+        raise PlanError(message)
+    return os.path.normpath(path)
+
+
+# Sockets of connections
+
+
+@contextmanager
+def http_socket(address: Address) -> Iterator[socket.socket]:
+    """A socket for HTTP; at the end it is closed, and its file removed.
+
+    A socket file that is there is replaced: who calls this holds the lock of the service, so that
+    the program that made the file is dead.
+
+    Raises:
+        PlanError: nothing can listen there.
+    """
+    try:
+        sock = _http_unix(address.path) if address.path else _tcp(address)
+    except OSError as error:
+        where = address.path or f"{address.host}, port {address.port}"
+        message = f"cannot listen at {where}: {error.strerror}; see listen in [server]"
+        raise PlanError(message) from None
+    try:
+        yield sock
+    finally:
+        sock.close()
+        if address.path:
+            with suppress(OSError):
+                Path(address.path).unlink()
+
+
+def owners_socket(path: Path) -> socket.socket:
+    """A Unix socket that nobody but its owner can open, from the moment it is there.
+
+    Raises:
+        PlanError: there can be no such socket.
+    """
+    try:
+        return _unix(str(path), _OWNERS_MODE)
+    except OSError as error:
+        message = f"cannot listen at {path}: {error.strerror or error}"
+        raise PlanError(message) from None
+
+
+def _tcp(address: Address) -> socket.socket:
+    # asyncio has answers leave at once (TCP_NODELAY) if a socket names its protocol.
+    sock = socket.socket(_family(address), socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((address.host, address.port))
+        sock.listen(_WAITING)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _http_unix(path: str) -> socket.socket:
+    if Path(path).is_socket():
+        Path(path).unlink()
+    sock = _unix(path, _HTTP_MODE)
+    sock.listen(_WAITING)
+    return sock
+
+
+def _unix(path: str, mode: int) -> socket.socket:
+    """A Unix socket for connections, whose file has this mode from the beginning."""
+    sock = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o777 & ~mode)
+    try:
+        sock.bind(path)
+    except OSError:
+        sock.close()
+        raise
+    finally:
+        os.umask(before)
+    return sock
+
+
+# Sockets of datagrams
+
+
+def datagram_socket(address: Address, mode: int = 0o660) -> socket.socket:
+    """Open a datagram socket that does not block, with as large a buffer as the system allows.
+
+    A socket file that a dead program left behind is replaced.
+
+    Args:
+        address: where to listen.
+        mode: of the socket file: who may write to it may send.
+
+    Raises:
+        PlanError: nothing can listen there.
+    """
+    try:
+        return _datagram_unix(address.path, mode) if address.path else _udp(address)
+    except (OSError, ValueError) as error:
+        code = error.errno if isinstance(error, OSError) else None
+        says = os.strerror(code) if code else str(error)
+        remedy = _REMEDIES.get(code or 0, _OTHER_REMEDY)
+        message = f"cannot listen on {show(address.url('udp'))}: {says}; {remedy}"
+    raise PlanError(message)
+
+
+def _udp(address: Address) -> socket.socket:
+    sock = socket.socket(_family(address), socket.SOCK_DGRAM)
+    return _receiving(sock, (address.host, address.port))
+
+
+def _datagram_unix(path: str, mode: int) -> socket.socket:
+    """Without the umask, which is that of all threads: by now others may create files."""
+    _remove_stale(Path(path))
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    os.fchmod(sock.fileno(), mode)  # the file begins with this mode, less the umask
+    _receiving(sock, path)
+    Path(path).chmod(mode)
+    return sock
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove a socket file that nobody listens on.
+
+    Raises:
+        OSError: somebody does, or it is another kind of file.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise OSError(errno.EEXIST, "")
+        if _is_live(path):
+            raise OSError(errno.EADDRINUSE, "")
+        path.unlink()
+
+
+def _is_live(path: Path) -> bool:
+    """Whether a program listens on a socket file, with a socket of whatever type."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        code = probe.connect_ex(str(path))
+    if code not in (0, errno.EPROTOTYPE, errno.ECONNREFUSED):
+        raise OSError(code, "")
+    return code != errno.ECONNREFUSED
+
+
+def _receiving(sock: socket.socket, place: tuple[str, int] | str) -> socket.socket:
+    """Make a socket ready to receive; close it if that fails."""
+    try:
+        sock.settimeout(0)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
+        with suppress(OSError):  # takes an administrator of the network
+            sock.setsockopt(socket.SOL_SOCKET, _FORCE_RECEIVE_BUFFER, _RECEIVE_BYTES)
+        sock.bind(place)
+    except (OSError, ValueError):
+        sock.close()
+        raise
+    return sock
+
+
+def _family(address: Address) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address.host else socket.AF_INET

@@ -17,8 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from panprivacy.allocator import has_spare_words, leave_spare_words
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -94,6 +92,8 @@ def findings() -> list[Finding]:
 
 
 def _allocator() -> Finding:
+    import pyarrow as pa  # noqa: PLC0415 - whoever only protects the process may not need it
+
     kept = []
     if not _free_overwrites():
         kept.append("the C library")

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from panprivacy._kernels import compile_kernels
 from panprivacy._parse import (
     parse_duration,
     parse_expected,
@@ -209,6 +210,7 @@ def run(
     users = Column(user, integers=_are_numbers(names, sizes), address=address)
     columns = _columns(users, delta, by)
     kind = format and str(format)
+    compile_kernels()
     with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
         _check_clock(source, schedule)
         intake = Intake(columns, nulls, deletions, demonstration)

@@ -19,6 +19,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from panprivacy._kernels import compile_kernels
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import Address, Config
 from panprivacy.service.engine import Engine
@@ -46,6 +47,7 @@ def serve(config: Config, *, fresh: bool = False) -> None:
     directory = Path(config.server.directory)
     with _alone(directory / "lock"), _alone(_beside(config)):
         engine = Engine(config)
+        compile_kernels()
         with _listening(config.server.address) as sock:
             if fresh:  # not before everything else is there
                 engine.give_up()

@@ -2,7 +2,7 @@
 
 glibc and Python choose their allocators when a process starts, so the process starts itself anew
 with the settings below. This module stands outside of the package, and imports nothing but the
-standard library, because importing the package takes most of a second and would be done twice.
+standard library, because what the package imports would be imported twice.
 """
 
 from __future__ import annotations

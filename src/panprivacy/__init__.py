@@ -6,24 +6,35 @@
 >>> answer = visitors.release()
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from panprivacy._version import VERSION
-from panprivacy.cells.law import Law
-from panprivacy.checkpoint import Checkpoint
-from panprivacy.coins import Coins, SystemCoins
-from panprivacy.errors import BudgetError, InputError, LostReleaseError, PanPrivacyError, PlanError
-from panprivacy.guarantee import Budget, Guarantee, Ledger
-from panprivacy.statistics.cropped.statistic import CroppedSum
-from panprivacy.statistics.density.statistic import Density
-from panprivacy.statistics.distinct.statistic import DistinctCount
-from panprivacy.statistics.grouped import Grouped
-from panprivacy.statistics.heavy.statistic import HeavyHitterCount
-from panprivacy.statistics.incidence.release import IncidenceRelease
-from panprivacy.statistics.incidence.statistic import Incidence
-from panprivacy.statistics.planner import plan
-from panprivacy.statistics.release import Answers, Name, Release
-from panprivacy.statistics.threshold.statistic import ThresholdCount
-from panprivacy.statistics.together import Together
-from panprivacy.statistics.windowed import Window, Windowed, Windows
+
+if TYPE_CHECKING:
+    from panprivacy.cells.law import Law
+    from panprivacy.checkpoint import Checkpoint
+    from panprivacy.coins import Coins, SystemCoins
+    from panprivacy.errors import (
+        BudgetError,
+        InputError,
+        LostReleaseError,
+        PanPrivacyError,
+        PlanError,
+    )
+    from panprivacy.guarantee import Budget, Guarantee, Ledger
+    from panprivacy.statistics.cropped.statistic import CroppedSum
+    from panprivacy.statistics.density.statistic import Density
+    from panprivacy.statistics.distinct.statistic import DistinctCount
+    from panprivacy.statistics.grouped import Grouped
+    from panprivacy.statistics.heavy.statistic import HeavyHitterCount
+    from panprivacy.statistics.incidence.release import IncidenceRelease
+    from panprivacy.statistics.incidence.statistic import Incidence
+    from panprivacy.statistics.planner import plan
+    from panprivacy.statistics.release import Answers, Name, Release
+    from panprivacy.statistics.threshold.statistic import ThresholdCount
+    from panprivacy.statistics.together import Together
+    from panprivacy.statistics.windowed import Window, Windowed, Windows
 
 __version__ = VERSION
 
@@ -57,3 +68,42 @@ __all__ = [
     "Windows",
     "plan",
 ]
+
+_HOMES = {
+    "cells.law": ["Law"],
+    "checkpoint": ["Checkpoint"],
+    "coins": ["Coins", "SystemCoins"],
+    "errors": ["BudgetError", "InputError", "LostReleaseError", "PanPrivacyError", "PlanError"],
+    "guarantee": ["Budget", "Guarantee", "Ledger"],
+    "statistics.cropped.statistic": ["CroppedSum"],
+    "statistics.density.statistic": ["Density"],
+    "statistics.distinct.statistic": ["DistinctCount"],
+    "statistics.grouped": ["Grouped"],
+    "statistics.heavy.statistic": ["HeavyHitterCount"],
+    "statistics.incidence.release": ["IncidenceRelease"],
+    "statistics.incidence.statistic": ["Incidence"],
+    "statistics.planner": ["plan"],
+    "statistics.release": ["Answers", "Name", "Release"],
+    "statistics.threshold.statistic": ["ThresholdCount"],
+    "statistics.together": ["Together"],
+    "statistics.windowed": ["Window", "Windowed", "Windows"],
+}
+"""The module of each name. It is imported when the name is first asked for, because NumPy and Arrow
+take longer to import than a command takes that only shows its help.
+"""
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the public interface, or the module of one."""
+    if any(home.partition(".")[0] == name for home in _HOMES):
+        return import_module(f"{__name__}.{name}")
+    for home, names in _HOMES.items():
+        if name in names:
+            return globals().setdefault(name, getattr(import_module(f"{__name__}.{home}"), name))
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message, name=name, obj=import_module(__name__))
+
+
+def __dir__() -> list[str]:
+    """What there is, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -1,69 +1,269 @@
-"""Compiled functions, cached on disk where a folder can be written."""
+"""Functions that are compiled when they are first called, and kept on disk for the next time.
+
+Importing numba takes longer than importing all the rest, so nothing here imports it before that.
+
+| decorator | for |
+|---|---|
+| `kernel` | what Python calls |
+| `inlined` | what a kernel calls, copied into it |
+| `helper` | what a kernel calls, as a function of its own |
+| `instruction` | what only LLVM can say, from `_intrinsics` |
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import os
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from types import FunctionType
 from typing import Any
 
-from llvmlite import binding, ir
-from numba import njit, types
-from numba.extending import intrinsic
+from panprivacy._version import VERSION
 
-_STACK_BYTES = 1 << 17
-"""Deeper than pyarrow and the kernels go."""
+_PACKAGE = Path(__file__).parent / "__pycache__"
+_SAYS = "panprivacy: compiling its kernels, once ...\n"
+_SAYS_EACH_TIME = (
+    "panprivacy: compiling its kernels, at each start: no folder that could keep them can be "
+    "written; NUMBA_CACHE_DIR names one\n"
+)
+
+_compiling = RLock()
+"""Held by the one thread that compiles; kernels see through to others, hence more than once."""
+
+_kernels: list[Kernel] = []
+"""All of the modules that were imported."""
 
 
-def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function once and cache it; without a writable folder, compile it at each start.
+class Lazy(ABC):
+    """Something that numba makes of a function, not before it is needed."""
 
-    Other threads run meanwhile: whoever shares an array with one locks it, as for NumPy.
+    def __init__(self) -> None:
+        self._made: Any = None
+
+    def made(self) -> Any:
+        """What numba makes of it, once, whichever thread asks first."""
+        with _compiling:
+            if self._made is None:
+                self._made = self._make()
+        return self._made
+
+    @abstractmethod
+    def _make(self) -> Any: ...
+
+
+class Part(Lazy):
+    """A function that kernels call, and Python too: it is compiled for the types that come.
+
+    Args:
+        function: to compile.
+        options: of numba.
     """
 
-    def compiled(function: Callable[..., Any]) -> Any:
-        try:
-            return njit(*signatures, cache=True, nogil=True, **options)(function)
-        except RuntimeError:
-            return njit(*signatures, nogil=True, **options)(function)
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        super().__init__()
+        self._function, self._options = function, options
+        functools.update_wrapper(self, function)
 
-    return compiled
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it."""
+        return (self._made or self.made())(*arguments)
 
+    def _make(self) -> Any:
+        from numba import njit  # noqa: PLC0415 - slow to import
 
-def _zero_vectors(builder: Any) -> None:
-    """Write zeros to all vector registers, the upper ones of AVX-512 too; x86-64 and 64-bit ARM."""
-    features = binding.get_host_cpu_features()
-    if features.get("avx512f"):
-        name, count, code = "zmm", 32, "vpxord %zmm{0}, %zmm{0}, %zmm{0}"
-    elif features.get("avx"):
-        name, count, code = "ymm", 16, "vpxor %ymm{0}, %ymm{0}, %ymm{0}"
-    elif features.get("sse2"):
-        name, count, code = "xmm", 16, "pxor %xmm{0}, %xmm{0}"
-    elif features.get("neon"):
-        name, count, code = "v", 32, "movi v{0}.2d, #0"
-    else:
-        return
-    lines = "\n".join(code.format(i) for i in range(count))
-    written = ",".join(f"~{{{name}{i}}}" for i in range(count))
-    binding.initialize_native_asmparser()
-    builder.asm(ir.FunctionType(ir.VoidType(), []), lines, written, [], side_effect=True)
+        return njit(**self._options)(_with_made(self._function))
 
 
-@intrinsic
-def _zero_stack(_context: Any) -> Any:
-    """Take a piece of the stack and write zeros to it, in a way that no compiler leaves out."""
+class Kernel(Part):
+    """A function that Python calls with arguments of declared types.
 
-    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        byte, size, bit = ir.IntType(8), ir.IntType(64), ir.IntType(1)
-        piece = builder.alloca(ir.ArrayType(byte, _STACK_BYTES))
-        start = builder.bitcast(piece, byte.as_pointer())
-        fill = builder.module.declare_intrinsic("llvm.memset", (byte.as_pointer(), size))
-        builder.call(fill, [start, byte(0), size(_STACK_BYTES), bit(1)])
-        _zero_vectors(builder)
-        return size(_STACK_BYTES)
+    Args:
+        function: to compile.
+        signatures: its types, in numba's words.
+    """
 
-    return types.int64(), generate
+    def __init__(self, function: Callable[..., Any], signatures: tuple[str, ...]) -> None:
+        super().__init__(function, nogil=True)
+        self._signatures = signatures
+        _kernels.append(self)
+
+    def _make(self) -> Any:
+        from numba import config, njit  # noqa: PLC0415 - slow to import
+
+        function, options, types = _with_made(self._function), self._options, [*self._signatures]
+        folder = cache_folder(config.CACHE_DIR)
+        with _told(_SAYS if folder else _SAYS_EACH_TIME):
+            if folder is None:
+                return njit(types, **options)(function)
+            try:
+                with _kept_in(folder):
+                    return njit(types, cache=True, **options)(function)
+            except OSError:  # the disk may be full
+                return njit(types, **options)(function)
 
 
-@kernel(types.int64())
+class Instruction(Lazy):
+    """A name out of `_intrinsics`, which kernels alone can call.
+
+    Args:
+        name: there.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def __call__(self, *_arguments: Any) -> Any:
+        """Refuse: there is nothing that Python could run."""
+        message = f"{self._name} is for kernels"
+        raise NotImplementedError(message)
+
+    def _make(self) -> Any:
+        from panprivacy import _intrinsics  # noqa: PLC0415 - imports numba
+
+        return getattr(_intrinsics, self._name)
+
+
+def kernel(*signatures: str) -> Callable[[Callable[..., Any]], Kernel]:
+    """Compile a function for arguments of these types when it is first called.
+
+    Other threads run while it does: whoever shares an array with one locks it, as for NumPy.
+
+    Args:
+        signatures: in numba's words, such as "void(uint8[::1], int64)".
+    """
+    return lambda function: Kernel(function, signatures)
+
+
+def inlined(function: Callable[..., Any]) -> Part:
+    """Copy a function into the kernels that call it."""
+    return Part(function, inline="always")
+
+
+def helper(function: Callable[..., Any]) -> Part:
+    """Compile a function for the kernels that call it."""
+    return Part(function)
+
+
+def instruction(name: str) -> Instruction:
+    """Take a function from `_intrinsics` for the kernels that call it."""
+    return Instruction(name)
+
+
+def read_only(kind: str) -> str:
+    """An array of this type in a signature; it may be one that cannot be written, as Arrow's."""
+    return f"Array({kind}, 1, 'C', readonly=True)"
+
+
+def compile_kernels() -> None:
+    """Make all kernels of what was imported ready, before there are any ids or requests.
+
+    Who compiles in the middle of a batch has the caller wait for it, with ids in memory.
+    """
+    for one in _kernels:
+        one.made()
+
+
+def _with_made(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with what is lazy among the names it uses replaced by what numba made of it."""
+    names = function.__globals__
+    code = function.__code__
+    lazy = {name: names[name] for name in code.co_names if isinstance(names.get(name), Lazy)}
+    made = {name: one.made() for name, one in lazy.items()}
+    return FunctionType(code, {**names, **made}, function.__name__)
+
+
+# Where they are kept
+
+
+@functools.cache
+def cache_folder(named: str) -> Path | None:
+    """The first folder that can be written; None if compiled kernels cannot be kept.
+
+    Each version has its own: numba sees when the file of a kernel changes, but not when that of a
+    function changes that it calls.
+
+    Args:
+        named: what NUMBA_CACHE_DIR says.
+    """
+    folders = (folder / f"kernels-{VERSION}" for folder in _folders(named))
+    return next(filter(_can_be_written, folders), None)
+
+
+def _folders(named: str) -> Iterator[Path]:
+    """Who says where: the user, the package, systemd, the desktop, and the home directory."""
+    if named:
+        yield Path(named)
+    yield _PACKAGE
+    for base, *below in (
+        (os.environ.get("CACHE_DIRECTORY", "").split(":")[0],),
+        (os.environ.get("XDG_CACHE_HOME", ""), "panprivacy"),
+        (os.path.expanduser("~"), ".cache", "panprivacy"),  # noqa: PTH111 - that one may raise
+    ):
+        if os.path.isabs(base) and os.path.isdir(base):  # noqa: PTH112, PTH117 - "" is no path
+            yield Path(base, *below)
+
+
+def _can_be_written(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _kept_in(folder: Path) -> Iterator[None]:
+    """Have numba keep in this folder what it compiles meanwhile; what others compile is theirs."""
+    from numba import config  # noqa: PLC0415 - slow to import
+
+    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+# What is said
+
+
+@contextmanager
+def _told(words: str) -> Iterator[None]:
+    """Say so when numba compiles something, which it does not if it was kept."""
+    from numba.core import event  # noqa: PLC0415 - slow to import
+
+    class Teller(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:  # noqa: ARG002
+            _say(words)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Teller()):
+        yield
+
+
+@functools.cache
+def _say(words: str) -> None:
+    """Tell who waits at a terminal, once."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(words)
+        sys.stderr.flush()
+
+
+# The stack
+
+_zero_stack = instruction("zero_stack")
+
+
+@kernel("int64()")
 def wipe_stack() -> int:
     """Overwrite what functions that have returned left on this thread's stack and in its registers.
 

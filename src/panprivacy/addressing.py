@@ -21,10 +21,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numba import njit, types, uint64
+from numpy import uint64
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import inlined, kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.hashing import (
     fold,
@@ -205,9 +205,7 @@ def _integer_values(ids: IntegerIds | ByteIds) -> NDArray[np.int64]:
     return ids.values
 
 
-@kernel(
-    types.void(types.uint64[::1], types.uint64, types.uint64, types.int64[::1]),
-)
+@kernel("void(uint64[::1], uint64, uint64, int64[::1])")
 def _level_slots(
     hashes: NDArray[np.uint64], last_level: np.uint64, per_level: np.uint64, slots: Slots
 ) -> None:
@@ -218,14 +216,14 @@ def _level_slots(
         slots[row] = np.int64(level * per_level + multiply_high(word, per_level))
 
 
-@njit(inline="always")
+@inlined
 def _round(half: np.uint64, number: np.uint64, key_0: np.uint64, key_1: np.uint64) -> np.uint64:
     """The Feistel round function: a hash of one half under a key of the round."""
     whitened = half ^ key_0 ^ (number * uint64(0x9E3779B97F4A7C15))
     return fold(whitened, key_1 ^ (number * uint64(0xD1B54A32D192ED03)) | uint64(1))
 
 
-@njit(inline="always")
+@inlined
 def _feistel(value, right_bits, left_mask, right_mask, key_0, key_1):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """One keyed permutation of `left_bits + right_bits` bits, halves of any two widths."""
     left, right = value >> right_bits, value & right_mask
@@ -235,11 +233,7 @@ def _feistel(value, right_bits, left_mask, right_mask, key_0, key_1):  # type: i
     return left << right_bits | right
 
 
-@kernel(
-    types.void(
-        types.Array(types.int64, 1, "C", readonly=True), *[types.uint64] * 4, types.int64[::1]
-    ),
-)
+@kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint64, int64[::1])")
 def _permute(
     values: NDArray[np.int64],
     universe: np.uint64,

@@ -12,12 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types, uint64
-from numba.extending import intrinsic
+from numpy import uint64
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import inlined, instruction, kernel, read_only
 
 KEY_BYTES = 16
 
@@ -32,80 +30,21 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
     return np.uint64(first), np.uint64(second)
 
 
-def _wide_product(builder: Any, args: Any) -> Any:
-    wide = ir.IntType(128)
-    return builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+multiply_high = instruction("multiply_high")
+fold = instruction("fold")
+trailing_zeros = instruction("trailing_zeros")
+popcount = instruction("popcount")
+_load_word = instruction("load_word")
 
 
-def _high_half(builder: Any, product: Any) -> Any:
-    shifted = builder.lshr(product, ir.Constant(product.type, 64))
-    return builder.trunc(shifted, ir.IntType(64))
-
-
-@intrinsic
-def multiply_high(_typing: Any, _a: Any, _b: Any) -> Any:
-    """The upper 64 bits of the 128-bit product: `a` uniform on 64 bits gives 0 .. b-1."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return _high_half(builder, _wide_product(builder, args))
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-@intrinsic
-def fold(_typing: Any, _a: Any, _b: Any) -> Any:
-    """The two halves of the 128-bit product, combined by exclusive or."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        product = _wide_product(builder, args)
-        low = builder.trunc(product, ir.IntType(64))
-        return builder.xor(low, _high_half(builder, product))
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-@intrinsic
-def trailing_zeros(_typing: Any, _a: Any) -> Any:
-    """The number of zero bits below the lowest one; the argument is not 0."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), codegen
-
-
-@intrinsic
-def popcount(_typing: Any, _a: Any) -> Any:
-    """The number of one bits."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), codegen
-
-
-@intrinsic
-def _load_word(_typing: Any, _address: Any) -> Any:
-    """The eight bytes at an address, aligned or not."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        pointer = builder.inttoptr(args[0], ir.PointerType(word))
-        loaded = builder.load(pointer, typ=word)
-        loaded.align = 1
-        return loaded
-
-    return types.uint64(types.uint64), codegen
-
-
-@njit(inline="always")
+@inlined
 def hash_word(word: np.uint64, key_0: np.uint64, key_1: np.uint64) -> np.uint64:
     """The hash of one 64-bit word."""
     product = fold(word ^ key_0, key_1 | uint64(1))
     return fold(product ^ _SECRET_0, word ^ _SECRET_1 ^ key_1)
 
 
-@njit(inline="always")
+@inlined
 def _short_word(data: NDArray[np.uint8], start: np.int64, length: np.int64) -> np.uint64:
     """Fewer than eight bytes as one word, little-endian."""
     word = uint64(0)
@@ -114,7 +53,7 @@ def _short_word(data: NDArray[np.uint8], start: np.int64, length: np.int64) -> n
     return word
 
 
-@njit(inline="always")
+@inlined
 def _hash_bytes(
     data: NDArray[np.uint8], start: np.int64, length: np.int64, key_0: np.uint64, key_1: np.uint64
 ) -> np.uint64:
@@ -131,14 +70,10 @@ def _hash_bytes(
     return hash_word(last ^ state, key_0 ^ (uint64(length) * _SECRET_1), key_1)
 
 
-def _readonly(dtype: Any) -> types.Array:
-    return types.Array(dtype, 1, "C", readonly=True)
+_KEY = "uint64, uint64"
 
 
-_KEY = (types.uint64, types.uint64)
-
-
-@kernel(types.void(_readonly(types.int64), *_KEY, types.uint64[::1]))
+@kernel(f"void({read_only('int64')}, {_KEY}, uint64[::1])")
 def hash_integers(
     values: NDArray[np.int64], key_0: np.uint64, key_1: np.uint64, hashes: NDArray[np.uint64]
 ) -> None:
@@ -148,10 +83,10 @@ def hash_integers(
 
 
 @kernel(
-    [
-        types.void(_readonly(offset), _readonly(types.uint8), *_KEY, types.uint64[::1])
-        for offset in (types.int32, types.int64)
-    ]
+    *(
+        f"void({read_only(offset)}, {read_only('uint8')}, {_KEY}, uint64[::1])"
+        for offset in ("int32", "int64")
+    )
 )
 def hash_byte_strings(
     offsets: NDArray[Any],

@@ -16,10 +16,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numba import njit, types, uint64
+from numpy import uint64
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import inlined, kernel
 
 Draw = Callable[[int], NDArray[np.uint8]]
 """A byte source: `draw(n)` returns `n` independent uniform bytes."""
@@ -72,14 +72,14 @@ def toss(draw: Draw, digits: tuple[int, Fraction], size: int) -> NDArray[np.uint
     return bits
 
 
-@kernel(types.void(types.uint8[::1], types.uint8))
+@kernel("void(uint8[::1], uint8)")
 def _compare(values: NDArray[np.uint8], threshold: np.uint8) -> None:
     """Replace each byte by whether it is below `threshold`."""
     for at in range(values.size):
         values[at] = np.uint8(1) if values[at] < threshold else np.uint8(0)
 
 
-@njit(inline="always")
+@inlined
 def _list_ties(values, threshold, start, stop, ties, tied):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     for at in range(start, stop):
         if values[at] == threshold:
@@ -88,7 +88,7 @@ def _list_ties(values, threshold, start, stop, ties, tied):  # type: ignore[no-u
     return tied
 
 
-@kernel(types.int64[::1](types.uint8[::1], types.uint8))
+@kernel("int64[::1](uint8[::1], uint8)")
 def _find_ties(values: NDArray[np.uint8], threshold: np.uint8) -> NDArray[np.int64]:
     """The positions of the bytes that equal `threshold`, found eight bytes at a time.
 
@@ -182,7 +182,7 @@ def _guide(ends: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     return np.searchsorted(ends, starts, side="right"), shift
 
 
-@kernel(types.uint32[::1](types.int64[::1], types.int64[::1], types.int64[::1], types.int64))
+@kernel("uint32[::1](int64[::1], int64[::1], int64[::1], int64)")
 def _search(
     values: NDArray[np.int64], ends: NDArray[np.int64], guide: NDArray[np.int64], shift: int
 ) -> NDArray[np.uint32]:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types, uint64
+from numpy import uint64
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import inlined, kernel, read_only
 from panprivacy.hashing import multiply_high
 
 PRIME = (1 << 61) - 1
@@ -38,14 +38,14 @@ def words_of(key: bytes) -> Words:
     return np.frombuffer(key, "<u8").astype(np.uint64) & _PRIME
 
 
-@njit(inline="always")
+@inlined
 def _reduced(value: np.uint64) -> np.uint64:
     """A value below `2**63`, modulo p."""
     folded = (value & _PRIME) + (value >> _BITS)
     return folded - _PRIME if folded >= _PRIME else folded
 
 
-@njit(inline="always")
+@inlined
 def _step(value: np.uint64, point: np.uint64, digit: np.uint64) -> np.uint64:
     """`value * point + digit` modulo p, all at most p."""
     low, high = value * point, multiply_high(value, point)
@@ -53,7 +53,7 @@ def _step(value: np.uint64, point: np.uint64, digit: np.uint64) -> np.uint64:
     return _reduced(_reduced(product) + digit)
 
 
-@njit(inline="always")
+@inlined
 def _cell(number: np.uint64, words: Words, cells: np.uint64) -> np.int64:
     """Where the second polynomial sends a number."""
     value = uint64(0)
@@ -62,13 +62,11 @@ def _cell(number: np.uint64, words: Words, cells: np.uint64) -> np.int64:
     return np.int64(multiply_high(value << _LEFT, cells))
 
 
-_WORDS = types.Array(types.uint64, 1, "C", readonly=True)
-_SLOTS = types.int64[::1]
+_WORDS = read_only("uint64")
+_SLOTS = "int64[::1]"
 
 
-@kernel(
-    types.void(types.Array(types.int64, 1, "C", readonly=True), _WORDS, types.uint64, _SLOTS),
-)
+@kernel(f"void({read_only('int64')}, {_WORDS}, uint64, {_SLOTS})")
 def slots_of_integers(
     values: NDArray[np.int64], words: Words, cells: np.uint64, slots: NDArray[np.int64]
 ) -> None:
@@ -80,16 +78,10 @@ def slots_of_integers(
 
 
 @kernel(
-    [
-        types.void(
-            types.Array(offset, 1, "C", readonly=True),
-            types.Array(types.uint8, 1, "C", readonly=True),
-            _WORDS,
-            types.uint64,
-            _SLOTS,
-        )
-        for offset in (types.int32, types.int64)
-    ]
+    *(
+        f"void({read_only(offset)}, {read_only('uint8')}, {_WORDS}, uint64, {_SLOTS})"
+        for offset in ("int32", "int64")
+    )
 )
 def slots_of_byte_strings(
     offsets: NDArray[Any],

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numba import njit, types, uint8, uint64
+from numpy import uint8, uint64
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import inlined, kernel, read_only
 from panprivacy.addressing import Slots
 from panprivacy.cells.protocol import Deltas, presence, sum_runs, with_deltas
 from panprivacy.coins import Coins
@@ -291,11 +291,11 @@ def _mark(
             _mark_signed(piece, given, touched, deleted)
 
 
-_SLOTS = types.Array(types.int64, 1, "C", readonly=True)
-_BITMAP = types.uint64[::1]
+_SLOTS = read_only("int64")
+_BITMAP = "uint64[::1]"
 
 
-@kernel(types.void(_SLOTS, _BITMAP))
+@kernel(f"void({_SLOTS}, {_BITMAP})")
 def _mark_present(slots: Slots, touched: NDArray[np.uint64]) -> None:
     for row in range(slots.size):
         slot = slots[row]
@@ -303,7 +303,7 @@ def _mark_present(slots: Slots, touched: NDArray[np.uint64]) -> None:
             touched[slot >> 6] |= uint64(1) << uint64(slot & 63)
 
 
-@kernel(types.void(_SLOTS, _SLOTS, _BITMAP, _BITMAP))
+@kernel(f"void({_SLOTS}, {_SLOTS}, {_BITMAP}, {_BITMAP})")
 def _mark_signed(
     slots: Slots, deltas: Deltas, touched: NDArray[np.uint64], deleted: NDArray[np.uint64]
 ) -> None:
@@ -318,16 +318,16 @@ def _mark_signed(
                 deleted[slot >> 6] &= ~bit
 
 
-@kernel(types.int64(_BITMAP))
+@kernel(f"int64({_BITMAP})")
 def _count_ones(bitmap: NDArray[np.uint64]) -> int:
     """How many bits are 1."""
     ones = uint64(0)
     for word in range(bitmap.size):
         ones += popcount(bitmap[word])
-    return ones
+    return int(ones)
 
 
-@njit(inline="always")
+@inlined
 def _write_last(table, mask, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Replace the masked bits of the bytes after the last whole word of the table."""
     start = table.size & ~7
@@ -337,9 +337,7 @@ def _write_last(table, mask, values):  # type: ignore[no-untyped-def]  # noqa: A
         table[start + byte] = (table[start + byte] & ~cells) | (fresh & cells)
 
 
-@kernel(
-    types.void(types.uint8[::1], _BITMAP, _BITMAP, types.Array(types.uint8, 1, "C", readonly=True))
-)
+@kernel(f"void(uint8[::1], {_BITMAP}, {_BITMAP}, {read_only('uint8')})")
 def _redraw(
     table: Table, touched: NDArray[np.uint64], deleted: NDArray[np.uint64], fresh: Table
 ) -> None:

@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numba import njit, types
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import inlined, kernel
 from panprivacy.errors import PlanError
 
 Members = NDArray[np.int64]
@@ -179,7 +178,7 @@ def _candidates(base: int, degree: int) -> Iterator[Members]:
             yield np.array(taps[::-1], np.int64)
 
 
-@njit(inline="always")
+@inlined
 def _feed(taps, state, base):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     total = 0
     for at in range(taps.size):
@@ -187,7 +186,7 @@ def _feed(taps, state, base):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
     return total % base
 
 
-@kernel(types.boolean(types.int64[::1], types.int64, types.uint8[::1]))
+@kernel("boolean(int64[::1], int64, uint8[::1])")
 def _recur(taps: Members, base: int, sequence: NDArray[np.uint8]) -> bool:
     """Fill in the recurrence of these taps; False if it repeats before the end."""
     state = np.zeros(taps.size, np.int64)

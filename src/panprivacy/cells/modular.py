@@ -21,10 +21,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numba import njit, types
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import inlined, kernel, read_only
 from panprivacy.addressing import Slots
 from panprivacy.cells.law import Law
 from panprivacy.cells.protocol import Deltas, Table, presence, sum_runs, with_deltas
@@ -246,11 +245,11 @@ def counter_type(modulus: int) -> np.dtype[Any]:
     return np.dtype(next(kind for kind in _WIDTHS if modulus - 1 <= np.iinfo(kind).max))
 
 
-_SLOTS = types.Array(types.int64, 1, "C", readonly=True)
-_COUNTERS = (types.uint8, types.uint16, types.uint32)
+_SLOTS = read_only("int64")
+_COUNTERS = ("uint8", "uint16", "uint32")
 
 
-@kernel([types.void(kind[::1], _SLOTS, types.int64) for kind in _COUNTERS])
+@kernel(*(f"void({kind}[::1], {_SLOTS}, int64)" for kind in _COUNTERS))
 def _count(table: Table, slots: Slots, modulus: int) -> None:
     """Add one to the cell of each row."""
     for row in range(slots.size):
@@ -260,7 +259,7 @@ def _count(table: Table, slots: Slots, modulus: int) -> None:
             table[slot] = value if value < modulus else 0
 
 
-@njit(inline="always")
+@inlined
 def _reduce(value, modulus):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """The residue of a number that mostly lies near 0: a division takes longer than an addition."""
     if -modulus <= value < 0:
@@ -268,7 +267,7 @@ def _reduce(value, modulus):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
     return value if 0 <= value < modulus else value % modulus
 
 
-@kernel([types.void(kind[::1], _SLOTS, _SLOTS, types.int64) for kind in _COUNTERS])
+@kernel(*(f"void({kind}[::1], {_SLOTS}, {_SLOTS}, int64)" for kind in _COUNTERS))
 def _add(table: Table, slots: Slots, deltas: Deltas, modulus: int) -> None:
     """Add each delta to its cell."""
     for row in range(slots.size):
@@ -278,7 +277,7 @@ def _add(table: Table, slots: Slots, deltas: Deltas, modulus: int) -> None:
             table[slot] = value if value < modulus else value - modulus
 
 
-@kernel([types.void(kind[::1], kind[::1], types.int64) for kind in _COUNTERS])
+@kernel(*(f"void({kind}[::1], {kind}[::1], int64)" for kind in _COUNTERS))
 def _take_away(table: Table, noise: Table, modulus: int) -> None:
     """Take from each cell what stands at its place in another table."""
     for cell in range(table.size):
@@ -286,7 +285,7 @@ def _take_away(table: Table, noise: Table, modulus: int) -> None:
         table[cell] = value if value >= 0 else value + modulus
 
 
-@kernel(types.void(_SLOTS, types.int64, types.int64[::1], types.int64[::1]))
+@kernel(f"void({_SLOTS}, int64, int64[::1], int64[::1])")
 def _scale(slots: Slots, modulus: int, cells: Slots, deltas: Deltas) -> None:
     """Split slots into cells and factors, and multiply the deltas by these."""
     for row in range(slots.size):
@@ -296,14 +295,14 @@ def _scale(slots: Slots, modulus: int, cells: Slots, deltas: Deltas) -> None:
         deltas[row] = _reduce(deltas[row], modulus) * factor % modulus
 
 
-@kernel([types.void(kind[::1], types.int64[::1]) for kind in _COUNTERS])
+@kernel(*(f"void({kind}[::1], int64[::1])" for kind in _COUNTERS))
 def _tally(table: Table, counts: NDArray[np.int64]) -> None:
     """Count the cells of each value; NumPy would leave a copy of the table behind."""
     for cell in range(table.size):
         counts[table[cell]] += 1
 
 
-@kernel([types.void(kind[::1], types.uint8[::1], types.uint8[::1]) for kind in _COUNTERS])
+@kernel(*(f"void({kind}[::1], uint8[::1], uint8[::1])" for kind in _COUNTERS))
 def _look_up(table: Table, marks: NDArray[np.uint8], cells: NDArray[np.uint8]) -> None:
     """The mark of each cell's value."""
     for cell in range(table.size):

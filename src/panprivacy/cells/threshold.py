@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from panprivacy._kernels import kernel
@@ -87,9 +86,7 @@ def rounded_to(deltas: Deltas, resolution: int, coins: Coins) -> Deltas:
     return whole
 
 
-@kernel(
-    types.int64(types.uint8[::1], types.int64[::1], types.int64[::1], types.int64, types.int64[::1])
-)
+@kernel("int64(uint8[::1], int64[::1], int64[::1], int64, int64[::1])")
 def _compare(
     digits: NDArray[np.uint8],
     undecided: NDArray[np.int64],

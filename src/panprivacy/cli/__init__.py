@@ -8,20 +8,39 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from panprivacy._version import VERSION
-from panprivacy.cli.attack import attack
-from panprivacy.cli.audit import audit
-from panprivacy.cli.doctor import doctor
-from panprivacy.cli.explain import explain
-from panprivacy.cli.init import init
-from panprivacy.cli.plan import plan
-from panprivacy.cli.run import run
-from panprivacy.cli.serve import restore, serve
 from panprivacy.errors import PanPrivacyError
+
+_COMMANDS = {
+    "run": "Count the users of a file, or of standard input as it arrives.",
+    "plan": "Show the error to expect by epsilon and memory, or the plan that reaches an error.",
+    "doctor": "Say what protects the memory of this program here; exit 1 if something does not.",
+    "explain": "Say what a seized state is, and what it can tell about anybody.",
+    "audit": "Walk every outcome of every coin of the shipping classes, and of what has to be "
+    "caught.",
+    "attack": "Attack made-up people's states; exit 1 if an ordinary program holds, or ours does "
+    "not.",
+    "init": "Write a configuration for serve, and show its new key and tokens once.",
+    "serve": "Count streams and serve what is released, until told to stop.",
+    "restore": "Have a service that waits go on from its sealed checkpoint.",
+}
+"""The first line of the help of each: no module is imported to show it."""
+
+_ELSEWHERE = {"restore": "serve"}
+"""The module of a command that has none of its own."""
+
+_PLAIN: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+}
 
 _ARGUMENTS = [
     *("stat", "epsilon", "universe", "expected", "memory", "bound", "signed", "delta", "deletions"),
@@ -42,22 +61,35 @@ def _print_version(wanted: bool) -> None:
 _CLOSED_PIPE = 141
 """What a shell gives for a program that nobody reads any more."""
 
+
+class _Commands(TyperGroup):
+    """Commands whose modules are imported when they are chosen."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Their names, in the order of the help."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """The command of this name; None if there is none."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"panprivacy.cli.{_ELSEWHERE.get(cmd_name, cmd_name)}")
+        single = typer.Typer(**_PLAIN)
+        single.command(cmd_name)(getattr(module, cmd_name))
+        return get_command(single)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write their names and what they are for."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
 app = typer.Typer(
     name="panprivacy",
+    cls=_Commands,
     help="Statistics over a stream of sensitive events, from memory that can be seized.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    **_PLAIN,
 )
-app.command()(run)
-app.command()(plan)
-app.command()(doctor)
-app.command()(explain)
-app.command()(audit)
-app.command()(attack)
-app.command()(init)
-app.command()(serve)
-app.command()(restore)
 
 
 @app.callback()

@@ -18,11 +18,11 @@ from panprivacy._validate import positive_integer
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.output import LossOverWindows, Printed
 from panprivacy.errors import InputError, PlanError
+from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Intake
 from panprivacy.sources import Source
 from panprivacy.statistics.windowed import LONGEST, Window, Windowed
-from panprivacy.hygiene.wiping import wipe_traces
 
 _LONG_BYTES = 1 << 26
 _YEAR = 365

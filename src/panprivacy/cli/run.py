@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from panprivacy._kernels import compile_kernels
 from panprivacy._parse import parse_duration
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.demonstration import Demonstration
@@ -195,6 +196,7 @@ def run(
         None if by is None else Column(by),
     )
     kind = format and str(format)
+    compile_kernels()
     with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
         _check_clock(source, schedule)
         intake = Intake(columns, nulls, demonstration)

@@ -17,6 +17,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from panprivacy._kernels import compile_kernels
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import Config
 from panprivacy.service.engine import Engine
@@ -44,6 +45,7 @@ def serve(config: Config, *, fresh: bool = False) -> None:
     directory = Path(config.server.directory)
     with _alone(directory / "lock"), _alone(_beside(config)):
         engine = Engine(config)
+        compile_kernels()
         with http_socket(config.server.address) as sock:
             if fresh:  # not before everything else is there
                 engine.give_up()

@@ -16,8 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from panprivacy.programs.counting import Answer, Counting
-from panprivacy.programs.intake import Checked
 from panprivacy.errors import (
     BudgetError,
     InputError,
@@ -25,7 +23,8 @@ from panprivacy.errors import (
     PlanError,
     without_frames,
 )
-from panprivacy.programs.intake import Intake
+from panprivacy.programs.counting import Answer, Counting
+from panprivacy.programs.intake import Checked, Intake
 from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
@@ -33,8 +32,8 @@ from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Published, StoreError
 from panprivacy.service.outgoing.results import Moment, published
 from panprivacy.service.outgoing.store import ReleaseStore
-from panprivacy.statistics.windowed import Window, Windowed
 from panprivacy.statistics.containers import Container
+from panprivacy.statistics.windowed import Window, Windowed
 
 _PATIENCE = 30
 """Seconds that the end of a window waits for a release store that cannot be written to."""

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import helper, kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, Prefixes
 from panprivacy.sources.reader import Feed
@@ -123,7 +122,7 @@ def frozen(buffer: pa.Buffer | None, kind: Any) -> npt.NDArray[Any]:
     return view
 
 
-@njit
+@helper
 def _digit(character: int) -> int:
     """The value of a hexadecimal digit, or 16."""
     if 0 <= character - _ZERO <= 9:
@@ -132,7 +131,7 @@ def _digit(character: int) -> int:
     return lower - 87 if 97 <= lower <= 102 else 16
 
 
-@njit
+@helper
 def _read_ipv4(text: Bytes, at: int, stop: int) -> int:
     """The IPv4 address text[at:stop], or -1."""
     number = 0
@@ -152,7 +151,7 @@ def _read_ipv4(text: Bytes, at: int, stop: int) -> int:
     return number if at == stop else -1
 
 
-@njit
+@helper
 def _read_ipv6(text: Bytes, at: int, stop: int, groups: Groups) -> bool:
     """Write the eight groups of text[at:stop]; whether it is an IPv6 address."""
     used, gap = 0, -1
@@ -184,7 +183,7 @@ def _read_ipv6(text: Bytes, at: int, stop: int, groups: Groups) -> bool:
     return used == 8 if gap < 0 else _widen(groups, used, gap)
 
 
-@njit
+@helper
 def _read_last(text: Bytes, at: int, stop: int, groups: Groups, used: int) -> int:
     """Write the last two groups, text[at:stop], which is an IPv4 address; 2, or too many groups."""
     number = _read_ipv4(text, at, stop)
@@ -194,7 +193,7 @@ def _read_last(text: Bytes, at: int, stop: int, groups: Groups, used: int) -> in
     return 2
 
 
-@njit
+@helper
 def _widen(groups: Groups, used: int, gap: int) -> bool:
     """Put the zeros that :: stands for in their place; whether it stands for any."""
     zeros = 8 - used
@@ -205,7 +204,7 @@ def _widen(groups: Groups, used: int, gap: int) -> bool:
     return True
 
 
-@njit
+@helper
 def _truncated(
     high: np.uint64, low: np.uint64, ipv4: int, ipv6: int
 ) -> tuple[np.uint64, np.uint64]:
@@ -217,14 +216,20 @@ def _truncated(
     return high, low >> np.uint64(dropped) << np.uint64(dropped)
 
 
-@njit
+@helper
 def _write(word: np.uint64, numbers: Bytes, at: int) -> None:
     """Write eight bytes, the most significant one first."""
     for byte in range(8):
         numbers[at + byte] = word >> np.uint64(56 - 8 * byte)
 
 
-@kernel()
+@kernel(
+    *(
+        f"({read_only(offset)}, {read_only('uint8')}, boolean[::1], int64, int64, uint8[::1], "
+        "uint16[::1])"
+        for offset in ("int32", "int64")
+    )
+)
 def _read_all(
     offsets: npt.NDArray[Any],
     text: Bytes,

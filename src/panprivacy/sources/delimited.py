@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, check_columns, not_integers
 from panprivacy.sources.reader import Feed
@@ -106,7 +106,7 @@ def _scan_quotes(
     return end, state
 
 
-_scan = kernel()(_scan_quotes)
+_scan = kernel(f"({read_only('uint8')}, int64, int64, int64)")(_scan_quotes)
 
 
 def _split_header(blocks: Iterator[bytes], delimiter: str) -> tuple[list[str], Iterator[bytes]]:

@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import helper, inlined, kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.hashing import trailing_zeros
 from panprivacy.ids import first_null
@@ -187,7 +186,11 @@ def _finished(field: pa.Array, column: Column) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(field), [valid, numbers])
 
 
-@kernel()
+_TEXT = read_only("uint8")
+_OFFSETS = read_only("int32")
+
+
+@kernel(f"void({_TEXT}, int64[::1], int32[::1], uint8[::1])")
 def _cut(text: Bytes, newlines: npt.NDArray[np.int64], ends: Bounds, data: Bytes) -> None:
     """Copy the lines without their ends, LF or CRLF; `ends` gets where each line ends."""
     at = used = 0
@@ -201,7 +204,7 @@ def _cut(text: Bytes, newlines: npt.NDArray[np.int64], ends: Bounds, data: Bytes
         at = newlines[line] + 1
 
 
-@kernel()
+@kernel(f"void({_TEXT}, int32[:], int32[::1], uint8[::1])")
 def _gather(text: Bytes, starts: Bounds, ends: Bounds, data: Bytes) -> None:
     """Copy one field of every line, one after another."""
     for line in range(starts.size):
@@ -209,13 +212,13 @@ def _gather(text: Bytes, starts: Bounds, ends: Bounds, data: Bytes) -> None:
         _copy(text, np.uint64(starts[line]), data, np.uint64(ends[line]), length)
 
 
-@njit
+@helper
 def _copy(text: Bytes, at: np.uint64, data: Bytes, to: np.uint64, length: np.uint64) -> None:
     for byte in range(length):  # unsigned: NumPy's index from the end costs time
         data[to + byte] = text[at + byte]
 
 
-@kernel()
+@kernel(f"void({_OFFSETS}, {_TEXT}, boolean[::1])")
 def _find_known(offsets: Bounds, text: Bytes, known: npt.NDArray[np.bool_]) -> None:
     """Find what is neither empty nor "-"."""
     for row in range(known.size):
@@ -223,7 +226,7 @@ def _find_known(offsets: Bounds, text: Bytes, known: npt.NDArray[np.bool_]) -> N
         known[row] = length > 1 or (length == 1 and text[offsets[row]] != _DASH)
 
 
-@kernel()
+@kernel(f"({_OFFSETS}, {_TEXT}, boolean[::1], int64[::1])")
 def _read_integers(
     offsets: Bounds, text: Bytes, known: npt.NDArray[np.bool_], numbers: npt.NDArray[np.int64]
 ) -> int:
@@ -252,7 +255,7 @@ def _read_integers(
     return -1
 
 
-@kernel()
+@kernel(f"({_TEXT}, int32[:, ::1])")
 def _find_fields(text: Bytes, bounds: Bounds) -> int:
     """Find the fields of every line.
 
@@ -278,7 +281,7 @@ def _find_fields(text: Bytes, bounds: Bounds) -> int:
     return -1
 
 
-@njit(inline="always")
+@inlined
 def _find_head(text: Bytes, at: int, bound: Bounds) -> int:
     """Find the address, the user and the time; the start of the request, or -1."""
     end = _next(text, at, _SPACE, _SPACE)
@@ -307,7 +310,7 @@ def _find_head(text: Bytes, at: int, bound: Bounds) -> int:
     return end + 3
 
 
-@njit(inline="always")
+@inlined
 def _find_numbers(text: Bytes, at: int, bound: Bounds) -> int:
     """Find the request, the status and the bytes sent; where these end, or -1."""
     end = _quoted_end(text, at)
@@ -326,7 +329,7 @@ def _find_numbers(text: Bytes, at: int, bound: Bounds) -> int:
     return end
 
 
-@njit(inline="always")
+@inlined
 def _find_agent(text: Bytes, at: int, bound: Bounds) -> int:
     """Find the referer and the user agent, if the line has them; where the format ends, or -1."""
     bound[12:] = at
@@ -343,7 +346,7 @@ def _find_agent(text: Bytes, at: int, bound: Bounds) -> int:
     return at if text[at] == _SPACE or _is_line_end(text, at) else -1
 
 
-@njit
+@helper
 def _quoted_end(text: Bytes, at: int) -> int:
     """The next quote that is not escaped, or newline."""
     end = _next(text, at, _QUOTE, _BACKSLASH)
@@ -353,7 +356,7 @@ def _quoted_end(text: Bytes, at: int) -> int:
     return end
 
 
-@njit
+@helper
 def _number_end(text: Bytes, at: int) -> int:
     """The end of some digits, or of a dash."""
     if text[at] == _DASH:
@@ -363,12 +366,12 @@ def _number_end(text: Bytes, at: int) -> int:
     return at
 
 
-@njit
+@helper
 def _is_line_end(text: Bytes, at: int) -> bool:
     return text[at] == _LF or (text[at] == _CR and text[at + 1] == _LF)
 
 
-@njit
+@helper
 def _next(text: Bytes, at: int, first: int, second: int) -> np.int64:
     """The next of two characters, or newline; eight bytes at a time while there are so many."""
     here = np.uint64(at)
@@ -385,7 +388,7 @@ def _next(text: Bytes, at: int, first: int, second: int) -> np.int64:
     return np.int64(here)
 
 
-@njit
+@helper
 def _word(text: Bytes, at: np.uint64) -> np.uint64:
     """Eight bytes, the first one lowest; compiled to one load."""
     word = np.uint64(0)
@@ -394,7 +397,7 @@ def _word(text: Bytes, at: np.uint64) -> np.uint64:
     return word
 
 
-@njit
+@helper
 def _zeros(word: np.uint64) -> np.uint64:
     """The top bits of the bytes that are 0; bytes above the lowest such may be wrong."""
     return (word - _EACH_BYTE) & ~word & _TOP_BITS

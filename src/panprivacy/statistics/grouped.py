@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import types
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import kernel, read_only
 from panprivacy._validate import positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger
@@ -219,9 +218,7 @@ class Grouped(Together[Label, S]):
                 raise InputError(error.reason, row=row) from None
 
 
-@kernel(
-    types.void(types.Array(types.int32, 1, "C", readonly=True), types.int64[::1], types.int64[::1])
-)
+@kernel(f"void({read_only('int32')}, int64[::1], int64[::1])")
 def _sort_rows(codes: NDArray[np.int32], order: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
     """Order rows by their code, and find where the rows of each code end; `ends` comes as zeros."""
     for row in range(codes.size):

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from panprivacy._validate import positive_fraction
 from panprivacy.errors import PlanError
-from panprivacy.programs.intake import Nulls
 from panprivacy.options import Statistics
+from panprivacy.programs.intake import Nulls
 from panprivacy.service.config.config import (
     SQLITE,
     CheckpointConfig,

@@ -8,17 +8,16 @@ from typing import Final
 
 import msgspec
 
-from panprivacy._parse import parse_users, parse_states
-from panprivacy.sources.columns import parse_prefixes
+from panprivacy._parse import parse_states
 from panprivacy._validate import positive_integer, proportion, whole_number
-from panprivacy.programs.counting import Counting, make_counting
 from panprivacy.errors import PlanError
-from panprivacy.programs.intake import Columns, Nulls
 from panprivacy.options import Asked, Grouping, Sizes, Statistics, check_options
+from panprivacy.programs.counting import Counting, make_counting
+from panprivacy.programs.intake import Columns, Nulls
 from panprivacy.service.config.values import in_table, seconds
 from panprivacy.service.sockets import Address, datagram_address
 from panprivacy.sources import FORMATS, Column, Prefixes
-from panprivacy.sources.columns import check_columns, check_wanted, show_all
+from panprivacy.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
 from panprivacy.sources.log_lines import FIELDS, only_wanted_groups
 from panprivacy.statistics.windowed import LONGEST
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from panprivacy.coins import SystemCoins
-from panprivacy.programs.counting import Counting
 from panprivacy.errors import BudgetError
+from panprivacy.programs.counting import Counting
 from panprivacy.service.outgoing.records import Entry
 from panprivacy.service.outgoing.store import ReleaseStore
 

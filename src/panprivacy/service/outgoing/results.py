@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from panprivacy.programs.counting import Answer, Counting, Single
+from panprivacy.service.outgoing.records import Published
 from panprivacy.statistics.cropped.plan import CroppedPlan
 from panprivacy.statistics.heavy.plan import HeavyPlan
-from panprivacy.statistics.threshold.plan import ThresholdPlan
-from panprivacy.service.outgoing.records import Published
 from panprivacy.statistics.incidence.release import IncidenceRelease
 from panprivacy.statistics.release import Label, Release
+from panprivacy.statistics.threshold.plan import ThresholdPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,116 @@
+"""What the kernels say in LLVM's words.
+
+It imports numba, so nothing but the compilation of a kernel imports it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.extending import intrinsic
+
+_STACK_BYTES = 1 << 17
+"""Deeper than pyarrow and the kernels go."""
+
+
+def _wide_product(builder: Any, args: Any) -> Any:
+    wide = ir.IntType(128)
+    return builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+
+
+def _high_half(builder: Any, product: Any) -> Any:
+    shifted = builder.lshr(product, ir.Constant(product.type, 64))
+    return builder.trunc(shifted, ir.IntType(64))
+
+
+@intrinsic
+def multiply_high(_typing: Any, _a: Any, _b: Any) -> Any:
+    """The upper 64 bits of the 128-bit product: `a` uniform on 64 bits gives 0 .. b-1."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return _high_half(builder, _wide_product(builder, args))
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
+def fold(_typing: Any, _a: Any, _b: Any) -> Any:
+    """The two halves of the 128-bit product, combined by exclusive or."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        product = _wide_product(builder, args)
+        low = builder.trunc(product, ir.IntType(64))
+        return builder.xor(low, _high_half(builder, product))
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
+def trailing_zeros(_typing: Any, _a: Any) -> Any:
+    """The number of zero bits below the lowest one; the argument is not 0."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def popcount(_typing: Any, _a: Any) -> Any:
+    """The number of one bits."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def load_word(_typing: Any, _address: Any) -> Any:
+    """The eight bytes at an address, aligned or not."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        word = ir.IntType(64)
+        pointer = builder.inttoptr(args[0], ir.PointerType(word))
+        loaded = builder.load(pointer, typ=word)
+        loaded.align = 1
+        return loaded
+
+    return types.uint64(types.uint64), codegen
+
+
+def _zero_vectors(builder: Any) -> None:
+    """Write zeros to all vector registers, the upper ones of AVX-512 too; x86-64 and 64-bit ARM."""
+    features = binding.get_host_cpu_features()
+    if features.get("avx512f"):
+        name, count, code = "zmm", 32, "vpxord %zmm{0}, %zmm{0}, %zmm{0}"
+    elif features.get("avx"):
+        name, count, code = "ymm", 16, "vpxor %ymm{0}, %ymm{0}, %ymm{0}"
+    elif features.get("sse2"):
+        name, count, code = "xmm", 16, "pxor %xmm{0}, %xmm{0}"
+    elif features.get("neon"):
+        name, count, code = "v", 32, "movi v{0}.2d, #0"
+    else:
+        return
+    lines = "\n".join(code.format(i) for i in range(count))
+    written = ",".join(f"~{{{name}{i}}}" for i in range(count))
+    binding.initialize_native_asmparser()
+    builder.asm(ir.FunctionType(ir.VoidType(), []), lines, written, [], side_effect=True)
+
+
+@intrinsic
+def zero_stack(_context: Any) -> Any:
+    """Take a piece of the stack and write zeros to it, in a way that no compiler leaves out."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        byte, size, bit = ir.IntType(8), ir.IntType(64), ir.IntType(1)
+        piece = builder.alloca(ir.ArrayType(byte, _STACK_BYTES))
+        start = builder.bitcast(piece, byte.as_pointer())
+        fill = builder.module.declare_intrinsic("llvm.memset", (byte.as_pointer(), size))
+        builder.call(fill, [start, byte(0), size(_STACK_BYTES), bit(1)])
+        _zero_vectors(builder)
+        return size(_STACK_BYTES)
+
+    return types.int64(), generate

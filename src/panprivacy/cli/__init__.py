@@ -20,6 +20,7 @@ from panprivacy.errors import PanPrivacyError
 
 _COMMANDS = {
     "run": "Count the users of a file, or of standard input as it arrives.",
+    "stats": "List what can be counted, or say how one statistic is written.",
     "plan": "Show the error to expect by epsilon and memory, or the plan that reaches an error.",
     "doctor": "Say what protects the memory of this program here; exit 1 if something does not.",
     "explain": "Say what a seized state is, and what it can tell about anybody.",
@@ -43,10 +44,10 @@ _PLAIN: dict[str, Any] = {
 }
 
 _ARGUMENTS = [
-    *("stat", "epsilon", "universe", "expected", "memory", "bound", "signed", "delta", "deletions"),
-    *("releases", "exactly", "at_least", "cropped_sum", "confidence", "per_user", "windows"),
-    *("ignore_others", "nulls", "identity", "tau", "least", "k", "total"),
+    *("stat", "epsilon", "delta", "releases", "confidence", "per_user", "windows"),
+    *("ignore_others", "nulls", "identity"),
 ]
+"""What is an option of its own; sizes are written with `=` everywhere."""
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """What Typer raises for a wrong argument; it exports only one of its kinds."""

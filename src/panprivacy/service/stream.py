@@ -23,7 +23,7 @@ from panprivacy.errors import (
     PlanError,
     without_frames,
 )
-from panprivacy.programs.counting import Answer, Counting
+from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Checked, Intake
 from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
@@ -33,6 +33,7 @@ from panprivacy.service.outgoing.records import Published, StoreError
 from panprivacy.service.outgoing.results import Moment, published
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics.containers import Container
+from panprivacy.statistics.release import Answers
 from panprivacy.statistics.windowed import Window, Windowed
 
 _PATIENCE = 30
@@ -81,11 +82,11 @@ class Stream:
     ) -> None:
         self.name, self.config = name, config
         self.columns = config.columns()
-        self._intake = Intake(self.columns, config.nulls, config.deletions)
+        self._intake = Intake(self.columns, config.nulls)
         self._store, self._clock = store, clock
         self._windowed = Windowed(
             config.make_counting,
-            every=config.window_seconds,
+            every=timedelta(seconds=config.window_seconds),
             release=self._last_release,
             clock=clock,
         )
@@ -109,6 +110,7 @@ class Stream:
         return {
             "name": self.name,
             "statistics": list(counting.statistics),
+            "questions": {label: one.plan.question for label, one in counting.statistics.items()},
             "epsilon": float(counting.guarantee.epsilon),
             "guarantee": str(counting.guarantee),
             "window_seconds": self.config.window_seconds,
@@ -218,6 +220,11 @@ class Stream:
         with self._lock:
             return self._container.packed(self._batch_ids.packed())
 
+    @property
+    def front(self) -> bytes:
+        """The public parameters."""
+        return self._container.front
+
     def check_state(self, state: bytes, *, released: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
         _, (inner,) = self._container.parts(state)
@@ -323,7 +330,7 @@ class Stream:
                 raise
         self._failing_since = None
 
-    def _last_release(self, counting: Counting) -> tuple[int, dict[str, Answer]] | None:
+    def _last_release(self, counting: Counting) -> tuple[int, Answers] | None:
         """What a window releases at its end, and its number; nothing that is not in the ledger."""
         number = counting.releases + 1
         try:
@@ -335,7 +342,7 @@ class Stream:
             return None
         finally:
             self._payment.use()
-        return number, counting.release()
+        return number, counting.release(confidence=self.config.confidence)
 
     def _release_now(self) -> None:
         """One release within the window."""
@@ -346,7 +353,9 @@ class Stream:
         now = self._now()
         end = max(now, began)  # the clock may have been set back
         moment = Moment(self.name, began, end, number, complete=False, now=now)
-        self._unpublished.append(published(counting.release(), counting, moment))
+        self._unpublished.append(
+            self._published(counting.release(confidence=self.config.confidence), moment)
+        )
         self._last_moment = now
         self._payment.use()
         self._publish()
@@ -375,7 +384,11 @@ class Stream:
         number, answers = window.release
         complete = window.complete and window.start >= self._counts_since
         moment = Moment(self.name, window.start, window.end, number, complete, self._now())
-        return published(answers, self._windowed.current, moment)
+        return self._published(answers, moment)
+
+    def _published(self, answers: Answers, moment: Moment) -> list[Published]:
+        """The rows of a release."""
+        return published(answers, self._windowed.current, self.config.confidence, moment)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)

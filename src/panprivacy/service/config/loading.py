@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from panprivacy._validate import positive_fraction
 from panprivacy.errors import PlanError
-from panprivacy.options import Statistics
 from panprivacy.programs.intake import Nulls
 from panprivacy.service.config.config import (
     SQLITE,
@@ -60,7 +59,7 @@ _KINDS: Final = {
     "datetime": "a date and time",
 }
 
-_CHOICES: Final = {"stat": Statistics, "may": Role, "ids": Ids, "nulls": Nulls}
+_CHOICES: Final = {"may": Role, "ids": Ids, "nulls": Nulls}
 _INNER: Final[Mapping[type, Mapping[str, type]]] = {
     Config: {
         "server": ServerConfig,
@@ -73,7 +72,7 @@ _INNER: Final[Mapping[type, Mapping[str, type]]] = {
 """The tables in each table, and in each entry of its arrays of tables."""
 _EXAMPLES: Final = {
     "streams": "[streams.visits]",
-    "stat": 'stat = ["distinct"]',
+    "stat": '[[streams.visits.stat]] with name = "distinct"',
     "epsilon": "epsilon = 1",
     "window": 'window = "1d"',
     "listen": 'listen = "unix:/run/panprivacy/nginx.sock"',

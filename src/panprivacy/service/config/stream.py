@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from enum import StrEnum
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from panprivacy._parse import parse_states
 from panprivacy._validate import positive_integer, proportion, whole_number
 from panprivacy.errors import PlanError
-from panprivacy.options import Asked, Grouping, Sizes, Statistics, check_options
-from panprivacy.programs.counting import Counting, make_counting
+from panprivacy.programs.counting import (
+    Counting,
+    Grouping,
+    check_deltas,
+    make_counting,
+    numbered,
+)
 from panprivacy.programs.intake import Columns, Nulls
 from panprivacy.service.config.values import in_table, seconds
 from panprivacy.service.sockets import Address, datagram_address
 from panprivacy.sources import FORMATS, Column, Prefixes
 from panprivacy.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
 from panprivacy.sources.log_lines import FIELDS, only_wanted_groups
+from panprivacy.statistics.specification import Specification
 from panprivacy.statistics.windowed import LONGEST
 
 STDIN_FORMATS: Final = tuple(name for name in FORMATS if name != "parquet")
@@ -82,7 +87,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A `[streams.NAME]` table: what is counted, and how its answers are published.
 
     Args:
-        stat: what to count.
+        stat: what to count: a table for each statistic, with its name and sizes.
         epsilon: privacy loss of one window.
         window: length of a clock window.
         releases: how many answers of a window epsilon covers.
@@ -93,19 +98,6 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         prefix: how much of an address counts.
         nulls: what to do with a row without a user id.
         delta: column of the deltas.
-        deletions: whether deltas may be below 0.
-        universe: number of possible users.
-        memory: bytes of each table.
-        expected: how many users there will be.
-        bound: the largest sum of a user's deltas.
-        signed: whether such sums may be below 0.
-        exactly: states that an incidence count shows.
-        at_least: the same, for that or more.
-        cropped_sum: the same, for sums of the smaller of state and number.
-        tau: the most that a user counts for in a cropped sum.
-        least: the state from which on a user counts in full, of a threshold.
-        k: a heavy hitter holds at least 1/k of the total.
-        total: what the deltas of a window add up to.
         by: column of the groups.
         groups: all of them.
         per_user: in how many of them one user may appear.
@@ -115,7 +107,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         stdin: how standard input is read.
     """
 
-    stat: tuple[Statistics, ...]
+    stat: tuple[dict[str, Any], ...]
     epsilon: Fraction
     window: str
     releases: int = 1
@@ -126,19 +118,6 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     prefix: str | None = None
     nulls: Nulls = Nulls.error
     delta: str | None = None
-    deletions: bool = False
-    universe: int | None = None
-    memory: int | None = None
-    expected: int | str | None = None
-    bound: int | None = None
-    signed: bool = False
-    exactly: int | str | None = None
-    at_least: int | str | None = None
-    cropped_sum: int | str | None = None
-    tau: int | None = None
-    least: int | None = None
-    k: int | None = None
-    total: int | None = None
     by: str | None = None
     groups: tuple[str, ...] | None = None
     per_user: int = 1
@@ -165,16 +144,25 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             None if self.by is None else Column(self.by),
         )
 
+    def specifications(self) -> list[Specification]:
+        """What is counted.
+
+        Raises:
+            ConfigError: a table of `stat` is no statistic.
+        """
+        found = []
+        for position, table in enumerate(self.stat):
+            with in_table("stat", position):
+                found.append(Specification.from_table(table))
+        return found
+
     def make_counting(self) -> Counting:
         """The statistics of one window, new on each call, with a ledger of their own."""
         return make_counting(
-            list(self.stat),
-            self._sizes(),
-            self._asked(),
-            self._grouping(),
-            self.releases,
+            self.specifications(),
             epsilon=self.epsilon,
-            confidence=self.confidence,
+            releases=self.releases,
+            grouping=self._grouping(),
         )
 
     def check(self) -> None:
@@ -182,9 +170,10 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         self._check_clock()
         proportion(confidence=self.confidence)
         whole_number(0, _MOST_RETRIES, retries=self.retries)
-        check_options(list(self.stat), self._sizes(), self._asked(), self.delta)
-        self.make_counting().check_release()
-        self._check_ids()
+        counting = self.make_counting()
+        counting.check_release(confidence=self.confidence)
+        check_deltas(counting, self.delta)
+        self._check_ids(counting)
         columns = self.columns()
         check_wanted(columns.wanted())
         for position, syslog in enumerate(self.syslog):
@@ -211,12 +200,11 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             message += "the window, at whose end the last answer is made"
             raise PlanError(message)
 
-    def _check_ids(self) -> None:
+    def _check_ids(self, counting: Counting) -> None:
         if self.prefix is not None and self.ids is not Ids.addresses:
             message = 'prefix is for ids = "addresses"'
             raise PlanError(message)
-        numbered = Statistics.density in self.stat or self.universe is not None
-        if numbered and self.ids is not Ids.integers:
+        if numbered(counting) and self.ids is not Ids.integers:
             message = 'ids must be "integers": with a universe of N, they are 0 to N-1'
             raise PlanError(message)
 
@@ -229,27 +217,6 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         except ValueError:
             message = "prefix must be how many bits to keep of IPv4:IPv6, such as 24:56"
             raise PlanError(message) from None
-
-    def _sizes(self) -> Sizes:
-        return Sizes(
-            universe=self.universe,
-            memory=None if self.memory is None else positive_integer(memory=self.memory),
-            expected=None if self.expected is None else parse_expected(str(self.expected)),
-            bound=self.bound,
-            signed=self.signed,
-            deletions=self.deletions,
-            tau=self.tau,
-            least=self.least,
-            k=self.k,
-            total=self.total,
-        )
-
-    def _asked(self) -> Asked:
-        """What an incidence count is to release."""
-        named = {"exactly": self.exactly, "at_least": self.at_least}
-        named["cropped_sum"] = self.cropped_sum
-        texts = {name: None if one is None else str(one) for name, one in named.items()}
-        return Asked(**{name: parse_states(name, text) for name, text in texts.items()})
 
     def _grouping(self) -> Grouping | None:
         """The groups that are counted apart, if any."""

@@ -5,11 +5,14 @@ A key that may be left out is a comment that begins with `#` and no space.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from string import Template
 from typing import Final
 
 from panprivacy.service.config.tokens import Role
+from panprivacy.statistics.catalogue import Kind, kinds
+from panprivacy.statistics.records import Entry
 
 _PUBLIC_EXAMPLE: Final = "age1..."
 
@@ -57,7 +60,6 @@ sha256 = "$release"
 
 # One table for each stream. `panprivacy plan` tells what a choice gives.
 [streams.$stream]
-stat = ["distinct"]  # or "density", "incidence", "cropped-sum", "threshold", "heavy-hitters"
 epsilon = 1  # privacy loss of one window: a number, or a text such as "1/3"
 window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
 
@@ -72,25 +74,6 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
 #prefix = "24:56"  # of addresses: count prefixes of so many bits of IPv4:IPv6
 #nulls = "error"  # an event without a user id; "skip" leaves it out
 #delta = "change"  # the column of whole-number deltas; each event is 1 if left out
-#deletions = false  # deltas below 0 take users out
-
-# How large it gets.
-#universe = 1_000_000  # density, incidence, cropped-sum, threshold: ids are 0 to N-1
-#memory = 65_536  # most bytes of each table; of counters as many as needed
-#expected = "1000:1e9"  # how many users to plan for: a number or LOW:HIGH
-#bound = 20  # incidence, cropped-sum, threshold, deletions: the largest sum of a user's deltas
-#signed = false  # such sums may be below 0, down to -bound
-
-# What an incidence count shows; all states if these are left out.
-#exactly = "1:8"  # users that came exactly so often; 0 too with a universe
-#at_least = "2,5"  # users that came so often or more
-#cropped_sum = "10"  # the sum of min(state, 10)
-
-# What cropped-sum, threshold and heavy-hitters need.
-#tau = 10  # cropped-sum: the most that a user counts for
-#least = 10  # threshold: the state from which on a user counts in full; from half of it on in part
-#k = 10_000  # heavy-hitters: who holds at least 1/k of the total counts
-#total = 1_000_000  # heavy-hitters: what the deltas of a window add up to, which is public
 
 # Groups that are counted apart.
 #by = "page"  # the column of the groups
@@ -100,6 +83,13 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
 
 #retries = 8_192  # how many batch ids are kept, so that a retry is not counted twice
 
+# What is counted: a table for each statistic, all of one epsilon.
+[[streams.$stream.stat]]
+name = "distinct"
+$distinct
+# The other statistics, and what they may be told. Where a stream has two of a kind, one of them
+# needs a name of its own: as = "visits10".
+$others
 # Log lines from nginx or Apache, as datagrams of syslog; there may be several such tables.
 #[[streams.$stream.syslog]]
 #listen = "unix:/run/panprivacy/nginx.sock"  # or "udp://127.0.0.1:5514"
@@ -122,9 +112,36 @@ def configuration(stream: str, recipient: str | None, hashes: Mapping[Role, str]
         recipient: of checkpoints; None to keep everything in memory.
         hashes: of a token for each role.
     """
+    first, *others = kinds().values()
     return _TEMPLATE.substitute(
         {role.value: digest for role, digest in hashes.items()},
+        distinct="\n".join(_keys(first)),
+        others="\n".join(_table(kind, stream) for kind in others),
         stream=stream,
         mark="#" if recipient is None else "",
         recipient=f'recipient = "{recipient or _PUBLIC_EXAMPLE}"',
     )
+
+
+def _table(kind: Kind, stream: str) -> str:
+    """The table of a statistic, as a comment."""
+    return "\n".join([f"#[[streams.{stream}.stat]]", f'#name = "{kind.name}"', *_keys(kind), ""])
+
+
+def _keys(kind: Kind) -> Iterator[str]:
+    """A line for each size and each question of a statistic, with its meaning."""
+    for entry in (*kind.sizes_type.entries().values(), *kind.query_type.entries().values()):
+        if entry.form != "LAW":  # no law is written down by hand
+            yield f"#{entry.name} = {_example(entry)}  # {entry.says}"
+
+
+def _example(entry: Entry) -> str:
+    """What holds without it, or an example."""
+    default = entry.default
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, tuple) and default:
+        return json.dumps(":".join(map(str, default)))
+    if isinstance(default, int):
+        return f"{default:_}"
+    return "10" if entry.form == "N" else json.dumps(entry.form.split(" or ")[0])

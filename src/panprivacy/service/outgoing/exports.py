@@ -8,36 +8,18 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from panprivacy.service.outgoing.records import Published
+from panprivacy.service.outgoing.records import FIELDS, NULLABLE, Published
 
-_NAMES: Final = [field.name for field in fields(Published)]
-_MOMENT: Final = pa.timestamp("us", tz="UTC")
+_NAMES: Final = list(FIELDS)
 _WEIGHT: Final = re.compile(r"(?:^|;)\s*q=(1(?:\.0*)?|0(?:\.[0-9]*)?)\s*(?:;|$)")
 _SCHEMA: Final = pa.schema(
-    [
-        pa.field("stream", pa.string(), nullable=False),
-        pa.field("start", _MOMENT, nullable=False),
-        pa.field("end", _MOMENT),
-        pa.field("complete", pa.bool_(), nullable=False),
-        pa.field("number", pa.int64(), nullable=False),
-        pa.field("statistic", pa.string(), nullable=False),
-        pa.field("group", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("state", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("low", pa.float64()),
-        pa.field("high", pa.float64()),
-        pa.field("confidence", pa.float64(), nullable=False),
-        pa.field("epsilon", pa.float64(), nullable=False),
-        pa.field("released", _MOMENT, nullable=False),
-    ]
+    [pa.field(name, kind, nullable=name in NULLABLE) for name, (kind, _) in FIELDS.items()]
 )
 
 

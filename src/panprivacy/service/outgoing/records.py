@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
+import pyarrow as pa
+
 from panprivacy.errors import PanPrivacyError
+from panprivacy.statistics.release import COLUMNS
+
+MOMENT = pa.timestamp("us", tz="UTC")
+
+FIELDS: Mapping[str, tuple[pa.DataType, str]] = {
+    "stream": (pa.string(), "name of the stream"),
+    "start": (MOMENT, "when the count of the window began, in UTC"),
+    "end": (MOMENT, "when the counting that is released ended; null if no clock cuts the stream"),
+    "complete": (pa.bool_(), "whether a whole window was counted, by one process"),
+    "number": (pa.int64(), "of the release within its window, from 1"),
+    **COLUMNS,
+    "released": (MOMENT, "when it was published, in UTC"),
+}
+"""Of every row that leaves the service, with their meaning; the fields of `Published`."""
+
+NULLABLE = {"end", "argument", "group", "value", "low", "high"}
 
 
 class StoreError(PanPrivacyError):
@@ -40,26 +59,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One answer of a release, as everyone may read it.
-
-    Args:
-        stream: name of the stream.
-        start: when the count of the window began, in UTC.
-        end: when the counting that is released ended; None if no clock cuts the stream.
-        complete: whether a whole window was counted.
-        number: of the release within its window, from 1.
-        statistic: name of the statistic.
-        group: of which users; None for all.
-        kind: what is asked of the statistic, as "exactly" of an incidence count; None if it can
-            be asked one thing only.
-        state: the number that belongs to the kind.
-        value: the answer; None if it is lost, and then so are both ends.
-        low: lower end of the interval.
-        high: upper end of the interval; it may be infinite.
-        confidence: of the interval.
-        epsilon: the loss of a user, in nats.
-        released: when it was published, in UTC.
-    """
+    """One answer of a release, as everyone may read it; `FIELDS` says what each field means."""
 
     stream: str
     start: datetime
@@ -67,9 +67,10 @@ class Published:
     complete: bool
     number: int
     statistic: str
+    question: str
+    argument: int | None
+    arguments: str
     group: str | None
-    kind: str | None
-    state: int | None
     value: float | None
     low: float | None
     high: float | None

@@ -31,7 +31,7 @@ from sqlalchemy.types import TypeDecorator
 
 from panprivacy.errors import InputError, PlanError
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Of the tables; whoever changes them counts on."""
 _CREATING: Final = 0x70616E70
 """The advisory lock under which one process at a time creates tables on PostgreSQL."""
@@ -94,9 +94,10 @@ ANSWERS: Final = Table(
     Column("complete", Boolean, nullable=False),
     Column("number", Integer, nullable=False),
     Column("statistic", Text, nullable=False),
+    Column("question", Text, nullable=False),
+    Column("argument", BigInteger),
+    Column("arguments", Text, nullable=False),
     Column("group", Text),
-    Column("kind", Text),
-    Column("state", BigInteger),
     Column("value", Double),
     Column("low", Double),
     Column("high", Double),
@@ -110,17 +111,18 @@ ANSWERS: Final = Table(
     ),
     CheckConstraint("number > 0", name="panprivacy_answers_are_of_releases"),
 )
-ASKED: Final = [ANSWERS.c[name] for name in ("stream", "statistic", "group", "kind", "state")]
+ASKED: Final = [
+    ANSWERS.c[name] for name in ("stream", "statistic", "question", "arguments", "group")
+]
 Index(
     "panprivacy_answers_are_given_once",
     ANSWERS.c.stream,
     ANSWERS.c.start,
     ANSWERS.c.number,
     ANSWERS.c.statistic,
-    # two NULLs count as different
-    func.coalesce(ANSWERS.c.group, ""),
-    func.coalesce(ANSWERS.c.kind, ""),
-    func.coalesce(ANSWERS.c.state, -1),
+    ANSWERS.c.question,
+    ANSWERS.c.arguments,
+    func.coalesce(ANSWERS.c.group, ""),  # two NULLs count as different
     unique=True,
 )
 Index("panprivacy_answers_by_question", *ASKED, ANSWERS.c.id)

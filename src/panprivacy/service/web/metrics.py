@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from panprivacy.service.engine import Engine
 from panprivacy.service.outgoing.records import Published, StoreError
 
-_QUESTION = ["stream", "statistic", "group", "kind", "state"]
+_QUESTION = ["stream", "statistic", "question", "arguments", "group"]
 
 
 FORMATS: Final[Mapping[str, tuple[Callable[[Collector], bytes], str]]] = {
@@ -85,8 +85,8 @@ def _of_releases(latest: list[Published]) -> Iterator[GaugeMetricFamily]:
     for answer in latest:
         if answer.value is None or answer.low is None or answer.high is None:
             continue
-        labels = [answer.stream, answer.statistic, answer.group or "", answer.kind or ""]
-        labels.append("" if answer.state is None else str(answer.state))
+        labels = [answer.stream, answer.statistic, answer.question, answer.arguments]
+        labels.append(answer.group or "")
         value.add_metric(labels, answer.value)
         low.add_metric(labels, answer.low)
         high.add_metric(labels, answer.high)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from panprivacy._version import VERSION
 from panprivacy.service.outgoing.exports import WRITERS
-from panprivacy.service.outgoing.records import Published
+from panprivacy.service.outgoing.records import FIELDS, MOMENT, NULLABLE
 from panprivacy.sources import MEDIA_TYPES
 
 _Object = dict[str, Any]
@@ -20,10 +22,29 @@ _PROBLEM: _Object = {
         "detail": {"type": "string", "description": "What is wrong and what to do. No id."},
     },
 }
+_TYPES: dict[pa.DataType, _Object] = {
+    pa.string(): {"type": "string"},
+    pa.int64(): {"type": "integer"},
+    pa.bool_(): {"type": "boolean"},
+    pa.float64(): {"anyOf": [{"type": "number"}, {"const": "inf"}]},
+    MOMENT: {"type": "string", "format": "date-time"},
+}
+
+
+def _property(name: str) -> _Object:
+    """One column of a row: its type and its meaning."""
+    kind, says = FIELDS[name]
+    typed = _TYPES[kind]
+    if name in NULLABLE:
+        typed = {"anyOf": [*typed.get("anyOf", [typed]), {"type": "null"}]}
+    return {**typed, "description": says}
+
+
 _ROW: _Object = {
     "type": "object",
     "description": "One number of a release. Infinite ends are the text inf.",
-    "required": list(Published.__dataclass_fields__),
+    "required": list(FIELDS),
+    "properties": {name: _property(name) for name in FIELDS},
 }
 _STREAM: _Object = {
     "name": "name",

@@ -178,6 +178,7 @@ def run(
         releases=schedule.releases,
         grouping=grouping,
     )
+    compile_kernels()
     demonstration = Demonstration() if demo else None
     publisher = (
         Timed(make(), schedule, level, demonstration)
@@ -196,7 +197,6 @@ def run(
         None if by is None else Column(by),
     )
     kind = format and str(format)
-    compile_kernels()
     with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
         _check_clock(source, schedule)
         intake = Intake(columns, nulls, demonstration)

@@ -672,15 +672,26 @@ def held_still(daemon):
 
     It is stopped between two checkpoints: while one is written the state is there once more.
     """
-    file = daemon.folder / "panprivacy.sealed"
-    before = file.stat().st_ino, file.stat().st_mtime_ns
-    wait_until(lambda: (file.stat().st_ino, file.stat().st_mtime_ns) != before)
-    time.sleep(0.3)
-    daemon.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: _stopped_between_checkpoints(daemon))
     try:
         yield
     finally:
         daemon.process.send_signal(signal.SIGCONT)
+
+
+def _stopped_between_checkpoints(daemon):
+    """Whether it was idle for a moment after a new checkpoint, and is stopped in that idleness."""
+    file = daemon.folder / "panprivacy.sealed"
+    before = file.stat().st_mtime_ns
+    wait_until(lambda: file.stat().st_mtime_ns != before)
+    written, busy = file.stat().st_mtime_ns, busy_time(daemon.process)
+    time.sleep(0.3)
+    idle = busy_time(daemon.process) == busy
+    daemon.process.send_signal(signal.SIGSTOP)
+    if idle and file.stat().st_mtime_ns == written and busy_time(daemon.process) == busy:
+        return True
+    daemon.process.send_signal(signal.SIGCONT)
+    return False
 
 
 def found(daemon, needles):

@@ -499,7 +499,7 @@ def audit_command(*arguments):
 
 
 def test_the_command_prints_rows_that_machines_read():
-    result = audit_command("density-sample", "d2", "row-counter", "--epsilon", "0.5", "--json")
+    result = audit_command("net-count", "d2", "row-counter", "--epsilon", "0.5", "--json")
     assert result.code == 0, result.stderr
     product, control, leak = json.loads(result.stdout)
     keys = ["name", "kind", "claimed", *ADJACENCIES, "verdict"]

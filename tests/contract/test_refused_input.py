@@ -13,6 +13,7 @@ import pytest
 import panprivacy as pp
 
 from .doubles import SpyCoins
+from .readers import each_form, reader_of_deltas, reader_of_ids
 
 REFUSED_NUMBERS = {
     "a null in the middle": lambda ids: [*ids[:2], None, *ids[2:]],
@@ -78,15 +79,20 @@ def assert_silent(error, secrets):
     assert not [secret for secret in secrets if str(secret) in shown or f"{secret:,}" in shown]
 
 
-@pytest.mark.parametrize("form", REFUSED_NUMBERS)
+@each_form(REFUSED_NUMBERS, ["floats", "a null in a later chunk"], reader_of_ids)
 def test_refused_numbers_leave_no_trace(case, form):
     ids = case.ids(5)
     assert_silent(refuse(case, REFUSED_NUMBERS[form](ids)), ids)
 
 
-@pytest.mark.parametrize("form", REFUSED_TEXTS)
-def test_refused_texts_leave_no_trace(bytes_case, form):
-    error = refuse(bytes_case, REFUSED_TEXTS[form](["canary-1", "canary-2", "canary-3"]))
+@each_form(
+    REFUSED_TEXTS,
+    ["half a surrogate pair", "a null behind a code"],
+    reader_of_ids,
+    chosen=lambda case: case.takes_bytes,
+)
+def test_refused_texts_leave_no_trace(case, form):
+    error = refuse(case, REFUSED_TEXTS[form](["canary-1", "canary-2", "canary-3"]))
     assert "canary" not in "".join([str(error), *traceback.format_exception(error)])
 
 
@@ -131,27 +137,26 @@ def test_a_delta_that_cannot_be_counted_is_refused_by_row(case):
         assert_silent(error, ids)
 
 
-@pytest.mark.parametrize(
-    "deltas",
-    [
-        [1, 1, 1, 1],
-        [1, 1, 1, 1, 1, 1],
-        [],
-        [1.0, 1.0, 1.0, 1.0, 1.0],
-        [1, 1, None, 1, 1],
-        [True, True, True, True, True],
-        ["1", "1", "1", "1", "1"],
-        [[1, 1, 1, 1, 1]],
-        np.ones((5, 1), np.int64),
-        np.ones(5),
-        1,
-        [2**63, 1, 1, 1, 1],
-    ],
-    ids=repr,
-)
-def test_deltas_that_do_not_fit_are_refused(case, deltas):
+REFUSED_DELTAS = {
+    "too few": [1, 1, 1, 1],
+    "too many": [1, 1, 1, 1, 1, 1],
+    "none": [],
+    "floats in a list": [1.0, 1.0, 1.0, 1.0, 1.0],
+    "a null": [1, 1, None, 1, 1],
+    "truth values": [True, True, True, True, True],
+    "texts": ["1", "1", "1", "1", "1"],
+    "nested lists": [[1, 1, 1, 1, 1]],
+    "two dimensions": np.ones((5, 1), np.int64),
+    "floats": np.ones(5),
+    "one delta": 1,
+    "a number beyond 63 bits": [2**63, 1, 1, 1, 1],
+}
+
+
+@each_form(REFUSED_DELTAS, ["too few", "floats"], reader_of_deltas)
+def test_deltas_that_do_not_fit_are_refused(case, form):
     ids = case.ids(5)
-    assert_silent(refuse(case, ids, deltas), ids)
+    assert_silent(refuse(case, ids, REFUSED_DELTAS[form]), ids)
 
 
 def test_a_delta_beyond_63_bits_is_not_a_deletion(deletions_case):

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pytest
 
 from panprivacy.testing import SeededCoins
+
+from .readers import each_form, reader_of_deltas, reader_of_ids
 
 
 def state_after(case, users, deltas=None, seed=7):
@@ -173,18 +174,39 @@ TEXT_FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", INTEGER_FORMS)
-def test_numbers_are_the_same_users_in_every_form(plain_case, form):
-    users = plain_case.rows(60)[0]
-    assert state_after(plain_case, INTEGER_FORMS[form](users)) == state_after(plain_case, users)
+DELTA_FORMS = {
+    "list": list,
+    "int8": lambda deltas: np.array(deltas, np.int8),
+    "int64": lambda deltas: np.array(deltas, np.int64),
+    "strided": strided,
+    "read-only": read_only,
+    "Arrow": pa.array,
+    "chunked Arrow": chunked,
+    "pandas": pd.Series,
+    "Polars": pl.Series,
+}
 
 
-@pytest.mark.parametrize("form", TEXT_FORMS)
-def test_texts_are_the_same_users_in_every_form(plain_bytes_case, form):
-    users = [f"üser-{user}" for user in plain_bytes_case.rows(60)[0]]
-    assert state_after(plain_bytes_case, TEXT_FORMS[form](users)) == state_after(
-        plain_bytes_case, users
-    )
+@each_form(
+    INTEGER_FORMS,
+    ["packed records", "chunked Arrow"],
+    reader_of_ids,
+    chosen=lambda case: not case.rounds,
+)
+def test_numbers_are_the_same_users_in_every_form(case, form):
+    users = case.rows(60)[0]
+    assert state_after(case, INTEGER_FORMS[form](users)) == state_after(case, users)
+
+
+@each_form(
+    TEXT_FORMS,
+    ["bytes", "chunked dictionary"],
+    reader_of_ids,
+    chosen=lambda case: case.takes_bytes and not case.rounds,
+)
+def test_texts_are_the_same_users_in_every_form(case, form):
+    users = [f"üser-{user}" for user in case.rows(60)[0]]
+    assert state_after(case, TEXT_FORMS[form](users)) == state_after(case, users)
 
 
 def test_another_user_gives_another_state(case):
@@ -226,23 +248,11 @@ def test_a_batch_is_left_as_it_was(case):
     assert np.array_equal([users, deltas], before)
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        list,
-        lambda deltas: np.array(deltas, np.int8),
-        lambda deltas: np.array(deltas, np.int64),
-        strided,
-        read_only,
-        pa.array,
-        chunked,
-        pd.Series,
-        pl.Series,
-    ],
-)
+@each_form(DELTA_FORMS, ["read-only", "chunked Arrow"], reader_of_deltas)
 def test_deltas_are_the_same_in_every_form(case, form):
     users, deltas = case.rows(60)
-    assert state_after(case, users, form(deltas)) == state_after(case, users, deltas)
+    given = DELTA_FORMS[form](deltas)
+    assert state_after(case, users, given) == state_after(case, users, deltas)
 
 
 def test_batches_that_are_counted_in_one_pass_are_one_batch(plain_case):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.service.running import PLAIN
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/decoding.md").read_text()
 EXAMPLES = re.findall(r"```console\n\$ (.*?\n)(statistic .*?)```", PAGE, re.DOTALL)
@@ -27,12 +29,9 @@ def truths(lines):
 
 @pytest.mark.parametrize(("command", "shown"), EXAMPLES)
 def test_an_example_prints_what_the_page_shows(command, shown):
-    script = re.sub(
-        r"^( *)panprivacy", rf"\1{sys.executable} -m panprivacy", command, flags=re.MULTILINE
-    )
-    run = subprocess.run(
-        ["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    script = re.sub(r"^( *)panprivacy", r'\1"$0" -c "$1"', command, flags=re.MULTILINE)
+    words = ["bash", "-c", script, sys.executable, PLAIN[-1]]
+    run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     printed, lines = run.stdout.splitlines(), shown.splitlines()
     assert list(map(shape, printed)) == list(map(shape, lines))

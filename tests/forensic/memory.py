@@ -28,7 +28,7 @@ _OVERLAP = 15
 _PAGE = mmap.PAGESIZE
 _IN_MEMORY_OR_SWAP = np.uint64(3 << 62)
 _UNNAMED = 5
-_FILTER_BITS = 25
+_FILTER_BITS = 20
 _UNREADABLE = {"[vvar]", "[vvar_vclock]", "[vsyscall]"}
 
 
@@ -42,47 +42,84 @@ def pieces(texts, window=_PIECE):
 class Needles:
     """What is searched for: byte strings of 8 or 16 bytes, by their first 8.
 
-    A filter of 2**25 bits keeps nearly all other memory from being looked up.
+    A filter of at least 64 bits for each keeps nearly all other memory from being looked up. One
+    pass finds those of both lengths, as a pass takes as long for one needle as for a million.
+
+    Args:
+        firsts: the first 8 bytes of each, sorted.
+        seconds: the others.
+        wide: whether there are others.
+        groups: which of the arrays that they came in each is from.
+        filter: a bit for each place to which the first 8 bytes may be mixed.
+        filter_bits: the logarithm of their number.
     """
 
     firsts: np.ndarray
     seconds: np.ndarray
+    wide: np.ndarray
+    groups: np.ndarray
     filter: np.ndarray
+    filter_bits: int
 
     @classmethod
-    def of(cls, windows):
-        """From uint8[n, 8] or uint8[n, 16]; one of 8 bytes counts whatever follows it."""
-        words = np.unique(np.ascontiguousarray(windows).view(np.uint64), axis=0)
-        firsts = np.ascontiguousarray(words[:, 0])
-        seconds = np.ascontiguousarray(words[:, 1]) if words.shape[1] > 1 else np.empty(0, "u8")
-        passed = np.zeros(1 << _FILTER_BITS, bool)
-        passed[firsts * _MIX >> np.uint64(64 - _FILTER_BITS)] = True
-        return cls(firsts, seconds, passed)
+    def of(cls, *windows):
+        """From any number of uint8[n, 8] or uint8[n, 16]; one of 8 bytes counts by itself."""
+        words = [np.ascontiguousarray(one).view(np.uint64) for one in windows]
+        firsts = np.concatenate([one[:, 0] for one in words])
+        seconds = np.concatenate([one[:, -1] for one in words])
+        wide = np.concatenate([np.full(len(one), one.shape[1] > 1) for one in words])
+        groups = np.repeat(np.arange(len(words)), [len(one) for one in words])
+        order, bits = np.argsort(firsts), max(_FILTER_BITS, len(firsts).bit_length() + 6)
+        passed = np.zeros(1 << bits - 3, np.uint8)
+        _pass(firsts, passed, bits)
+        return cls(firsts[order], seconds[order], wide[order], groups[order], passed, bits)
+
+    @property
+    def size(self):
+        """How many there are."""
+        return len(self.firsts)
 
     def found_in(self, memory):
         """How many places of uint8[n] hold one."""
-        return _count(memory, self.firsts, self.seconds, self.filter)
+        return int(self.each_found_in(memory).sum())
+
+    def each_found_in(self, memory):
+        """How many hold one of each array that they came in."""
+        found = np.zeros(self.groups.max() + 1, np.int64)
+        known = self.firsts, self.seconds, self.wide, self.groups
+        _count(memory, *known, self.filter, self.filter_bits, found)
+        return found
 
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+_FREED, _FRESH = np.uint64(0xA5A5A5A5A5A5A5A5), np.uint64(0x5A5A5A5A5A5A5A5A)
+"""What the C library writes into what it frees and hands out: too much of it to look up."""
 
 
 @numba.njit(cache=True)
-def _count(memory, firsts, seconds, passed):
-    found = 0
-    shift = np.uint64(64 - _FILTER_BITS)
+def _pass(words, passed, bits):
+    for word in words:
+        place = word * _MIX >> np.uint64(64 - bits)
+        passed[place >> np.uint64(3)] |= np.uint8(1 << (place & np.uint64(7)))
+
+
+@numba.njit(cache=True)
+def _count(memory, firsts, seconds, wide, groups, passed, bits, found):
+    shift = np.uint64(64 - bits)
     word = np.uint64(0)
     for i in range(memory.size):
         word = (word >> np.uint64(8)) | (np.uint64(memory[i]) << np.uint64(56))
-        if i < _PIECE - 1 or not passed[(word * _MIX) >> shift]:
+        if i < _PIECE - 1 or word in (np.uint64(0), _FREED, _FRESH):
+            continue
+        place = word * _MIX >> shift
+        if not passed[place >> np.uint64(3)] >> np.uint8(place & np.uint64(7)) & 1:
             continue
         at = np.searchsorted(firsts, word)
         while at < firsts.size and firsts[at] == word:
-            if seconds.size == 0 or _follows(memory, i + 1, seconds[at]):
-                found += 1
+            if not wide[at] or _follows(memory, i + 1, seconds[at]):
+                found[groups[at]] += 1
                 break
             at += 1
-    return found
 
 
 @numba.njit(cache=True)
@@ -97,11 +134,17 @@ def _follows(memory, start, wanted):
 
 def search_process(process, needles):
     """How often needles lie in the memory of a process."""
+    return int(search_process_for_each(process, needles).sum())
+
+
+def search_process_for_each(process, needles):
+    """How often those of each array that they came in do."""
     found = 0
     with Path(f"/proc/{process}/mem").open("rb", buffering=0) as memory:
         for start, end in _present(process):
             for at in range(start, end, _READ_BYTES):
-                found += needles.found_in(_read(memory, at, min(end, at + _READ_BYTES + _OVERLAP)))
+                part = _read(memory, at, min(end, at + _READ_BYTES + _OVERLAP))
+                found += needles.each_found_in(part)
     return found
 
 

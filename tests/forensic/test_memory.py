@@ -76,7 +76,7 @@ class Canaries:
     """
 
     column: pa.Array
-    needles: list
+    needles: Needles
 
     def table(self):
         """With a delta of 1 each."""
@@ -89,9 +89,7 @@ def texts():
     data = LETTERS[drawn % 64].tobytes()
     rows = [data[i : i + 16] for i in range(0, len(data), 16)]
     wide = [row[start : start + 8].decode().encode("utf-16-le") for row in rows for start in (0, 8)]
-    return Canaries(
-        pa.array(rows).cast(pa.string()), [Needles.of(pieces(rows)), Needles.of(pieces(wide, 16))]
-    )
+    return Canaries(pa.array(rows).cast(pa.string()), Needles.of(pieces(rows), pieces(wide, 16)))
 
 
 def numbers():
@@ -101,7 +99,7 @@ def numbers():
     words = [drawn, drawn.byteswap(), drawn.astype(float).view(np.uint64), python]
     return Canaries(
         pa.array(drawn.astype(np.int64)),
-        [Needles.of(bytes_of(*words)), Needles.of(pieces(digits, 16))],
+        Needles.of(bytes_of(*words), pieces(digits, 16)),
     )
 
 
@@ -111,8 +109,8 @@ def addresses():
     digits = drawn.tobytes().hex(":", 2).encode()
     rows = [digits[i : i + 39] for i in range(0, len(digits), 40)]
     packed = drawn.astype(np.uint64)
-    halves = Needles.of(bytes_of(packed, packed.byteswap()))
-    return Canaries(pa.array(rows).cast(pa.string()), [Needles.of(pieces(rows, 16)), halves])
+    halves = bytes_of(packed, packed.byteswap())
+    return Canaries(pa.array(rows).cast(pa.string()), Needles.of(pieces(rows, 16), halves))
 
 
 def bytes_of(*words):
@@ -220,10 +218,10 @@ def is_waiting(process, pipe):
 def found(process, canaries, folder, read=Path(os.devnull)):
     """How many pieces of ids are left in memory, in registers, and in files but the one read."""
     family, needles = processes_below(process.pid), canaries.needles
-    in_memory = sum(search_process(one, n) for one in family for n in needles)
-    in_registers = sum(search_registers(one, n) for one in family for n in needles)
-    in_files = sum(search_open_files(one, n, read) for one in family for n in needles)
-    return in_memory, in_registers, in_files + sum(search_files(folder, n) for n in needles)
+    in_memory = sum(search_process(one, needles) for one in family)
+    in_registers = sum(search_registers(one, needles) for one in family)
+    in_files = sum(search_open_files(one, needles, read) for one in family)
+    return in_memory, in_registers, in_files + search_files(folder, needles)
 
 
 def left_by_file(program, canaries, kind, folder, options=STAT):
@@ -261,15 +259,6 @@ def left_by_pipe(program, canaries, kind, folder, parts=1):
             time.sleep(0 if parts == 1 else 0.005)
         wait_until(lambda: is_waiting(process, process.stdin))
         return found(process, canaries, folder)
-
-
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory):
-    """Compiled functions, so that not every program compiles them, and the tests take less time."""
-    place = tmp_path_factory.mktemp("compiled")
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(place)}
-    subprocess.run([sys.executable, "-c", "import panprivacy.cli"], env=environment, check=True)
-    return place
 
 
 @pytest.fixture
@@ -342,4 +331,4 @@ def test_without_hardening_addresses_of_log_lines_are_found(folder):
 def test_the_search_of_files_finds_ids(folder):
     canaries = texts()
     (folder / "leak.csv").write_bytes(csv_lines(canaries.table()))
-    assert sum(search_files(folder, one) for one in canaries.needles) >= IDS
+    assert search_files(folder, canaries.needles) >= IDS

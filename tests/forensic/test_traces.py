@@ -44,7 +44,7 @@ def narrow_numbers():
     found_narrow = drawn.astype("<i4")
     quads = np.column_stack([found_narrow[i : SMALL - 3 + i] for i in range(4)])
     narrow = np.ascontiguousarray(quads).view(np.uint8).reshape(-1, 16)
-    return Canaries(pa.array(drawn.astype(np.int32)), [Needles.of(pairs), Needles.of(narrow)])
+    return Canaries(pa.array(drawn.astype(np.int32)), Needles.of(pairs, narrow))
 
 
 def left(program, data, canaries, folder, *options):

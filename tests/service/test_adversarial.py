@@ -37,8 +37,8 @@ from tests.service.test_http import (
 )
 
 CANARY = "8412345677"
-QUICK = 2.0
-"""Seconds within which others are answered, whatever happens."""
+PATIENCE = 60.0
+"""Seconds after which what has not come will not come, however busy the machine is."""
 NUMBERS = BODIES["application/octet-stream"]
 
 
@@ -79,7 +79,7 @@ class Served:
 
     def connect(self):
         sock = socket.create_connection(("127.0.0.1", self.port))
-        sock.settimeout(20)
+        sock.settimeout(PATIENCE)
         return closing(sock)
 
     def talk(self, *parts, pause=0.0, half_close=False):
@@ -94,11 +94,9 @@ class Served:
             return answers_in(received(sock))
 
     def check_others(self):
-        """Another client is answered quickly."""
-        began = time.monotonic()
+        """Another client is answered meanwhile."""
         (answer,) = self.talk(get("/healthz", close=True))
         assert answer.status == 200
-        assert time.monotonic() - began < QUICK
 
 
 def received(sock):
@@ -292,6 +290,16 @@ def test_a_slow_head_is_given_up(unchanged, monkeypatch):
     check_problem(answer, 408)
 
 
+def test_others_do_not_wait_for_a_head_that_is_under_way(unchanged, monkeypatch):
+    monkeypatch.setattr(protocol, "_HEAD_SECONDS", 2 * PATIENCE)
+    with unchanged.connect() as sock:
+        sock.sendall(get("/healthz", close=True)[:-1])
+        unchanged.check_others()
+        sock.sendall(b"\n")
+        (answer,) = answers_in(received(sock))
+    assert answer.status == 200
+
+
 @pytest.mark.parametrize("sent", [b"", b"\r\n", get("/healthz"), get("/healthz") + b"\r\n"])
 def test_an_idle_connection_is_closed(unchanged, monkeypatch, sent):
     monkeypatch.setattr(protocol, "_HEAD_SECONDS", 0.5)
@@ -299,7 +307,7 @@ def test_an_idle_connection_is_closed(unchanged, monkeypatch, sent):
     began = time.monotonic()
     answers = unchanged.talk(sent)
     assert [one.status for one in answers] == [200] * sent.startswith(b"GET")
-    assert 0.4 < time.monotonic() - began < 3
+    assert time.monotonic() - began > 0.4
 
 
 def test_empty_lines_keep_no_connection(unchanged, monkeypatch):
@@ -308,10 +316,10 @@ def test_empty_lines_keep_no_connection(unchanged, monkeypatch):
         sock.sendall(get("/healthz"))
         began = time.monotonic()
         with pytest.raises(OSError):  # noqa: PT012 - whichever of them meets the closed connection
-            while time.monotonic() < began + 5:
+            while time.monotonic() < began + PATIENCE:
                 sock.sendall(b"\r\n")
                 time.sleep(0.1)
-        assert 0.4 < time.monotonic() - began < 3
+        assert time.monotonic() - began > 0.4
 
 
 @pytest.mark.parametrize("framing", ["length", "chunks"])
@@ -339,12 +347,11 @@ def test_the_rest_of_a_refused_body_is_not_waited_for(unchanged, monkeypatch):
         (answer,) = answers_in(received(sock))  # to the end of what the service sends
         check_problem(answer, 401)
         assert answer.headers["connection"] == "close"
-        began = time.monotonic()
+        end = time.monotonic() + PATIENCE
         with pytest.raises(OSError):  # noqa: PT012
-            while time.monotonic() < began + 5:
+            while time.monotonic() < end:
                 sock.sendall(b"a")
                 time.sleep(0.05)
-        assert time.monotonic() - began < 3
 
 
 def test_a_refused_body_that_came_leaves_the_connection_open(unchanged):
@@ -467,7 +474,6 @@ def test_senders_that_do_not_wait_for_durability(tmp_path):
 
 def test_a_flood_of_idle_connections_makes_room(unchanged, monkeypatch):
     monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 50)
-    began = time.monotonic()
     flood = [socket.create_connection(("127.0.0.1", unchanged.port)) for _ in range(300)]
     try:
         unchanged.check_others()
@@ -478,7 +484,6 @@ def test_a_flood_of_idle_connections_makes_room(unchanged, monkeypatch):
     finally:
         for sock in flood:
             sock.close()
-    assert time.monotonic() - began < 5
 
 
 def test_a_request_that_is_under_way_is_not_cut_off(served, monkeypatch):
@@ -745,9 +750,7 @@ def test_thousands_of_connections_do_not_keep_others_out(daemon):
     before = daemon.said
     flood = [socket.create_connection((host, int(port))) for _ in range(3_000)]
     try:
-        began = time.monotonic()
         assert daemon.send([1]).status_code == 202
-        assert time.monotonic() - began < QUICK
     finally:
         for sock in flood:
             sock.close()

@@ -108,13 +108,21 @@ def test_new_tokens_are_256_bits_and_differ():
     assert all(len({key[at] for key in keys}) > 50 for at in range(32))
 
 
-def test_a_check_takes_microseconds():
-    authorization, taken = f"Bearer {WEB}".encode(), []
+def least_time(work):
+    """The processor time of the quickest of many runs."""
+    taken = []
     for _ in range(200):
-        began = time.perf_counter()
-        TOKENS.check(authorization, Role.ingest, "visits")
-        taken.append(time.perf_counter() - began)
-    assert min(taken) < 1e-4
+        began = time.thread_time()
+        work()
+        taken.append(time.thread_time() - began)
+    return min(taken)
+
+
+def test_a_check_takes_as_long_as_a_few_hashes():
+    """It comes with every request: no slow hash, and nothing is read from a disk."""
+    authorization = f"Bearer {WEB}".encode()
+    check = least_time(lambda: TOKENS.check(authorization, Role.ingest, "visits"))
+    assert check < 30 * least_time(lambda: hash_of(WEB))
 
 
 def test_a_service_without_tokens_says_so(tmp_path):

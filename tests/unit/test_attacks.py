@@ -83,6 +83,7 @@ def test_each_attack_goes_as_stated(name, epsilon):
     assert (outcome.name, outcome.epsilon) == (name, float(epsilon))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 3])
 def test_decoding_goes_as_stated(epsilon):
     outcome = ATTACKS["decoding"](epsilon)

@@ -22,6 +22,7 @@ from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Columns, Intake, Nulls
 from panprivacy.sources import Column
 from tests.commands import run_command
+from tests.service.running import PLAIN
 
 SECRET = "patient-4711"
 
@@ -182,7 +183,7 @@ def test_standard_input_needs_a_format():
 
 def test_a_pipe_is_counted_as_it_arrives_and_released_on_the_clock():
     command = [
-        sys.executable, "-m", "panprivacy", "run", "-", "--format", "csv", "--user", "id",
+        *PLAIN, "run", "-", "--format", "csv", "--user", "id",
         "--stat", "distinct", "--epsilon", "40", "--expected", "100:1000", "--releases", "3",
         "--every", "1", "--json",
     ]  # fmt: skip
@@ -276,7 +277,7 @@ def test_commands_describe_themselves():
 def test_the_rows_of_a_pipe_are_not_counted_on():
     """A running count of rows would be state: a row is named within its block."""
     command = [
-        sys.executable, "-m", "panprivacy", "run", "-", "--format", "csv", "--user", "id",
+        *PLAIN, "run", "-", "--format", "csv", "--user", "id",
         "--stat", "distinct", "--epsilon", "1", "--releases", "2", "--every", "0.1", "--json",
     ]  # fmt: skip
     with subprocess.Popen(

@@ -607,8 +607,7 @@ class TestReadingAhead:
     def test_ticks_while_the_pipe_is_silent(self, slow):
         path, write = slow
         write(b"user\nann\n")
-        start = time.monotonic()
-        due = [start + 0.05]
+        due = [time.monotonic() + 0.05]
         with open_source(path, columns=[USER], format="csv") as source:
             stream = source.batches_or_ticks(lambda: due[0])
             assert next(stream).num_rows == 1
@@ -616,7 +615,6 @@ class TestReadingAhead:
                 assert next(stream) is None
                 assert time.monotonic() >= due[0]
                 due[0] += 0.05
-            assert time.monotonic() - start < 10
             write(b"bob\n")
             assert next(stream).to_pydict() == {"user": [b"bob"]}
 

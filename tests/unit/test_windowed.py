@@ -131,13 +131,14 @@ class TestClock:
     @settings(deadline=None)
     @given(
         st.integers(1, 10**6),
-        st.lists(st.floats(0, 1e6, allow_nan=False), max_size=5),
+        st.lists(st.floats(0, 9) | st.floats(1_001, 10_000), max_size=5),
     )
     def test_windows_follow_one_another(self, every, steps):
+        """Steps of some windows, or of more than are made up for."""
         clock = Clock()
         windows = windowed(clock, every, lambda: density(universe=1))
         for step in steps:
-            clock.now += step
+            clock.now += step * every
             windows.advance()
             assert windows.ends.timestamp() > clock.now
         found = windows.releases

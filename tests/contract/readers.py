@@ -1,0 +1,57 @@
+"""Which statistics try every form of a batch: one for each way in which a batch is read.
+
+Ids are read in one place, and the array that comes out of it meets one piece of compiled code: that
+of the addressing, or, where the slot is the id, that of the cells. Deltas meet that of the cells.
+So what a form of ids or deltas can break is seen with one statistic for each of these. All others
+try a few forms, which no reader of its own would take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable
+
+import pytest
+
+from panprivacy.addressing import Direct
+
+from .cases import CASES, Case
+
+
+def reader_of_ids(case: Case) -> Hashable:
+    """The code that takes the ids of a case."""
+    statistic = case.make()
+    addressing = type(statistic._addressing)
+    cells = type(statistic.plan.table) if addressing is Direct else None
+    return addressing._piece, cells and cells.update
+
+
+def reader_of_deltas(case: Case) -> Hashable:
+    """The code that takes the deltas of a case, and what it has to tell apart."""
+    return type(case.make().plan.table).update, case.rounds, len({*case.deltas}) > 1
+
+
+def each_form(
+    forms: Collection[str],
+    few: Collection[str],
+    reader: Callable[[Case], Hashable],
+    *,
+    fixture: str = "case",
+    chosen: Callable[[Case], bool] = lambda case: True,
+) -> pytest.MarkDecorator:
+    """Run a test with every form for the first case of each reader, and with few for the others.
+
+    Args:
+        forms: names of them.
+        few: those that every statistic tries.
+        reader: the code that a form may break.
+        fixture: what the test calls the case.
+        chosen: which cases there are.
+    """
+    first: dict[Hashable, str] = {}
+    pairs = [
+        pytest.param(case, form, id=f"{case.name}, {form}")
+        for case in filter(chosen, CASES)
+        for form in forms
+        if first.setdefault(reader(case), case.name) == case.name or form in few
+    ]
+    return pytest.mark.parametrize((fixture, "form"), pairs)

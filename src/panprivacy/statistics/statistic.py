@@ -24,6 +24,7 @@ from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
 from panprivacy.ids import Ids, read_deltas, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.request import Request
+from panprivacy.statistics.cases import Trial, Walk
 from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plan import Plan, Reading
@@ -143,6 +144,12 @@ class Statistic(Generic[P, A]):
 
     sizes_type: ClassVar[type[Sizes]]
     query_type: ClassVar[type[Query]]
+
+    trials: ClassVar[Sequence[Trial]] = ()
+    """The lives that the contract suite leads it through."""
+
+    walks: ClassVar[Sequence[Walk]] = ()
+    """The sizes and streams that the exact audit walks."""
 
     def __init_subclass__(
         cls, sizes: type[Sizes] | None = None, query: type[Query] = Query, **rest: Any

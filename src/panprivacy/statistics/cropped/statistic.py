@@ -12,6 +12,7 @@ with `tau**2`; that of blocks is unbiased and grows with `tau`.
 
 from __future__ import annotations
 
+from panprivacy.statistics.cropped.cases import TRIALS, WALKS
 from panprivacy.statistics.cropped.plan import CroppedPlan
 from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.release import Release
@@ -44,3 +45,5 @@ class CroppedSum(Statistic[CroppedPlan, Release], sizes=CroppedSizes):
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

@@ -13,6 +13,7 @@ of k. Here one count of one table has the threshold as its mean, and a look cost
 
 from __future__ import annotations
 
+from panprivacy.statistics.heavy.cases import TRIALS, WALKS
 from panprivacy.statistics.heavy.plan import HeavyPlan
 from panprivacy.statistics.heavy.sizes import HeavySizes
 from panprivacy.statistics.release import Release
@@ -50,3 +51,5 @@ class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

@@ -12,6 +12,7 @@ difference sets, and collisions of hashed cells are undone.
 
 from __future__ import annotations
 
+from panprivacy.statistics.incidence.cases import TRIALS, WALKS
 from panprivacy.statistics.incidence.plan import IncidencePlan
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.release import IncidenceRelease
@@ -46,3 +47,5 @@ class Incidence(
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.threshold.cases import TRIALS, WALKS
 from panprivacy.statistics.threshold.plan import ThresholdPlan
 from panprivacy.statistics.threshold.sizes import ThresholdSizes
 
@@ -43,3 +44,5 @@ class ThresholdCount(Statistic[ThresholdPlan, Release], sizes=ThresholdSizes):
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

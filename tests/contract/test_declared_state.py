@@ -49,7 +49,7 @@ def test_the_attributes_are_the_declared_ones(case):
     statistic = case.make()
     assert attributes(statistic).keys() == DECLARED
     assert type(statistic._state) is State
-    assert attributes(statistic._state).keys() == {"key", "table", "releases", "intrusions"}
+    assert attributes(statistic._state).keys() == {"key", "arrays", "releases", "intrusions", "tick"}
 
 
 def test_the_table_is_as_long_as_the_plan_says_and_owns_its_memory(case):
@@ -81,7 +81,7 @@ def test_plan_key_and_addressing_never_change(case):
     newborn = case.make(coins=SeededCoins(1), **LIFE)
     grown = lives(case.make, case)(9)
     changed = {path.split(".")[-1] for path in differences(newborn, grown)}
-    assert changed <= {"table", "releases", "intrusions", "_spent", "_calls"}
+    assert changed <= {"arrays[0]", "releases", "intrusions", "_spent", "_calls"}
 
 
 def test_no_id_is_reachable(case):

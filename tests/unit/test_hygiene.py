@@ -158,7 +158,7 @@ def test_allocators(overwrites, blocks, spare, pool, says, monkeypatch):
     monkeypatch.setattr(hygiene, "_free_overwrites", lambda: overwrites)
     monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks)
     arrow = SimpleNamespace(default_memory_pool=lambda: SimpleNamespace(backend_name=pool))
-    monkeypatch.setattr(hygiene, "pa", arrow)
+    monkeypatch.setitem(sys.modules, "pyarrow", arrow)
     assert (hygiene._allocator().ok, hygiene._allocator().says) == (says.startswith("freed"), says)
 
 

@@ -19,6 +19,7 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from threading import Barrier
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ import panprivacy
 from panprivacy import _kernels
 from panprivacy._kernels import Kernel, helper, inlined, instruction, kernel
 from panprivacy.cli import _COMMANDS, _ELSEWHERE
+from tests.commands import run_command
 
 ROUNDS = 3
 PATIENCE = 300
@@ -264,6 +266,41 @@ _zeros = instruction("trailing_zeros")
 
 def _calls(number):
     return _zeros(number) + _more(number) + _two_more(number)
+
+
+class TestReadiness:
+    """A program that takes events has all kernels before the first one comes."""
+
+    def test_all_kernels_are_made(self, monkeypatch):
+        monkeypatch.setattr(_kernels, "_kernels", [kernel("int64(int64)")(_double)])
+        _kernels.compile_kernels()
+        assert [one._made is not None for one in _kernels._kernels] == [True]
+
+    def test_run_is_ready_before_it_opens_its_input(self, monkeypatch):
+        run = import_module("panprivacy.cli.run")
+        monkeypatch.setattr(run, "compile_kernels", _stop)
+        monkeypatch.setattr(run, "open_source", None)
+        words = ["-", "--user", "id", "--stat", "distinct", "--epsilon", "1"]
+        with pytest.raises(Stopped):
+            run_command("run", *words)
+
+    def test_serve_is_ready_before_it_listens(self, monkeypatch, tmp_path):
+        server = import_module("panprivacy.service.server")
+        config = mock.Mock()
+        config.server.directory, config.checkpoint = tmp_path, None
+        monkeypatch.setattr(server, "compile_kernels", _stop)
+        monkeypatch.setattr(server, "_listening", None)
+        monkeypatch.setattr(server, "Engine", mock.Mock())
+        with pytest.raises(Stopped):
+            server.serve(config)
+
+
+class Stopped(Exception):
+    """A program came so far."""
+
+
+def _stop():
+    raise Stopped
 
 
 class TestCache:

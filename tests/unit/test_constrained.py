@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.cells.law import Law
-from panprivacy.statistics.incidence.constrained import most_likely
-from panprivacy.statistics.incidence.decoder import StateModel
 from panprivacy.decoders.circular import convolve, correlate
-from panprivacy.statistics.incidence.constrained import _nearest
+from panprivacy.statistics.incidence.constrained import _nearest, most_likely
+from panprivacy.statistics.incidence.decoder import StateModel
 
 LAWS = {
     "flat": Law.flat(31, 1),

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.cells.law import Law
+from panprivacy.decoders.circular import convolve, correlate
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import States
-from panprivacy.decoders.circular import convolve, correlate
 
 # Circular sums
 

@@ -162,7 +162,8 @@ class GrowsBehindTheTable(pp.Density):
     def update(self, users, deltas=None):
         super().update(users, deltas)
         table = self._state.table
-        self._state.table = np.append(table, np.array(users, np.int64).view(np.uint8))[: len(table)]
+        longer = np.append(table, np.array(users, np.int64).view(np.uint8))
+        self._state.arrays[0] = longer[: len(table)]
 
 
 @pytest.mark.parametrize(

@@ -150,8 +150,13 @@ class Sizes(Record, frozen=True):
         raise NotImplementedError
 
     def within(self, memory: int) -> Self:
-        """The same with so many bytes of table at most."""
-        return msgspec.structs.replace(self, memory=memory)
+        """The same with so many bytes of table at most, where memory is to be had for accuracy."""
+        return msgspec.structs.replace(self, memory=memory) if self.takes_memory() else self
+
+    @classmethod
+    def takes_memory(cls) -> bool:
+        """Whether it can be told how much memory there is."""
+        return "memory" in cls.entries()
 
 
 class Query(Record, frozen=True):

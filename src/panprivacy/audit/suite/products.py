@@ -19,7 +19,7 @@ from panprivacy.audit.suite.subject import Subject
 from panprivacy.audit.suite.wrapped import Groups, Unseen
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.statistics.cases import Short, Walk
-from panprivacy.statistics.catalogue import KINDS, Kind
+from panprivacy.statistics.catalogue import Kind, kinds
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.together import Together
 
@@ -31,7 +31,7 @@ Make = Callable[[EnumeratedCoins | None], Any]
 
 def products(epsilon: Fraction) -> list[Subject]:
     """Every product with a total of `epsilon`."""
-    walked = [_walked(kind, walk, epsilon) for kind in KINDS for walk in kind.walks]
+    walked = [_walked(kind, walk, epsilon) for kind in kinds().values() for walk in kind.walks]
     return [*walked, *_joined(epsilon)]
 
 

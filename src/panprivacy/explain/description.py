@@ -14,7 +14,7 @@ from panprivacy.planning.request import Request
 from panprivacy.statistics.catalogue import Kind, kinds
 from panprivacy.statistics.header import Header
 from panprivacy.statistics.plan import Plan
-from panprivacy.statistics.records import Entry, Sizes
+from panprivacy.statistics.records import Field, Sizes
 from panprivacy.statistics.statistic import request
 
 _DAMAGED = "the state is damaged: its public parameters do not go together"
@@ -74,10 +74,10 @@ class Description:
         """The tests that check it."""
         return "tests/contract", *(f"tests/{check}.py" for check in self.plan.checks)
 
-    def settled(self) -> list[tuple[Entry, object]]:
+    def settled(self) -> list[tuple[Field, object]]:
         """The sizes that the plan rests on, those that were told and those that it chose."""
         found = []
-        for entry in self.sizes.entries().values():
+        for entry in self.sizes.fields().values():
             value = getattr(self.plan, entry.name, getattr(self.sizes, entry.name))
             if value is not None and entry.name != "memory":
                 found.append((entry, value))
@@ -92,7 +92,7 @@ class Description:
     def so_far(self) -> Bound:
         """What holds for whoever saw this state, those announced before, and all releases."""
         looks = self.plan.table.cost_of_looks(self.intrusions.made, self.budget.state)
-        return Bound(looks + self.releases.made * self.budget.release)
+        return Bound(looks + self.budget.of_releases(self.releases.made))
 
 
 def describe(header: Header) -> Description:

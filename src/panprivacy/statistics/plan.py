@@ -21,7 +21,7 @@ from panprivacy.decoders.intervals import Model
 from panprivacy.planning.request import Request, Split
 from panprivacy.statistics.release import Answer, Name, Release
 
-States = NDArray[np.int64]
+UserStates = NDArray[np.int64]
 """The sums of the deltas of users."""
 
 MOST_MADE_UP = 10_000_000
@@ -118,7 +118,7 @@ class Plan(ABC):
         """How far an answer strays at most with this probability, as a share of `measure`."""
 
     @abstractmethod
-    def truth(self, name: Name, states: States, last: States) -> float:
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:
         """The exact answer, from exact states.
 
         Args:
@@ -127,16 +127,16 @@ class Plan(ABC):
             last: delta of each of them.
         """
 
-    def beyond(self, states: States) -> int:  # noqa: ARG002
+    def beyond(self, states: UserStates) -> int:  # noqa: ARG002
         """How many users are in a state that the plan rules out."""
         return 0
 
-    def facts(self, states: States) -> list[str]:  # noqa: ARG002
+    def facts(self, states: UserStates) -> list[str]:  # noqa: ARG002
         """What else belongs beside the truth of a demonstration."""
         return []
 
     @abstractmethod
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """The states of made-up users, as many as released answers say, for a picture."""
 
     @property
@@ -222,13 +222,13 @@ class CountReading:
         )
 
 
-def made_up_alike(users: float, state: int, universe: int | None = None) -> States:
+def made_up_alike(users: float, state: int, universe: int | None = None) -> UserStates:
     """So many made-up users in one state, as far as there are so many."""
     most = MOST_MADE_UP if universe is None else min(universe, MOST_MADE_UP)
     return np.full(min(round(users), most), state)
 
 
-def beyond_bound(states: States, bound: int, *, signed: bool) -> int:
+def beyond_bound(states: UserStates, bound: int, *, signed: bool) -> int:
     """How many states are further from 0 than a bound allows."""
     return int(((states > bound) | (states < (-bound if signed else 0))).sum())
 

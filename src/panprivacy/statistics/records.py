@@ -28,7 +28,7 @@ Read = Callable[[str, object], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Field:
     """One field of a record, as people meet it.
 
     Args:
@@ -84,9 +84,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What the fields are called together."""
 
     @classmethod
-    def entries(cls) -> Mapping[str, Entry]:
+    def fields(cls) -> Mapping[str, Field]:
         """The fields by name, in order."""
-        return _entries(cls)
+        return _fields(cls)
 
     @classmethod
     def read(cls, owner: str, given: Mapping[str, object]) -> Self:
@@ -99,7 +99,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Raises:
             PlanError: a name too many, one too few, or a value out of range.
         """
-        entries = cls.entries()
+        entries = cls.fields()
         for name in given:
             if name not in entries:
                 raise PlanError(_unknown(owner, name, list(entries), cls.what))
@@ -116,7 +116,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Raises:
             PlanError: a text is no value of its field.
         """
-        entries, values = cls.entries(), dict[str, object](texts)
+        entries, values = cls.fields(), dict[str, object](texts)
         for name, text in texts.items():
             if name in entries:
                 try:
@@ -130,7 +130,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The fields that are not as they are without being given, as JSON can write them."""
         return {
             entry.name: _plain(value)
-            for entry in self.entries().values()
+            for entry in self.fields().values()
             if (value := getattr(self, entry.name)) != entry.default
         }
 
@@ -156,7 +156,7 @@ class Sizes(Record, frozen=True):
     @classmethod
     def takes_memory(cls) -> bool:
         """Whether it can be told how much memory there is."""
-        return "memory" in cls.entries()
+        return "memory" in cls.fields()
 
 
 class Query(Record, frozen=True):
@@ -166,19 +166,19 @@ class Query(Record, frozen=True):
 
 
 @functools.cache
-def _entries(record: type[Record]) -> Mapping[str, Entry]:
+def _fields(record: type[Record]) -> Mapping[str, Field]:
     hints = get_type_hints(record, include_extras=True)
     return {
-        field.name: _entry(field, hints[field.name]) for field in msgspec.structs.fields(record)
+        field.name: _field(field, hints[field.name]) for field in msgspec.structs.fields(record)
     }
 
 
-def _entry(field: msgspec.structs.FieldInfo, hint: Any) -> Entry:
+def _field(field: msgspec.structs.FieldInfo, hint: Any) -> Field:
     (meta,) = (one for one in hint.__metadata__ if isinstance(one, Meta))
     extra: Mapping[str, Any] = meta.extra or {}
     default = None if field.required else field.default
     read, form, says = extra["read"], extra["form"], meta.description or ""
-    return Entry(field.name, field.required, default, says, form, read, _PARSERS.get(form, str))
+    return Field(field.name, field.required, default, says, form, read, _PARSERS.get(form, str))
 
 
 def _whole(least: int, most: int, name: str, value: object) -> int:

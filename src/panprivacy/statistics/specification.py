@@ -129,7 +129,7 @@ def together(
 
 def _texts(kind: Kind, parts: Sequence[str]) -> dict[str, str]:
     """The values by name, as texts."""
-    known = {*kind.sizes_type.entries(), *kind.query_type.entries()}
+    known = {*kind.sizes_type.fields(), *kind.query_type.fields()}
     texts: dict[str, str] = {}
     last = None
     for part in parts:
@@ -150,12 +150,12 @@ def _texts(kind: Kind, parts: Sequence[str]) -> dict[str, str]:
 
 def _example(kind: Kind) -> str:
     """A size as it is written."""
-    first = next(iter(kind.sizes_type.entries().values()), None)
+    first = next(iter(kind.sizes_type.fields().values()), None)
     return "as=mine" if first is None else f"{first.name}={first.form}"
 
 
 def _parted(kind: Kind, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What belongs to the sizes, and to the query; what belongs to neither is a size."""
-    asked = kind.query_type.entries()
+    asked = kind.query_type.fields()
     sizes = {name: value for name, value in named.items() if name not in asked}
     return sizes, {name: value for name, value in named.items() if name in asked}

@@ -12,7 +12,7 @@ from typing import Final
 
 from panprivacy.service.config.tokens import Role
 from panprivacy.statistics.catalogue import Kind, kinds
-from panprivacy.statistics.records import Entry
+from panprivacy.statistics.records import Field
 
 _PUBLIC_EXAMPLE: Final = "age1..."
 
@@ -130,12 +130,12 @@ def _table(kind: Kind, stream: str) -> str:
 
 def _keys(kind: Kind) -> Iterator[str]:
     """A line for each size and each question of a statistic, with its meaning."""
-    for entry in (*kind.sizes_type.entries().values(), *kind.query_type.entries().values()):
+    for entry in (*kind.sizes_type.fields().values(), *kind.query_type.fields().values()):
         if entry.form != "LAW":  # no law is written down by hand
             yield f"#{entry.name} = {_example(entry)}  # {entry.says}"
 
 
-def _example(entry: Entry) -> str:
+def _example(entry: Field) -> str:
     """What holds without it, or an example."""
     default = entry.default
     if isinstance(default, bool):

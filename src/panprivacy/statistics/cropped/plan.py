@@ -40,7 +40,13 @@ from panprivacy.planning.universe import (
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel
 from panprivacy.statistics.cropped.levels_decoder import LevelledCroppedModel
 from panprivacy.statistics.deltas import refuse_beyond
-from panprivacy.statistics.plan import CountPlan, States, beyond_bound, made_up_alike, one_answer
+from panprivacy.statistics.plan import (
+    CountPlan,
+    UserStates,
+    beyond_bound,
+    made_up_alike,
+    one_answer,
+)
 from panprivacy.statistics.release import Name, Release
 
 MOST_SHARING = 4
@@ -189,15 +195,15 @@ class CroppedPlan(CountPlan):
         """The margin as a share of the largest sum."""
         return self.margin(confidence) / self.most
 
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The sum of distances from 0, each cropped."""
         return float(np.minimum(np.abs(states), self.tau).sum())
 
-    def beyond(self, states: States) -> int:
+    def beyond(self, states: UserStates) -> int:
         """How many users went beyond the bound."""
         return beyond_bound(states, self.bound, signed=self.signed)
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users of tau as the sum says."""
         return made_up_alike(one_answer(answers) / self.tau, self.tau, self.universe)
 

@@ -16,7 +16,7 @@ from panprivacy.planning.request import Request, Split, best_split
 from panprivacy.planning.universe import address_in, check_cells, key_bytes_in
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.density.decoder import DensityModel
-from panprivacy.statistics.plan import CountPlan, States, made_up_alike, one_answer
+from panprivacy.statistics.plan import CountPlan, UserStates, made_up_alike, one_answer
 from panprivacy.statistics.release import Name, Release
 
 MAX_DIRECT_CELLS = 1 << 27
@@ -90,11 +90,11 @@ class DensityPlan(CountPlan):
         """The margin, which is a share of the universe."""
         return self.margin(confidence)
 
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Who enters twice and leaves once has left."""
         return float((last > 0).sum()) / self.universe
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users as the share says."""
         return made_up_alike(one_answer(answers) * self.universe, 1, self.universe)
 

@@ -27,7 +27,7 @@ from panprivacy.planning.request import Request, Split, budgets, no_signal, nois
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import LevelledPlan
-from panprivacy.statistics.plan import States, beyond_bound
+from panprivacy.statistics.plan import UserStates, beyond_bound
 from panprivacy.statistics.release import Name
 
 MOST_BOUND = MOST_MODULUS // 2
@@ -70,11 +70,11 @@ class NetDistinctPlan(LevelledPlan):
         """No further than two states are apart."""
         refuse_beyond(deltas, self.bound, signed=self.signed)
 
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Everybody whose deltas do not add up to 0."""
         return float(np.count_nonzero(states))
 
-    def beyond(self, states: States) -> int:
+    def beyond(self, states: UserStates) -> int:
         """How many users went beyond the bound."""
         return beyond_bound(states, self.bound, signed=self.signed)
 

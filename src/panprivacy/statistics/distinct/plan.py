@@ -19,7 +19,7 @@ from panprivacy.planning.regret import WORST_ERROR, grid, least_regret
 from panprivacy.planning.request import Request, Split, best_split
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
-from panprivacy.statistics.plan import CountPlan, States, made_up_alike, one_answer
+from panprivacy.statistics.plan import CountPlan, UserStates, made_up_alike, one_answer
 from panprivacy.statistics.release import Name, Release
 
 
@@ -102,7 +102,7 @@ class LevelledPlan(CountPlan):
         """The margin, which is relative to the truth."""
         return self.margin(confidence)
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users as the answer says."""
         return made_up_alike(one_answer(answers), 1)
 
@@ -142,7 +142,7 @@ class DistinctPlan(LevelledPlan):
             noise_variance=self.split.noise_variance,
         )
 
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Everybody who came."""
         return float(len(states))
 

@@ -31,7 +31,7 @@ from panprivacy.planning.universe import cells_within, check_memory
 from panprivacy.polynomial import WORD_BYTES
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
-from panprivacy.statistics.plan import CountPlan, States, made_up_alike, one_answer
+from panprivacy.statistics.plan import CountPlan, UserStates, made_up_alike, one_answer
 from panprivacy.statistics.release import Name, Release
 
 MOST_K = 1 << 15
@@ -192,11 +192,11 @@ class HeavyPlan(CountPlan):
         """The margin as a share of k."""
         return self.margin(confidence) / self.k
 
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The soft count of users."""
         return soft_count(states, self.low)
 
-    def facts(self, states: States) -> list[str]:
+    def facts(self, states: UserStates) -> list[str]:
         """How many users hold what was asked for, and whether the total is right."""
         heavy, deltas = int((states >= self.total / self.k).sum()), int(states.sum())
         return [
@@ -204,7 +204,7 @@ class HeavyPlan(CountPlan):
             f"all deltas add up to {deltas:,}",
         ]
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users that count in full as the answer says."""
         return made_up_alike(one_answer(answers), self.high)
 

@@ -36,7 +36,13 @@ from panprivacy.planning.universe import (
     key_bytes_in,
 )
 from panprivacy.statistics.deltas import refuse_beyond
-from panprivacy.statistics.plan import CountPlan, States, beyond_bound, made_up_alike, one_answer
+from panprivacy.statistics.plan import (
+    CountPlan,
+    UserStates,
+    beyond_bound,
+    made_up_alike,
+    one_answer,
+)
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.threshold.decoder import ThresholdModel
 
@@ -158,20 +164,20 @@ class ThresholdPlan(CountPlan):
         """The margin as a share of the universe."""
         return self.margin(confidence) / self.universe
 
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The soft count of users."""
         return soft_count(states, self.low)
 
-    def beyond(self, states: States) -> int:
+    def beyond(self, states: UserStates) -> int:
         """How many users went beyond the bound."""
         return beyond_bound(states, self.bound, signed=False)
 
-    def facts(self, states: States) -> list[str]:
+    def facts(self, states: UserStates) -> list[str]:
         """How many users count in full by the threshold that was named."""
         full = int((states >= self.threshold).sum())
         return [f"{full:,} users are at the threshold or above"]
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users that count in full as the answer says."""
         return made_up_alike(one_answer(answers), self.high, self.universe)
 

@@ -13,7 +13,7 @@ from panprivacy.planning.request import Request
 from panprivacy.statistics.incidence.plan import MOST_BOUND, IncidencePlan, plan_incidence
 from panprivacy.statistics.records import Sizes, flag, given_as, users, whole
 
-_MOST_OWN_WEIGHTS = 4_096
+_MOST_OWN_WEIGHTS = 3_000
 """So many can stand in the front of a state, which says all that is public about it."""
 
 

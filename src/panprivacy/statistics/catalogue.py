@@ -45,8 +45,7 @@ def kind_of(name: object) -> Kind:
     if isinstance(name, str) and name in known:
         return known[name]
     *most, last = known
-    message = f"the statistics are {', '.join(most)} and {last}"
     close = get_close_matches(str(name), known, 1)
-    if close:
-        message = f"there is no statistic of that name: did you mean {close[0]}?"
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(most)} and {last}"
+    message = f"there is no statistic of that name: {hint}"
     raise PlanError(message)

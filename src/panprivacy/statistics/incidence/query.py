@@ -20,7 +20,7 @@ def _states(name: str, given: object) -> tuple[object, ...]:
     if isinstance(asked, Iterable) and not isinstance(asked, bytes | Mapping):
         with suppress(TypeError):  # an array without dimensions
             return tuple(asked)
-    message = "name a state, or several, as whole numbers"
+    message = f"{name}=: name a state, or several, as whole numbers"
     raise PlanError(message)
 
 

@@ -20,7 +20,11 @@ _MOST_OWN_WEIGHTS = 4_096
 def _law(name: str, given: object) -> Law:
     """A law, or the recipe of one."""
     if isinstance(given, str):
-        return Law.from_recipe(given)
+        try:
+            return Law.from_recipe(given)
+        except PlanError as error:
+            message = f"{name}=: {error}; str() of a law writes one, such as flat 7 1/2"
+            raise PlanError(message) from None
     if not isinstance(given, Law):
         message = f"{name} must be a Law"
         raise PlanError(message)

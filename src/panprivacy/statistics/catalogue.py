@@ -35,6 +35,11 @@ def kinds() -> Mapping[str, Kind]:
     return {kind.name: kind for kind in KINDS}
 
 
+def summary(kind: Kind) -> str:
+    """What a statistic tells, in one sentence: that of its sizes."""
+    return " ".join((kind.sizes_type.__doc__ or "").split()).removesuffix(".")
+
+
 def kind_of(name: object) -> Kind:
     """The statistic of a name.
 

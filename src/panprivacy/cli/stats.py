@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from panprivacy.statistics.catalogue import Kind, kind_of, kinds
+from panprivacy.statistics.catalogue import Kind, kind_of, kinds, summary
 from panprivacy.statistics.records import Field
 
 _WIDTH = 100
@@ -22,19 +22,14 @@ def stats(
         _print_one(kind_of(name))
         return
     for kind in kinds().values():
-        typer.echo(f"{kind.name:<15} {_summary(kind)}")
+        typer.echo(f"{kind.name:<15} {summary(kind)}.")
     typer.echo("\npanprivacy stats NAME says how one is written.")
-
-
-def _summary(kind: Kind) -> str:
-    """The first sentence of its sizes."""
-    return " ".join((kind.sizes_type.__doc__ or "").split())
 
 
 def _print_one(kind: Kind) -> None:
     sizes = kind.sizes_type.fields().values()
     needed = ",".join(f"{one.name}={one.form.split()[0]}" for one in sizes if one.required)
-    typer.echo(_summary(kind))
+    typer.echo(f"{summary(kind)}.")
     typer.echo(f"\n  --stat {','.join(filter(None, [kind.name, needed]))}\n\nSizes:")
     _print_entries(sizes)
     asked = kind.query_type.fields().values()

@@ -37,6 +37,7 @@ class Field:
         default: what holds without it.
         says: its meaning, as half a sentence.
         form: how it is written, such as "N" or "LOW:HIGH"; empty for what is true or not.
+        example: a number, a text or a truth as it may be given; None if there is none.
         read: checks what was given.
         parse: reads it from a text.
     """
@@ -46,6 +47,7 @@ class Field:
     default: object
     says: str
     form: str
+    example: object
     read: Read
     parse: Callable[[str], object]
 
@@ -56,25 +58,24 @@ class Field:
         return self.read(self.name, given)
 
 
-def whole(says: str, most: int = MOST, least: int = 1) -> Meta:
+def whole(says: str, most: int = MOST, least: int = 1, *, example: int | None = None) -> Meta:
     """A field that is a whole number from `least` to `most`."""
-    read = functools.partial(_whole, least, most)
-    return Meta(description=says, extra={"form": "N", "read": read})
+    return given_as(functools.partial(_whole, least, most), "N", says, example)
 
 
 def flag(says: str) -> Meta:
     """A field that is true or not."""
-    return Meta(description=says, extra={"form": "", "read": _truth})
+    return given_as(_truth, "", says, example=False)
 
 
-def users(says: str) -> Meta:
+def users(says: str, example: int | str) -> Meta:
     """A field that is a number of users, or a range of them."""
-    return Meta(description=says, extra={"form": "N or LOW:HIGH", "read": _users})
+    return given_as(_users, "N or LOW:HIGH", says, example)
 
 
-def given_as(read: Read, form: str, says: str) -> Meta:
+def given_as(read: Read, form: str, says: str, example: object = None) -> Meta:
     """A field that a function of its own reads."""
-    return Meta(description=says, extra={"form": form, "read": read})
+    return Meta(description=says, extra={"form": form, "read": read, "example": example})
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,7 +179,8 @@ def _field(field: msgspec.structs.FieldInfo, hint: Any) -> Field:
     extra: Mapping[str, Any] = meta.extra or {}
     default = None if field.required else field.default
     read, form, says = extra["read"], extra["form"], meta.description or ""
-    return Field(field.name, field.required, default, says, form, read, _PARSERS.get(form, str))
+    example, parse = extra["example"], _PARSERS.get(form, str)
+    return Field(field.name, field.required, default, says, form, example, read, parse)
 
 
 def _whole(least: int, most: int, name: str, value: object) -> int:

@@ -18,26 +18,32 @@ from panprivacy.statistics.records import Sizes, users, whole
 class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
     """The sum of what users did, of nobody more than tau."""
 
-    tau: Annotated[int, whole("the most that a user counts for", MOST_BOUND)]
+    tau: Annotated[int, whole("the most that a user counts for", MOST_BOUND, example=10)]
     bound: Annotated[
         int | None,
         whole("the largest sum of a user's deltas; others spoil answers; 64 tau unless told",
-              MOST_BOUND),
+              MOST_BOUND, example=640),
     ] = None  # fmt: skip
     universe: Annotated[
-        int | None, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE)
+        int | None,
+        whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000),
     ] = None
     expected: Annotated[
         Users | None,
         users("for open-ended ids, the most users that may come; or a range of users that count "
-              "for tau each, for an error that is a share of the sum"),
+              "for tau each, for an error that is a share of the sum", 100_000),
     ] = None  # fmt: skip
     cells: Annotated[
-        int | None, whole("counters: one for each user, fewer for a sample", MOST_BYTES)
+        int | None,
+        whole("counters: one for each user, fewer for a sample", MOST_BYTES, example=500_000),
     ] = None
     memory: Annotated[
         int | None,
-        whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES),
+        whole(
+            "most bytes of counters, in place of cells; 64 MiB unless told",
+            MOST_BYTES,
+            example=67_108_864,
+        ),
     ] = None
 
     def plan(self, request: Request) -> CroppedPlan:

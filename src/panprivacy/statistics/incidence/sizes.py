@@ -20,7 +20,11 @@ _MOST_OWN_WEIGHTS = 3_000
 def _law(name: str, given: object) -> Law:
     """A law, or the recipe of one."""
     if isinstance(given, str):
-        return Law.from_recipe(given)
+        try:
+            return Law.from_recipe(given)
+        except PlanError as error:
+            message = f"{name}=: {error}; str() of a law writes one, such as flat 7 1/2"
+            raise PlanError(message) from None
     if not isinstance(given, Law):
         message = f"{name} must be a Law"
         raise PlanError(message)
@@ -34,22 +38,28 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
     """How many users are in each state: how many came exactly t times, or at least k times."""
 
     bound: Annotated[
-        int, whole("the largest sum of a user's deltas; others spoil answers", MOST_BOUND)
+        int,
+        whole("the largest sum of a user's deltas; others spoil answers", MOST_BOUND, example=30),
     ]
     universe: Annotated[
-        int | None, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE)
+        int | None,
+        whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000),
     ] = None
-    expected: Annotated[Users | None, users("for open-ended ids: the most users that may come")] = (
-        None
-    )
+    expected: Annotated[
+        Users | None, users("for open-ended ids: the most users that may come", 100_000)
+    ] = None
     cells: Annotated[
         int | None,
         whole("counters: one for each user, fewer for a sample; hashed ones two for each expected "
-              "user unless told", MOST_BYTES),
+              "user unless told", MOST_BYTES, example=200_000),
     ] = None  # fmt: skip
     memory: Annotated[
         int | None,
-        whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES),
+        whole(
+            "most bytes of counters, in place of cells; 64 MiB unless told",
+            MOST_BYTES,
+            example=67_108_864,
+        ),
     ] = None
     signed: Annotated[bool, flag("whether sums of deltas may be below 0, down to -bound")] = False
     law: Annotated[

@@ -15,19 +15,28 @@ from panprivacy.statistics.threshold.plan import ThresholdPlan, plan_threshold
 class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
     """The number of users in a state of about a threshold or more; from half of it on in part."""
 
-    threshold: Annotated[int, whole("the state from which on a user counts in full", MOST_BOUND)]
-    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE)]
+    threshold: Annotated[
+        int, whole("the state from which on a user counts in full", MOST_BOUND, example=10)
+    ]
+    universe: Annotated[
+        int, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000)
+    ]
     bound: Annotated[
         int | None,
         whole("the largest sum of a user's deltas; others spoil answers; 64 times the threshold "
-              "unless told", MOST_BOUND),
+              "unless told", MOST_BOUND, example=640),
     ] = None  # fmt: skip
     cells: Annotated[
-        int | None, whole("counters: one for each user, fewer for a sample", MOST_BYTES)
+        int | None,
+        whole("counters: one for each user, fewer for a sample", MOST_BYTES, example=500_000),
     ] = None
     memory: Annotated[
         int | None,
-        whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES),
+        whole(
+            "most bytes of counters, in place of cells; 64 MiB unless told",
+            MOST_BYTES,
+            example=67_108_864,
+        ),
     ] = None
 
     def plan(self, request: Request) -> ThresholdPlan:

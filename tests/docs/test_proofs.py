@@ -61,19 +61,22 @@ def cells_and_addressings():
     return {name for module in modules for name in pins.classes(module)}
 
 
+def defined(node, name):
+    """Whether a class has a method of this name that does something."""
+    return any(
+        getattr(one, "name", None) == name and not pins.says_nothing(one) for one in node.body
+    )
+
+
 def release_rules():
-    """Every `release` of a statistic that does something."""
+    """Every `release` that does something, and every reading: what it noises, and how much."""
     found = {
         name: node
-        for module in PACKAGE.rglob("statistics/*.py")
+        for module in (PACKAGE / "statistics").rglob("*.py")
         for name, node in pins.classes(module).items()
     }
-    return {
-        f"{name}.release"
-        for name, node in found.items()
-        for one in node.body
-        if getattr(one, "name", None) == "release" and not pins.says_nothing(one)
-    }
+    releases = {f"{name}.release" for name, node in found.items() if defined(node, "release")}
+    return releases | {name for name, node in found.items() if defined(node, "scales")}
 
 
 def all_pins():
@@ -116,9 +119,10 @@ def test_what_needs_a_proof_is_found():
         cells_and_addressings()
     )
     assert release_rules() >= {
-        "panprivacy.statistics.table.CountStatistic.release",
-        "panprivacy.statistics.incidence.Incidence.release",
+        "panprivacy.statistics.statistic.Statistic.release",
         "panprivacy.statistics.grouped.Grouped.release",
+        "panprivacy.statistics.plan.CountReading",
+        "panprivacy.statistics.incidence.reading.NamedReading",
     }
 
 

@@ -11,6 +11,7 @@ import math
 import struct
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -19,7 +20,7 @@ from typing import Any, Generic, NoReturn, TypeVar, overload
 import pyarrow as pa
 
 from panprivacy._validate import whole_number
-from panprivacy.errors import InputError, PlanError
+from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.private import Private
 from panprivacy.statistics.release import Answer, as_table
@@ -262,8 +263,10 @@ class Windowed(Generic[S]):
         fresh = self._fresh()  # if that fails, nothing has ended
         began, due = self._start, self._end
         complete = began == due - self._every and end == due and not self._resumed
+        answer = None
         try:
-            answer = self._release(self._current)
+            with suppress(LostReleaseError):  # of a release of the caller's; the window has ended
+                answer = self._release(self._current)
         finally:
             self._current.forget()
             self._current, self._resumed = fresh, False

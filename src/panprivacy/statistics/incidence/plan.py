@@ -135,14 +135,14 @@ class IncidencePlan(Plan):
         refuse_beyond(deltas, self.bound, signed=self.signed)
 
     def linear(self, query: IncidenceQuery) -> list[LinearQuery]:
-        """The linear queries that a release is asked.
+        """The linear queries that a release is asked, each once.
 
         Raises:
             PlanError: one cannot be answered.
         """
-        asked = query.linear(self.states)
-        check_askable(asked, self.universe)
-        return asked
+        asked = {one.name: one for one in query.linear(self.states)}
+        check_askable(asked.values(), self.universe)
+        return list(asked.values())
 
     def reading(self, query: IncidenceQuery, epoch: int) -> IncidenceReading:
         """How a release is made: by named counts where they are better, or by the histogram."""

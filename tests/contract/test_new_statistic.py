@@ -13,7 +13,6 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from panprivacy.addressing import Direct
 from panprivacy.audit.suite.products import products
 from panprivacy.audit.suite.subject import Row
 from panprivacy.cells.bits import BitCells
@@ -68,7 +67,6 @@ class AbsentPlan(CountPlan):
     proofs, checks = ("bits", "sums"), ("exact/test_exact",)
     question, unit, measure = "how many members never came?", "members", "the members"
     name = Name("", "absent")
-    key_bytes = 0
 
     @property
     def cells(self):
@@ -82,9 +80,6 @@ class AbsentPlan(CountPlan):
     def table(self):
         return BitCells(self.members, self.split.budget.state, self.request.intrusions)
 
-    def address(self, key):
-        return Direct(self.members)
-
     def check_deltas(self, deltas):
         refuse_deltas(deltas < 1, "delta must be at least 1: nobody leaves")
 
@@ -92,11 +87,15 @@ class AbsentPlan(CountPlan):
         contrast, noise = float(self.table.contrast(epoch)), self.split.noise_variance
         return AbsentModel(DensityModel(self.members, self.members, contrast, noise))
 
-    def relative_error(self):
-        return float(self.model(self.request.intrusions).deviation(self.members)) / self.members
+    @property
+    def largest(self):
+        return float(self.members)
 
-    def relative_margin(self, confidence):
-        return 2 * self.relative_error()
+    def error(self):
+        return float(self.model(self.request.intrusions).deviation(self.members))
+
+    def margin(self, confidence):
+        return 2 * self.error()
 
     def truth(self, name, states, last):
         return float(self.members - len(states))

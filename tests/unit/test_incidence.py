@@ -229,7 +229,7 @@ def test_a_bad_plan_says_how_bad_it_is():
     plan = pp.DistinctCount(
         epsilon="0.2", expected=(10, 30), memory=256, deletions=True, bound=3
     ).plan
-    with pytest.raises(pp.PlanError, match=f"{plan.best_error():.2g} times the users"):
+    with pytest.raises(pp.PlanError, match=f"{plan.error():.2g} times the users"):
         check_useful(plan)
 
 

@@ -31,7 +31,6 @@ from panprivacy.planning.request import Request, Split, budgets, noise_variance
 from panprivacy.statistics.plan import (
     CountPlan,
     UserStates,
-    beyond_bound,
     made_up_alike,
     one_answer,
 )
@@ -257,21 +256,18 @@ class MomentPlan(CountPlan):
         """The largest standard deviation of the answer, without its bias."""
         return float(self.model(0).deviation(0))
 
-    def relative_error(self) -> float:
-        """The standard deviation as a share of the largest sum."""
-        return self.error() / (self.crop * self.universe)
+    @property
+    def largest(self) -> float:
+        """The largest sum."""
+        return float(self.crop * self.universe)
 
-    def relative_margin(self, confidence: float) -> float:
-        """How far an answer strays by noise, as a share of the largest sum."""
-        return noise_quantile(confidence, self.model(0).output_share(0)) * self.relative_error()
+    def margin(self, confidence: float) -> float:
+        """How far an answer strays by noise at most with this probability."""
+        return noise_quantile(confidence, self.model(0).output_share(0)) * self.error()
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The sum of states, each cropped."""
         return float(np.clip(states, 0, self.crop).sum())
-
-    def beyond(self, states: UserStates) -> int:
-        """How many users went beyond the bound."""
-        return beyond_bound(states, self.bound, signed=False)
 
     def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users of tau as the sum says."""

@@ -98,6 +98,11 @@ class HeavyPlan(CountPlan):
         return Name("", "heavy_hitters", (("k", self.k),))
 
     @property
+    def largest(self) -> float:
+        """The most users that can hold 1/k of the total."""
+        return float(self.k)
+
+    @property
     def block(self) -> int:
         """The length of a block: the lower threshold, in units of the resolution."""
         return self.total // (2 * self.k * self.resolution)
@@ -126,11 +131,6 @@ class HeavyPlan(CountPlan):
     def table(self) -> ThresholdCells:
         """The table's cells."""
         return ThresholdCells(self.cells, self.law, self.block, self.resolution)
-
-    @property
-    def groups(self) -> int:
-        """A release publishes one count."""
-        return 1
 
     @property
     def sensitivity(self) -> int:
@@ -183,14 +183,6 @@ class HeavyPlan(CountPlan):
         quantile = noise_quantile(confidence, model.output_share(0.0))
         # What collisions add is no noise: bias + q sd <= hypot(1, q) hypot(bias, sd).
         return math.hypot(1, quantile) * self.error()
-
-    def relative_error(self) -> float:
-        """The largest error, as a share of k."""
-        return self.error() / self.k
-
-    def relative_margin(self, confidence: float) -> float:
-        """The margin as a share of k."""
-        return self.margin(confidence) / self.k
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The soft count of users."""

@@ -252,7 +252,7 @@ def _thresholds(epsilon: Fraction) -> list[Subject]:
     """Such counters, of which a user may count in part."""
 
     def threshold(coins: EnumeratedCoins | None) -> ThresholdCount:
-        return ThresholdCount(least=4, bound=4, universe=2, coins=coins, **_halves(epsilon))
+        return ThresholdCount(threshold=4, bound=4, universe=2, coins=coins, **_halves(epsilon))
 
     def heavy(coins: EnumeratedCoins | None) -> HeavyHitterCount:
         return HeavyHitterCount(k=1, total=2, cells=2, coins=coins, **_halves(epsilon))

@@ -19,15 +19,14 @@ _MOST_OWN_WEIGHTS = 4_096
 
 def _law(name: str, given: object) -> Law:
     """A law, or the recipe of one."""
-    if isinstance(given, str):
-        return Law.from_recipe(given)
-    if not isinstance(given, Law):
+    law = Law.from_recipe(given) if isinstance(given, str) else given
+    if not isinstance(law, Law):
         message = f"{name} must be a Law"
         raise PlanError(message)
-    if not given.made_of and given.modulus > _MOST_OWN_WEIGHTS:
+    if not law.made_of and law.modulus > _MOST_OWN_WEIGHTS:
         message = f"{name} may have at most {_MOST_OWN_WEIGHTS:,} weights of one's own"
         raise PlanError(message)
-    return given
+    return law
 
 
 class IncidenceSizes(Sizes, frozen=True, tag="incidence"):

@@ -26,7 +26,7 @@ _LAYOUT = struct.Struct("<8sIQIIQ")
 _FORMAT = b"panpriv"
 _MAGIC = _FORMAT + b"2"
 
-MOST_TEXT = 1 << 16
+MOST_TEXT = 1 << 17
 """More bytes of public parameters than any plan has; a longer text is not read."""
 
 _CUT = "the state is cut off, or more follows it"

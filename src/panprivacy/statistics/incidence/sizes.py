@@ -19,19 +19,20 @@ _MOST_OWN_WEIGHTS = 3_000
 
 def _law(name: str, given: object) -> Law:
     """A law, or the recipe of one."""
+    law = given
     if isinstance(given, str):
         try:
-            return Law.from_recipe(given)
+            law = Law.from_recipe(given)
         except PlanError as error:
             message = f"{name}=: {error}; str() of a law writes one, such as flat 7 1/2"
             raise PlanError(message) from None
-    if not isinstance(given, Law):
+    if not isinstance(law, Law):
         message = f"{name} must be a Law"
         raise PlanError(message)
-    if not given.made_of and given.modulus > _MOST_OWN_WEIGHTS:
+    if not law.made_of and law.modulus > _MOST_OWN_WEIGHTS:
         message = f"{name} may have at most {_MOST_OWN_WEIGHTS:,} weights of one's own"
         raise PlanError(message)
-    return given
+    return law
 
 
 class IncidenceSizes(Sizes, frozen=True, tag="incidence"):

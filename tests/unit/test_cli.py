@@ -295,9 +295,9 @@ class TestStats:
         told = run_command("stats", name).stdout
         kind = kinds()[name]
         written = re.findall(r"^  (\w+)(?:=| )", told, re.MULTILINE)
-        assert written == [*kind.sizes_type.entries(), *kind.query_type.entries()]
+        assert written == [*kind.sizes_type.fields(), *kind.query_type.fields()]
         assert told.count("(needed)") == sum(
-            entry.required for entry in kind.sizes_type.entries().values()
+            entry.required for entry in kind.sizes_type.fields().values()
         )
         assert max(map(len, told.splitlines())) <= 100
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from panprivacy._parse import Users
-from panprivacy._validate import MOST_BYTES
-from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
 from panprivacy.planning.blocks import MOST_BOUND
 from panprivacy.planning.request import Request
+from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
 from panprivacy.statistics.cropped.levels_plan import plan_cropped_levels
 from panprivacy.statistics.cropped.plan import CroppedPlan, default_bound, plan_cropped
 from panprivacy.statistics.records import Sizes, users, whole
@@ -24,27 +23,14 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         whole("the largest sum of a user's deltas; others spoil answers; 64 tau unless told",
               MOST_BOUND, example=640),
     ] = None  # fmt: skip
-    universe: Annotated[
-        int | None,
-        whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000),
-    ] = None
+    universe: PerhapsUniverse = None
     expected: Annotated[
         Users | None,
         users("for open-ended ids, the most users that may come; or a range of users that count "
               "for tau each, for an error that is a share of the sum", 100_000),
     ] = None  # fmt: skip
-    cells: Annotated[
-        int | None,
-        whole("counters: one for each user, fewer for a sample", MOST_BYTES, example=500_000),
-    ] = None
-    memory: Annotated[
-        int | None,
-        whole(
-            "most bytes of counters, in place of cells; 64 MiB unless told",
-            MOST_BYTES,
-            example=67_108_864,
-        ),
-    ] = None
+    cells: Counters = None
+    memory: Memory = None
 
     def plan(self, request: Request) -> CroppedPlan:
         """A counter for each user, or hashed ones, or levels of them for a range of users."""

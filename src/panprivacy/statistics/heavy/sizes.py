@@ -7,6 +7,7 @@ from typing import Annotated
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
+from panprivacy.statistics.common_sizes import Memory
 from panprivacy.statistics.heavy.plan import (
     LEAST_INDEPENDENCE,
     MOST_INDEPENDENCE,
@@ -45,14 +46,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
             example=320_000,
         ),
     ] = None
-    memory: Annotated[
-        int | None,
-        whole(
-            "most bytes of counters, in place of cells; 64 MiB unless told",
-            MOST_BYTES,
-            example=67_108_864,
-        ),
-    ] = None
+    memory: Memory = None
     resolution: Annotated[
         int | None,
         whole("what each delta is rounded to a multiple of, at random; the finest unless told",

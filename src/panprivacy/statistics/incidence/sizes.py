@@ -6,10 +6,10 @@ from typing import Annotated
 
 from panprivacy._parse import Users
 from panprivacy._validate import MOST_BYTES, expected_range
-from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cells.law import Law
 from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
+from panprivacy.statistics.common_sizes import Memory, PerhapsUniverse
 from panprivacy.statistics.incidence.plan import MOST_BOUND, IncidencePlan, plan_incidence
 from panprivacy.statistics.records import Sizes, flag, given_as, users, whole
 
@@ -42,10 +42,7 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         int,
         whole("the largest sum of a user's deltas; others spoil answers", MOST_BOUND, example=30),
     ]
-    universe: Annotated[
-        int | None,
-        whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000),
-    ] = None
+    universe: PerhapsUniverse = None
     expected: Annotated[
         Users | None, users("for open-ended ids: the most users that may come", 100_000)
     ] = None
@@ -54,14 +51,7 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         whole("counters: one for each user, fewer for a sample; hashed ones two for each expected "
               "user unless told", MOST_BYTES, example=200_000),
     ] = None  # fmt: skip
-    memory: Annotated[
-        int | None,
-        whole(
-            "most bytes of counters, in place of cells; 64 MiB unless told",
-            MOST_BYTES,
-            example=67_108_864,
-        ),
-    ] = None
+    memory: Memory = None
     signed: Annotated[bool, flag("whether sums of deltas may be below 0, down to -bound")] = False
     law: Annotated[
         Law | None, given_as(_law, "LAW", "the noise of the counters; the best one unless told")

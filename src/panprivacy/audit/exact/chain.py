@@ -77,7 +77,7 @@ class Transition:
         probability: of it.
         point: where the statistic is then.
         published: what left; None for steps that publish nothing.
-        noise: the output noise that was drawn.
+        noise: the noise of infinite support that was drawn.
         far: whether some of it lies beyond the tail.
     """
 
@@ -157,9 +157,6 @@ class Chain:
             answer = take(statistic, steps[-1])
         drawn = tuple(self.coins.noise), self.coins.far
         published = self._interned(answer) if steps[-1:] == (RELEASE,) else None
-        if self.coins.far and published is None:
-            message = "noise without end that stays in the state cannot be walked"
-            raise PlanError(message)
         return self._point(statistic, steps), published, *drawn
 
     def _check_repeated(self, statistic: Audited, point: Point) -> None:

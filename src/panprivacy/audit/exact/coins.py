@@ -110,6 +110,10 @@ class EnumeratedCoins:
         """The fixed key."""
         return repeated(self.addressing_key, nbytes)
 
+    def secret(self, nbytes: int) -> bytes:
+        """Every possible secret, as likely as any other."""
+        return self.categorical([1] * 256, nbytes).astype(np.uint8).tobytes()
+
     def _choose(self, law: Sequence[Fraction]) -> int:
         """The outcome of one draw in this round; impossible outcomes are skipped."""
         possible = [index for index, weight in enumerate(law) if weight]

@@ -27,13 +27,14 @@ View = tuple[object, ...]
 Law = Mapping[tuple[Point, View], int]
 """The weight of being somewhere, and of what has been seen on the way."""
 
-Move = tuple[Fraction, Point, Published | None]
-"""The probability of a move, where it leads, and what is published."""
+Move = tuple[Fraction, Point, Published | None, bool]
+"""The probability of a move, where it leads, what is published, and whether noise that stays in the
+state lies beyond the tail."""
 
 Moves = Mapping[Point, Sequence[Move]]
 """From each point of a law."""
 
-Weighted = tuple[int, Point, Published | None]
+Weighted = tuple[int, Point, Published | None, bool]
 """A move, its probability as a whole number over a common denominator."""
 
 _CLOSE: Final = 1e-12
@@ -101,14 +102,17 @@ class Laws:
     def _compare(self, stream: Stream, neighbour: Stream) -> Iterator[Comparison]:
         walk = _PairLaws(self, stream, neighbour)
         announced = [place + 1 for place, step in enumerate(stream) if step == ANNOUNCE]
-        laws: tuple[Law, Law] = walk.births
+        laws, near = walk.births(), walk.births(near=True)
         for time in range(len(stream) + 1):
             if time >= max(announced, default=0):
-                weights, view, aside = _worst(walk.ends(_looked_at(laws), time), walk.denominator)
+                ends = walk.ends(_looked_at(laws), time)
+                nears = walk.ends(_looked_at(near), time, near=True) if walk.far else ends
+                weights, view, aside = _worst(ends, nears, walk.denominator)
                 shared = _shared(point.state for law in laws for point, _ in law)
                 yield Comparison(weights, walk.denominator, time, view, aside, shared)
             if time < len(stream):
                 laws = walk.advanced(laws, time)
+                near = walk.advanced(near, time, near=True) if walk.far else laws
 
     def births(self) -> Sequence[Move]:
         """How the statistic may begin."""
@@ -125,18 +129,34 @@ class Laws:
 
 
 class _PairLaws:
-    """One stream and its neighbour: the laws of both, over one denominator."""
+    """One stream and its neighbour: the laws of both, over one denominator.
+
+    Noise of infinite support that stays in the state is walked to twice the tail. What came of
+    noise within the tail, `near`, under one stream is compared with all that was walked under the
+    other: noise that makes up for another stream lies within twice the tail, as long as the streams
+    move the state by no more than the tail.
+    """
 
     def __init__(self, laws: Laws, stream: Stream, neighbour: Stream) -> None:
         self._steps = list(zip(stream, neighbour, strict=True))
         births = laws.births()
         self.denominator = _common_denominator([births])
-        start: Law = {(point, ()): _whole(mass, self.denominator) for mass, point, _ in births}
-        self.births = start, start
+        self._births = [
+            (_whole(mass, self.denominator), point, far) for mass, point, _, far in births
+        ]
+        self.far = any(far for _, _, far in self._births)
         self._weights: list[tuple[dict[Point, list[Weighted]], ...]] = []
-        reached = [frozenset(point for _, point, _ in births)] * 2
+        reached = [frozenset(point for _, point, _, _ in births)] * 2
         for steps in self._steps:
             reached = self._step(laws, steps, reached)
+
+    def births(self, *, near: bool = False) -> tuple[Law, Law]:
+        """Both laws before the first step; of noise within the tail alone, or of all."""
+        start: dict[tuple[Point, View], int] = defaultdict(int)
+        for weight, point, far in self._births:
+            if not (near and far):
+                start[point, ()] += weight
+        return start, start
 
     def _step(
         self, laws: Laws, steps: tuple[Step, Step], reached: list[frozenset[Point]]
@@ -150,26 +170,30 @@ class _PairLaws:
         self._weights.append(
             tuple(
                 {
-                    point: [(_whole(mass, scale), end, told) for mass, end, told in way]
+                    point: [(_whole(mass, scale), end, told, far) for mass, end, told, far in way]
                     for point, way in each.items()
                 }
                 for each in moves
             )
         )
-        return [frozenset(end for way in each.values() for _, end, _ in way) for each in moves]
+        self.far |= any(far for each in moves for way in each.values() for *_, far in way)
+        return [frozenset(end for way in each.values() for _, end, _, _ in way) for each in moves]
 
-    def advanced(self, laws: tuple[Law, Law], time: int) -> tuple[Law, Law]:
-        """Both laws after the step that follows `time`."""
+    def advanced(self, laws: tuple[Law, Law], time: int, *, near: bool = False) -> tuple[Law, Law]:
+        """Both laws after the step that follows `time`; of near noise alone, or of all."""
         seen = _looked_at(laws) if self._steps[time][0] == ANNOUNCE else laws
         first, second = (
-            _moved(law, weights) for law, weights in zip(seen, self._weights[time], strict=True)
+            _moved(law, weights, near=near)
+            for law, weights in zip(seen, self._weights[time], strict=True)
         )
         return first, second
 
-    def ends(self, laws: tuple[Law, Law], time: int) -> list[dict[View, int]]:
+    def ends(
+        self, laws: tuple[Law, Law], time: int, *, near: bool = False
+    ) -> list[dict[View, int]]:
         """The laws of the whole view, once a look was taken at `time`."""
         for step in range(time, len(self._steps)):
-            laws = self.advanced(laws, step)
+            laws = self.advanced(laws, step, near=near)
         ends: list[dict[View, int]] = []
         for law in laws:
             views: dict[View, int] = defaultdict(int)
@@ -179,11 +203,14 @@ class _PairLaws:
         return ends
 
 
-def _moved(law: Law, moves: Mapping[Point, Sequence[Weighted]]) -> dict[tuple[Point, View], int]:
+def _moved(
+    law: Law, moves: Mapping[Point, Sequence[Weighted]], *, near: bool
+) -> dict[tuple[Point, View], int]:
     after: dict[tuple[Point, View], int] = defaultdict(int)
     for (point, view), weight in law.items():
-        for factor, end, told in moves[point]:
-            after[end, view if told is None else (*view, told)] += weight * factor
+        for factor, end, told, far in moves[point]:
+            if not (near and far):
+                after[end, view if told is None else (*view, told)] += weight * factor
     return after
 
 
@@ -203,15 +230,24 @@ def _shared(states: Iterable[bytes]) -> int:
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
 
 
-def _worst(ends: list[dict[View, int]], denominator: int) -> tuple[tuple[int, int], View, Fraction]:
-    """The view with the worst ratio, its weights, and the probability of what was set aside."""
-    first, second = ends
+def _worst(
+    ends: list[dict[View, int]], nears: list[dict[View, int]], denominator: int
+) -> tuple[tuple[int, int], View, Fraction]:
+    """The view with the worst ratio, its weights, and the probability of what was set aside.
+
+    A view is as likely under one stream as noise within the tail makes it, and under the other as
+    all noise does that was walked; where no noise stays in the state the two are the same.
+    """
+    (first, second), (near_first, near_second) = ends, nears
     worst: tuple[tuple[int, int], View] = (0, 0), ()
-    for view in {**first, **second}:
-        weights = first.get(view, 0), second.get(view, 0)
-        if _is_above(weights, worst[0]):
-            worst = weights, view
-    compared = min(sum(first.values()), sum(second.values()))
+    for view in {**near_first, **near_second}:
+        likelier = near_first.get(view, 0), second.get(view, 0)
+        rarer = first.get(view, 0), near_second.get(view, 0)
+        if likelier[0] >= likelier[1] and _is_above(likelier, worst[0]):
+            worst = likelier, view
+        if rarer[1] >= rarer[0] and _is_above(rarer, worst[0]):
+            worst = rarer, view
+    compared = min(sum(near_first.values()), sum(near_second.values()))
     shown = tuple(told.shown() if isinstance(told, Published) else told for told in worst[1])
     return worst[0], shown, 1 - Fraction(compared, denominator)
 
@@ -230,10 +266,10 @@ def _is_above(weights: tuple[int, int], others: tuple[int, int]) -> bool:
 
 def _plain(outcomes: Sequence[Transition]) -> list[Move]:
     """The moves of a step that publishes nothing."""
-    masses: dict[Point, Fraction] = defaultdict(Fraction)
+    masses: dict[tuple[Point, bool], Fraction] = defaultdict(Fraction)
     for outcome in outcomes:
-        masses[outcome.point] += outcome.probability
-    return [(mass, point, None) for point, mass in masses.items()]
+        masses[outcome.point, outcome.far] += outcome.probability
+    return [(mass, point, None, far) for (point, far), mass in masses.items()]
 
 
 def _told_apart(outcomes: Mapping[Point, Sequence[Transition]], coins: EnumeratedCoins) -> Moves:
@@ -253,7 +289,7 @@ def _told_apart(outcomes: Mapping[Point, Sequence[Transition]], coins: Enumerate
             moves[point, end, told] += mass
     by_point: dict[Point, list[Move]] = {point: [] for point in outcomes}
     for (point, end, told), mass in moves.items():
-        by_point[point].append((mass, end, told))
+        by_point[point].append((mass, end, told, False))
     return by_point
 
 
@@ -274,7 +310,7 @@ def _near(outcomes: Mapping[Point, Sequence[Transition]]) -> dict[Published, _Wa
 
 
 def _common_denominator(ways: Sequence[Sequence[Move]]) -> int:
-    return math.lcm(*(mass.denominator for way in ways for mass, _, _ in way))
+    return math.lcm(*(mass.denominator for way in ways for mass, *_ in way))
 
 
 def _whole(mass: Fraction, denominator: int) -> int:

@@ -18,6 +18,7 @@ from tests.unit.reading import (
     SECRET,
     USER,
     arrow_bytes,
+    from_pipe,
     locals_of_thread,
     parquet_bytes,
     pipe,
@@ -214,6 +215,15 @@ class TestReadingAhead:
             error = refusal(list, stream)
         assert sum(handed_out) <= 50
         assert error.row == 51
+
+    @pytest.mark.parametrize(
+        ("kind", "head", "row"), [("csv", "user,x\n", "ann,1\n"), ("ndjson", "", '{"user":1}\n')]
+    )
+    def test_the_rows_of_a_pipe_are_counted_within_a_block(self, blocks, kind, head, row):
+        """A running count of rows would be state."""
+        blocks(16)
+        error = refusal(from_pipe, f"{head}{row * 50}{SECRET}\n".encode(), USER, kind=kind)
+        assert 1 <= error.row <= 4
 
     def test_unforeseen_failure_shows_its_type_only(self, monkeypatch, tmp_path):
         def fail(*_, **__):

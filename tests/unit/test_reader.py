@@ -161,14 +161,16 @@ class TestReadingAhead:
     def test_ticks_while_the_pipe_is_silent(self, slow):
         path, write = slow
         write(b"user\nann\n")
-        due = [time.monotonic() + 0.05]
+        due = [None]
         with open_source(path, columns=[USER], format="csv") as source:
             stream = source.batches_or_ticks(lambda: due[0])
             assert next(stream).num_rows == 1
+            due[0] = time.monotonic() + 0.05
             for _ in range(3):
                 assert next(stream) is None
                 assert time.monotonic() >= due[0]
                 due[0] += 0.05
+            due[0] = None
             write(b"bob\n")
             assert next(stream).to_pydict() == {"user": [b"bob"]}
 

@@ -640,13 +640,20 @@ def found(daemon, needles):
 
 
 def left(daemon, sent):
-    """What is left of which case; nothing is said of one of which nothing is left."""
+    """Where something is left, and of which case in memory; nothing if there is nothing."""
+    needles = needles_of(one.windows() for one in sent.values())
     with held_still(daemon):
-        together = needles_of(one.windows() for one in sent.values())
-        if found(daemon, together) == NOTHING:
+        places = found(daemon, needles)
+        if places == NOTHING:
             return {}
-        each = {name: found(daemon, needles_of([one.windows()])) for name, one in sent.items()}
-    return {name: places for name, places in each.items() if places != NOTHING}
+        family = processes_below(daemon.process.pid)
+        counts = by_case(sent, sum(search_process_for_each(one, needles) for one in family))
+    return {"places": places} | {name: count for name, count in counts.items() if count}
+
+
+def by_case(sent, counts):
+    """What was found of each case, whose windows are of 8 and of 16 bytes."""
+    return dict(zip(sent, counts.reshape(-1, 2).sum(axis=1).tolist(), strict=True))
 
 
 def unread(process):
@@ -689,8 +696,7 @@ def unhardened(tmp_path_factory, compiled):
         rest(daemon)
         with held_still(daemon):
             needles = needles_of(one.windows() for one in sent.values())
-            pairs = search_process_for_each(daemon.process.pid, needles).reshape(-1, 2)
-            in_memory = dict(zip(sent, pairs.sum(axis=1).tolist(), strict=True))
+            in_memory = by_case(sent, search_process_for_each(daemon.process.pid, needles))
     place = tmp_path_factory.mktemp("compiled")
     for path in folder.iterdir():
         if path.is_dir():

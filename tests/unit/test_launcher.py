@@ -260,7 +260,11 @@ def test_an_interrupt_ends_it_with_130():
         "--epsilon", "1", "--releases", "1000", "--every", "0.05", "--json",
     ]  # fmt: skip
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(program, **streams) as process, contextlib.ExitStack() as last:
+    with contextlib.ExitStack() as last:
+        # What runs in the background ignores interrupts, and so would what it starts.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        last.callback(signal.signal, signal.SIGINT, before)
+        process = last.enter_context(subprocess.Popen(program, **streams))
         last.callback(process.kill)
         process.stdin.write(b"id\nsomebody\n")
         process.stdin.flush()

@@ -18,6 +18,7 @@ from tests.unit.reading import (
     SECRET,
     USER,
     arrow_bytes,
+    from_pipe,
     locals_of_thread,
     parquet_bytes,
     pipe,
@@ -160,14 +161,16 @@ class TestReadingAhead:
     def test_ticks_while_the_pipe_is_silent(self, slow):
         path, write = slow
         write(b"user\nann\n")
-        due = [time.monotonic() + 0.05]
+        due = [None]
         with open_source(path, columns=[USER], format="csv") as source:
             stream = source.batches_or_ticks(lambda: due[0])
             assert next(stream).num_rows == 1
+            due[0] = time.monotonic() + 0.05
             for _ in range(3):
                 assert next(stream) is None
                 assert time.monotonic() >= due[0]
                 due[0] += 0.05
+            due[0] = None
             write(b"bob\n")
             assert next(stream).to_pydict() == {"user": [b"bob"]}
 
@@ -214,6 +217,15 @@ class TestReadingAhead:
             error = refusal(list, stream)
         assert sum(handed_out) <= 50
         assert error.row == 51
+
+    @pytest.mark.parametrize(
+        ("kind", "head", "row"), [("csv", "user,x\n", "ann,1\n"), ("ndjson", "", '{"user":1}\n')]
+    )
+    def test_the_rows_of_a_pipe_are_counted_within_a_block(self, blocks, kind, head, row):
+        """A running count of rows would be state."""
+        blocks(16)
+        error = refusal(from_pipe, f"{head}{row * 50}{SECRET}\n".encode(), USER, kind=kind)
+        assert 1 <= error.row <= 4
 
     def test_unforeseen_failure_shows_its_type_only(self, monkeypatch, tmp_path):
         def fail(*_, **__):

@@ -155,12 +155,7 @@ class ScaledCells(ModularCells):
     """
 
     def update(
-        self,
-        table: Table,
-        slots: Iterable[Slots],
-        deltas: Deltas | None,
-        epoch: int,
-        coins: Coins,
+        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
     ) -> None:
         """Add each delta, times the user's factor, to its cell."""
         for piece, given in with_deltas(slots, deltas):

@@ -49,12 +49,7 @@ class ThresholdCells(BlockCells):
     resolution: int
 
     def update(
-        self,
-        table: Table,
-        slots: Iterable[Slots],
-        deltas: Deltas | None,
-        epoch: int,
-        coins: Coins,
+        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
     ) -> None:
         """Add each delta to its cell, in units of the resolution, rounded by fresh coins."""
         for piece, given in with_deltas(slots, deltas):

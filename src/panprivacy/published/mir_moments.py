@@ -77,12 +77,7 @@ class MomentCells(ModularCells):
     grid: int
 
     def update(
-        self,
-        table: Table,
-        slots: Iterable[Slots],
-        deltas: Deltas | None,
-        epoch: int,
-        coins: Coins,
+        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
     ) -> None:
         """Add each delta, times the user's weight, to its cell."""
         for piece, given in with_deltas(slots, deltas):

@@ -13,21 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction
-from panprivacy.audit.attacks.decoding import (
-    ERROR,
-    PEOPLE,
-    decode_products,
-    decoded,
-    held,
-)
+from panprivacy.audit.attacks.decoding import ERROR, PEOPLE, decode_products, decoded, held
 from panprivacy.audit.attacks.guesses import Guesses, Truths
-from panprivacy.audit.attacks.outcome import (
-    ORDINARY,
-    PRODUCT,
-    Outcome,
-    Panel,
-    bounded_share,
-)
+from panprivacy.audit.attacks.outcome import ORDINARY, PRODUCT, Outcome, Panel, bounded_share
 from panprivacy.audit.attacks.reconstruction import Floats
 from panprivacy.audit.attacks.seized import Seized, guess_from_noise, tossed, whole_numbers
 from panprivacy.coins import Coins, SystemCoins

@@ -154,12 +154,5 @@ def _betrayed(guesses: Guesses) -> Finding:
         "unannounced look"
     )
     return Finding(
-        f"unannounced: {_CAME}",
-        OUTSIDE,
-        "names right",
-        share,
-        None,
-        None,
-        share == 1.0,
-        sentence,
+        f"unannounced: {_CAME}", OUTSIDE, "names right", share, None, None, share == 1.0, sentence
     )

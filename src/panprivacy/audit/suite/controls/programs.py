@@ -131,10 +131,7 @@ class RawInterval(Program):
 
 
 def _control(
-    name: str,
-    says: str,
-    make: Callable[[EnumeratedCoins], Audited],
-    releases: int = 0,
+    name: str, says: str, make: Callable[[EnumeratedCoins], Audited], releases: int = 0
 ) -> Control:
     """A control that shows a single appearance, with certainty."""
     published = [RELEASE] * releases

@@ -44,13 +44,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
-    """What an intruder says about everybody, to be drawn.
-
-    Args:
-        title: of the picture.
-        kind: of the program, as in `Finding`.
-        guesses: about each person.
-    """
+    """What an intruder says about everybody, to be drawn; the kind is as in `Finding`."""
 
     title: str
     kind: str

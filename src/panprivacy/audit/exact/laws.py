@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -105,7 +105,10 @@ class Laws:
         for time in range(len(stream) + 1):
             if time >= max(announced, default=0):
                 weights, view, aside = _worst(walk.ends(_looked_at(laws), time), walk.denominator)
-                shared = _shared(point.state for law in laws for point, _ in law)
+                # All states begin alike for as long as the first and the last in order do.
+                states = {point.state for law in laws for point, _ in law} or {b""}
+                ends = zip(min(states), max(states), strict=False)
+                shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
                 yield Comparison(weights, walk.denominator, time, view, aside, shared)
             if time < len(stream):
                 laws = walk.advanced(laws, time)
@@ -161,10 +164,12 @@ class _PairLaws:
     def advanced(self, laws: tuple[Law, Law], time: int) -> tuple[Law, Law]:
         """Both laws after the step that follows `time`."""
         seen = _looked_at(laws) if self._steps[time][0] == ANNOUNCE else laws
-        first, second = (
-            _moved(law, weights) for law, weights in zip(seen, self._weights[time], strict=True)
-        )
-        return first, second
+        after: tuple[dict[tuple[Point, View], int], ...] = defaultdict(int), defaultdict(int)
+        for law, moves, moved in zip(seen, self._weights[time], after, strict=True):
+            for (point, view), weight in law.items():
+                for factor, end, told in moves[point]:
+                    moved[end, view if told is None else (*view, told)] += weight * factor
+        return after[0], after[1]
 
     def ends(self, laws: tuple[Law, Law], time: int) -> list[dict[View, int]]:
         """The laws of the whole view, once a look was taken at `time`."""
@@ -179,14 +184,6 @@ class _PairLaws:
         return ends
 
 
-def _moved(law: Law, moves: Mapping[Point, Sequence[Weighted]]) -> dict[tuple[Point, View], int]:
-    after: dict[tuple[Point, View], int] = defaultdict(int)
-    for (point, view), weight in law.items():
-        for factor, end, told in moves[point]:
-            after[end, view if told is None else (*view, told)] += weight * factor
-    return after
-
-
 def _looked_at(laws: tuple[Law, Law]) -> tuple[Law, Law]:
     """Both laws with the state added to what has been seen."""
     first, second = (
@@ -194,13 +191,6 @@ def _looked_at(laws: tuple[Law, Law]) -> tuple[Law, Law]:
         for law in laws
     )
     return first, second
-
-
-def _shared(states: Iterable[bytes]) -> int:
-    """How many bytes all have in common at their start: as many as the first and last in order."""
-    distinct = {*states} or {b""}
-    ends = zip(min(distinct), max(distinct), strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
 
 
 def _worst(ends: list[dict[View, int]], denominator: int) -> tuple[tuple[int, int], View, Fraction]:
@@ -243,9 +233,17 @@ def _told_apart(outcomes: Mapping[Point, Sequence[Transition]], coins: Enumerate
     proportional: then they change every ratio alike, and one stands for both.
     """
     check_noise(outcomes, coins)
+    ways: dict[Any, dict[tuple[Point, Point], Fraction]] = defaultdict(
+        lambda: defaultdict(Fraction)
+    )
+    for point, each in outcomes.items():
+        for one in each:
+            ways[one.published][point, one.point] += one.probability
+    for far in {one.published for each in outcomes.values() for one in each if one.far}:
+        del ways[far]
     moves: dict[tuple[Point, Point, Published], Fraction] = defaultdict(Fraction)
     likes: dict[Hashable, Published] = {}
-    for published, way in _near(outcomes).items():
+    for published, way in ways.items():
         total = sum(way.values())
         like = frozenset((ends, mass / total) for ends, mass in way.items())
         told = likes.setdefault(like, published)
@@ -255,22 +253,6 @@ def _told_apart(outcomes: Mapping[Point, Sequence[Transition]], coins: Enumerate
     for (point, end, told), mass in moves.items():
         by_point[point].append((mass, end, told))
     return by_point
-
-
-_Way = dict[tuple[Point, Point], Fraction]
-"""The probability of an answer, from each point to each next one."""
-
-
-def _near(outcomes: Mapping[Point, Sequence[Transition]]) -> dict[Published, _Way]:
-    """The ways of each answer that far noise cannot reach."""
-    ways: dict[Any, _Way] = defaultdict(lambda: defaultdict(Fraction))
-    far = set()
-    for point, each in outcomes.items():
-        for one in each:
-            ways[one.published][point, one.point] += one.probability
-            if one.far:
-                far.add(one.published)
-    return {published: way for published, way in ways.items() if published not in far}
 
 
 def _common_denominator(ways: Sequence[Sequence[Move]]) -> int:

@@ -57,14 +57,11 @@ class Loss:
 
     def __str__(self) -> str:
         first, second = (float(probability) for probability in self.probabilities)
+        aside = f" ({float(self.set_aside):.2%} were set aside)" if self.set_aside else ""
         return (
             f"{self.epsilon:.6g}: an intruder {_seen(self)}, with probability {first:.4g} after "
-            f"{_shown(self.stream)} and {second:.4g} after {_shown(self.neighbour)}{self._aside}"
+            f"{_shown(self.stream)} and {second:.4g} after {_shown(self.neighbour)}{aside}"
         )
-
-    @property
-    def _aside(self) -> str:
-        return f" ({float(self.set_aside):.2%} were set aside)" if self.set_aside else ""
 
     def within(self, claimed: Fraction | float) -> bool:
         """Whether the loss is at most `claimed`, decided in rational numbers to 1e-30."""
@@ -122,7 +119,8 @@ def worst_loss(
 
 def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:
     """`worst_loss` of a statistic whose laws are walked for other pairs as well."""
-    worst, set_aside = None, Fraction(0)
+    worst: tuple[Comparison, Stream, Stream] | None = None
+    set_aside = Fraction(0)
     for stream, neighbour in pairs:
         pair = checked(stream, neighbour)
         for found in laws.comparisons(*pair):
@@ -132,20 +130,9 @@ def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:
     if worst is None:
         message = "there are no pairs of streams to compare"
         raise PlanError(message)
-    return _loss(*worst, set_aside)
-
-
-def _loss(found: Comparison, stream: Stream, neighbour: Stream, set_aside: Fraction) -> Loss:
-    return Loss(
-        ln(found.ratio),
-        stream,
-        neighbour,
-        found.after_step,
-        found.view,
-        found.masses,
-        set_aside,
-        found.shared,
-    )
+    found, stream, neighbour = worst
+    step, view, masses, shared = found.after_step, found.view, found.masses, found.shared
+    return Loss(ln(found.ratio), stream, neighbour, step, view, masses, set_aside, shared)
 
 
 def _seen(loss: Loss) -> str:

@@ -56,7 +56,14 @@ class Survivors:
 
     def fingerprint(self, thing: object) -> Hashable:
         """Everything that can be reached from `thing`, and the variables of its class."""
-        return self._walk([thing, _class_variables(type(thing))], {})
+        variables = {
+            f"{base.__qualname__}.{name}": value
+            for base in type(thing).__mro__
+            for name, value in vars(base).items()
+            if not name.startswith(("__", "_abc_"))
+            and not (callable(value) or hasattr(value, "__get__"))  # functions and descriptors
+        }
+        return self._walk([thing, variables], {})
 
     def _walk(self, thing: object, seen: dict[int, tuple[object, int]]) -> Hashable:
         """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
@@ -135,20 +142,6 @@ def _attributes(thing: Any, walk: Walk) -> tuple[Hashable, ...]:
     return tuple((name, walk(value)) for name, value in held.items())
 
 
-def _class_variables(kind: type) -> dict[str, object]:
-    """What the class of an object and its bases hold beside functions and descriptors."""
-    return {
-        f"{base.__qualname__}.{name}": value
-        for base in kind.__mro__
-        for name, value in vars(base).items()
-        if not name.startswith(("__", "_abc_")) and not _is_behaviour(value)
-    }
-
-
-def _is_behaviour(value: object) -> bool:
-    return callable(value) or hasattr(value, "__get__")
-
-
 @functools.cache
 def _slots(kind: Any) -> tuple[str, ...]:
     return tuple(
@@ -176,18 +169,14 @@ def _value(thing: object) -> Hashable:
     return type(thing), thing.as_tuple() if isinstance(thing, Decimal) else thing
 
 
-def _is_frozen(thing: object) -> bool:
+def _is_frozen(thing: Any) -> bool:
     """Whether nothing that can be reached from `thing` can ever change."""
     if _is_value(thing):
         return True
     if isinstance(thing, np.ndarray):
         return not thing.flags.writeable and isinstance(thing.base, bytes)
     if type(thing) in {tuple, frozenset}:
-        return all(map(_is_frozen, thing))  # type: ignore[call-overload]
-    return _is_frozen_dataclass(thing)
-
-
-def _is_frozen_dataclass(thing: Any) -> bool:
+        return all(map(_is_frozen, thing))
     parameters = getattr(type(thing), "__dataclass_params__", None)
     if parameters is None or not parameters.frozen or hasattr(thing, "__dict__"):
         return False

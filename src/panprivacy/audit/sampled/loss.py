@@ -93,13 +93,13 @@ def sampled_loss(
         PlanError: the streams differ in more than rows, which is public, or an argument is out of
             range.
     """
-    total, level = (
-        whole_number(_LEAST_RUNS, _MOST_RUNS, runs=runs),
-        proportion(confidence=confidence),
-    )
+    total = whole_number(_LEAST_RUNS, _MOST_RUNS, runs=runs)
+    level = proportion(confidence=confidence)
     width = whole_number(1, 8, cell_bytes=cell_bytes)
     stream, neighbour = checked(stream, neighbour)
-    looked = _look_time(stream, after_step)
+    announced = [number + 1 for number, step in enumerate(stream) if step == ANNOUNCE]
+    asked = len(stream) if after_step is None else after_step
+    looked = whole_number(max(announced, default=0), len(stream), after_step=asked)
     coins = FixedKeyCoins(addressing_key)
 
     def runs_of(steps: Stream) -> Runs:
@@ -112,13 +112,6 @@ def sampled_loss(
     score, fresh = fit(samples, cells, summarise), total // 2
     ends = thresholds([score(sample) for sample in samples], fresh, 5)
     return _evaluate(pair, score, ends, fresh, level)
-
-
-def _look_time(stream: Stream, after_step: int | None) -> int:
-    """The number of steps after which the intruder looks."""
-    announced = [number + 1 for number, step in enumerate(stream) if step == ANNOUNCE]
-    asked = len(stream) if after_step is None else after_step
-    return whole_number(max(announced, default=0), len(stream), after_step=asked)
 
 
 def _evaluate(

@@ -156,17 +156,7 @@ class MomentModel(Answering):
 
 @dataclass(frozen=True, slots=True)
 class MomentPlan(CountPlan):
-    """The parameters of one run of Algorithm 2.
-
-    Args:
-        tau: where states are cropped; counters are modulo `2 tau`.
-        crop: what a user counts for at most: tau, or 1 for a distinct count.
-        bound: the largest state.
-        universe: number of users.
-        grid: steps to the unit.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
-    """
+    """The parameters of one run of Algorithm 2, as `plan_moment` takes them, and their split."""
 
     tau: int
     crop: int
@@ -321,8 +311,8 @@ def plan_moment(
     """Plan one run of Algorithm 2.
 
     Args:
-        tau: where states are cropped.
-        crop: what a user counts for at most.
+        tau: where states are cropped; counters are modulo `2 tau`.
+        crop: what a user counts for at most: tau, or 1 for a distinct count.
         bound: the largest state; None for 64 times tau, as far as the grid reaches.
         universe: number of users.
         grid: steps to the unit, one less than a power of two, so that a byte has each weight as

@@ -30,12 +30,7 @@ _OLD_COMPRESSION = b"ARROW:experimental_compression"
 
 
 class _Table:
-    """A table of FlatBuffers.
-
-    Args:
-        data: the buffer that it lies in.
-        at: where it starts.
-    """
+    """A table of FlatBuffers, and where it starts in the buffer that it lies in."""
 
     def __init__(self, data: pa.Buffer, at: int) -> None:
         self._data = data
@@ -130,14 +125,11 @@ def _claimed(message: pa.ipc.Message) -> int:
         return 0
     if not batch.place(_COMPRESSION):
         return 0
-    return sum(_claim(message.body, buffer) for buffer in batch.vector(_BUFFERS, _BUFFER))
-
-
-def _claim(body: pa.Buffer, buffer: np.void) -> int:
-    """What one buffer claims, at least its own length; -1 stands for one left uncompressed."""
-    if not buffer["length"]:
-        return 0
-    return max(_number("<q", body, int(buffer["at"])), int(buffer["length"]))
+    return sum(  # -1 stands for a buffer left uncompressed, which has its own length
+        max(_number("<q", message.body, int(buffer["at"])), int(buffer["length"]))
+        for buffer in batch.vector(_BUFFERS, _BUFFER)
+        if buffer["length"]
+    )
 
 
 def _number(kind: str, data: pa.Buffer, at: int) -> int:

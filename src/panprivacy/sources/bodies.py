@@ -97,10 +97,6 @@ def _read_text(
     return parse(Feed(io.BytesIO(body), body.nbytes), columns)
 
 
-def _read_arrow(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
-    return read_arrow_body(_aligned(body), columns)
-
-
 def _aligned(body: memoryview) -> pa.Buffer:
     """In place if the body is aligned, as Arrow's buffers must be."""
     buffer = pa.py_buffer(body)
@@ -128,6 +124,6 @@ _READERS: dict[str, _Reader] = {
     "ndjson": partial(_read_text, parse=read_ndjson),
     "json": read_json_body,
     "combined": partial(_read_text, parse=read_combined),
-    "arrow": _read_arrow,
+    "arrow": lambda body, columns: read_arrow_body(_aligned(body), columns),
     "int64": _read_int64,
 }

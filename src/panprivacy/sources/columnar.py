@@ -72,8 +72,10 @@ def read_arrow(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch
         file.push_back(start)
         read = _file_batches if start == _ARROW_FILE else _stream_batches
         for batch in read(file, columns):
-            yield from _sound_parts(batch.select(names))
-            del batch
+            wanted = batch.select(names)
+            wanted.validate(full=True)
+            yield from parts(wanted)
+            del batch, wanted
 
 
 def _stream_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
@@ -103,12 +105,6 @@ def _file_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
     for index in range(reader.num_record_batches):
         yield reader.get_batch(index)
         file.position = file.size * (index + 1) // reader.num_record_batches
-
-
-def _sound_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch from outside, validated, in parts."""
-    batch.validate(full=True)
-    yield from parts(batch)
 
 
 def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -45,7 +45,13 @@ def read_json_body(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.R
     """
     text, shapes = _as_object(bytes(body).removeprefix(BYTE_ORDER_MARK).strip(_SPACE))
     arrays = [_read_column(text, column, shapes(column)) for column in columns]
-    _check_lengths(arrays, columns)
+    for array, column in zip(arrays, columns, strict=True):
+        if len(array) != len(arrays[0]):
+            message = (
+                f"there must be one value in each column for each user: {show(columns[0].name)} "
+                f"has {len(arrays[0]):,}, and {show(column.name)} {len(array):,}"
+            )
+            raise InputError(message)
     names = [column.name for column in columns]
     batch = pa.RecordBatch.from_arrays(arrays, names=names)
     for start in range(0, batch.num_rows, BATCH_ROWS):
@@ -120,16 +126,6 @@ def _checked(values: pa.Array, column: Column, text: bytes) -> pa.Array:
         message = f"there is no field {show(column.name)}"
         raise InputError(message)
     return values if column.integers else pa.nulls(len(values))
-
-
-def _check_lengths(arrays: Sequence[pa.Array], columns: Sequence[Column]) -> None:
-    for array, column in zip(arrays, columns, strict=True):
-        if len(array) != len(arrays[0]):
-            message = (
-                f"there must be one value in each column for each user: {show(columns[0].name)} "
-                f"has {len(arrays[0]):,}, and {show(column.name)} {len(array):,}"
-            )
-            raise InputError(message)
 
 
 def _explain(text: bytes, column: Column, complaints: Sequence[str]) -> InputError:

@@ -109,7 +109,9 @@ class _Parser:
 
 
 def _read(block: bytes, types: Types) -> pa.Table:
-    _refuse_bare_null(block)
+    if _FIRST_NULL.match(block) or _LATER_NULL.search(block):
+        message = "a row is null"  # pyarrow crashes at a line that begins so, or counts it
+        raise pa.ArrowInvalid(message)
     return pa.json.read_json(
         pa.BufferReader(block),
         read_options=pa.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
@@ -117,13 +119,6 @@ def _read(block: bytes, types: Types) -> pa.Table:
             explicit_schema=pa.schema(list(types.items())), unexpected_field_behavior="ignore"
         ),
     )
-
-
-def _refuse_bare_null(text: bytes) -> None:
-    """Raise `pa.ArrowInvalid` if a line begins with null: pyarrow crashes at it, or counts it."""
-    if _FIRST_NULL.match(text) or _LATER_NULL.search(text):
-        message = "a row is null"
-        raise pa.ArrowInvalid(message)
 
 
 def _complaint(block: bytes, types: Types) -> str:

@@ -69,15 +69,7 @@ def unseal(sealed: bytes, identity: Path) -> bytes:
         InputError: none of them opens it, or it is damaged. No message shows what is in it.
         OSError: the identity cannot be read.
     """
-    try:
-        return pyrage.decrypt(sealed, _identities(identity))
-    except pyrage.DecryptError:
-        message = "the file is damaged, or sealed to another identity"
-    raise InputError(message)
-
-
-def _identities(path: Path) -> list[pyrage.x25519.Identity]:
-    lines = map(str.strip, path.read_text(encoding="utf-8", errors="replace").splitlines())
+    lines = map(str.strip, identity.read_text(encoding="utf-8", errors="replace").splitlines())
     try:
         found = [pyrage.x25519.Identity.from_str(line) for line in lines if line.startswith(_KEY)]
     except pyrage.IdentityError:
@@ -85,4 +77,8 @@ def _identities(path: Path) -> list[pyrage.x25519.Identity]:
     if not found:
         message = "the identity file holds no age identity: a line AGE-SECRET-KEY-1..."
         raise InputError(message)
-    return found
+    try:
+        return pyrage.decrypt(sealed, found)
+    except pyrage.DecryptError:
+        message = "the file is damaged, or sealed to another identity"
+    raise InputError(message)

@@ -29,12 +29,8 @@ _REPEATED = "a long text or a dictionary is repeated too often; send plain colum
 def read_arrow_body(body: pa.Buffer, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse an Arrow stream, or an Arrow file, that is in memory.
 
-    Args:
-        body: all of it.
-        columns: what to hand out, in the types of the input; dictionaries are decoded.
-
-    Yields:
-        Record batches, in place where nothing is compressed or encoded.
+    Columns keep the types of the input, with dictionaries decoded, and lie in place where nothing
+    is compressed or encoded.
 
     Raises:
         InputError: it is not sound Arrow IPC with such columns, or would unpack to more than

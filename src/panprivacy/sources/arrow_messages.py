@@ -62,12 +62,8 @@ class _Table:
 def check_messages(body: pa.Buffer, most: int) -> None:
     """Refuse a body that would take too much to decompress, or to go through.
 
-    Args:
-        body: an Arrow stream or an Arrow file.
-        most: how many bytes its compressed buffers may claim together.
-
     Raises:
-        InputError: it has too many messages, or claims too much.
+        InputError: it has too many messages, or compressed buffers that claim over `most` bytes.
         ValueError: it is damaged; so do pyarrow's exceptions say.
     """
     claimed = 0

@@ -31,14 +31,8 @@ _Shape = tuple[pa.Schema, _Values]
 def read_json_body(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse one JSON object that holds a value or a list of values in each field, or their list.
 
-    Args:
-        body: UTF-8; other fields are ignored.
-        columns: what to hand out: int64 where integers are wanted, otherwise int64 or binary,
-            whichever the values are, or Arrow's null type if all are null. In a list of objects a
-            missing field is null.
-
-    Yields:
-        Record batches.
+    Columns are int64 where integers are wanted, otherwise int64 or binary, whichever the values
+    are, or of Arrow's null type if all are null. In a list of objects a missing field is null.
 
     Raises:
         InputError: it is not such JSON, or the columns are of unequal lengths.

@@ -39,13 +39,8 @@ _WORDS = {
 def read_ndjson(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse NDJSON.
 
-    Args:
-        file: the input.
-        columns: what to hand out: int64 where integers are wanted, otherwise int64 or binary,
-            whichever the first value is. A missing field is null.
-
-    Returns:
-        Record batches.
+    Columns are int64 where integers are wanted, otherwise int64 or binary, whichever the first
+    value is. A missing field is null.
 
     Raises:
         InputError: it is not NDJSON with such columns.

@@ -45,7 +45,7 @@ def attack(epsilon: Fraction | float) -> Outcome:
     betrayed, exact, ones = _replay_bits(total, came, coins.key(32))
     recovered = _replay_counters(total, visits, coins.key(32))
     share = float((visits == recovered).mean())
-    bits, counters = _guess_from_bits(total, came), _guess_from_counters(total, came)
+    bits, counters = _guess_from_ours(total, came)
     bits_fell, counters_fell = f"Density, {_SEEDED}", f"Incidence, {_SEEDED}"
     findings = (
         fallen(bits_fell, "names right", betrayed.precision, _betrayed(betrayed)),
@@ -109,18 +109,14 @@ def _replay_counters(
     return (_counters(members) - born) % members.plan.law.modulus
 
 
-def _guess_from_bits(epsilon: Fraction, came: Truths) -> Guesses:
-    """The best guess from a `Density` as it ships: the bit of each user."""
-    members = _density(epsilon, SystemCoins())
-    members.update(np.flatnonzero(came))
-    return Guesses(came, bits_of(members).astype(np.bool_))
-
-
-def _guess_from_counters(epsilon: Fraction, came: Truths) -> Guesses:
-    """The best guess from an `Incidence` as it ships, where members come once."""
-    members = _incidence(epsilon, SystemCoins())
-    members.update(np.flatnonzero(came))
-    return guess_from_noise(members.plan.law, _counters(members), came, visits=1)
+def _guess_from_ours(epsilon: Fraction, came: Truths) -> tuple[Guesses, Guesses]:
+    """The best guesses from bits and from counters as they ship, where members come once."""
+    people, coins = np.flatnonzero(came), SystemCoins()
+    bits, counters = _density(epsilon, coins), _incidence(epsilon, coins)
+    bits.update(people)
+    counters.update(people)
+    from_counters = guess_from_noise(counters.plan.law, _counters(counters), came, visits=1)
+    return Guesses(came, bits_of(bits).astype(np.bool_)), from_counters
 
 
 def _betrayed(guesses: Guesses) -> str:

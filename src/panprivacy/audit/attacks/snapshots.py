@@ -72,13 +72,7 @@ def attack(epsilon: Fraction | float) -> Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Looks:
-    """What two looks tell, with an announcement between them.
-
-    Args:
-        planned: the loss that is planned for both.
-        guesses: of the best test, about everybody.
-        surest: the guesses about those whose bits tell most.
-    """
+    """What two looks tell that cost what is planned: about all, and of whom bits tell most."""
 
     planned: Fraction
     guesses: Guesses
@@ -89,14 +83,14 @@ def _two_looks(
     members: Density, came: Truths, history: History, between: Callable[[], None]
 ) -> tuple[Bits, Bits]:
     """The bits before and after what members do between the looks."""
-    people, before_and_after = np.flatnonzero(came), list[Bits]()
-    for delta, then in zip(history, (between, lambda: None), strict=True):
+    people, looks = np.flatnonzero(came), list[Bits]()
+    for delta in history:
+        if looks:
+            between()
         if delta:
             members.update(people, np.full(len(people), delta))
-        before_and_after.append(bits_of(members))
-        then()
-    first, second = before_and_after
-    return first, second
+        looks.append(bits_of(members))
+    return looks[0], looks[1]
 
 
 def _compare_unannounced(epsilon: Fraction, came: Truths) -> Guesses:

@@ -37,12 +37,9 @@ class Audited(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """A moment in the life of a statistic; equal points are the same object.
+    """A moment in the life of a statistic: its state, and one way to get there by steps and coins.
 
-    Args:
-        state: what an intruder would get.
-        steps: one way to get there.
-        path: and how the coins fell.
+    Equal points are the same object.
     """
 
     state: bytes
@@ -71,15 +68,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One way for a step to end.
-
-    Args:
-        probability: of it.
-        point: where the statistic is then.
-        published: what left; None for steps that publish nothing.
-        noise: the output noise that was drawn.
-        far: whether some of it lies beyond the tail.
-    """
+    """One way for a step to end; `far` says whether some of its noise lies beyond the tail."""
 
     probability: Fraction
     point: Point

@@ -1,11 +1,7 @@
 """The exact privacy loss of a statistic, by walking every outcome of its coins.
 
 The audit compares two laws: that of what an intruder sees (the state at one moment, the states at
-announced intrusions, all releases) under a stream, and under its neighbour. Probabilities are whole
-numbers over one denominator, so nothing is rounded.
-
-What makes it fast is exact too: what follows from the same survivors is walked once, and answers
-that tell the same (their probabilities are proportional, whatever the statistic holds) are one.
+announced intrusions, all releases) under a stream, and under its neighbour.
 """
 
 from __future__ import annotations

@@ -24,12 +24,7 @@ _Sums = tuple[tuple[int, ...], Point]
 
 
 def check_noise(outcomes: Mapping[Point, Sequence[Transition]], coins: EnumeratedCoins) -> None:
-    """Raise `PlanError` for noise whose outcomes cannot be compared.
-
-    Args:
-        outcomes: of a release, from every point that was reached.
-        coins: that walked them.
-    """
+    """Raise `PlanError` if outcomes of a release, from all points reached, cannot be compared."""
     if coins.gaussian:
         message = "Gaussian noise has no finite loss of this kind: ratios grow without end"
         raise PlanError(message)

@@ -202,12 +202,7 @@ def _telling(surprises: Sequence[float]) -> Places:
 
 
 def _surprise(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Pearson's statistic of tables of two samples, in deviations from what chance gives.
-
-    Args:
-        first: how often each outcome happened, the last axis; other axes are conditions.
-        second: the same of the other sample.
-    """
+    """Pearson's statistic of two tables of outcomes, in deviations from what chance gives."""
     one, two = np.atleast_2d(first).astype(float), np.atleast_2d(second).astype(float)
     total = one + two
     share = one.sum(1, keepdims=True) / np.maximum(total.sum(1, keepdims=True), 1)

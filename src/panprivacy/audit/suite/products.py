@@ -82,9 +82,6 @@ def _joined(epsilon: Fraction) -> list[Subject]:
     def density(coins: EnumeratedCoins | None) -> Density:
         return Density(universe=2, epsilon=epsilon, coins=coins)
 
-    def unseen(coins: EnumeratedCoins) -> Unseen:
-        return Unseen(density(coins))
-
     def sharing(coins: EnumeratedCoins) -> Audited:
         ledger = Ledger(epsilon)
         half: dict[str, Any] = {"epsilon": epsilon / 2, "ledger": ledger, "coins": coins}
@@ -96,7 +93,7 @@ def _joined(epsilon: Fraction) -> list[Subject]:
             "unseen-window",
             "product",
             "a release of a window whose state nobody saw",
-            unseen,
+            lambda coins: Unseen(density(coins)),
             density(None).unseen,
             list(short_streams([[0], [1, 0]], 2, releases=1)),
             coins=_tail(density),

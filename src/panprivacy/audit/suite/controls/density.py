@@ -20,14 +20,7 @@ from panprivacy.coins import Coins
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The constants of a table of presence bits.
-
-    Args:
-        absent: probability of a 1 at the start.
-        present: probability of a 1 once the user appeared.
-        unit: what a bit counts in the answer.
-        scale: of the noise on the answer, in the same units.
-    """
+    """How likely a bit is 1 before and after its user appeared, what it counts for, and the noise."""
 
     absent: Fraction
     present: Fraction

@@ -22,14 +22,7 @@ FRONT_BYTES: Final = max(map(len, _SEALS))
 
 
 def seal(plain: bytes, recipient: str) -> bytes:
-    """Encrypt to a recipient.
-
-    Args:
-        plain: any bytes.
-        recipient: a public key of age, `age1...`.
-
-    Returns:
-        A file of age; it is longer by an amount that does not depend on what is in it.
+    """Encrypt to a public key of age, `age1...`; the length tells no more than that of `plain`.
 
     Raises:
         PlanError: the recipient is none.
@@ -59,11 +52,7 @@ def is_sealed(front: bytes) -> bool:
 
 
 def unseal(sealed: bytes, identity: Path) -> bytes:
-    """What a sealed file holds.
-
-    Args:
-        sealed: the whole file.
-        identity: a file with the identities that may open it, as age-keygen writes it.
+    """What a sealed file holds, by a file with identities, as age-keygen writes it.
 
     Raises:
         InputError: none of them opens it, or it is damaged. No message shows what is in it.

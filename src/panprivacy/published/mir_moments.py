@@ -44,12 +44,8 @@ _PIECE = 1 << 12
 class Weighted(Direct):
     """A cell for each user, and a weight of `grid` to `2 grid`, as part of the slot.
 
-    With `n = grid + 1` weights slot `s` is cell `s // n` and weight `grid + s % n`.
-
-    Args:
-        universe: number of users.
-        grid: steps of the grid to the unit.
-        weights: a uniform byte for each user, of which the low bits count.
+    With `n = grid + 1` weights slot `s` is cell `s // n` and weight `grid + s % n`. A weight comes
+    from the low bits of a uniform byte for each user.
     """
 
     def __init__(self, universe: int, grid: int, weights: bytes) -> None:

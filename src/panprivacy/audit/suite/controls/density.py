@@ -20,7 +20,7 @@ from panprivacy.coins import Coins
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """How likely a bit is 1 before and after its user appeared, what it counts for, and the noise."""
+    """How likely a bit is 1 before and after its user appeared, what it counts for, and noise."""
 
     absent: Fraction
     present: Fraction

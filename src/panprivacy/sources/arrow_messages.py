@@ -82,20 +82,17 @@ def too_large(most: int) -> InputError:
 
 
 def _messages(body: pa.Buffer) -> Iterator[pa.ipc.Message]:
-    """All messages, in place."""
+    """All messages, in place; those of a file stand where its footer tells, which is verified."""
     if body[: len(FILE_MAGIC)].to_pybytes() != FILE_MAGIC:
-        return iter(pa.ipc.MessageReader.open_stream(pa.BufferReader(body)))
-    return (_message_at(body, block) for block in _blocks(body))
-
-
-def _blocks(body: pa.Buffer) -> Iterator[np.void]:
-    """Where the messages of an Arrow file stand, as its footer tells; the footer is verified."""
+        yield from pa.ipc.MessageReader.open_stream(pa.BufferReader(body))
+        return
     pa.ipc.open_file(pa.BufferReader(body))
     end = body.size - len(FILE_MAGIC) - 4
     start = end - _number("<i", body, end)
     footer = _Table(body, start + _number("<I", body, start))
-    yield from footer.vector(_FILE_DICTIONARIES, _BLOCK)
-    yield from footer.vector(_FILE_BATCHES, _BLOCK)
+    for field in (_FILE_DICTIONARIES, _FILE_BATCHES):
+        for block in footer.vector(field, _BLOCK):
+            yield _message_at(body, block)
 
 
 def _message_at(body: pa.Buffer, block: np.void) -> pa.ipc.Message:

@@ -103,7 +103,9 @@ def _split_header(blocks: Iterator[bytes], delimiter: str) -> tuple[list[str], I
     records = b""
     while not records:
         records = _header_block(blocks).lstrip(b"\r\n")
-    end = _first_end(records, delimiter)
+    cutter, start, end = QuotedLines(delimiter), 0, 0
+    while start == end or not cutter.last_end(records[start:end]):
+        start, end = end, records.find(b"\n", end) + 1
     return _names(records[:end], delimiter), _resumed(records[end:], blocks)
 
 
@@ -124,14 +126,6 @@ def _header_block(blocks: Iterator[bytes]) -> bytes:
     except InputError as error:
         reason = error.reason if error.row is None else f"the header line: {error.reason}"
         raise InputError(reason) from None
-
-
-def _first_end(records: bytes, delimiter: str) -> int:
-    cutter = QuotedLines(delimiter)
-    start = end = 0
-    while start == end or not cutter.last_end(records[start:end]):
-        start, end = end, records.find(b"\n", end) + 1
-    return end
 
 
 def _names(header: bytes, delimiter: str) -> list[str]:

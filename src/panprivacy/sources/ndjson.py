@@ -89,18 +89,15 @@ class _Parser:
             if "was specified twice" in complaint:
                 return InputError(f"the field {show(name)} occurs twice", row=rows + 1)
             if (found := _WRONG_TYPE.match(complaint)) or complaint.startswith(_NOT_INT64):
+                if name in self._integers:
+                    return not_integers(name).after(rows)
                 word = _WORDS[found[1]] if found else "a fraction, or a number beyond 64 bits"
-                return self._wrong_type(name, word).after(rows)
+                reason = (
+                    f"column {show(name)} holds {word} here; "
+                    "ids must all be strings, or all be whole numbers of at most 64 bits"
+                )
+                return InputError(reason, row=rows + 1)
         return InputError("this is not one JSON object on one line", row=rows + 1)
-
-    def _wrong_type(self, name: str, word: str) -> InputError:
-        if name in self._integers:
-            return not_integers(name)
-        reason = (
-            f"column {show(name)} holds {word} here; "
-            "ids must all be strings, or all be whole numbers of at most 64 bits"
-        )
-        return InputError(reason, row=1)
 
 
 def _read(block: bytes, types: Types) -> pa.Table:

@@ -121,10 +121,14 @@ class Input(Feed):
             InputError: nothing can be read there.
         """
         try:
-            if path == "-":
-                return cls(*_standard_input())
-            raw = io.FileIO(path)
-            return cls(raw, raw.fileno())
+            if path != "-":
+                raw = io.FileIO(path)
+                return cls(raw, raw.fileno())
+            try:
+                descriptor = os.dup(sys.stdin.fileno())
+            except io.UnsupportedOperation:
+                return cls(io.BytesIO(sys.stdin.buffer.read()), None)
+            return cls(io.FileIO(descriptor), descriptor)
         except (OSError, ValueError, AttributeError) as error:
             reason = getattr(error, "strerror", None) or "it is closed, or no file"
             message = f"cannot read {path}: {reason}"
@@ -276,11 +280,3 @@ def anew(error: Exception) -> Exception:
     if isinstance(error, OSError) and error.errno:
         return InputError(f"reading failed: {os.strerror(error.errno)}")
     return RuntimeError(f"reading failed with {type(error).__name__}; please report it")
-
-
-def _standard_input() -> tuple[BinaryIO, int | None]:
-    try:
-        descriptor = os.dup(sys.stdin.fileno())
-    except io.UnsupportedOperation:
-        return io.BytesIO(sys.stdin.buffer.read()), None
-    return io.FileIO(descriptor), descriptor

@@ -22,7 +22,7 @@ from panprivacy.audit.attacks.outcome import (
     fallen,
 )
 from panprivacy.audit.attacks.seized import Seized, tossed
-from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog, Sketch
+from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog
 from panprivacy.coins import SystemCoins
 from panprivacy.hashing import KEY_BYTES
 from panprivacy.statistics.distinct.statistic import DistinctCount
@@ -37,12 +37,9 @@ def attack(epsilon: Fraction | float) -> Outcome:
     """Look up 100,000 candidates in sketches of the same memory."""
     total, coins = positive_fraction(epsilon=epsilon), SystemCoins()
     came = tossed(coins, CANDIDATES)
-    sketches: dict[str, Sketch] = {
-        "HyperLogLog": HyperLogLog(MEMORY, coins.key(KEY_BYTES)),
-        "bitmap": Bitmap(MEMORY, coins.key(KEY_BYTES)),
-    }
     findings, panels = list[Finding](), list[Panel]()
-    for name, sketch in sketches.items():
+    for name, kind in (("HyperLogLog", HyperLogLog), ("bitmap", Bitmap)):
+        sketch: HyperLogLog | Bitmap = kind(MEMORY, coins.key(KEY_BYTES))
         sketch.add(np.flatnonzero(came))
         guesses = Guesses(came, sketch.may_hold(np.arange(len(came))))
         rates, advantage = f"{_rates(guesses)}; a no is certain", guesses.advantage

@@ -82,17 +82,13 @@ class Outcome:
         if wrong:
             targets = dict.fromkeys(one.target for one in wrong)
             return f"The attack fails where it was to succeed: {'; '.join(targets)}."
+        little = ""
+        if self.epsilon > _LARGE:
+            share = percent(right_probability(Fraction(self.epsilon)))
+            little = f" to its promise, which is little: guesses may be right {share} of the time"
         if any(one.kind == OUTSIDE for one in self.findings):
-            return f"A second unannounced look tells who came; announced looks hold{self._little}."
-        return f"Ordinary programs fall, ours holds{self._little}."
-
-    @property
-    def _little(self) -> str:
-        """What is left of a promise with a large epsilon."""
-        if self.epsilon <= _LARGE:
-            return ""
-        share = percent(right_probability(Fraction(self.epsilon)))
-        return f" to its promise, which is little: guesses may be right {share} of the time"
+            return f"A second unannounced look tells who came; announced looks hold{little}."
+        return f"Ordinary programs fall, ours holds{little}."
 
     def draw(self, path: Path) -> None:
         """Draw the numbers with their bounds, and what the intruder says; a PNG file."""

@@ -5,8 +5,6 @@ Both keep a secret key for their hash, and the key has to be part of the state.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,18 +14,11 @@ from panprivacy.hashing import hash_integers, key_words
 People = NDArray[np.int64]
 
 
-class Sketch(Protocol):
-    """The state of an ordinary program that counts different users."""
-
-    def add(self, people: People) -> None:
-        """Count people."""
-
-    def may_hold(self, people: People) -> Truths:
-        """Whether each of them may have been counted; a no is certain."""
-
-
 class _Bytes:
-    """The state of both: so many bytes of memory, and the key of the hash."""
+    """The state of both: so many bytes of memory, and the key of the hash.
+
+    `add` counts people; `may_hold` says who may have been counted, and its no is certain.
+    """
 
     def __init__(self, memory: int, key: bytes) -> None:
         self._key = key

@@ -80,11 +80,7 @@ class Comparison:
 
 
 class Laws:
-    """Compares what is seen under streams and their neighbours.
-
-    Args:
-        chain: of one statistic; what was walked for a pair of streams serves the next.
-    """
+    """Compares what is seen under streams and their neighbours; each pair serves the next."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
@@ -139,27 +135,23 @@ class _PairLaws:
         self._weights: list[tuple[dict[Point, list[Weighted]], ...]] = []
         reached = [frozenset(point for _, point, _ in births)] * 2
         for steps in self._steps:
-            reached = self._step(laws, steps, reached)
-
-    def _step(
-        self, laws: Laws, steps: tuple[Step, Step], reached: list[frozenset[Point]]
-    ) -> list[frozenset[Point]]:
-        """Add the moves of one step; returns what is reached then."""
-        if steps[0] == RELEASE:  # answers are told apart by all that the statistic may hold
-            reached = [reached[0] | reached[1]] * 2
-        moves = [laws.moves(points, step) for points, step in zip(reached, steps, strict=True)]
-        scale = _common_denominator([way for each in moves for way in each.values()])
-        self.denominator *= scale
-        self._weights.append(
-            tuple(
-                {
-                    point: [(_whole(mass, scale), end, told) for mass, end, told in way]
-                    for point, way in each.items()
-                }
-                for each in moves
+            if steps[0] == RELEASE:  # answers are told apart by all that the statistic may hold
+                reached = [reached[0] | reached[1]] * 2
+            moves = [laws.moves(points, step) for points, step in zip(reached, steps, strict=True)]
+            scale = _common_denominator([way for each in moves for way in each.values()])
+            self.denominator *= scale
+            self._weights.append(
+                tuple(
+                    {
+                        point: [(_whole(mass, scale), end, told) for mass, end, told in way]
+                        for point, way in each.items()
+                    }
+                    for each in moves
+                )
             )
-        )
-        return [frozenset(end for way in each.values() for _, end, _ in way) for each in moves]
+            reached = [
+                frozenset(end for way in each.values() for _, end, _ in way) for each in moves
+            ]
 
     def advanced(self, laws: tuple[Law, Law], time: int) -> tuple[Law, Law]:
         """Both laws after the step that follows `time`."""

@@ -69,8 +69,9 @@ class Survivors:
         """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
         if thing is self._public:
             return "the coins"
-        if _is_value(thing):
-            return _value(thing)
+        if _is_value(thing):  # told from equal ones of other types, and 0.0 from -0.0
+            value: Any = thing.hex() if isinstance(thing, float) else thing
+            return type(thing), thing.as_tuple() if isinstance(thing, Decimal) else value
         if id(thing) in self._frozen:
             return self._frozen[id(thing)][1]
         if _is_frozen(thing):  # whether it is one object or equal copies makes no difference
@@ -99,7 +100,10 @@ class Survivors:
             made_of = tuple(map(walk, thing))
         else:
             made_of = self._object(thing, walk)
-        return type(thing), made_of, _attributes(thing, walk)
+        kind: Any = type(thing)
+        slots = {name: getattr(thing, name) for name in _slots(kind) if hasattr(thing, name)}
+        held = {**slots, **getattr(thing, "__dict__", {})}
+        return kind, made_of, tuple((name, walk(value)) for name, value in held.items())
 
     def _object(self, thing: Any, walk: Walk) -> Hashable:
         """What an object holds beside attributes."""
@@ -134,14 +138,6 @@ def _array(array: Any, walk: Walk) -> Hashable:
     return layout, held, start, walk(array.base)
 
 
-def _attributes(thing: Any, walk: Walk) -> tuple[Hashable, ...]:
-    """What an object holds in slots and in its dictionary, of all base classes."""
-    kind: Any = type(thing)
-    held = {name: getattr(thing, name) for name in _slots(kind) if hasattr(thing, name)}
-    held.update(getattr(thing, "__dict__", {}))
-    return tuple((name, walk(value)) for name, value in held.items())
-
-
 @functools.cache
 def _slots(kind: Any) -> tuple[str, ...]:
     return tuple(
@@ -160,13 +156,6 @@ def _hides(kind: type) -> bool:
 
 def _is_value(thing: object) -> bool:
     return type(thing) in _VALUES or isinstance(thing, _NAMES)
-
-
-def _value(thing: object) -> Hashable:
-    """A value, told from equal ones of other types, and 0.0 from -0.0."""
-    if isinstance(thing, float):
-        return type(thing), thing.hex()
-    return type(thing), thing.as_tuple() if isinstance(thing, Decimal) else thing
 
 
 def _is_frozen(thing: Any) -> bool:

@@ -118,26 +118,21 @@ def _evaluate(
     pair: Sequence[Runs], score: Score, ends: tuple[float, float], runs: int, level: float
 ) -> SampledLoss:
     """Count both events in fresh runs; four bounds share the probability of error."""
-    above, below = zip(*(_hits(run, score, ends, runs) for run in pair), strict=True)
+    hits: list[tuple[int, int]] = []
+    for run in pair:
+        above, below, seen = 0, 0, run(runs)
+        while chunk := list(islice(seen, _CHUNK)):
+            scores = score(summed_up(chunk, score.cells, score.summarise))
+            above += int((scores >= ends[0]).sum())
+            below += int((scores <= ends[1]).sum())
+        hits.append((above, below))
+    high, low = zip(*hits, strict=True)
     error = (1 - level) / 4
-    losses = [
-        (_log_ratio(above, runs, error), above),
-        (_log_ratio(below[::-1], runs, error), below),
-    ]
-    epsilon, hits = max(losses)
+    epsilon, worst = max(
+        (_log_ratio(high, runs, error), high), (_log_ratio(low[::-1], runs, error), low)
+    )
     words, counts = tuple(score.cells.places.tolist()), tuple(score.places.tolist())
-    return SampledLoss(epsilon, level, hits, runs, words, counts)
-
-
-def _hits(run: Runs, score: Score, ends: tuple[float, float], runs: int) -> tuple[int, int]:
-    """How many runs score at least the first threshold, and at most the second."""
-    above = below = 0
-    seen = run(runs)
-    while chunk := list(islice(seen, _CHUNK)):
-        scores = score(summed_up(chunk, score.cells, score.summarise))
-        above += int((scores >= ends[0]).sum())
-        below += int((scores <= ends[1]).sum())
-    return above, below
+    return SampledLoss(epsilon, level, worst, runs, words, counts)
 
 
 def _log_ratio(hits: tuple[int, int], runs: int, error: float) -> float:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from types import FunctionType
@@ -58,12 +58,7 @@ class Lazy(ABC):
 
 
 class Part(Lazy):
-    """A function that kernels call, and Python too: it is compiled for the types that come.
-
-    Args:
-        function: to compile.
-        options: of numba.
-    """
+    """A function that kernels call, and Python too: it is compiled for the types that come."""
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__()
@@ -81,12 +76,7 @@ class Part(Lazy):
 
 
 class Kernel(Part):
-    """A function that Python calls with arguments of declared types.
-
-    Args:
-        function: to compile.
-        signatures: its types, in numba's words.
-    """
+    """A function that Python calls with arguments of declared types."""
 
     def __init__(self, function: Callable[..., Any], signatures: tuple[str, ...]) -> None:
         super().__init__(function, nogil=True)
@@ -109,11 +99,7 @@ class Kernel(Part):
 
 
 class Instruction(Lazy):
-    """A name out of `_intrinsics`, which kernels alone can call.
-
-    Args:
-        name: there.
-    """
+    """A name out of `_intrinsics`, which kernels alone can call."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -192,8 +178,13 @@ def cache_folder(named: str) -> Path | None:
     Args:
         named: what NUMBA_CACHE_DIR says.
     """
-    folders = (folder / f"kernels-{VERSION}" for folder in _folders(named))
-    return next(filter(_can_be_written, folders), None)
+    for base in _folders(named):
+        folder = base / f"kernels-{VERSION}"
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+            return folder
+    return None
 
 
 def _folders(named: str) -> Iterator[Path]:
@@ -208,15 +199,6 @@ def _folders(named: str) -> Iterator[Path]:
     ):
         if os.path.isabs(base) and os.path.isdir(base):  # noqa: PTH112, PTH117 - "" is no path
             yield Path(base, *below)
-
-
-def _can_be_written(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

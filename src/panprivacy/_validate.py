@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 import re
 from decimal import Decimal, InvalidOperation
@@ -106,15 +105,12 @@ def expected_range(expected: object) -> tuple[int, int]:
     if len(pair) != 2:
         message = "expected must be one number of users or a pair (lowest, highest)"
         raise PlanError(message)
-    low, high = (positive_integer(expected=_whole(end)) for end in pair)
+    low, high = (
+        # 1e6 is meant as a whole number.
+        positive_integer(expected=int(end) if isinstance(end, float) and end.is_integer() else end)
+        for end in pair
+    )
     if low > high:
         message = f"expected must run from low to high, not from {low:,} to {high:,}"
         raise PlanError(message)
     return low, high
-
-
-def _whole(value: object) -> object:
-    """Accept 1e6 where a whole number is meant."""
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        return int(value)
-    return value

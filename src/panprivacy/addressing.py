@@ -136,12 +136,7 @@ class Levelled(Addressing):
     """Levels that halve in popularity: a user is in exactly one, by the zeros of the hash.
 
     Level `l` of `levels` takes a user with probability `2**-(l+1)`, the last one the rest. Slots
-    run level by level, `cells_per_level` each.
-
-    Args:
-        levels: the number of levels, 1 to 48.
-        cells_per_level: cells of each level.
-        key: 16 random bytes.
+    run level by level, `cells_per_level` each; there are up to 48 levels.
     """
 
     def __init__(self, levels: int, cells_per_level: int, key: bytes) -> None:

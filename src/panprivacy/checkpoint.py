@@ -119,31 +119,22 @@ def _replace(path: Path, data: bytes) -> None:
     """Put data in place of a file: on the disk when this returns, or the file is as it was."""
     fresh = path.with_name(f"{path.name}.new")
     try:
-        _write_through(fresh, data)
+        with open(fresh, "wb", opener=_create) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         fresh.replace(path)
     except BaseException:
         with suppress(OSError):
             fresh.unlink()
         raise
-    _sync_folder(path.parent)
-
-
-def _write_through(path: Path, data: bytes) -> None:
-    """Write a file that its owner alone can read, through to the disk."""
-    with open(path, "wb", opener=_create) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)  # its names
+    finally:
+        os.close(folder)
 
 
 def _create(path: str, flags: int) -> int:
+    """Open a file that its owner alone can read."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write a folder's names through to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -138,16 +138,15 @@ class Guarantee:
         promise = (
             f"{concentrated}{_loss(self.epsilon, self.delta)} for adding or removing one "
             f"{self.adjacency}, {replacing} for replacing one by another; it covers every release "
-            f"and {seen}{self._who()}"
+            f"and {seen}"
         )
+        if self.groups is not None:
+            groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
+            share = shown(self.epsilon / self.groups)
+            promise += (
+                f", for a user in at most {groups}; each further group costs him {share} more"
+            )
         return "; ".join([promise, *self.conditions])
-
-    def _who(self) -> str:
-        if self.groups is None:
-            return ""
-        groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
-        share = shown(self.epsilon / self.groups)
-        return f", for a user in at most {groups}; each further group costs him {share} more"
 
 
 def _loss(epsilon: Fraction, delta: Fraction) -> str:

@@ -107,7 +107,12 @@ def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
         InputError: another number of deltas, a null, or deltas that are not whole numbers.
     """
     _refuse_masked(deltas, _NULL_DELTA)
-    values = deltas if isinstance(deltas, np.ndarray) else _delta_array(deltas)
+    if isinstance(deltas, np.ndarray):
+        values: NDArray[Any] = deltas
+    else:
+        column = as_column(deltas, _WANTED_DELTAS)
+        _refuse_nulls(column, _NULL_DELTA)
+        values = np.asarray(column.to_numpy())
     if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
         raise InputError(_WANTED_DELTAS + _ONE_COLUMN)
     if values.dtype.kind == "u" and len(values) and values.max() > _MOST_DELTA:
@@ -139,12 +144,6 @@ def gatherable(column: Any) -> Any:
     if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
         return column.cast(pa.large_binary())
     return column
-
-
-def _delta_array(deltas: object) -> NDArray[Any]:
-    column = as_column(deltas, _WANTED_DELTAS)
-    _refuse_nulls(column, _NULL_DELTA)
-    return np.asarray(column.to_numpy())
 
 
 def _from_numpy(users: NDArray[Any]) -> IntegerIds:

@@ -22,14 +22,7 @@ FRONT_BYTES: Final = max(map(len, _SEALS))
 
 
 def seal(plain: bytes, recipient: str) -> bytes:
-    """Encrypt to a recipient.
-
-    Args:
-        plain: any bytes.
-        recipient: a public key of age, `age1...`.
-
-    Returns:
-        A file of age; it is longer by an amount that does not depend on what is in it.
+    """Encrypt to a public key of age, `age1...`; the length tells no more than that of `plain`.
 
     Raises:
         PlanError: the recipient is none.
@@ -59,25 +52,13 @@ def is_sealed(front: bytes) -> bool:
 
 
 def unseal(sealed: bytes, identity: Path) -> bytes:
-    """What a sealed file holds.
-
-    Args:
-        sealed: the whole file.
-        identity: a file with the identities that may open it, as age-keygen writes it.
+    """What a sealed file holds, by a file with identities, as age-keygen writes it.
 
     Raises:
         InputError: none of them opens it, or it is damaged. No message shows what is in it.
         OSError: the identity cannot be read.
     """
-    try:
-        return pyrage.decrypt(sealed, _identities(identity))
-    except pyrage.DecryptError:
-        message = "the file is damaged, or sealed to another identity"
-    raise InputError(message)
-
-
-def _identities(path: Path) -> list[pyrage.x25519.Identity]:
-    lines = map(str.strip, path.read_text(encoding="utf-8", errors="replace").splitlines())
+    lines = map(str.strip, identity.read_text(encoding="utf-8", errors="replace").splitlines())
     try:
         found = [pyrage.x25519.Identity.from_str(line) for line in lines if line.startswith(_KEY)]
     except pyrage.IdentityError:
@@ -85,4 +66,8 @@ def _identities(path: Path) -> list[pyrage.x25519.Identity]:
     if not found:
         message = "the identity file holds no age identity: a line AGE-SECRET-KEY-1..."
         raise InputError(message)
-    return found
+    try:
+        return pyrage.decrypt(sealed, found)
+    except pyrage.DecryptError:
+        message = "the file is damaged, or sealed to another identity"
+    raise InputError(message)

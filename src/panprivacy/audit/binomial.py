@@ -61,5 +61,4 @@ def _log_law(ways: Floats, probability: float, hits: int) -> Floats:
 def _log_ways(runs: int) -> Floats:
     """The logarithms of the numbers of ways to choose 0 .. `runs` of them."""
     factorials = np.array([math.lgamma(count + 1) for count in range(runs + 1)])
-    ways: Floats = factorials[-1] - factorials - factorials[::-1]
-    return ways
+    return factorials[-1] - factorials - factorials[::-1]

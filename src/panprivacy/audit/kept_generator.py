@@ -11,12 +11,7 @@ from panprivacy.noise import Draw
 
 
 class KeptGenerator(ByteCoins):
-    """A generator as programs keep one: a seed, and how often it was used.
-
-    Args:
-        seed: 32 bytes.
-        calls: how many calls were made before.
-    """
+    """A generator as programs keep one: a seed of 32 bytes, and how often it was used."""
 
     def __init__(self, seed: bytes, calls: int = 0) -> None:
         self.seed = seed

@@ -29,7 +29,8 @@ def checked(stream: Any, neighbour: Any) -> tuple[Stream, Stream]:
         PlanError: a step is none, or they differ in more than rows, which is public.
     """
     first, second = _steps(stream), _steps(neighbour)
-    if [_public(step) for step in first] != [_public(step) for step in second]:
+    public = [[s if isinstance(s, str) else "batch" for s in steps] for steps in (first, second)]
+    if public[0] != public[1]:
         message = "streams must agree in the number of steps and in every step but the batches"
         raise PlanError(message)
     return first, second
@@ -60,10 +61,6 @@ def _step(step: Any) -> Step:
 def user_and_delta(row: Any) -> tuple[Any, int]:
     """A row as a pair; a user alone has the delta 1."""
     return row if isinstance(row, tuple) else (row, 1)
-
-
-def _public(step: Step) -> str:
-    return step if isinstance(step, str) else "batch"
 
 
 def take(statistic: Any, step: Step) -> Any:

@@ -118,14 +118,7 @@ class BitCells:
     ) -> None:
         """Redraw each touched bit once: only the last redraw of a batch can be seen.
 
-        Args:
-            table: the bits, changed in place.
-            slots: the cell of each row, in pieces; -1 for none.
-            deltas: one for each row, positive where the user appears and negative where the user
-                is deleted, which takes the bit back to the law it was born with; None if all
-                appear.
-            epoch: the number of announced intrusions so far.
-            coins: source of randomness; one coin a touched cell.
+        A delta below 0 deletes its user, which takes the bit back to the law it was born with.
         """
         touched = np.zeros(-(-self.cells // 64), np.uint64)
         deleted = np.zeros(0 if deltas is None else len(touched), np.uint64)
@@ -247,13 +240,7 @@ def worst_ratio(
 
 
 def _look(touched: Number, untouched: Number, *, deletions: bool) -> list[tuple[int, Number]]:
-    """Each bit that a look may show, and its probability ratio, larger stream to smaller.
-
-    Args:
-        touched: the probability of a 1 when the user appeared last.
-        untouched: the same when nothing happened.
-        deletions: whether users may be deleted.
-    """
+    """Each bit that a look may show, and its ratio of probabilities, larger stream to smaller."""
     pairs = [(touched, untouched)]
     if deletions:
         gone = 1 - touched

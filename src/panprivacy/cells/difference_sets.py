@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -163,19 +162,13 @@ def _geometry(modulus: int, size: int) -> tuple[int, int]:
 
 def _singer_members(base: int, degree: int) -> Members:
     """Where a maximal linear recurrence over the field of `base` elements is 0."""
-    for taps in _candidates(base, degree):
-        sequence = np.empty(base**degree - 1, np.uint8)
-        if _recur(taps, base, sequence):
+    sequence = np.empty(base**degree - 1, np.uint8)
+    for taps in itertools.product(range(base), repeat=degree):
+        # The taps of a primitive polynomial give the longest period.
+        if taps[-1] and _recur(np.array(taps[::-1], np.int64), base, sequence):
             return np.flatnonzero(sequence[: _points(base, degree)] == 0)
     message = "there is no such field"
     raise PlanError(message)
-
-
-def _candidates(base: int, degree: int) -> Iterator[Members]:
-    """Feedback taps; those of a primitive polynomial give the longest period."""
-    for taps in itertools.product(range(base), repeat=degree):
-        if taps[-1]:
-            yield np.array(taps[::-1], np.int64)
 
 
 @inlined

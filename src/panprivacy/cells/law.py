@@ -210,12 +210,11 @@ class Law:
 
     def check_readable(self) -> None:
         """Raise `PlanError` if the noise cannot be undone."""
-        if self.ratio == 1 or (self.members is None and self._least_frequency() < _LEAST_SPECTRUM):
+        if self.ratio == 1 or (
+            self.members is None and np.abs(self.spectrum()).min() < _LEAST_SPECTRUM
+        ):
             message = f"the noise of a {self.name} law cannot be undone: it leaves no signal"
             raise PlanError(message)
-
-    def _least_frequency(self) -> float:
-        return float(np.abs(self.spectrum()).min())
 
     def entry_deviation(self) -> float:
         """Standard deviation of an estimated entry, in units of the root of the cells.

@@ -107,15 +107,7 @@ class ModularCells:
         epoch: int,  # noqa: ARG002 - later noise is the same whatever came before
         coins: Coins,  # noqa: ARG002 - adding needs no coins
     ) -> None:
-        """Add each delta to its cell.
-
-        Args:
-            table: the counters, changed in place.
-            slots: the cell of each row, in pieces; -1 for none.
-            deltas: one for each row; None for 1 each.
-            epoch: the number of announced intrusions so far.
-            coins: not used.
-        """
+        """Add each delta to its cell."""
         for piece, given in with_deltas(slots, deltas):
             if given is None:
                 _count(table, piece, self.law.modulus)
@@ -155,12 +147,7 @@ class ScaledCells(ModularCells):
     """
 
     def update(
-        self,
-        table: Table,
-        slots: Iterable[Slots],
-        deltas: Deltas | None,
-        epoch: int,
-        coins: Coins,
+        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
     ) -> None:
         """Add each delta, times the user's factor, to its cell."""
         for piece, given in with_deltas(slots, deltas):
@@ -222,13 +209,7 @@ class BlockCells(ModularCells):
         wipe(fresh)
 
     def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:
-        """The number of cells that count, in each of `groups` equal runs of cells.
-
-        Args:
-            table: the counters.
-            groups: how many runs.
-            epoch: the number of announced intrusions so far.
-        """
+        """The number of cells that count, in each of `groups` equal runs of cells."""
         counted = np.empty(len(table), np.uint8)
         _look_up(table, self._marks(epoch), counted)
         return sum_runs(counted, groups)

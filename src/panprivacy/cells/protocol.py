@@ -48,7 +48,15 @@ class Cells(Protocol):
     def update(
         self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
     ) -> None:
-        """Take in one batch: the cell of each row, in pieces, and its delta, 1 unless given."""
+        """Take in one batch.
+
+        Args:
+            table: the cells, changed in place.
+            slots: the cell of each row, in pieces; -1 for none.
+            deltas: one for each row; None for 1 each.
+            epoch: the number of announced intrusions so far.
+            coins: source of randomness.
+        """
 
     def shown(self, table: Table) -> NDArray[np.int64]:
         """What a picture shows of each cell."""

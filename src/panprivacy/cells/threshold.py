@@ -49,12 +49,7 @@ class ThresholdCells(BlockCells):
     resolution: int
 
     def update(
-        self,
-        table: Table,
-        slots: Iterable[Slots],
-        deltas: Deltas | None,
-        epoch: int,
-        coins: Coins,
+        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
     ) -> None:
         """Add each delta to its cell, in units of the resolution, rounded by fresh coins."""
         for piece, given in with_deltas(slots, deltas):
@@ -96,12 +91,7 @@ def _compare(
 ) -> int:
     """Compare the next digit of each undecided row; how many rows are still undecided.
 
-    Args:
-        digits: of the uniform numbers.
-        undecided: the rows, changed in place.
-        left: `left / resolution` is the rest of each row's fraction, changed in place.
-        resolution: the denominator.
-        whole: one is added where the uniform number is the smaller one.
+    `left / resolution` is the rest of a fraction; rows and rests are changed in place.
     """
     kept = 0
     for place in range(digits.size):

@@ -49,12 +49,8 @@ _PIECE = 1 << 12
 class Weighted(Direct):
     """A cell for each user, and a weight of `grid` to `2 grid`, as part of the slot.
 
-    With `n = grid + 1` weights slot `s` is cell `s // n` and weight `grid + s % n`.
-
-    Args:
-        universe: number of users.
-        grid: steps of the grid to the unit.
-        weights: a uniform byte for each user, of which the low bits count.
+    With `n = grid + 1` weights slot `s` is cell `s // n` and weight `grid + s % n`. A weight comes
+    from the low bits of a uniform byte for each user.
     """
 
     def __init__(self, universe: int, grid: int, weights: bytes) -> None:
@@ -82,12 +78,7 @@ class MomentCells(ModularCells):
     grid: int
 
     def update(
-        self,
-        table: Table,
-        slots: Iterable[Slots],
-        deltas: Deltas | None,
-        epoch: int,
-        coins: Coins,
+        self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
     ) -> None:
         """Add each delta, times the user's weight, to its cell."""
         for piece, given in with_deltas(slots, deltas):
@@ -166,17 +157,7 @@ class MomentModel(Answering):
 
 @dataclass(frozen=True, slots=True)
 class MomentPlan(CountPlan):
-    """The parameters of one run of Algorithm 2.
-
-    Args:
-        tau: where states are cropped; counters are modulo `2 tau`.
-        crop: what a user counts for at most: tau, or 1 for a distinct count.
-        bound: the largest state.
-        universe: number of users.
-        grid: steps to the unit.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
-    """
+    """The parameters of one run of Algorithm 2, as `plan_moment` takes them, and their split."""
 
     tau: int
     crop: int
@@ -328,8 +309,8 @@ def plan_moment(
     """Plan one run of Algorithm 2.
 
     Args:
-        tau: where states are cropped.
-        crop: what a user counts for at most.
+        tau: where states are cropped; counters are modulo `2 tau`.
+        crop: what a user counts for at most: tau, or 1 for a distinct count.
         bound: the largest state; None for 64 times tau, as far as the grid reaches.
         universe: number of users.
         grid: steps to the unit, one less than a power of two, so that a byte has each weight as

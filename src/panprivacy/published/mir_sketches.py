@@ -36,18 +36,20 @@ _MOST_SHARE = 1 << 20
 _CELLS_PER_K = 4
 
 
+_Bound = Annotated[
+    int | None, whole("the largest state, on which the interval alone depends; 64 tau unless told")
+]
+_Grid = Annotated[int, whole("steps to the unit, one less than a power of two", _MOST_GRID)]
+_Universe = Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)]
+
+
 class MomentSizes(Sizes, frozen=True, tag="cropped-first-moment"):
     """The sum of what users did, of nobody more than tau, as far as random weights tell it."""
 
     tau: Annotated[int, whole("where states are cropped", _MOST_TAU)]
-    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)]
-    bound: Annotated[
-        int | None,
-        whole("the largest state, on which the interval alone depends; 64 tau unless told"),
-    ] = None
-    grid: Annotated[int, whole("steps to the unit, one less than a power of two", _MOST_GRID)] = (
-        _MOST_GRID
-    )
+    universe: _Universe
+    bound: _Bound = None
+    grid: _Grid = _MOST_GRID
 
     def plan(self, request: Request) -> MomentPlan:
         """One run of Algorithm 2."""
@@ -57,15 +59,10 @@ class MomentSizes(Sizes, frozen=True, tag="cropped-first-moment"):
 class DistinctMomentSizes(Sizes, frozen=True, tag="cropped-distinct-count"):
     """The number of users with a state above 0, as far as random weights tell it."""
 
-    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)]
+    universe: _Universe
     tau: Annotated[int, whole("a small constant greater than 2", _MOST_TAU)] = 3
-    bound: Annotated[
-        int | None,
-        whole("the largest state, on which the interval alone depends; 64 tau unless told"),
-    ] = None
-    grid: Annotated[int, whole("steps to the unit, one less than a power of two", _MOST_GRID)] = (
-        _MOST_GRID
-    )
+    bound: _Bound = None
+    grid: _Grid = _MOST_GRID
 
     def plan(self, request: Request) -> MomentPlan:
         """One run of Algorithm 2, in which each user counts for 1."""
@@ -230,17 +227,8 @@ class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
         return upper.plan, lower.plan
 
     def prepare(self, users: object, deltas: object = None) -> list[Batch]:
-        """Check one batch of events without counting it.
-
-        Args:
-            users: user ids, one for each event, as for `HeavyHitterCount`.
-            deltas: one whole number for each event; None for 1 each.
-
-        Raises:
-            InputError: as for `HeavyHitterCount`. The message names the row, never the id.
-        """
-        ids = read_ids(users)
-        pieces = list(self._addressing.slots(ids))
+        """Check one batch of events without counting it; takes and raises as `HeavyHitterCount`."""
+        pieces = list(self._addressing.slots(read_ids(users)))
         counters = np.concatenate([np.empty(0, np.int64), *pieces])
         wipe(*pieces)
         return [run.prepare(counters, deltas) for run in self._members.values()]

@@ -84,16 +84,16 @@ class PrimeHistograms:
         Raises:
             ImportError: SciPy is missing, which the extra `published` installs.
         """
-        expected = np.vstack([self._expected(prime) for prime in self.primes])
-        return _least_deviation(expected, np.array(self.counts, float), float(self.universe))
+        expected = []
+        for prime in self.primes:  # how likely a counter of each state holds each value
+            values, states = np.ogrid[:prime, : self.bound + 1]
+            expected.append(self._law(prime).probabilities()[(values - states) % prime])
+        return _least_deviation(
+            np.vstack(expected), np.array(self.counts, float), float(self.universe)
+        )
 
     def _law(self, prime: int) -> Law:
         return Law.geometric(prime, self.law_epsilon)
-
-    def _expected(self, prime: int) -> Floats:
-        """How likely a counter of each state holds each value, float64[prime, bound+1]."""
-        values, states = np.ogrid[:prime, : self.bound + 1]
-        return self._law(prime).probabilities()[(values - states) % prime]
 
 
 def _least_deviation(expected: Floats, observed: Floats, total: float) -> Floats:
@@ -204,15 +204,7 @@ class PrimeIncidence(Together[int, Incidence]):
         super().__init__(tables)
 
     def prepare(self, users: object, deltas: object = None) -> list[Batch]:
-        """Check one batch of events without counting it.
-
-        Args:
-            users: user ids, one for each event, as for `Incidence`.
-            deltas: one whole number for each event; None for 1 each.
-
-        Raises:
-            InputError: as for `Incidence`. The message names the row, never the id.
-        """
+        """Check one batch of events without counting it; takes and raises as `Incidence`."""
         rows = sum(map(len, self._first.prepare(users).ids))
         given = np.ones(rows, np.int64) if deltas is None else read_deltas(deltas, rows)
         return [table.prepare(users, given % prime) for prime, table in self._members.items()]

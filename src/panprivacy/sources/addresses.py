@@ -33,13 +33,7 @@ def with_addresses(
 ) -> Iterator[pa.RecordBatch]:
     """Read the addresses in the columns that hold them; other columns pass.
 
-    Args:
-        file: where the batches come from; the rows of a pipe are not counted, as in `text.parsed`.
-        batches: with the wanted columns in order.
-        columns: what is wanted.
-
-    Yields:
-        Record batches.
+    Batches have the wanted columns in order. As in `text.parsed`, rows of a pipe are not counted.
 
     Raises:
         InputError: what is no address, with its row counted over the whole file.
@@ -57,11 +51,7 @@ def with_addresses(
 
 
 def read_addresses(column: pa.Array, prefixes: Prefixes) -> pa.Array:
-    """Read a column of addresses.
-
-    Args:
-        column: texts or byte strings; nulls stay null.
-        prefixes: how many bits to keep.
+    """Read texts or byte strings as addresses, with so many bits kept; nulls stay null.
 
     Returns:
         Big-endian numbers of 16 bytes, of Arrow's type fixed_size_binary(16).

@@ -29,12 +29,8 @@ _REPEATED = "a long text or a dictionary is repeated too often; send plain colum
 def read_arrow_body(body: pa.Buffer, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse an Arrow stream, or an Arrow file, that is in memory.
 
-    Args:
-        body: all of it.
-        columns: what to hand out, in the types of the input; dictionaries are decoded.
-
-    Yields:
-        Record batches, in place where nothing is compressed or encoded.
+    Columns keep the types of the input, with dictionaries decoded, and lie in place where nothing
+    is compressed or encoded.
 
     Raises:
         InputError: it is not sound Arrow IPC with such columns, or would unpack to more than
@@ -88,32 +84,24 @@ def _check_schema(schema: pa.Schema, columns: Sequence[Column]) -> None:
     for column in columns:
         kind = schema.field(column.name).type
         bare = pa.types.is_null(kind) or isinstance(kind, pa.UuidType)
-        if not bare and not _is_plain(kind.value_type if pa.types.is_dictionary(kind) else kind):
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        fixed = pa.types.is_integer(plain) or pa.types.is_fixed_size_binary(plain)
+        if not (bare or fixed or _is_text(plain) or _is_view(plain)):
             message = f"column {show(column.name)} must hold whole numbers, byte strings or texts"
             raise InputError(message)
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    fixed = pa.types.is_integer(kind) or pa.types.is_fixed_size_binary(kind)
-    return bool(fixed or _is_text(kind) or _is_view(kind))
-
-
 def _checked_bytes(column: pa.Array) -> int:
     """How many bytes a full validation reads at most, without reading any."""
-    _refuse_cut_off(column)
+    offsets = column.buffers()[1] if _is_text(column.type) else None
+    if offsets and offsets.size % _offset_bytes(column.type):
+        message = "the offsets are cut off"  # they are read in place as an array of numbers
+        raise ValueError(message)
     if pa.types.is_dictionary(column.type):
         return _checked_bytes(column.dictionary) + len(column)
     if _is_view(column.type):
         return int(_view_lengths(column).sum())
     return sum(buffer.size for buffer in column.buffers() if buffer) + len(column)
-
-
-def _refuse_cut_off(column: pa.Array) -> None:
-    """Refuse offsets that end within a number: they are read in place as an array of numbers."""
-    offsets = column.buffers()[1] if _is_text(column.type) else None
-    if offsets and offsets.size % _offset_bytes(column.type):
-        message = "the offsets are cut off"
-        raise ValueError(message)
 
 
 def _offset_bytes(kind: pa.DataType) -> int:
@@ -124,14 +112,11 @@ def _unpacked_bytes(column: pa.Array, wanted: Column) -> int:
     """How many bytes a sound column takes once it is decoded; every row takes some."""
     rows = len(column) * (ADDRESS_BYTES if wanted.address else 1)
     if not pa.types.is_dictionary(column.type):
-        return max(rows, _plain_bytes(column))
+        viewed = int(_view_lengths(column).sum()) if _is_view(column.type) else column.nbytes
+        return max(rows, viewed)
     lengths = _value_bytes(column.dictionary)
     copied = int(lengths.sum()) if _is_view(column.dictionary.type) else 0
     return copied + max(rows, int(lengths[column.indices.drop_null().to_numpy()].sum()))
-
-
-def _plain_bytes(column: pa.Array) -> int:
-    return int(_view_lengths(column).sum()) if _is_view(column.type) else column.nbytes
 
 
 def _value_bytes(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -30,12 +30,7 @@ _OLD_COMPRESSION = b"ARROW:experimental_compression"
 
 
 class _Table:
-    """A table of FlatBuffers.
-
-    Args:
-        data: the buffer that it lies in.
-        at: where it starts.
-    """
+    """A table of FlatBuffers, and where it starts in the buffer that it lies in."""
 
     def __init__(self, data: pa.Buffer, at: int) -> None:
         self._data = data
@@ -67,12 +62,8 @@ class _Table:
 def check_messages(body: pa.Buffer, most: int) -> None:
     """Refuse a body that would take too much to decompress, or to go through.
 
-    Args:
-        body: an Arrow stream or an Arrow file.
-        most: how many bytes its compressed buffers may claim together.
-
     Raises:
-        InputError: it has too many messages, or claims too much.
+        InputError: it has too many messages, or compressed buffers that claim over `most` bytes.
         ValueError: it is damaged; so do pyarrow's exceptions say.
     """
     claimed = 0
@@ -91,20 +82,17 @@ def too_large(most: int) -> InputError:
 
 
 def _messages(body: pa.Buffer) -> Iterator[pa.ipc.Message]:
-    """All messages, in place."""
+    """All messages, in place; those of a file stand where its footer tells, which is verified."""
     if body[: len(FILE_MAGIC)].to_pybytes() != FILE_MAGIC:
-        return iter(pa.ipc.MessageReader.open_stream(pa.BufferReader(body)))
-    return (_message_at(body, block) for block in _blocks(body))
-
-
-def _blocks(body: pa.Buffer) -> Iterator[np.void]:
-    """Where the messages of an Arrow file stand, as its footer tells; the footer is verified."""
+        yield from pa.ipc.MessageReader.open_stream(pa.BufferReader(body))
+        return
     pa.ipc.open_file(pa.BufferReader(body))
     end = body.size - len(FILE_MAGIC) - 4
     start = end - _number("<i", body, end)
     footer = _Table(body, start + _number("<I", body, start))
-    yield from footer.vector(_FILE_DICTIONARIES, _BLOCK)
-    yield from footer.vector(_FILE_BATCHES, _BLOCK)
+    for field in (_FILE_DICTIONARIES, _FILE_BATCHES):
+        for block in footer.vector(field, _BLOCK):
+            yield _message_at(body, block)
 
 
 def _message_at(body: pa.Buffer, block: np.void) -> pa.ipc.Message:
@@ -130,14 +118,11 @@ def _claimed(message: pa.ipc.Message) -> int:
         return 0
     if not batch.place(_COMPRESSION):
         return 0
-    return sum(_claim(message.body, buffer) for buffer in batch.vector(_BUFFERS, _BUFFER))
-
-
-def _claim(body: pa.Buffer, buffer: np.void) -> int:
-    """What one buffer claims, at least its own length; -1 stands for one left uncompressed."""
-    if not buffer["length"]:
-        return 0
-    return max(_number("<q", body, int(buffer["at"])), int(buffer["length"]))
+    return sum(  # -1 stands for a buffer left uncompressed, which has its own length
+        max(_number("<q", message.body, int(buffer["at"])), int(buffer["length"]))
+        for buffer in batch.vector(_BUFFERS, _BUFFER)
+        if buffer["length"]
+    )
 
 
 def _number(kind: str, data: pa.Buffer, at: int) -> int:

@@ -70,23 +70,16 @@ def read_body(
     read = _READERS.get(kind) or partial(
         _read_text, parse=partial(read_lines, pattern=pattern or "")
     )
-    outcome = _outcome(read, memoryview(body).cast("B"), columns)
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome
-
-
-def _outcome(
-    read: _Reader, body: memoryview, columns: Sequence[Column]
-) -> list[pa.RecordBatch] | Exception:
-    """All batches, or what is wrong, without the frames of parsers that hold ids."""
-    if body.nbytes > _MOST_BYTES:
-        return InputError(f"this is longer than {_MOST_BYTES >> 20:,} MiB; send it in parts")
-    counted = Feed(io.BytesIO(), body.nbytes)  # only says that rows are counted
+    view = memoryview(body).cast("B")
+    if view.nbytes > _MOST_BYTES:
+        message = f"this is longer than {_MOST_BYTES >> 20:,} MiB; send it in parts"
+        raise InputError(message)
+    counted = Feed(io.BytesIO(), view.nbytes)  # only says that rows are counted
     try:
-        return list(with_addresses(counted, read(body, columns), columns))
+        return list(with_addresses(counted, read(view, columns), columns))
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not show an id
-        return anew(error)
+        wrong = anew(error)
+    raise wrong  # without the frames of parsers, which hold ids
 
 
 def _read_text(
@@ -95,10 +88,6 @@ def _read_text(
     parse: Callable[[Feed, Sequence[Column]], Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.RecordBatch]:
     return parse(Feed(io.BytesIO(body), body.nbytes), columns)
-
-
-def _read_arrow(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
-    return read_arrow_body(_aligned(body), columns)
 
 
 def _aligned(body: memoryview) -> pa.Buffer:
@@ -128,6 +117,6 @@ _READERS: dict[str, _Reader] = {
     "ndjson": partial(_read_text, parse=read_ndjson),
     "json": read_json_body,
     "combined": partial(_read_text, parse=read_combined),
-    "arrow": _read_arrow,
+    "arrow": lambda body, columns: read_arrow_body(_aligned(body), columns),
     "int64": _read_int64,
 }

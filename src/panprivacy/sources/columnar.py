@@ -22,14 +22,7 @@ _ARROW_FILE = b"ARROW1"
 
 
 def read_parquet(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
-    """Parse a Parquet file, page by page.
-
-    Args:
-        file: the input; must be a regular file.
-        columns: what to hand out, in the types of the file; dictionaries are decoded.
-
-    Yields:
-        Record batches.
+    """Parse a Parquet file, page by page; columns keep its types, with dictionaries decoded.
 
     Raises:
         InputError: it is a pipe, or not a sound Parquet file with such columns.
@@ -56,12 +49,8 @@ def read_parquet(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBat
 def read_arrow(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse Arrow IPC: a stream, or a file, which begins with a magic of its own.
 
-    Args:
-        file: the input; a pipe must send a stream.
-        columns: what to hand out, in the types of the input; dictionaries are decoded.
-
-    Yields:
-        Record batches; one of the input is held in memory at a time.
+    Columns keep the types of the input, with dictionaries decoded. One batch of the input is held
+    in memory at a time.
 
     Raises:
         InputError: it is not sound Arrow IPC with such columns.
@@ -72,8 +61,10 @@ def read_arrow(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch
         file.push_back(start)
         read = _file_batches if start == _ARROW_FILE else _stream_batches
         for batch in read(file, columns):
-            yield from _sound_parts(batch.select(names))
-            del batch
+            wanted = batch.select(names)
+            wanted.validate(full=True)
+            yield from parts(wanted)
+            del batch, wanted
 
 
 def _stream_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
@@ -103,12 +94,6 @@ def _file_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
     for index in range(reader.num_record_batches):
         yield reader.get_batch(index)
         file.position = file.size * (index + 1) // reader.num_record_batches
-
-
-def _sound_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch from outside, validated, in parts."""
-    batch.validate(full=True)
-    yield from parts(batch)
 
 
 def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

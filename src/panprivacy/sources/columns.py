@@ -89,12 +89,12 @@ def check_wanted(columns: Sequence[Column]) -> None:
 def check_columns(
     wanted: Sequence[Column], names: Sequence[str], *, known: str | None = None
 ) -> None:
-    """Find each wanted column exactly once among the file's columns.
+    """Find each wanted column exactly once among the names of the file's columns.
 
     Args:
         wanted: by the caller.
         names: of the file's columns.
-        known: what to say of them; by default they are listed.
+        known: what to say of these; by default they are listed.
 
     Raises:
         InputError: one is missing, or the file has several of that name.

@@ -31,12 +31,7 @@ _NOT_INT64 = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error
 def read_delimited(
     file: Feed, columns: Sequence[Column], *, delimiter: str
 ) -> Iterator[pa.RecordBatch]:
-    """Parse CSV with a header line.
-
-    Args:
-        file: the input.
-        columns: what to hand out: int64 where integers are wanted, otherwise binary.
-        delimiter: one character.
+    """Parse CSV with a header line; columns are int64 where integers are wanted, otherwise binary.
 
     Raises:
         InputError: it is not such a CSV.
@@ -80,13 +75,7 @@ class QuotedLines(Lines):
 def _scan_quotes(
     block: npt.NDArray[np.uint8], state: int, previous: int, delimiter: int
 ) -> tuple[int, int]:
-    """Follow the quotes through a block.
-
-    Args:
-        block: uint8, at least one.
-        state: where the byte before the block stands.
-        previous: the byte before the block.
-        delimiter: the byte between fields.
+    """Follow the quotes through a block, from the state of the byte before it.
 
     Returns:
         The index after the last newline that ends a record, 0 if none does; the state at the end.
@@ -114,7 +103,9 @@ def _split_header(blocks: Iterator[bytes], delimiter: str) -> tuple[list[str], I
     records = b""
     while not records:
         records = _header_block(blocks).lstrip(b"\r\n")
-    end = _first_end(records, delimiter)
+    cutter, start, end = QuotedLines(delimiter), 0, 0
+    while start == end or not cutter.last_end(records[start:end]):
+        start, end = end, records.find(b"\n", end) + 1
     return _names(records[:end], delimiter), _resumed(records[end:], blocks)
 
 
@@ -135,14 +126,6 @@ def _header_block(blocks: Iterator[bytes]) -> bytes:
     except InputError as error:
         reason = error.reason if error.row is None else f"the header line: {error.reason}"
         raise InputError(reason) from None
-
-
-def _first_end(records: bytes, delimiter: str) -> int:
-    cutter = QuotedLines(delimiter)
-    start = end = 0
-    while start == end or not cutter.last_end(records[start:end]):
-        start, end = end, records.find(b"\n", end) + 1
-    return end
 
 
 def _names(header: bytes, delimiter: str) -> list[str]:

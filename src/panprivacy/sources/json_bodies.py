@@ -31,21 +31,21 @@ _Shape = tuple[pa.Schema, _Values]
 def read_json_body(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse one JSON object that holds a value or a list of values in each field, or their list.
 
-    Args:
-        body: UTF-8; other fields are ignored.
-        columns: what to hand out: int64 where integers are wanted, otherwise int64 or binary,
-            whichever the values are, or Arrow's null type if all are null. In a list of objects a
-            missing field is null.
-
-    Yields:
-        Record batches.
+    Columns are int64 where integers are wanted, otherwise int64 or binary, whichever the values
+    are, or of Arrow's null type if all are null. In a list of objects a missing field is null.
 
     Raises:
         InputError: it is not such JSON, or the columns are of unequal lengths.
     """
     text, shapes = _as_object(bytes(body).removeprefix(BYTE_ORDER_MARK).strip(_SPACE))
     arrays = [_read_column(text, column, shapes(column)) for column in columns]
-    _check_lengths(arrays, columns)
+    for array, column in zip(arrays, columns, strict=True):
+        if len(array) != len(arrays[0]):
+            message = (
+                f"there must be one value in each column for each user: {show(columns[0].name)} "
+                f"has {len(arrays[0]):,}, and {show(column.name)} {len(array):,}"
+            )
+            raise InputError(message)
     names = [column.name for column in columns]
     batch = pa.RecordBatch.from_arrays(arrays, names=names)
     for start in range(0, batch.num_rows, BATCH_ROWS):
@@ -120,16 +120,6 @@ def _checked(values: pa.Array, column: Column, text: bytes) -> pa.Array:
         message = f"there is no field {show(column.name)}"
         raise InputError(message)
     return values if column.integers else pa.nulls(len(values))
-
-
-def _check_lengths(arrays: Sequence[pa.Array], columns: Sequence[Column]) -> None:
-    for array, column in zip(arrays, columns, strict=True):
-        if len(array) != len(arrays[0]):
-            message = (
-                f"there must be one value in each column for each user: {show(columns[0].name)} "
-                f"has {len(arrays[0]):,}, and {show(column.name)} {len(array):,}"
-            )
-            raise InputError(message)
 
 
 def _explain(text: bytes, column: Column, complaints: Sequence[str]) -> InputError:

@@ -51,13 +51,8 @@ _GROUP = re.compile(
 def read_combined(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse lines of the combined format, or of the common one, which ends before the referer.
 
-    Args:
-        file: the input.
-        columns: what to hand out, out of `FIELDS`: int64 where integers are wanted, of the status
-            and of the bytes sent, otherwise binary.
-
-    Yields:
-        Record batches.
+    Columns are out of `FIELDS`: int64 where integers are wanted, of the status and of the bytes
+    sent, otherwise binary.
 
     Raises:
         InputError: there is no such field, or a line has another format; further fields at its end
@@ -68,15 +63,9 @@ def read_combined(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
 
 
 def read_lines(file: Feed, columns: Sequence[Column], *, pattern: str) -> Iterator[pa.RecordBatch]:
-    """Find a pattern in every line.
+    """Find a pattern, which comes from `only_wanted_groups`, in every line.
 
-    Args:
-        file: the input.
-        columns: what to hand out: int64 where integers are wanted, otherwise binary.
-        pattern: comes from `only_wanted_groups`.
-
-    Returns:
-        Record batches.
+    Columns are int64 where integers are wanted, otherwise binary.
 
     Raises:
         InputError: a line does not match.
@@ -86,14 +75,9 @@ def read_lines(file: Feed, columns: Sequence[Column], *, pattern: str) -> Iterat
 
 
 def only_wanted_groups(pattern: str, columns: Sequence[Column]) -> str:
-    """Check a pattern, and let it capture only what is wanted, which is several times faster.
+    """Check a pattern of RE2 over bytes, and let it capture only the named groups that are wanted.
 
-    Args:
-        pattern: a regular expression of RE2, over bytes.
-        columns: the named groups that are wanted.
-
-    Returns:
-        The pattern with the other groups unnamed.
+    It is several times faster with the other groups unnamed.
 
     Raises:
         InputError: the pattern is wrong, or has no such groups.
@@ -129,7 +113,14 @@ def _group_names(pattern: str) -> list[str]:
 
 def _parse_lines(block: bytes, *, columns: Sequence[Column], pattern: str) -> pa.Table:
     """One block of whole lines, as a table of the wanted columns."""
-    matched = pc.extract_regex(_lines(block), pattern)
+    text = np.frombuffer(block, np.uint8)
+    newlines = np.flatnonzero(text == _LF)
+    ends = np.zeros(len(newlines) + 1, np.int32)
+    data = pa.allocate_buffer(len(block))
+    _cut(text, newlines, ends, np.frombuffer(data, np.uint8))
+    buffers = [None, pa.py_buffer(ends), data]
+    lines = pa.Array.from_buffers(pa.binary(), len(newlines), buffers)
+    matched = pc.extract_regex(lines, pattern)
     if matched.null_count:
         message = "this line does not match the pattern"
         raise InputError(message, row=first_null(matched) + 1)
@@ -146,16 +137,6 @@ def _parse_combined(block: bytes, *, columns: Sequence[Column]) -> pa.Table:
         message = "this line is not in the combined log format"
         raise InputError(message, row=bad + 1)
     return pa.table({c.name: _finished(_field(text, bounds, c.name), c) for c in columns})
-
-
-def _lines(block: bytes) -> pa.Array:
-    """The lines of a block, without their ends."""
-    text = np.frombuffer(block, np.uint8)
-    newlines = np.flatnonzero(text == _LF)
-    ends = np.zeros(len(newlines) + 1, np.int32)
-    data = pa.allocate_buffer(len(block))
-    _cut(text, newlines, ends, np.frombuffer(data, np.uint8))
-    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), data])
 
 
 def _field(text: Bytes, bounds: Bounds, name: str) -> pa.Array:

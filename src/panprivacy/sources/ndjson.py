@@ -39,13 +39,8 @@ _WORDS = {
 def read_ndjson(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse NDJSON.
 
-    Args:
-        file: the input.
-        columns: what to hand out: int64 where integers are wanted, otherwise int64 or binary,
-            whichever the first value is. A missing field is null.
-
-    Returns:
-        Record batches.
+    Columns are int64 where integers are wanted, otherwise int64 or binary, whichever the first
+    value is. A missing field is null.
 
     Raises:
         InputError: it is not NDJSON with such columns.
@@ -94,22 +89,21 @@ class _Parser:
             if "was specified twice" in complaint:
                 return InputError(f"the field {show(name)} occurs twice", row=rows + 1)
             if (found := _WRONG_TYPE.match(complaint)) or complaint.startswith(_NOT_INT64):
+                if name in self._integers:
+                    return not_integers(name).after(rows)
                 word = _WORDS[found[1]] if found else "a fraction, or a number beyond 64 bits"
-                return self._wrong_type(name, word).after(rows)
+                reason = (
+                    f"column {show(name)} holds {word} here; "
+                    "ids must all be strings, or all be whole numbers of at most 64 bits"
+                )
+                return InputError(reason, row=rows + 1)
         return InputError("this is not one JSON object on one line", row=rows + 1)
-
-    def _wrong_type(self, name: str, word: str) -> InputError:
-        if name in self._integers:
-            return not_integers(name)
-        reason = (
-            f"column {show(name)} holds {word} here; "
-            "ids must all be strings, or all be whole numbers of at most 64 bits"
-        )
-        return InputError(reason, row=1)
 
 
 def _read(block: bytes, types: Types) -> pa.Table:
-    _refuse_bare_null(block)
+    if _FIRST_NULL.match(block) or _LATER_NULL.search(block):
+        message = "a row is null"  # pyarrow crashes at a line that begins so, or counts it
+        raise pa.ArrowInvalid(message)
     return pa.json.read_json(
         pa.BufferReader(block),
         read_options=pa.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
@@ -117,13 +111,6 @@ def _read(block: bytes, types: Types) -> pa.Table:
             explicit_schema=pa.schema(list(types.items())), unexpected_field_behavior="ignore"
         ),
     )
-
-
-def _refuse_bare_null(text: bytes) -> None:
-    """Raise `pa.ArrowInvalid` if a line begins with null: pyarrow crashes at it, or counts it."""
-    if _FIRST_NULL.match(text) or _LATER_NULL.search(text):
-        message = "a row is null"
-        raise pa.ArrowInvalid(message)
 
 
 def _complaint(block: bytes, types: Types) -> str:

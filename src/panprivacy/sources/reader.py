@@ -99,13 +99,17 @@ class Input(Feed):
     """
 
     def __init__(self, raw: BinaryIO, descriptor: int | None) -> None:
-        super().__init__(raw, None if descriptor is None else _regular_size(descriptor))
+        status = None if descriptor is None else os.fstat(descriptor)
+        super().__init__(raw, status.st_size if status and stat.S_ISREG(status.st_mode) else None)
         self.stopped = Event()
         self._woken, self._wake = os.pipe()
         self._ready = select.poll()
         self._ready.register(self._woken, select.POLLIN)
         if descriptor is not None:
-            _widen_pipe(descriptor)
+            with suppress(
+                OSError
+            ):  # no pipe, or the system allows less; larger blocks parse faster
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _READ_BYTES)
             self._ready.register(descriptor, select.POLLIN)
         self._longest_wait = 0 if descriptor is None else None
 
@@ -117,7 +121,14 @@ class Input(Feed):
             InputError: nothing can be read there.
         """
         try:
-            return cls(*(_standard_input() if path == "-" else _file(path)))
+            if path != "-":
+                raw = io.FileIO(path)
+                return cls(raw, raw.fileno())
+            try:
+                descriptor = os.dup(sys.stdin.fileno())
+            except io.UnsupportedOperation:
+                return cls(io.BytesIO(sys.stdin.buffer.read()), None)
+            return cls(io.FileIO(descriptor), descriptor)
         except (OSError, ValueError, AttributeError) as error:
             reason = getattr(error, "strerror", None) or "it is closed, or no file"
             message = f"cannot read {path}: {reason}"
@@ -269,27 +280,3 @@ def anew(error: Exception) -> Exception:
     if isinstance(error, OSError) and error.errno:
         return InputError(f"reading failed: {os.strerror(error.errno)}")
     return RuntimeError(f"reading failed with {type(error).__name__}; please report it")
-
-
-def _widen_pipe(descriptor: int) -> None:
-    """Let a pipe fill while a block is parsed: larger blocks parse several times faster."""
-    with suppress(OSError):  # no pipe, or the system allows less
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _READ_BYTES)
-
-
-def _regular_size(descriptor: int) -> int | None:
-    status = os.fstat(descriptor)
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _file(path: str) -> tuple[BinaryIO, int]:
-    raw = io.FileIO(path)
-    return raw, raw.fileno()
-
-
-def _standard_input() -> tuple[BinaryIO, int | None]:
-    try:
-        descriptor = os.dup(sys.stdin.fileno())
-    except io.UnsupportedOperation:
-        return io.BytesIO(sys.stdin.buffer.read()), None
-    return io.FileIO(descriptor), descriptor

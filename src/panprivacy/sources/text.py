@@ -51,7 +51,8 @@ def whole_records(file: Feed, cutter: Lines) -> Iterator[bytes]:
     """
     pending: list[bytes] = []
     length = 0
-    for block in _blocks(file):
+    _check_start(file)
+    for block in iter(lambda: file.read_some(BLOCK_BYTES), b""):
         end = cutter.last_end(block)
         if end:
             yield b"".join((*pending, block[:end]))
@@ -60,7 +61,9 @@ def whole_records(file: Feed, cutter: Lines) -> Iterator[bytes]:
         length += len(block) - end
         del block
         if length > RECORD_BYTES:
-            raise _too_long(cutter)
+            hint = ': a closing " may be missing' if cutter.open_quote else ""
+            reason = f"this record is longer than {RECORD_BYTES >> 20} MiB{hint}"
+            raise InputError(reason, row=1)
     if cutter.open_quote:
         message = 'a quoted field is still open at the end of the input: a closing " is missing'
         raise InputError(message, row=1)
@@ -93,14 +96,8 @@ def parsed(
         raise error.after(rows) from None
 
 
-def _blocks(file: Feed) -> Iterator[bytes]:
-    """Raw blocks as they arrive, without the byte order mark."""
-    _check_start(file)
-    return iter(lambda: file.read_some(BLOCK_BYTES), b"")
-
-
 def _check_start(file: Feed) -> None:
-    """Refuse what is not text; a first line may be shorter than a signature."""
+    """Refuse what is not text, and drop the byte order mark; a first line may be very short."""
     start = block = file.read_some(BLOCK_BYTES)
     while block and len(start) < _LONGEST_SIGNATURE and b"\n" not in start:
         block = file.read_some(BLOCK_BYTES)
@@ -109,8 +106,3 @@ def _check_start(file: Feed) -> None:
         if start.startswith(signature) and start[len(signature) :][:1] < b" ":  # text goes on
             raise InputError(reason)
     file.push_back(start.removeprefix(BYTE_ORDER_MARK))
-
-
-def _too_long(cutter: Lines) -> InputError:
-    hint = ': a closing " may be missing' if cutter.open_quote else ""
-    return InputError(f"this record is longer than {RECORD_BYTES >> 20} MiB{hint}", row=1)

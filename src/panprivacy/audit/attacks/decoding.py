@@ -11,11 +11,11 @@ private state.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction
 from panprivacy.audit.attacks.guesses import Guesses, Truths, percent
@@ -31,7 +31,6 @@ from panprivacy.audit.attacks.outcome import (
 from panprivacy.audit.attacks.reconstruction import (
     Accuracy,
     Floats,
-    Queries,
     consistent,
     least_absolute,
     least_squares,
@@ -61,45 +60,35 @@ class Program(Protocol):
         """Feed the people of each row to a copy of the state, and ask how many there are."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class AccurateCount:
-    """An ordinary program: it keeps who came, and adds noise on the way out only.
+    """An ordinary program: it keeps who came, and adds noise on the way out only."""
 
-    Args:
-        came: whether each person came; all of its state.
-        coins: of the noise.
-    """
-
-    def __init__(self, came: Truths, coins: Coins) -> None:
-        self._came = came
-        self._coins = coins
+    came: Truths
+    coins: Coins
 
     def counts_with(self, fed: Truths) -> Floats:
         """How many came or are fed, to within a tenth of the root of all."""
-        exact = (self._came | fed).sum(axis=1)
-        return (exact + whole_numbers(self._coins, ERROR, len(fed))).astype(np.float32)
+        exact = (self.came | fed).sum(axis=1)
+        return (exact + whole_numbers(self.coins, ERROR, len(fed))).astype(np.float32)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class SeizedDensity:
-    """The state of a `Density`, run forward by whoever took it.
+    """The state of a `Density`, run forward by whoever took it, with coins of his own."""
 
-    Args:
-        seized: what he took.
-        coins: his own.
-    """
-
-    def __init__(self, seized: Seized[DensityPlan], coins: Coins) -> None:
-        self._seized = seized
-        self._coins = coins
+    seized: Seized[DensityPlan]
+    coins: Coins
 
     def counts_with(self, fed: Truths) -> Floats:
         """Redraw the bits of those who are fed, and read the count."""
-        return np.array([self._count_with(np.flatnonzero(row)) for row in fed], np.float32)
-
-    def _count_with(self, people: NDArray[np.int64]) -> float:
-        plan, table = self._seized.plan, self._seized.table.copy()
-        plan.table.update(table, [people], None, 0, self._coins)
-        ones = plan.table.group_sums(table, plan.groups, 0)
-        return plan.universe * plan.model(0).estimate(ones)
+        plan, shares = self.seized.plan, []
+        for row in fed:
+            table = self.seized.table.copy()
+            plan.table.update(table, [np.flatnonzero(row)], None, 0, self.coins)
+            ones = plan.table.group_sums(table, plan.groups, 0)
+            shares.append(plan.model(0).estimate(ones))
+        return (plan.universe * np.array(shares)).astype(np.float32)
 
 
 def attack(epsilon: Fraction | float) -> Outcome:
@@ -145,11 +134,6 @@ def decode_products(program: Program, coins: Coins) -> Truths:
     return least_squares(queries.astype(np.float32), dot_products(program, queries))
 
 
-def _signs(plus: Truths) -> Queries:
-    """+1 and -1, in single precision: the errors of the answers are far larger."""
-    return 2 * plus.astype(np.float32) - 1
-
-
 def decode_signs(program: Program, coins: Coins, *, wrong: int) -> Truths:
     """Decode from dot products with random signs, so many of them arbitrarily wrong (Theorem 10).
 
@@ -159,7 +143,8 @@ def decode_signs(program: Program, coins: Coins, *, wrong: int) -> Truths:
     of_plus, of_minus = np.split(dot_products(program, np.vstack([plus, ~plus])), 2)
     answers = of_plus - of_minus
     answers[shuffled(coins, QUERIES)[:wrong]] = whole_numbers(coins, PEOPLE, wrong)
-    return least_absolute(_signs(plus), answers, accuracy=ERROR)
+    signs = 2 * plus.astype(np.float32) - 1  # the errors of the answers are far larger
+    return least_absolute(signs, answers, accuracy=ERROR)
 
 
 def _decode_sparse(coins: Coins) -> Finding:

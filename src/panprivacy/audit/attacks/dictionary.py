@@ -22,7 +22,7 @@ from panprivacy.audit.attacks.outcome import (
     fallen,
 )
 from panprivacy.audit.attacks.seized import Seized, tossed
-from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog, Sketch
+from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog
 from panprivacy.coins import SystemCoins
 from panprivacy.hashing import KEY_BYTES
 from panprivacy.statistics.distinct.statistic import DistinctCount
@@ -37,23 +37,19 @@ def attack(epsilon: Fraction | float) -> Outcome:
     """Look up 100,000 candidates in sketches of the same memory."""
     total, coins = positive_fraction(epsilon=epsilon), SystemCoins()
     came = tossed(coins, CANDIDATES)
-    sketches: dict[str, Sketch] = {
-        "HyperLogLog": HyperLogLog(MEMORY, coins.key(KEY_BYTES)),
-        "bitmap": Bitmap(MEMORY, coins.key(KEY_BYTES)),
-    }
-    ordinary = {name: _looked_up(sketch, came) for name, sketch in sketches.items()}
+    findings, panels = list[Finding](), list[Panel]()
+    for name, kind in (("HyperLogLog", HyperLogLog), ("bitmap", Bitmap)):
+        sketch: HyperLogLog | Bitmap = kind(MEMORY, coins.key(KEY_BYTES))
+        sketch.add(np.flatnonzero(came))
+        guesses = Guesses(came, sketch.may_hold(np.arange(len(came))))
+        rates, advantage = f"{_rates(guesses)}; a no is certain", guesses.advantage
+        findings.append(fallen(name, "members found", guesses.found, rates))
+        findings.append(fallen(name, "advantage", advantage, rates, least=_LEAST_ADVANTAGE))
+        panels.append(Panel(f"{name}, looked up", ORDINARY, guesses))
     ours = _guess_members(total, came)
-    findings = [one for name, guesses in ordinary.items() for one in _fallen(name, guesses)]
     findings.append(bounded_advantage(_OURS, ours, total, _rates(ours)))
-    panels = [Panel(f"{name}, looked up", ORDINARY, one) for name, one in ordinary.items()]
     panels.append(Panel(f"{_OURS}, looked up", PRODUCT, ours))
     return Outcome("dictionary", float(total), tuple(findings), tuple(panels))
-
-
-def _looked_up(sketch: Sketch, came: Truths) -> Guesses:
-    """What an ordinary sketch of those who came says about every candidate."""
-    sketch.add(np.flatnonzero(came))
-    return Guesses(came, sketch.may_hold(np.arange(len(came))))
 
 
 def _guess_members(epsilon: Fraction, came: Truths) -> Guesses:
@@ -64,14 +60,6 @@ def _guess_members(epsilon: Fraction, came: Truths) -> Guesses:
     cells = seized.slots(np.arange(len(came)))
     bits = np.unpackbits(seized.table, bitorder="little")
     return Guesses(came, bits[cells].astype(np.bool_))
-
-
-def _fallen(name: str, guesses: Guesses) -> list[Finding]:
-    sentence = f"{_rates(guesses)}; a no is certain"
-    return [
-        fallen(name, "members found", guesses.found, sentence),
-        fallen(name, "advantage", guesses.advantage, sentence, least=_LEAST_ADVANTAGE),
-    ]
 
 
 def _rates(guesses: Guesses) -> str:

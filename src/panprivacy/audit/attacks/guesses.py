@@ -27,12 +27,7 @@ FALSE_ALARM = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guesses:
-    """What an intruder says about people who came by the toss of a fair coin.
-
-    Args:
-        came: whether each person came.
-        said: whether the intruder says so.
-    """
+    """Whether each person came, by the toss of a fair coin, and whether the intruder says so."""
 
     came: Truths
     said: Truths

@@ -7,27 +7,16 @@ the same accuracy, and its state is decoded as in `decoding`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction
-from panprivacy.audit.attacks.decoding import (
-    ERROR,
-    PEOPLE,
-    decode_products,
-    decoded,
-    held,
-)
+from panprivacy.audit.attacks.decoding import ERROR, PEOPLE, decode_products, decoded, held
 from panprivacy.audit.attacks.guesses import Guesses, Truths
-from panprivacy.audit.attacks.outcome import (
-    ORDINARY,
-    PRODUCT,
-    Outcome,
-    Panel,
-    bounded_share,
-)
+from panprivacy.audit.attacks.outcome import ORDINARY, PRODUCT, Outcome, Panel, bounded_share
 from panprivacy.audit.attacks.reconstruction import Floats
 from panprivacy.audit.attacks.seized import Seized, guess_from_noise, tossed, whole_numbers
 from panprivacy.coins import Coins, SystemCoins
@@ -40,47 +29,36 @@ WEIGHT = 3
 _OURS = f"Incidence, at least {WEIGHT}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class AccurateHeavyHitters:
-    """An ordinary program: it keeps the weight of every item, and adds noise on the way out.
+    """An ordinary program: it keeps the weight of every item, and adds noise on the way out."""
 
-    Args:
-        weights: of the items; all of its state.
-        coins: of the noise.
-    """
-
-    def __init__(self, weights: NDArray[np.int64], coins: Coins) -> None:
-        self._weights = weights
-        self._coins = coins
+    weights: NDArray[np.int64]
+    coins: Coins
 
     def counts_with(self, fed: Truths) -> Floats:
         """How many items are heavy once these are fed, to within a tenth of the root of k."""
-        heavy = (self._weights + WEIGHT * fed >= WEIGHT).sum(axis=1)
-        return (heavy + whole_numbers(self._coins, ERROR, len(fed))).astype(np.float32)
+        heavy = (self.weights + WEIGHT * fed >= WEIGHT).sum(axis=1)
+        return (heavy + whole_numbers(self.coins, ERROR, len(fed))).astype(np.float32)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class SeizedIncidence:
-    """The state of an `Incidence`, run forward by whoever took it.
+    """The state of an `Incidence`, run forward by whoever took it, with coins of his own."""
 
-    Args:
-        seized: what he took.
-        coins: his own.
-    """
-
-    def __init__(self, seized: Seized[IncidencePlan], coins: Coins) -> None:
-        plan = seized.plan
-        self._seized = seized
-        self._coins = coins
-        heavy = np.flatnonzero(plan.states.at_least(WEIGHT).scores)
-        self._votes = sum(np.roll(plan.law.kernel(), state) for state in heavy)
+    seized: Seized[IncidencePlan]
+    coins: Coins
 
     def counts_with(self, fed: Truths) -> Floats:
         """Add to the counters of those who are fed, and read how many are heavy."""
-        return np.array([self._count_with(np.flatnonzero(row)) for row in fed], np.float32)
-
-    def _count_with(self, people: NDArray[np.int64]) -> float:
-        cells, table = self._seized.plan.table, self._seized.table.copy()
-        cells.update(table, [people], np.full(len(people), WEIGHT), 0, self._coins)
-        return float(self._votes @ cells.histogram(table))
+        plan, counts = self.seized.plan, []
+        heavy = np.flatnonzero(plan.states.at_least(WEIGHT).scores)
+        votes = sum(np.roll(plan.law.kernel(), state) for state in heavy)
+        for row in fed:
+            people, table = np.flatnonzero(row), self.seized.table.copy()
+            plan.table.update(table, [people], np.full(len(people), WEIGHT), 0, self.coins)
+            counts.append(votes @ plan.table.histogram(table))
+        return np.array(counts, np.float32)
 
 
 def attack(epsilon: Fraction | float) -> Outcome:
@@ -93,10 +71,14 @@ def attack(epsilon: Fraction | float) -> Outcome:
     ours = Guesses(came, decode_products(SeizedIncidence(seized, coins), coins))
     counters = seized.table.astype(np.int64)
     surest = guess_from_noise(seized.plan.law, counters, came, visits=WEIGHT)
+    told = (
+        f"without any query, {surest.right:,} of the {len(surest.came):,} people whose counter "
+        "tells anything are guessed from it"
+    )
     findings = (
         decoded("accurate heavy hitters", ordinary),
         held(_OURS, ours, total),
-        bounded_share(f"{_OURS}, counters", surest, total, _told(surest)),
+        bounded_share(f"{_OURS}, counters", surest, total, told),
     )
     panels = (
         Panel("accurate\nheavy hitters", ORDINARY, ordinary),
@@ -111,10 +93,3 @@ def seize(epsilon: Fraction, came: Truths) -> Seized[IncidencePlan]:
     people = np.flatnonzero(came)
     visits.update(people, np.full(len(people), WEIGHT))
     return Seized.of(visits, visits.plan.table.dtype)
-
-
-def _told(guesses: Guesses) -> str:
-    return (
-        f"without any query, {guesses.right:,} of the {len(guesses.came):,} people whose counter "
-        "tells anything are guessed from it"
-    )

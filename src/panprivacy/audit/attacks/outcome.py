@@ -44,13 +44,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
-    """What an intruder says about everybody, to be drawn.
-
-    Args:
-        title: of the picture.
-        kind: of the program, as in `Finding`.
-        guesses: about each person.
-    """
+    """What an intruder says about everybody, to be drawn; the kind is as in `Finding`."""
 
     title: str
     kind: str
@@ -88,17 +82,13 @@ class Outcome:
         if wrong:
             targets = dict.fromkeys(one.target for one in wrong)
             return f"The attack fails where it was to succeed: {'; '.join(targets)}."
+        little = ""
+        if self.epsilon > _LARGE:
+            share = percent(right_probability(Fraction(self.epsilon)))
+            little = f" to its promise, which is little: guesses may be right {share} of the time"
         if any(one.kind == OUTSIDE for one in self.findings):
-            return f"A second unannounced look tells who came; announced looks hold{self._little}."
-        return f"Ordinary programs fall, ours holds{self._little}."
-
-    @property
-    def _little(self) -> str:
-        """What is left of a promise with a large epsilon."""
-        if self.epsilon <= _LARGE:
-            return ""
-        share = percent(right_probability(Fraction(self.epsilon)))
-        return f" to its promise, which is little: guesses may be right {share} of the time"
+            return f"A second unannounced look tells who came; announced looks hold{little}."
+        return f"Ordinary programs fall, ours holds{little}."
 
     def draw(self, path: Path) -> None:
         """Draw the numbers with their bounds, and what the intruder says; a PNG file."""

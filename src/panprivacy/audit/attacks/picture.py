@@ -12,9 +12,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from panprivacy.audit.attacks.guesses import Truths
 from panprivacy.audit.attacks.outcome import PRODUCT, Finding, Outcome, Panel
 
 _SIDE = 64
@@ -24,17 +22,12 @@ _BOUND = "#222222"
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    """Draw an outcome.
-
-    Args:
-        outcome: of an attack.
-        path: PNG file to write.
-    """
+    """Draw an outcome to a PNG file."""
     widths = [1.5, *[1] * len(outcome.panels)]
     height = 2.2 + 0.42 * max(len(outcome.findings), 4)
     figure = Figure(figsize=(3.1 * sum(widths), height), layout="constrained", dpi=120)
     bars, *squares = figure.subplots(1, len(widths), width_ratios=widths)
-    _draw_findings(bars, outcome)
+    _draw_findings(bars, outcome.findings)
     for axis, panel in zip(squares, outcome.panels, strict=True):
         _draw_panel(axis, panel)
     figure.suptitle(f"{outcome.name}, epsilon {outcome.epsilon:g}")
@@ -43,51 +36,41 @@ def draw(outcome: Outcome, path: Path) -> None:
     figure.savefig(path)
 
 
-def _draw_findings(axis: Axes, outcome: Outcome) -> None:
-    """A bar for each number, and a mark where its bound is."""
-    findings = outcome.findings
+def _draw_findings(axis: Axes, findings: tuple[Finding, ...]) -> None:
+    """A bar for each number, and a mark where its bound is: what is promised, and the slack."""
     places = np.arange(len(findings))
     colors = [_color(one.kind) for one in findings]
     axis.barh(places, [one.measured for one in findings], 0.6, color=colors, alpha=0.85)
-    _draw_bounds(axis, findings)
+    rows = [
+        (row, one.bound, one.limit)
+        for row, one in enumerate(findings)
+        if one.bound is not None and one.limit is not None
+    ]
+    marks, bounds, limits = (np.array(column) for column in zip(*rows, strict=True))
+    slack = np.array([np.zeros(len(rows)), limits - bounds])
+    label = "the most that is promised,\nand the slack of this run"
+    axis.errorbar(bounds, marks, xerr=slack, fmt="|", color=_BOUND, ms=16, capsize=3, label=label)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False, fontsize=8)
     axis.set_yticks(places, [f"{one.target}\n{one.figure}" for one in findings], fontsize=8)
     axis.set(xlim=(0, 1.02), ylim=(len(findings) - 0.4, -0.6), title="what he gets")
     axis.spines[["right", "top"]].set_visible(False)
     axis.tick_params(axis="y", length=0)
 
 
-def _draw_bounds(axis: Axes, findings: tuple[Finding, ...]) -> None:
-    """The most that is promised, and what chance may add."""
-    rows = [
-        (row, one.bound, one.limit)
-        for row, one in enumerate(findings)
-        if one.bound is not None and one.limit is not None
-    ]
-    places, bounds, limits = (np.array(column) for column in zip(*rows, strict=True))
-    slack = np.array([np.zeros(len(rows)), limits - bounds])
-    label = "the most that is promised,\nand the slack of this run"
-    axis.errorbar(bounds, places, xerr=slack, fmt="|", color=_BOUND, ms=16, capsize=3, label=label)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False, fontsize=8)
-
-
 def _draw_panel(axis: Axes, panel: Panel) -> None:
-    """Everybody whom the intruder speaks about, or a part of them."""
-    cells = _cells(panel.guesses.came, panel.guesses.said)
+    """As many who came as did not, side by side: everybody spoken about, or a part of them."""
+    came, said = panel.guesses.came, panel.guesses.said
+    members, others = said[came], said[~came]
+    half = min(len(members), len(others), _SIDE * _SIDE // 2)
+    width = max(math.isqrt(half // 2), 1)
+    shown = half // width * width
+    cells = np.hstack([side[:shown].reshape(-1, width) for side in (members, others)])
     axis.imshow(cells, cmap="Greys", vmin=0, vmax=1.15, interpolation="nearest", aspect="auto")
     axis.axvline(cells.shape[1] / 2 - 0.5, color=_FALLEN)
     axis.set_xticks([cells.shape[1] / 4, cells.shape[1] * 3 / 4], ["came", "did not come"])
     axis.set(yticks=[])
     axis.set_title(panel.title, color=_color(panel.kind))
     axis.tick_params(length=0)
-
-
-def _cells(came: Truths, said: Truths) -> NDArray[np.bool_]:
-    """What is said about as many who came as did not, side by side."""
-    members, others = said[came], said[~came]
-    half = min(len(members), len(others), _SIDE * _SIDE // 2)
-    width = max(math.isqrt(half // 2), 1)
-    shown = half // width * width
-    return np.hstack([members[:shown].reshape(-1, width), others[:shown].reshape(-1, width)])
 
 
 def _color(kind: str) -> str:

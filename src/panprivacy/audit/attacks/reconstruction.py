@@ -32,7 +32,7 @@ def least_absolute(queries: Queries, answers: Floats, accuracy: float) -> Truths
 
     Args:
         queries: one row each, of +1 and -1.
-        answers: to them.
+        answers: one to each.
         accuracy: errors below it count as that large.
     """
     weighted = queries
@@ -50,12 +50,7 @@ def _solve(weighted: Queries, queries: Queries, answers: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How far an answer may be from the truth: by a share of it, and by so much more.
-
-    Args:
-        share: `alpha_1`.
-        more: `alpha_2`.
-    """
+    """How far an answer may be from the truth: a share of it (`alpha_1`), and more (`alpha_2`)."""
 
     share: float
     more: float
@@ -83,13 +78,7 @@ def unions(vectors: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArra
 def consistent(
     vectors: NDArray[np.float32], answers: NDArray[np.float32], accuracy: Accuracy
 ) -> NDArray[np.float32]:
-    """The vectors that no answer to a union query contradicts (Theorem 11).
-
-    Args:
-        vectors: all that are possible; each is a query, too.
-        answers: one for each query.
-        accuracy: of the answers.
-    """
+    """The vectors that no answer to a union query contradicts; each is a query (Theorem 11)."""
     left = vectors
     for start in range(0, len(vectors), _BLOCK):
         truths = unions(left, vectors[start : start + _BLOCK])

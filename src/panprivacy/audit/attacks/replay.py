@@ -20,7 +20,6 @@ from panprivacy.audit.attacks.guesses import Guesses, Truths, percent
 from panprivacy.audit.attacks.outcome import (
     ORDINARY,
     PRODUCT,
-    Finding,
     Outcome,
     Panel,
     bounded_advantage,
@@ -43,13 +42,25 @@ def attack(epsilon: Fraction | float) -> Outcome:
     total, coins = positive_fraction(epsilon=epsilon), SystemCoins()
     came = tossed(coins, PEOPLE)
     visits = came * (1 + coins.categorical([1] * BOUND, PEOPLE).astype(np.int64))
-    betrayed, foreseen = _replay_bits(total, came, coins.key(32))
+    betrayed, exact, ones = _replay_bits(total, came, coins.key(32))
     recovered = _replay_counters(total, visits, coins.key(32))
-    bits, counters = _guess_from_bits(total, came), _guess_from_counters(total, came)
+    share = float((visits == recovered).mean())
+    bits, counters = _guess_from_ours(total, came)
+    bits_fell, counters_fell = f"Density, {_SEEDED}", f"Incidence, {_SEEDED}"
     findings = (
-        _betrayed(betrayed),
-        foreseen,
-        _recovered(visits, recovered),
+        fallen(bits_fell, "names right", betrayed.precision, _betrayed(betrayed)),
+        fallen(
+            bits_fell,
+            "noise foreseen",
+            float(exact == ones),
+            f"less the noise he foresaw, the next release says {exact:,}, of {ones:,} ones",
+        ),
+        fallen(
+            counters_fell,
+            "people recovered",
+            share,
+            f"the number of visits of {percent(share)} of {PEOPLE:,} people is recovered exactly",
+        ),
         bounded_advantage(f"Density, {_FRESH}", bits, total, _nothing(bits)),
         bounded_advantage(f"Incidence, {_FRESH}", counters, total, _nothing(counters)),
     )
@@ -74,8 +85,8 @@ def _counters(statistic: Incidence) -> NDArray[np.int64]:
     return Seized.of(statistic, statistic.plan.table.dtype).table.astype(np.int64)
 
 
-def _replay_bits(epsilon: Fraction, came: Truths, seed: bytes) -> tuple[Guesses, Finding]:
-    """Whose bit differs from the one it was born with, and the noise of the next release."""
+def _replay_bits(epsilon: Fraction, came: Truths, seed: bytes) -> tuple[Guesses, int, int]:
+    """Whose bit differs from the one it was born with; a release without noise, and the ones."""
     kept = KeptGenerator(seed)
     members = _density(epsilon, kept)
     members.update(np.flatnonzero(came))
@@ -83,7 +94,7 @@ def _replay_bits(epsilon: Fraction, came: Truths, seed: bytes) -> tuple[Guesses,
     born = bits_of(_density(epsilon, KeptGenerator(taken.seed)))
     noise = taken.discrete_laplace(1 / members.plan.split.budget.release, 1)
     exact = members.release().counts[0] - int(noise[0])
-    return Guesses(came, seen != born), _foreseen(exact, int(seen.sum()))
+    return Guesses(came, seen != born), exact, int(seen.sum())
 
 
 def _replay_counters(
@@ -98,38 +109,22 @@ def _replay_counters(
     return (_counters(members) - born) % members.plan.law.modulus
 
 
-def _guess_from_bits(epsilon: Fraction, came: Truths) -> Guesses:
-    """The best guess from a `Density` as it ships: the bit of each user."""
-    members = _density(epsilon, SystemCoins())
-    members.update(np.flatnonzero(came))
-    return Guesses(came, bits_of(members).astype(np.bool_))
+def _guess_from_ours(epsilon: Fraction, came: Truths) -> tuple[Guesses, Guesses]:
+    """The best guesses from bits and from counters as they ship, where members come once."""
+    people, coins = np.flatnonzero(came), SystemCoins()
+    bits, counters = _density(epsilon, coins), _incidence(epsilon, coins)
+    bits.update(people)
+    counters.update(people)
+    from_counters = guess_from_noise(counters.plan.law, _counters(counters), came, visits=1)
+    return Guesses(came, bits_of(bits).astype(np.bool_)), from_counters
 
 
-def _guess_from_counters(epsilon: Fraction, came: Truths) -> Guesses:
-    """The best guess from an `Incidence` as it ships, where members come once."""
-    members = _incidence(epsilon, SystemCoins())
-    members.update(np.flatnonzero(came))
-    return guess_from_noise(members.plan.law, _counters(members), came, visits=1)
-
-
-def _betrayed(guesses: Guesses) -> Finding:
-    sentence = (
+def _betrayed(guesses: Guesses) -> str:
+    return (
         f"{guesses.said.sum():,} of {guesses.came.sum():,} members are named, and "
         f"{percent(guesses.precision)} of these names are right; the other members' bits fell on "
         "their old values"
     )
-    return fallen(f"Density, {_SEEDED}", "names right", guesses.precision, sentence)
-
-
-def _foreseen(exact: int, ones: int) -> Finding:
-    sentence = f"less the noise he foresaw, the next release says {exact:,}, of {ones:,} ones"
-    return fallen(f"Density, {_SEEDED}", "noise foreseen", float(exact == ones), sentence)
-
-
-def _recovered(visits: NDArray[np.int64], recovered: NDArray[np.int64]) -> Finding:
-    share = float((visits == recovered).mean())
-    sentence = f"the number of visits of {percent(share)} of {PEOPLE:,} people is recovered exactly"
-    return fallen(f"Incidence, {_SEEDED}", "people recovered", share, sentence)
 
 
 def _nothing(guesses: Guesses) -> str:

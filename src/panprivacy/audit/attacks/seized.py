@@ -23,13 +23,7 @@ from panprivacy.statistics.statistic import P, Statistic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seized(Generic[P]):
-    """The bytes of one look at a statistic, taken apart; its plan is public.
-
-    Args:
-        plan: the public parameters.
-        key: the addressing key.
-        table: the cells.
-    """
+    """The bytes of one look at a statistic: addressing key and cells; its plan is public."""
 
     plan: P
     key: bytes
@@ -37,12 +31,7 @@ class Seized(Generic[P]):
 
     @classmethod
     def of(cls, statistic: Statistic[P, Any], kind: np.dtype[Any] | None = None) -> Seized[P]:
-        """Take the state of a statistic.
-
-        Args:
-            statistic: the program.
-            kind: of a cell; None for packed bits.
-        """
+        """Take the state of a statistic, whose cells are of this kind; None for packed bits."""
         stream = io.BytesIO(statistic.state())
         read_header(stream)
         key = stream.read(statistic.plan.key_bytes)
@@ -65,7 +54,7 @@ def guess_from_noise(
 
     Args:
         law: of the noise.
-        counters: of each person.
+        counters: one for each person.
         came: whether each person came.
         visits: how often those who came did.
 

@@ -5,8 +5,6 @@ Both keep a secret key for their hash, and the key has to be part of the state.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,27 +14,24 @@ from panprivacy.hashing import hash_integers, key_words
 People = NDArray[np.int64]
 
 
-class Sketch(Protocol):
-    """The state of an ordinary program that counts different users."""
+class _Bytes:
+    """The state of both: so many bytes of memory, and the key of the hash.
 
-    def add(self, people: People) -> None:
-        """Count people."""
-
-    def may_hold(self, people: People) -> Truths:
-        """Whether each of them may have been counted; a no is certain."""
-
-
-class Bitmap:
-    """Linear counting: one bit for each value of a hash (Whang, Vander-Zanden, Taylor 1990).
-
-    Args:
-        memory: bytes.
-        key: of the hash.
+    `add` counts people; `may_hold` says who may have been counted, and its no is certain.
     """
 
     def __init__(self, memory: int, key: bytes) -> None:
         self._key = key
         self._cells = np.zeros(memory, np.uint8)
+
+    def _hashes(self, people: People) -> NDArray[np.uint64]:
+        hashes = np.empty(len(people), np.uint64)
+        hash_integers(people, *key_words(self._key), hashes)
+        return hashes
+
+
+class Bitmap(_Bytes):
+    """Linear counting: one bit for each value of a hash (Whang, Vander-Zanden, Taylor 1990)."""
 
     def add(self, people: People) -> None:
         """Set the bit of each person."""
@@ -49,39 +44,24 @@ class Bitmap:
         return (self._cells[places] & bits) > 0
 
     def _places(self, people: People) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
-        hashes = _hashed(people, self._key) % np.uint64(8 * len(self._cells))
+        hashes = self._hashes(people) % np.uint64(8 * len(self._cells))
         return hashes >> np.uint64(3), np.uint8(1) << (hashes & np.uint64(7)).astype(np.uint8)
 
 
-class HyperLogLog:
-    """The largest number of zeros at the end of a hash, by register (Flajolet et al. 2007).
-
-    Args:
-        memory: bytes, one for each register.
-        key: of the hash.
-    """
-
-    def __init__(self, memory: int, key: bytes) -> None:
-        self._key = key
-        self._registers = np.zeros(memory, np.uint8)
+class HyperLogLog(_Bytes):
+    """The largest number of zeros at the end of a hash, by register (Flajolet et al. 2007)."""
 
     def add(self, people: People) -> None:
         """Raise the register of each person to his rank."""
         places, ranks = self._ranks(people)
-        np.maximum.at(self._registers, places, ranks)
+        np.maximum.at(self._cells, places, ranks)
 
     def may_hold(self, people: People) -> Truths:
         """Whether the register of each person is at least his rank."""
         places, ranks = self._ranks(people)
-        return self._registers[places] >= ranks
+        return self._cells[places] >= ranks
 
     def _ranks(self, people: People) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
         """The register of each person, and one more than the zeros at the end of the rest."""
-        rest, places = np.divmod(_hashed(people, self._key), np.uint64(len(self._registers)))
+        rest, places = np.divmod(self._hashes(people), np.uint64(len(self._cells)))
         return places, np.bitwise_count(rest ^ (rest - np.uint64(1)))
-
-
-def _hashed(people: People, key: bytes) -> NDArray[np.uint64]:
-    hashes = np.empty(len(people), np.uint64)
-    hash_integers(people, *key_words(key), hashes)
-    return hashes

@@ -49,8 +49,20 @@ def attack(epsilon: Fraction | float) -> Outcome:
     changed = _compare_unannounced(total, came)
     announced = {name: _compare_announced(total, came, name) for name in _HISTORIES}
     findings = [_betrayed(changed)]
-    findings += [_bounded(name, looks) for name, looks in announced.items()]
-    findings.append(_surest(announced[_LEFT]))
+    for name, looks in announced.items():
+        said = (
+            f"both looks cost {float(looks.planned):.4g} as planned, and the best test names "
+            f"{percent(looks.guesses.found)} of the members and "
+            f"{percent(looks.guesses.suspected)} of the others"
+        )
+        target = f"announced: {name}"
+        findings.append(bounded_advantage(target, looks.guesses, looks.planned, said))
+    surest, planned = announced[_LEFT].surest, announced[_LEFT].planned
+    said = (
+        f"members {_LEFT}; about the {len(surest.came):,} people whose two bits tell most "
+        f"the intruder is right {percent(surest.share)} of the time"
+    )
+    findings.append(bounded_share("announced: the surest bits", surest, planned, said))
     panels = (
         Panel("two looks,\nunannounced", OUTSIDE, changed),
         Panel("announced between\nthe two looks", PRODUCT, announced[_CAME].guesses),
@@ -60,13 +72,7 @@ def attack(epsilon: Fraction | float) -> Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Looks:
-    """What two looks tell, with an announcement between them.
-
-    Args:
-        planned: the loss that is planned for both.
-        guesses: of the best test, about everybody.
-        surest: the guesses about those whose bits tell most.
-    """
+    """What two looks tell that cost what is planned: about all, and of whom bits tell most."""
 
     planned: Fraction
     guesses: Guesses
@@ -77,17 +83,14 @@ def _two_looks(
     members: Density, came: Truths, history: History, between: Callable[[], None]
 ) -> tuple[Bits, Bits]:
     """The bits before and after what members do between the looks."""
-    people = np.flatnonzero(came)
-    _act(members, people, history[0])
-    first = bits_of(members)
-    between()
-    _act(members, people, history[1])
-    return first, bits_of(members)
-
-
-def _act(members: Density, people: NDArray[np.int64], delta: int) -> None:
-    if delta:
-        members.update(people, np.full(len(people), delta))
+    people, looks = np.flatnonzero(came), list[Bits]()
+    for delta in history:
+        if looks:
+            between()
+        if delta:
+            members.update(people, np.full(len(people), delta))
+        looks.append(bits_of(members))
+    return looks[0], looks[1]
 
 
 def _compare_unannounced(epsilon: Fraction, came: Truths) -> Guesses:
@@ -129,23 +132,6 @@ def _coin(presence: float, delta: int) -> NDArray[np.float64]:
     return law if delta > 0 else law[::-1]
 
 
-def _bounded(name: str, looks: Looks) -> Finding:
-    guesses = looks.guesses
-    sentence = (
-        f"both looks cost {float(looks.planned):.4g} as planned, and the best test names "
-        f"{percent(guesses.found)} of the members and {percent(guesses.suspected)} of the others"
-    )
-    return bounded_advantage(f"announced: {name}", guesses, looks.planned, sentence)
-
-
-def _surest(looks: Looks) -> Finding:
-    sentence = (
-        f"members {_LEFT}; about the {len(looks.surest.came):,} people whose two bits tell most "
-        f"the intruder is right {percent(looks.surest.share)} of the time"
-    )
-    return bounded_share("announced: the surest bits", looks.surest, looks.planned, sentence)
-
-
 def _betrayed(guesses: Guesses) -> Finding:
     share = guesses.precision
     sentence = (
@@ -154,12 +140,5 @@ def _betrayed(guesses: Guesses) -> Finding:
         "unannounced look"
     )
     return Finding(
-        f"unannounced: {_CAME}",
-        OUTSIDE,
-        "names right",
-        share,
-        None,
-        None,
-        share == 1.0,
-        sentence,
+        f"unannounced: {_CAME}", OUTSIDE, "names right", share, None, None, share == 1.0, sentence
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
@@ -37,12 +37,9 @@ class Audited(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """A moment in the life of a statistic; equal points are the same object.
+    """A moment in the life of a statistic: its state, and one way to get there by steps and coins.
 
-    Args:
-        state: what an intruder would get.
-        steps: one way to get there.
-        path: and how the coins fell.
+    Equal points are the same object.
     """
 
     state: bytes
@@ -71,15 +68,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One way for a step to end.
-
-    Args:
-        probability: of it.
-        point: where the statistic is then.
-        published: what left; None for steps that publish nothing.
-        noise: the noise of infinite support that was drawn.
-        far: whether some of it lies beyond the tail.
-    """
+    """One way for a step to end; `far` says whether some of its noise lies beyond the tail."""
 
     probability: Fraction
     point: Point
@@ -90,6 +79,11 @@ class Transition:
 
 _MANY_RUNS = 300_000
 """Outcomes that take a minute or two to walk."""
+
+_LONG = (
+    f"{_MANY_RUNS:,} outcomes have been walked and there are more: try fewer cells or "
+    "a smaller tail, or sampled_loss"
+)
 
 _UNREPEATABLE = (
     "the class comes out otherwise although its coins fall as before: it draws from something "
@@ -131,21 +125,17 @@ class Chain:
         if name not in self._known:
             masses: dict[_End, Fraction] = defaultdict(Fraction)
             for _ in self.coins.after(() if point is None else point.path):
-                self._count_run()
+                self._runs += 1
+                if self._runs == _MANY_RUNS:
+                    warnings.warn(_LONG, stacklevel=2)
                 masses[self._run(point, steps)] += self.coins.probability
-            self._check_again(point, steps, masses)
+            first = next(iter(masses))
+            for _ in self.coins.after(() if point is None else point.path):
+                if self._run(point, steps) != first:  # once more, after all others
+                    raise PlanError(_UNREPEATABLE)
+                break
             self._known[name] = tuple(Transition(mass, *end) for end, mass in masses.items())
         return self._known[name]
-
-    def _count_run(self) -> None:
-        """Say once that this takes long."""
-        self._runs += 1
-        if self._runs == _MANY_RUNS:
-            message = (
-                f"{_MANY_RUNS:,} outcomes have been walked and there are more: try fewer cells or "
-                "a smaller tail, or sampled_loss"
-            )
-            warnings.warn(message, stacklevel=2)
 
     def _run(self, point: Point | None, steps: tuple[Step, ...]) -> _End:
         """Make the statistic and lead it through the steps, as the coins fall."""
@@ -153,25 +143,12 @@ class Chain:
         for step in steps[:-1]:
             take(statistic, step)
         if point is not None:
-            self._check_repeated(statistic, point)
+            if self.coins.tossed != len(point.path) or statistic.state() != point.state:
+                raise PlanError(_UNREPEATABLE)
             answer = take(statistic, steps[-1])
         drawn = tuple(self.coins.noise), self.coins.far
         published = self._interned(answer) if steps[-1:] == (RELEASE,) else None
         return self._point(statistic, steps), published, *drawn
-
-    def _check_repeated(self, statistic: Audited, point: Point) -> None:
-        """Refuse a class that comes out otherwise when its coins fall as before."""
-        if self.coins.tossed != len(point.path) or statistic.state() != point.state:
-            raise PlanError(_UNREPEATABLE)
-
-    def _check_again(
-        self, point: Point | None, steps: tuple[Step, ...], found: Collection[_End]
-    ) -> None:
-        """Run the first outcome once more, after all others: it has to be one of those found."""
-        for _ in self.coins.after(() if point is None else point.path):
-            if self._run(point, steps) != next(iter(found)):
-                raise PlanError(_UNREPEATABLE)
-            return
 
     def _point(self, statistic: Audited, steps: tuple[Step, ...]) -> Point:
         path, survives = self.coins.path, self._survivors.fingerprint(statistic)
@@ -187,16 +164,12 @@ class Chain:
     def _interned(self, answer: Any) -> Published:
         tells = self._survivors.fingerprint(answer)
         if tells not in self._published:
-            counts = _counts(answer)
+            given: Any = getattr(answer, "counts", None)
+            numbers: list[Any] = list(given) if isinstance(given, Iterable) else [None]
+            if not all(isinstance(number, Integral) for number in numbers):
+                message = "what release() returns must have `counts`: the noised whole numbers"
+                raise PlanError(message)
+            counts = tuple(map(int, numbers))
             self._alike[counts] += 1
             self._published[tells] = Published(counts, answer, self._alike)
         return self._published[tells]
-
-
-def _counts(answer: Any) -> tuple[int, ...]:
-    counts: Any = getattr(answer, "counts", None)
-    numbers: list[Any] = list(counts) if isinstance(counts, Iterable) else [None]
-    if not all(isinstance(number, Integral) for number in numbers):
-        message = "what release() returns must have `counts`: the noised whole numbers"
-        raise PlanError(message)
-    return tuple(map(int, numbers))

@@ -44,6 +44,7 @@ class EnumeratedCoins:
         far: whether noise of this round lies beyond the tail.
         noise: of this round.
         gaussian: whether any round drew Gaussian noise.
+        tossed: how many draws were made in this round.
     """
 
     addressing_key: bytes = bytes(16)
@@ -52,9 +53,9 @@ class EnumeratedCoins:
     far: bool = False
     noise: list[int] = field(default_factory=list)
     gaussian: bool = False
+    tossed: int = 0
     _given: Path = ()
     _choices: list[list[int]] = field(default_factory=list)
-    _depth: int = 0
 
     def __iter__(self) -> Iterator[None]:
         """Yield once for every outcome."""
@@ -67,7 +68,7 @@ class EnumeratedCoins:
         """
         self._given, self._choices = path, []
         while True:
-            self.probability, self.far, self.noise, self._depth = Fraction(1), False, [], 0
+            self.probability, self.far, self.noise, self.tossed = Fraction(1), False, [], 0
             yield
             while self._choices and self._choices[-1][0] + 1 == self._choices[-1][1]:
                 self._choices.pop()
@@ -79,11 +80,6 @@ class EnumeratedCoins:
     def path(self) -> Path:
         """How every draw of this round has come out so far."""
         return self._given + tuple(choice for choice, _ in self._choices)
-
-    @property
-    def tossed(self) -> int:
-        """How many draws were made in this round."""
-        return self._depth
 
     def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
         """Bits that are 1 with `probability`."""
@@ -117,7 +113,7 @@ class EnumeratedCoins:
     def _choose(self, law: Sequence[Fraction]) -> int:
         """The outcome of one draw in this round; impossible outcomes are skipped."""
         possible = [index for index, weight in enumerate(law) if weight]
-        place, self._depth = self._depth - len(self._given), self._depth + 1
+        place, self.tossed = self.tossed - len(self._given), self.tossed + 1
         if place < 0:
             return possible[self._given[place]]
         if place == len(self._choices):
@@ -127,7 +123,7 @@ class EnumeratedCoins:
         return index
 
     def _draw_noise(self, law: Sequence[Fraction], size: int) -> NDArray[np.int64]:
-        start = self._depth
+        start = self.tossed
         noise = np.array([self._choose(law) for _ in range(size)], np.int64) - 2 * self.tail
         fresh = noise[max(len(self._given) - start, 0) :].tolist()
         self.noise += fresh

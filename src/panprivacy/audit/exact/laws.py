@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -81,11 +81,7 @@ class Comparison:
 
 
 class Laws:
-    """Compares what is seen under streams and their neighbours.
-
-    Args:
-        chain: of one statistic; what was walked for a pair of streams serves the next.
-    """
+    """Compares what is seen under streams and their neighbours; each pair serves the next."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
@@ -279,9 +275,17 @@ def _told_apart(outcomes: Mapping[Point, Sequence[Transition]], coins: Enumerate
     proportional: then they change every ratio alike, and one stands for both.
     """
     check_noise(outcomes, coins)
+    ways: dict[Any, dict[tuple[Point, Point], Fraction]] = defaultdict(
+        lambda: defaultdict(Fraction)
+    )
+    for point, each in outcomes.items():
+        for one in each:
+            ways[one.published][point, one.point] += one.probability
+    for far in {one.published for each in outcomes.values() for one in each if one.far}:
+        del ways[far]
     moves: dict[tuple[Point, Point, Published], Fraction] = defaultdict(Fraction)
     likes: dict[Hashable, Published] = {}
-    for published, way in _near(outcomes).items():
+    for published, way in ways.items():
         total = sum(way.values())
         like = frozenset((ends, mass / total) for ends, mass in way.items())
         told = likes.setdefault(like, published)
@@ -291,22 +295,6 @@ def _told_apart(outcomes: Mapping[Point, Sequence[Transition]], coins: Enumerate
     for (point, end, told), mass in moves.items():
         by_point[point].append((mass, end, told, False))
     return by_point
-
-
-_Way = dict[tuple[Point, Point], Fraction]
-"""The probability of an answer, from each point to each next one."""
-
-
-def _near(outcomes: Mapping[Point, Sequence[Transition]]) -> dict[Published, _Way]:
-    """The ways of each answer that far noise cannot reach."""
-    ways: dict[Any, _Way] = defaultdict(lambda: defaultdict(Fraction))
-    far = set()
-    for point, each in outcomes.items():
-        for one in each:
-            ways[one.published][point, one.point] += one.probability
-            if one.far:
-                far.add(one.published)
-    return {published: way for published, way in ways.items() if published not in far}
 
 
 def _common_denominator(ways: Sequence[Sequence[Move]]) -> int:

@@ -1,11 +1,7 @@
 """The exact privacy loss of a statistic, by walking every outcome of its coins.
 
 The audit compares two laws: that of what an intruder sees (the state at one moment, the states at
-announced intrusions, all releases) under a stream, and under its neighbour. Probabilities are whole
-numbers over one denominator, so nothing is rounded.
-
-What makes it fast is exact too: what follows from the same survivors is walked once, and answers
-that tell the same (their probabilities are proportional, whatever the statistic holds) are one.
+announced intrusions, all releases) under a stream, and under its neighbour.
 """
 
 from __future__ import annotations
@@ -57,14 +53,11 @@ class Loss:
 
     def __str__(self) -> str:
         first, second = (float(probability) for probability in self.probabilities)
+        aside = f" ({float(self.set_aside):.2%} were set aside)" if self.set_aside else ""
         return (
             f"{self.epsilon:.6g}: an intruder {_seen(self)}, with probability {first:.4g} after "
-            f"{_shown(self.stream)} and {second:.4g} after {_shown(self.neighbour)}{self._aside}"
+            f"{_shown(self.stream)} and {second:.4g} after {_shown(self.neighbour)}{aside}"
         )
-
-    @property
-    def _aside(self) -> str:
-        return f" ({float(self.set_aside):.2%} were set aside)" if self.set_aside else ""
 
     def within(self, claimed: Fraction | float) -> bool:
         """Whether the loss is at most `claimed`, decided in rational numbers to 1e-30."""
@@ -122,7 +115,8 @@ def worst_loss(
 
 def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:
     """`worst_loss` of a statistic whose laws are walked for other pairs as well."""
-    worst, set_aside = None, Fraction(0)
+    worst: tuple[Comparison, Stream, Stream] | None = None
+    set_aside = Fraction(0)
     for stream, neighbour in pairs:
         pair = checked(stream, neighbour)
         for found in laws.comparisons(*pair):
@@ -132,20 +126,9 @@ def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:
     if worst is None:
         message = "there are no pairs of streams to compare"
         raise PlanError(message)
-    return _loss(*worst, set_aside)
-
-
-def _loss(found: Comparison, stream: Stream, neighbour: Stream, set_aside: Fraction) -> Loss:
-    return Loss(
-        ln(found.ratio),
-        stream,
-        neighbour,
-        found.after_step,
-        found.view,
-        found.masses,
-        set_aside,
-        found.shared,
-    )
+    found, stream, neighbour = worst
+    step, view, masses, shared = found.after_step, found.view, found.masses, found.shared
+    return Loss(ln(found.ratio), stream, neighbour, step, view, masses, set_aside, shared)
 
 
 def _seen(loss: Loss) -> str:

@@ -24,12 +24,7 @@ _Sums = tuple[tuple[int, ...], Point]
 
 
 def check_noise(outcomes: Mapping[Point, Sequence[Transition]], coins: EnumeratedCoins) -> None:
-    """Raise `PlanError` for noise whose outcomes cannot be compared.
-
-    Args:
-        outcomes: of a release, from every point that was reached.
-        coins: that walked them.
-    """
+    """Raise `PlanError` if outcomes of a release, from all points reached, cannot be compared."""
     if coins.gaussian:
         message = "Gaussian noise has no finite loss of this kind: ratios grow without end"
         raise PlanError(message)
@@ -57,15 +52,11 @@ def _without_noise(outcomes: Sequence[Transition]) -> set[_Sums]:
         noise = one.noise or (0,) * len(counts)
         sums = tuple(count - drawn for count, drawn in zip(counts, noise, strict=True))
         laws[one.noise][sums, one.point] += one.probability
-    first, *others = [_relative(law) for law in laws.values()]
+    totals = [(law, sum(law.values())) for law in laws.values()]
+    first, *others = [{sums: mass / total for sums, mass in law.items()} for law, total in totals]
     if any(other != first for other in others):
         raise PlanError(_ADDED)
     return set(first)
-
-
-def _relative(law: Mapping[_Sums, Fraction]) -> dict[_Sums, Fraction]:
-    total = sum(law.values())
-    return {sums: mass / total for sums, mass in law.items()}
 
 
 _ADDED = "noise must be added to whole numbers, one to each, and the sums be the `counts`"

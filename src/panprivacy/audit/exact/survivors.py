@@ -56,14 +56,22 @@ class Survivors:
 
     def fingerprint(self, thing: object) -> Hashable:
         """Everything that can be reached from `thing`, and the variables of its class."""
-        return self._walk([thing, _class_variables(type(thing))], {})
+        variables = {
+            f"{base.__qualname__}.{name}": value
+            for base in type(thing).__mro__
+            for name, value in vars(base).items()
+            if not name.startswith(("__", "_abc_"))
+            and not (callable(value) or hasattr(value, "__get__"))  # functions and descriptors
+        }
+        return self._walk([thing, variables], {})
 
     def _walk(self, thing: object, seen: dict[int, tuple[object, int]]) -> Hashable:
         """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
         if thing is self._public:
             return "the coins"
-        if _is_value(thing):
-            return _value(thing)
+        if _is_value(thing):  # told from equal ones of other types, and 0.0 from -0.0
+            value: Any = thing.hex() if isinstance(thing, float) else thing
+            return type(thing), thing.as_tuple() if isinstance(thing, Decimal) else value
         if id(thing) in self._frozen:
             return self._frozen[id(thing)][1]
         if _is_frozen(thing):  # whether it is one object or equal copies makes no difference
@@ -92,7 +100,10 @@ class Survivors:
             made_of = tuple(map(walk, thing))
         else:
             made_of = self._object(thing, walk)
-        return type(thing), made_of, _attributes(thing, walk)
+        kind: Any = type(thing)
+        slots = {name: getattr(thing, name) for name in _slots(kind) if hasattr(thing, name)}
+        held = {**slots, **getattr(thing, "__dict__", {})}
+        return kind, made_of, tuple((name, walk(value)) for name, value in held.items())
 
     def _object(self, thing: Any, walk: Walk) -> Hashable:
         """What an object holds beside attributes."""
@@ -127,28 +138,6 @@ def _array(array: Any, walk: Walk) -> Hashable:
     return layout, held, start, walk(array.base)
 
 
-def _attributes(thing: Any, walk: Walk) -> tuple[Hashable, ...]:
-    """What an object holds in slots and in its dictionary, of all base classes."""
-    kind: Any = type(thing)
-    held = {name: getattr(thing, name) for name in _slots(kind) if hasattr(thing, name)}
-    held.update(getattr(thing, "__dict__", {}))
-    return tuple((name, walk(value)) for name, value in held.items())
-
-
-def _class_variables(kind: type) -> dict[str, object]:
-    """What the class of an object and its bases hold beside functions and descriptors."""
-    return {
-        f"{base.__qualname__}.{name}": value
-        for base in kind.__mro__
-        for name, value in vars(base).items()
-        if not name.startswith(("__", "_abc_")) and not _is_behaviour(value)
-    }
-
-
-def _is_behaviour(value: object) -> bool:
-    return callable(value) or hasattr(value, "__get__")
-
-
 @functools.cache
 def _slots(kind: Any) -> tuple[str, ...]:
     return tuple(
@@ -169,25 +158,14 @@ def _is_value(thing: object) -> bool:
     return type(thing) in _VALUES or isinstance(thing, _NAMES)
 
 
-def _value(thing: object) -> Hashable:
-    """A value, told from equal ones of other types, and 0.0 from -0.0."""
-    if isinstance(thing, float):
-        return type(thing), thing.hex()
-    return type(thing), thing.as_tuple() if isinstance(thing, Decimal) else thing
-
-
-def _is_frozen(thing: object) -> bool:
+def _is_frozen(thing: Any) -> bool:
     """Whether nothing that can be reached from `thing` can ever change."""
     if _is_value(thing):
         return True
     if isinstance(thing, np.ndarray):
         return not thing.flags.writeable and isinstance(thing.base, bytes)
     if type(thing) in {tuple, frozenset}:
-        return all(map(_is_frozen, thing))  # type: ignore[call-overload]
-    return _is_frozen_dataclass(thing)
-
-
-def _is_frozen_dataclass(thing: Any) -> bool:
+        return all(map(_is_frozen, thing))
     parameters = getattr(type(thing), "__dataclass_params__", None)
     if parameters is None or not parameters.frozen or hasattr(thing, "__dict__"):
         return False

@@ -96,15 +96,13 @@ def users_apart(first: Mapping[str, Stream], second: Mapping[str, Stream]) -> fl
     >>> users_apart({"steps": [[1, 2], [(1, -1)]]}, {"steps": [[2], []]})
     1.0
     """
-    rows = [Counter(_rows(stream["steps"])) for stream in (first, second)]
-    return float(len({user for _, user, _ in (rows[0] - rows[1]) + (rows[1] - rows[0])}))
-
-
-def _rows(steps: Stream) -> list[tuple[int, Any, int]]:
-    """Step, user and delta of every row."""
-    return [
-        (number, *user_and_delta(row))
-        for number, step in enumerate(steps)
-        if not isinstance(step, str)
-        for row in step
+    rows = [
+        Counter(
+            (number, *user_and_delta(row))
+            for number, step in enumerate(stream["steps"])
+            if not isinstance(step, str)
+            for row in step
+        )
+        for stream in (first, second)
     ]
+    return float(len({user for _, user, _ in (rows[0] - rows[1]) + (rows[1] - rows[0])}))

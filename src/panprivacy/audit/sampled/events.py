@@ -81,17 +81,11 @@ def screen(pair: Sequence[Runs], runs: int, width: int) -> Cells:
         for seen in run(runs):
             table[np.arange(words), _words(seen, width) % values] += 1
     places = _telling([_surprise(*one) for one in zip(*tables, strict=True)])
-    usual = tables[:, varying].sum((0, 1))
-    return Cells(width, values, places, _log_ratios(*_smooth(tables[:, places], usual)))
-
-
-def _smooth(tables: NDArray[Any], usual: NDArray[Any]) -> NDArray[Any]:
-    """Tables, for words that follow the law of all words the table of those: it is known better."""
-    smooth = tables.astype(np.int64)
-    for place in np.ndindex(*tables.shape[:-1]):
-        if _surprise(tables[place], usual) < _CHANCE:
-            smooth[place] = usual
-    return smooth
+    telling, usual = tables[:, places].astype(np.int64), tables[:, varying].sum((0, 1))
+    for place in np.ndindex(*telling.shape[:-1]):
+        if _surprise(telling[place], usual) < _CHANCE:  # the law of all words is known better
+            telling[place] = usual
+    return Cells(width, values, places, _log_ratios(*telling))
 
 
 class Sample(NamedTuple):
@@ -148,9 +142,11 @@ class Score:
 
 
 def fit(samples: Sequence[Sample], cells: Cells, summarise: Summary) -> Score:
-    """Learn what the released counts tell beyond the state."""
+    """Learn what the released counts tell beyond the state, by ridge regression on summaries."""
     both = Sample(*(np.concatenate(column) for column in zip(*samples, strict=True)))
-    weights = _predict(both)
+    square = both.summaries.T @ both.summaries
+    ridge = np.diag(1e-9 * np.diag(square) + 1e-6)
+    weights = np.linalg.solve(square + ridge, both.summaries.T @ both.counts).astype(np.float64)
     missed = both.missed(weights)
     steps = _cuts(both.states, _STEPS)
     edges = np.array([_cuts(column, _BINS) for column in missed.T]).reshape(-1, _BINS - 1)
@@ -164,18 +160,9 @@ def fit(samples: Sequence[Sample], cells: Cells, summarise: Summary) -> Score:
     return Score(cells, summarise, places, weights[:, places], steps, edges[places], ratios)
 
 
-def _predict(sample: Sample) -> Floats:
-    """Ridge regression of the counts on the summaries."""
-    square = sample.summaries.T @ sample.summaries
-    ridge = np.diag(1e-9 * np.diag(square) + 1e-6)
-    weights = np.linalg.solve(square + ridge, sample.summaries.T @ sample.counts)
-    return weights.astype(np.float64)
-
-
 def _cuts(values: Floats, parts: int) -> Floats:
     """Where to cut, for parts of about equal size."""
-    cuts: Floats = np.quantile(values, np.arange(1, parts) / parts)
-    return cuts
+    return np.quantile(values, np.arange(1, parts) / parts)
 
 
 def thresholds(scores: Sequence[Floats], runs: int, deviations: float) -> tuple[float, float]:
@@ -204,8 +191,7 @@ def thresholds(scores: Sequence[Floats], runs: int, deviations: float) -> tuple[
 def _share_below(ordered: Floats, candidates: Floats, side: Any) -> Floats:
     """The share of values below each candidate, never quite 0 or 1."""
     below = np.searchsorted(ordered, candidates, side)
-    shares: Floats = (below + 0.5) / (len(ordered) + 1)
-    return shares
+    return (below + 0.5) / (len(ordered) + 1)
 
 
 def _telling(surprises: Sequence[float]) -> Places:
@@ -216,12 +202,7 @@ def _telling(surprises: Sequence[float]) -> Places:
 
 
 def _surprise(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Pearson's statistic of tables of two samples, in deviations from what chance gives.
-
-    Args:
-        first: how often each outcome happened, the last axis; other axes are conditions.
-        second: the same of the other sample.
-    """
+    """Pearson's statistic of two tables of outcomes, in deviations from what chance gives."""
     one, two = np.atleast_2d(first).astype(float), np.atleast_2d(second).astype(float)
     total = one + two
     share = one.sum(1, keepdims=True) / np.maximum(total.sum(1, keepdims=True), 1)
@@ -235,5 +216,4 @@ def _surprise(first: NDArray[Any], second: NDArray[Any]) -> float:
 def _log_ratios(first: NDArray[Any], second: NDArray[Any]) -> Floats:
     """Log-likelihood ratios of outcomes, the last axis, from how often they happened."""
     one, two = ((table + 0.5) / (table + 0.5).sum(-1, keepdims=True) for table in (first, second))
-    ratios: Floats = np.log(one / two)
-    return ratios
+    return np.log(one / two)

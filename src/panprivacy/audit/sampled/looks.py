@@ -33,12 +33,7 @@ class FixedKeyCoins(SystemCoins):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an intruder sees of one run.
-
-    Args:
-        states: at the announced intrusions, and last at the unannounced one.
-        counts: of all releases.
-    """
+    """What an intruder sees of one run: the state at each look, and the counts of all releases."""
 
     states: list[bytes]
     counts: list[int]

@@ -93,13 +93,13 @@ def sampled_loss(
         PlanError: the streams differ in more than rows, which is public, or an argument is out of
             range.
     """
-    total, level = (
-        whole_number(_LEAST_RUNS, _MOST_RUNS, runs=runs),
-        proportion(confidence=confidence),
-    )
+    total = whole_number(_LEAST_RUNS, _MOST_RUNS, runs=runs)
+    level = proportion(confidence=confidence)
     width = whole_number(1, 8, cell_bytes=cell_bytes)
     stream, neighbour = checked(stream, neighbour)
-    looked = _look_time(stream, after_step)
+    announced = [number + 1 for number, step in enumerate(stream) if step == ANNOUNCE]
+    asked = len(stream) if after_step is None else after_step
+    looked = whole_number(max(announced, default=0), len(stream), after_step=asked)
     coins = FixedKeyCoins(addressing_key)
 
     def runs_of(steps: Stream) -> Runs:
@@ -114,37 +114,25 @@ def sampled_loss(
     return _evaluate(pair, score, ends, fresh, level)
 
 
-def _look_time(stream: Stream, after_step: int | None) -> int:
-    """The number of steps after which the intruder looks."""
-    announced = [number + 1 for number, step in enumerate(stream) if step == ANNOUNCE]
-    asked = len(stream) if after_step is None else after_step
-    return whole_number(max(announced, default=0), len(stream), after_step=asked)
-
-
 def _evaluate(
     pair: Sequence[Runs], score: Score, ends: tuple[float, float], runs: int, level: float
 ) -> SampledLoss:
     """Count both events in fresh runs; four bounds share the probability of error."""
-    above, below = zip(*(_hits(run, score, ends, runs) for run in pair), strict=True)
+    hits: list[tuple[int, int]] = []
+    for run in pair:
+        above, below, seen = 0, 0, run(runs)
+        while chunk := list(islice(seen, _CHUNK)):
+            scores = score(summed_up(chunk, score.cells, score.summarise))
+            above += int((scores >= ends[0]).sum())
+            below += int((scores <= ends[1]).sum())
+        hits.append((above, below))
+    high, low = zip(*hits, strict=True)
     error = (1 - level) / 4
-    losses = [
-        (_log_ratio(above, runs, error), above),
-        (_log_ratio(below[::-1], runs, error), below),
-    ]
-    epsilon, hits = max(losses)
+    epsilon, worst = max(
+        (_log_ratio(high, runs, error), high), (_log_ratio(low[::-1], runs, error), low)
+    )
     words, counts = tuple(score.cells.places.tolist()), tuple(score.places.tolist())
-    return SampledLoss(epsilon, level, hits, runs, words, counts)
-
-
-def _hits(run: Runs, score: Score, ends: tuple[float, float], runs: int) -> tuple[int, int]:
-    """How many runs score at least the first threshold, and at most the second."""
-    above = below = 0
-    seen = run(runs)
-    while chunk := list(islice(seen, _CHUNK)):
-        scores = score(summed_up(chunk, score.cells, score.summarise))
-        above += int((scores >= ends[0]).sum())
-        below += int((scores <= ends[1]).sum())
-    return above, below
+    return SampledLoss(epsilon, level, worst, runs, words, counts)
 
 
 def _log_ratio(hits: tuple[int, int], runs: int, error: float) -> float:

@@ -6,7 +6,7 @@ Each statistic brings its own walks; beside them stand the programs that hold se
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -82,9 +82,6 @@ def _joined(epsilon: Fraction) -> list[Subject]:
     def density(coins: EnumeratedCoins | None) -> Density:
         return Density(universe=2, epsilon=epsilon, coins=coins)
 
-    def unseen(coins: EnumeratedCoins) -> Unseen:
-        return Unseen(density(coins))
-
     def sharing(coins: EnumeratedCoins) -> Audited:
         ledger = Ledger(epsilon)
         half: dict[str, Any] = {"epsilon": epsilon / 2, "ledger": ledger, "coins": coins}
@@ -92,42 +89,34 @@ def _joined(epsilon: Fraction) -> list[Subject]:
 
     short = EnumeratedCoins(tail=3)
     return [
-        _product(
+        Subject(
             "unseen-window",
+            "product",
             "a release of a window whose state nobody saw",
-            unseen,
+            lambda coins: Unseen(density(coins)),
             density(None).unseen,
             list(short_streams([[0], [1, 0]], 2, releases=1)),
-            _tail(density),
+            coins=_tail(density),
         ),
-        _product(
+        Subject(
             "groups",
+            "product",
             "a user in two groups, a table for each, a release",
             lambda coins: Groups(coins, epsilon),
             epsilon,
             list(short_streams([[(0, 7)], [(0, 8)], [(1, 7)]], 2, releases=1)),
-            short,
+            coins=short,
         ),
-        _product(
+        Subject(
             "shared-ledger",
+            "product",
             "two statistics of one stream with one ledger, a release of each",
             sharing,
             epsilon,
             list(short_streams([[0], [1]], 2, releases=1)),
-            short,
+            coins=short,
         ),
     ]
-
-
-def _product(
-    name: str,
-    says: str,
-    make: Callable[[EnumeratedCoins], Audited],
-    claimed: Fraction,
-    streams: Sequence[Stream],
-    coins: EnumeratedCoins,
-) -> Subject:
-    return Subject(name, "product", says, make, claimed, streams, coins=coins)
 
 
 def _tail(make: Make) -> EnumeratedCoins:

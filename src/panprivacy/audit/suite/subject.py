@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Final, Literal
 
 from panprivacy.audit.exact.chain import Audited, Chain
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.laws import Laws
 from panprivacy.audit.exact.loss import Loss, worst_of
-from panprivacy.audit.neighbours import Pair, add_remove, event, pairs, replace
+from panprivacy.audit.neighbours import add_remove, event, pairs, replace
 from panprivacy.audit.streams import Stream
 
 Kind = Literal["product", "control"]
@@ -60,10 +61,10 @@ class Subject:
     def losses(self) -> Losses:
         """The worst loss over all streams, for each adjacency."""
         laws = Laws(Chain(self.make, self.coins))
-        return {adjacency: worst_of(laws, self._pairs(adjacency)) for adjacency in ADJACENCIES}
-
-    def _pairs(self, adjacency: Adjacency) -> Iterator[Pair]:
-        return pairs(self.streams, lambda stream: self.neighbours(adjacency, stream))
+        return {
+            adjacency: worst_of(laws, pairs(self.streams, partial(self.neighbours, adjacency)))
+            for adjacency in ADJACENCIES
+        }
 
     def limit(self, adjacency: Adjacency) -> Fraction:
         """What the claim says of an adjacency: to replace is to remove and to add."""
@@ -73,12 +74,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The outcome of the audit of one subject.
-
-    Args:
-        subject: which was audited.
-        losses: the worst for each adjacency.
-    """
+    """The outcome of the audit of one subject: its worst loss for each adjacency."""
 
     subject: Subject
     losses: Losses

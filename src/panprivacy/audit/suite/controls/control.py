@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 
+from panprivacy.audit.exact.chain import Audited
+from panprivacy.audit.exact.coins import TAIL, EnumeratedCoins
 from panprivacy.audit.exact.loss import Loss, exact_loss
-from panprivacy.audit.streams import Stream
+from panprivacy.audit.neighbours import short_streams
+from panprivacy.audit.streams import RELEASE, Stream
 from panprivacy.audit.suite.subject import Kind, Subject
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A release of a printed algorithm.
-
-    Args:
-        counts: the noised numbers.
-    """
+    """A release of a printed algorithm: the noised numbers."""
 
     counts: tuple[int, ...]
 
@@ -36,3 +37,27 @@ class Control(Subject):
     def shown(self) -> Loss:
         """The exact loss on the pair."""
         return exact_loss(self.make, *self.pair, coins=self.coins)
+
+
+def shown_by_one(
+    name: str,
+    says: str,
+    make: Callable[[EnumeratedCoins], Audited],
+    *,
+    claimed: Fraction,
+    true_loss: float,
+    releases: int = 0,
+    tail: int = TAIL,
+) -> Control:
+    """A control that a single appearance shows, after so many releases."""
+    published = [RELEASE] * releases
+    return Control(
+        name=name,
+        says=says,
+        make=make,
+        claimed=claimed,
+        streams=list(short_streams([[0], [1]], 2, releases=releases)),
+        coins=EnumeratedCoins(tail=tail),
+        pair=([[0], *published], [[], *published]),
+        true_loss=true_loss,
+    )

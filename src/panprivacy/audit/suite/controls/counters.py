@@ -13,9 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 from panprivacy.audit.exact.coins import EnumeratedCoins
-from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.streams import RELEASE
-from panprivacy.audit.suite.controls.control import Answer, Control
+from panprivacy.audit.suite.controls.control import Answer, Control, shown_by_one
 from panprivacy.coins import Coins
 
 _ONE = 1 << 40
@@ -25,14 +24,8 @@ _ONE = 1 << 40
 class CroppedMoment:
     """Algorithm 2: counters modulo 2 tau, each user's updates times a weight of 1 to 2.
 
-    Everything is on a grid: printed with real numbers, whose low digits leak.
-
-    Args:
-        coins: source of randomness.
-        epsilon: of the state, and of the output noise.
-        tau: where states are cropped.
-        grid: cells of the grid between two whole numbers.
-        universe: number of users, 0 and up.
+    Everything is on a grid, with so many cells between two whole numbers: printed with real
+    numbers, whose low digits leak.
     """
 
     def __init__(
@@ -61,20 +54,16 @@ class CroppedMoment:
 
 
 class ManyPrimes:
-    """Incidence counting: for each prime a counter of every user, each with the whole epsilon.
-
-    Args:
-        coins: source of randomness.
-        epsilon: of each counter.
-        primes: the moduli.
-        universe: number of users, 0 and up.
-    """
+    """Incidence counting: for each prime a counter of every user, each with the whole epsilon."""
 
     def __init__(
         self, coins: Coins, epsilon: float, primes: Sequence[int], universe: int = 2
     ) -> None:
-        self._primes = primes
-        self._tables = [coins.categorical(_geometric(p, epsilon), universe) for p in primes]
+        self._primes, self._tables = primes, []
+        for prime in primes:  # weights that fall from 1 to e**-epsilon
+            falls = [math.exp(-epsilon * i / (prime - 1)) for i in range(prime)]
+            law = [math.ceil(_ONE * weight) for weight in falls]
+            self._tables.append(coins.categorical(law, universe))
 
     def update(self, users: Iterable[int], _deltas: object = None) -> None:
         """Add one to every counter of each user."""
@@ -85,11 +74,6 @@ class ManyPrimes:
     def state(self) -> bytes:
         """All counters."""
         return b"".join(table.astype(np.uint8).tobytes() for table in self._tables)
-
-
-def _geometric(prime: int, epsilon: float) -> list[int]:
-    """Weights that fall from 1 to e**-epsilon."""
-    return [math.ceil(_ONE * math.exp(-epsilon * i / (prime - 1))) for i in range(prime)]
 
 
 COUNTERS = (
@@ -104,13 +88,11 @@ COUNTERS = (
         pair=([[(0, 3)], [(0, 5)], RELEASE], [[(1, 3)], [(1, 5)], RELEASE]),
         true_loss=2 + 13 / 8,
     ),
-    Control(
-        name="n1",
-        says="a counter for each of L primes costs L epsilon, printed as epsilon",
-        make=lambda coins: ManyPrimes(coins, 1, primes=(3, 5)),
+    shown_by_one(
+        "n1",
+        "a counter for each of L primes costs L epsilon, printed as epsilon",
+        lambda coins: ManyPrimes(coins, 1, primes=(3, 5)),
         claimed=Fraction(1),
-        streams=list(short_streams([[0], [1]], 2)),
-        pair=([[0]], [[]]),
         true_loss=2.0,
     ),
 )

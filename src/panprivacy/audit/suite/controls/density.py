@@ -13,23 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.streams import RELEASE
-from panprivacy.audit.suite.controls.control import Answer, Control
+from panprivacy.audit.suite.controls.control import Answer, Control, shown_by_one
 from panprivacy.coins import Coins
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The constants of a table of presence bits.
-
-    Args:
-        absent: probability of a 1 at the start.
-        present: probability of a 1 once the user appeared.
-        unit: what a bit counts in the answer.
-        scale: of the noise on the answer, in the same units.
-    """
+    """How likely a bit is 1 before and after its user appeared, what it counts for, and noise."""
 
     absent: Fraction
     present: Fraction
@@ -38,13 +29,7 @@ class Constants:
 
 
 class PrintedBits:
-    """Presence bits, redrawn at each appearance, and noise on a multiple of their sum.
-
-    Args:
-        coins: source of randomness.
-        constants: of the algorithm.
-        universe: number of users, 0 and up.
-    """
+    """Presence bits, redrawn at each appearance, and noise on a multiple of their sum."""
 
     def __init__(self, coins: Coins, constants: Constants, universe: int = 2) -> None:
         self._coins, self._constants = coins, constants
@@ -66,14 +51,7 @@ class PrintedBits:
 
 
 class DistinctSampling:
-    """Algorithm 3 (PPDS): a sample of ids with a level that rises when the sample is full.
-
-    Args:
-        coins: source of randomness.
-        epsilon: of the state.
-        size: of the sample.
-        universe: number of users, 0 and up.
-    """
+    """Algorithm 3 (PPDS): a sample of ids with a level that rises when the sample is full."""
 
     def __init__(self, coins: Coins, epsilon: Fraction, size: int, universe: int) -> None:
         t = Fraction(math.tanh(epsilon / 2))
@@ -124,36 +102,29 @@ CENTRED = Constants(OFF_CENTRE * (1 - T_HALF), OFF_CENTRE * (1 + T_HALF))
 BIASED = Constants(HALF, HALF + TENTH)
 OFTEN = 20
 
-RELEASED = list(short_streams([[0], [1]], 2, releases=1))
-UNRELEASED = list(short_streams([[0], [1]], 2))
-
 DENSITY = (
-    Control(
-        name="d1-algorithm-1",
-        says="output noise 1/(epsilon m) where one bit moves the answer by 4/(epsilon m)",
-        make=lambda coins: PrintedBits(coins, ALGORITHM_1),
+    shown_by_one(
+        "d1-algorithm-1",
+        "output noise 1/(epsilon m) where one bit moves the answer by 4/(epsilon m)",
+        lambda coins: PrintedBits(coins, ALGORITHM_1),
         claimed=2 * TENTH,
-        streams=RELEASED,
-        coins=EnumeratedCoins(tail=8),
-        pair=([[0], RELEASE], [[], RELEASE]),
         true_loss=3.37,
+        releases=1,
+        tail=8,
     ),
-    Control(
-        name="d1-algorithm-2",
-        says="output noise 1/(epsilon m) where one bit moves the answer by 1/(t m)",
-        make=lambda coins: PrintedBits(coins, ALGORITHM_2),
+    shown_by_one(
+        "d1-algorithm-2",
+        "output noise 1/(epsilon m) where one bit moves the answer by 1/(t m)",
+        lambda coins: PrintedBits(coins, ALGORITHM_2),
         claimed=2 * TENTH,
-        streams=RELEASED,
-        pair=([[0], RELEASE], [[], RELEASE]),
         true_loss=1.47,
+        releases=1,
     ),
-    Control(
-        name="d2",
-        says="bits of mean c (1 ± t) with c = 4/5: zeros tell more than ones",
-        make=lambda coins: PrintedBits(coins, CENTRED),
+    shown_by_one(
+        "d2",
+        "bits of mean c (1 ± t) with c = 4/5: zeros tell more than ones",
+        lambda coins: PrintedBits(coins, CENTRED),
         claimed=HALF,
-        streams=UNRELEASED,
-        pair=([[0]], [[]]),
         true_loss=4.58,
     ),
     Control(
@@ -161,17 +132,15 @@ DENSITY = (
         says="a level that rises when the sample is full tells how often a user came",
         make=lambda coins: DistinctSampling(coins, TENTH, size=2, universe=3),
         claimed=2 * TENTH,
-        streams=[*UNRELEASED, [[0]] * OFTEN],
+        streams=[*short_streams([[0], [1]], 2), [[0]] * OFTEN],
         pair=([[0]] * OFTEN, [[]] * OFTEN),
         true_loss=14.9,
     ),
-    Control(
-        name="r1",
-        says="bits of mean 1/2 and 1/2 + epsilon, called epsilon-private",
-        make=lambda coins: PrintedBits(coins, BIASED),
+    shown_by_one(
+        "r1",
+        "bits of mean 1/2 and 1/2 + epsilon, called epsilon-private",
+        lambda coins: PrintedBits(coins, BIASED),
         claimed=TENTH,
-        streams=UNRELEASED,
-        pair=([[0]], [[]]),
         true_loss=-math.log(1 - 0.2),
     ),
 )

@@ -6,16 +6,13 @@ Each keeps or shows something beside the private state, so its loss is infinite.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
-from panprivacy.audit.exact.chain import Audited
-from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.kept_generator import KeptGenerator
-from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.streams import RELEASE
-from panprivacy.audit.suite.controls.control import Control
+from panprivacy.audit.suite.controls.control import shown_by_one
 from panprivacy.coins import Coins
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.release import Release
@@ -52,21 +49,30 @@ class SeededGenerator(Program):
         return super().state() + self._generator.seed + self._generator.calls.to_bytes(8)
 
 
-class ExactCounter(Program):
-    """Counts exactly as well, and adds noise only when it is asked."""
+class RowCounter(Program):
+    """Counts the rows it has read, for its log."""
 
     def __init__(self, coins: Coins) -> None:
         super().__init__(coins)
         self._count = 0
 
     def update(self, users: Sequence[int], _deltas: object = None) -> None:
-        """Count the users twice."""
+        """Count the users and the rows."""
         super().update(users)
-        self._count += len(set(users))
+        self._count += len(users)
 
     def state(self) -> bytes:
-        """The bits, and the exact count."""
+        """The bits, and what is counted beside them."""
         return super().state() + self._count.to_bytes(8)
+
+
+class ExactCounter(RowCounter):
+    """Counts exactly as well, and adds noise only when it is asked."""
+
+    def update(self, users: Sequence[int], _deltas: object = None) -> None:
+        """Count the users twice."""
+        self._density.update(users)
+        self._count += len(set(users))
 
 
 class PlainCheckpoint(Program):
@@ -86,31 +92,9 @@ class PlainCheckpoint(Program):
         return self._file + super().state()
 
 
-class RowCounter(Program):
-    """Counts the rows it has read, for its log."""
-
-    def __init__(self, coins: Coins) -> None:
-        super().__init__(coins)
-        self._rows = 0
-
-    def update(self, users: Sequence[int], _deltas: object = None) -> None:
-        """Count the users and the rows."""
-        super().update(users)
-        self._rows += len(users)
-
-    def state(self) -> bytes:
-        """The bits, and the number of rows."""
-        return super().state() + self._rows.to_bytes(8)
-
-
 @dataclass(frozen=True, slots=True)
 class AnswerWithError:
-    """An answer with its standard error.
-
-    Args:
-        answer: a release.
-        error: the error that is shown beside it.
-    """
+    """An answer with the standard error that is shown beside it."""
 
     answer: Release
     error: float
@@ -130,29 +114,12 @@ class RawInterval(Program):
         return AnswerWithError(self._density.release(), math.sqrt((ones + 1) * (3 - ones)))
 
 
-def _control(
-    name: str,
-    says: str,
-    make: Callable[[EnumeratedCoins], Audited],
-    releases: int = 0,
-) -> Control:
-    """A control that shows a single appearance, with certainty."""
-    published = [RELEASE] * releases
-    return Control(
-        name=name,
-        says=says,
-        make=make,
-        claimed=Fraction(1),
-        streams=list(short_streams([[0], [1]], 2, releases=releases)),
-        pair=([[0], *published], [[], *published]),
-        true_loss=math.inf,
-    )
-
+_certain = partial(shown_by_one, claimed=Fraction(1), true_loss=math.inf)
 
 PROGRAMS = (
-    _control("seeded-generator", "a generator that stays in memory", SeededGenerator),
-    _control("exact-counter", "an exact count beside the noisy one", ExactCounter),
-    _control("plain-checkpoint", "a plain checkpoint beside the live state", PlainCheckpoint),
-    _control("row-counter", "the number of rows in the state", RowCounter),
-    _control("raw-interval", "error bars computed from the raw table", RawInterval, releases=1),
+    _certain("seeded-generator", "a generator that stays in memory", SeededGenerator),
+    _certain("exact-counter", "an exact count beside the noisy one", ExactCounter),
+    _certain("plain-checkpoint", "a plain checkpoint beside the live state", PlainCheckpoint),
+    _certain("row-counter", "the number of rows in the state", RowCounter),
+    _certain("raw-interval", "error bars computed from the raw table", RawInterval, releases=1),
 )

@@ -99,19 +99,24 @@ def load(path: Path | str) -> Config:
             the line of the file. No value that may be secret is shown.
     """
     file = Path(path)
-    name = _one_line(file.name)
-    text = _text(file, name)
+    shown = _one_line(file.name)
+    text = _text(file, shown)
     try:
         tree = tomllib.loads(text, parse_float=_number)
     except (ValueError, RecursionError) as error:
-        message = f"{name}{_syntax(error, text)}"
+        message = f"{shown}{_syntax(error, text)}"
         raise PlanError(message) from None
     try:
-        config = _converted(tree)
+        for place, table, kind in _tables(tree, Config, ()):
+            _check_keys(place, table, kind)
+        streams = tree["streams"]
+        for name, table in streams.items() if isinstance(streams, dict) else ():
+            _convert(table, StreamConfig, ("streams", name))  # msgspec leaves out their names
+        config = _convert(tree, Config, ())
         config.check()
         return _absolute(config, file)
     except ConfigError as error:
-        message = f"{name}, {_told(error, tree, text)}"
+        message = f"{shown}, {_told(error, tree, text)}"
     raise PlanError(message)
 
 
@@ -133,10 +138,6 @@ def _text(file: Path, name: str) -> str:
     if at >= 0:
         message = f"{name}, line {_line_at(data, at)}: {_PRIVATE_FOUND}"
         raise PlanError(message)
-    return _decoded(data, name)
-
-
-def _decoded(data: bytes, name: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -171,15 +172,6 @@ def _syntax(error: Exception, text: str) -> str:
     return f", line {line}: this is not TOML: {_one_line(found['says'])}"
 
 
-def _converted(tree: dict[str, Any]) -> Config:
-    for place, table, kind in _tables(tree, Config, ()):
-        _check_keys(place, table, kind)
-    streams = tree["streams"]
-    for name, table in streams.items() if isinstance(streams, dict) else ():
-        _convert(table, StreamConfig, ("streams", name))  # msgspec leaves out the names of streams
-    return _convert(tree, Config, ())
-
-
 def _tables(tree: object, kind: type, place: Place) -> Iterator[tuple[Place, _Table, type]]:
     """All tables that a struct stands for; what is no table is refused later."""
     if not isinstance(tree, dict):
@@ -212,22 +204,16 @@ def _check_keys(place: Place, table: _Table, kind: type) -> None:
 
 
 def _convert(tree: object, kind: type[T], place: Place) -> T:
-    """Read a table, and those in it."""
+    """Read a table, and those in it; what msgspec says of a value is put in words for people."""
+
+    def exact(_kind: type, value: object) -> Fraction:
+        return positive_fraction(epsilon=value)  # the only number that must be exact
+
     try:
-        return msgspec.convert(tree, kind, dec_hook=_exact)
+        return msgspec.convert(tree, kind, dec_hook=exact)
     except msgspec.ValidationError as error:
         says, _, path = str(error).partition(" - at `$")
-    steps = [int(index) if index else key for key, index in _STEP.findall(path)]
-    raise _misfit(says, (*place, *steps))
-
-
-def _exact(_kind: type, value: object) -> Fraction:
-    """Read epsilon, the only number that must be exact."""
-    return positive_fraction(epsilon=value)
-
-
-def _misfit(says: str, place: Place) -> ConfigError:
-    """What msgspec says of a value, in words for people."""
+    place += tuple(int(index) if index else key for key, index in _STEP.findall(path))
     at = max(position for position, step in enumerate(place) if isinstance(step, str))
     table, key = place[:at], str(place[at])
     subject = key if at == len(place) - 1 else f"each entry of {key}"
@@ -238,7 +224,7 @@ def _misfit(says: str, place: Place) -> ConfigError:
     elif says.startswith("Expected"):
         kinds = says.split("`")[1].split(" | ")
         says = f"{subject} must be {' or '.join(_KINDS[one] for one in kinds if one != 'null')}"
-    return ConfigError(table, says, key)
+    raise ConfigError(table, says, key)
 
 
 def _absolute(config: Config, file: Path) -> Config:
@@ -262,27 +248,16 @@ def _absolute(config: Config, file: Path) -> Config:
 
 def _told(error: ConfigError, tree: _Table, text: str) -> str:
     """The line, the table, and what is wrong there."""
-    key = error.key or _key_of(error.reason, _table_at(tree, error.table))
+    key = error.key
+    if not key:  # the first one that the reason names as an argument, or begins with
+        table: Any = tree
+        for step in error.table:
+            table = table[step] if isinstance(step, int) else table.get(step, {})
+        key = next((name for name in _NAMED.findall(error.reason) if name in table), None)
     place = error.table if key is None else (*error.table, key)
     where = f"{_shown(error.table)}: " if error.table else ""
-    return f"line {line_of(place, lines_of(text))}: {where}{_in_keys(error.reason)}"
-
-
-def _table_at(tree: _Table, place: Place) -> _Table:
-    found: Any = tree
-    for step in place:
-        found = found[step] if isinstance(step, int) else found.get(step, {})
-    return dict(found)
-
-
-def _key_of(reason: str, table: _Table) -> str | None:
-    """The first key of a table that a reason names as an argument, or begins with."""
-    return next((name for name in _NAMED.findall(reason) if name in table), None)
-
-
-def _in_keys(message: str) -> str:
-    """The library names arguments as Python has them; here they are keys."""
-    return _one_line(_ARGUMENT.sub(r"\1", message))
+    reason = _one_line(_ARGUMENT.sub(r"\1", error.reason))  # its arguments are keys here
+    return f"line {line_of(place, lines_of(text))}: {where}{reason}"
 
 
 def _shown(place: Place) -> str:

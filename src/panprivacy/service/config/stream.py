@@ -137,9 +137,20 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return None if self.every is None else seconds(LONGEST, every=self.every)
 
     def columns(self) -> Columns:
-        """What is read of each row."""
+        """What is read of each row.
+
+        Raises:
+            PlanError: `prefix` is none.
+        """
+        address = Prefixes() if self.ids is Ids.addresses else None
+        if self.prefix is not None:
+            try:
+                address = parse_prefixes(self.prefix)
+            except ValueError:
+                message = "prefix must be how many bits to keep of IPv4:IPv6, such as 24:56"
+                raise PlanError(message) from None
         return Columns(
-            Column(self.user, integers=self.ids is Ids.integers, address=self._prefixes()),
+            Column(self.user, integers=self.ids is Ids.integers, address=address),
             None if self.delta is None else Column(self.delta, integers=True),
             None if self.by is None else Column(self.by),
         )
@@ -173,7 +184,12 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         counting = self.make_counting()
         counting.check_release(confidence=self.confidence)
         check_deltas(counting, self.delta)
-        self._check_ids(counting)
+        if self.prefix is not None and self.ids is not Ids.addresses:
+            message = 'prefix is for ids = "addresses"'
+            raise PlanError(message)
+        if numbered(counting) and self.ids is not Ids.integers:
+            message = 'ids must be "integers": with a universe of N, they are 0 to N-1'
+            raise PlanError(message)
         columns = self.columns()
         check_wanted(columns.wanted())
         for position, syslog in enumerate(self.syslog):
@@ -199,24 +215,6 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             message = f"every and releases do not fit: {others:,} times every must be less than "
             message += "the window, at whose end the last answer is made"
             raise PlanError(message)
-
-    def _check_ids(self, counting: Counting) -> None:
-        if self.prefix is not None and self.ids is not Ids.addresses:
-            message = 'prefix is for ids = "addresses"'
-            raise PlanError(message)
-        if numbered(counting) and self.ids is not Ids.integers:
-            message = 'ids must be "integers": with a universe of N, they are 0 to N-1'
-            raise PlanError(message)
-
-    def _prefixes(self) -> Prefixes | None:
-        """How much of the addresses counts; None if ids are no addresses."""
-        if self.prefix is None:
-            return Prefixes() if self.ids is Ids.addresses else None
-        try:
-            return parse_prefixes(self.prefix)
-        except ValueError:
-            message = "prefix must be how many bits to keep of IPv4:IPv6, such as 24:56"
-            raise PlanError(message) from None
 
     def _grouping(self) -> Grouping | None:
         """The groups that are counted apart, if any."""

@@ -116,16 +116,14 @@ def configuration(stream: str, recipient: str | None, hashes: Mapping[Role, str]
     return _TEMPLATE.substitute(
         {role.value: digest for role, digest in hashes.items()},
         distinct="\n".join(_keys(first)),
-        others="\n".join(_table(kind, stream) for kind in others),
+        others="\n".join(
+            "\n".join([f"#[[streams.{stream}.stat]]", f'#name = "{kind.name}"', *_keys(kind), ""])
+            for kind in others
+        ),
         stream=stream,
         mark="#" if recipient is None else "",
         recipient=f'recipient = "{recipient or _PUBLIC_EXAMPLE}"',
     )
-
-
-def _table(kind: Kind, stream: str) -> str:
-    """The table of a statistic, as a comment."""
-    return "\n".join([f"#[[streams.{stream}.stat]]", f'#name = "{kind.name}"', *_keys(kind), ""])
 
 
 def _keys(kind: Kind) -> Iterator[str]:

@@ -65,7 +65,10 @@ class Admission:
         body = bytearray()
         try:
             async with asyncio.timeout(self._timeout):
-                await self._join(body, chunks)
+                async for chunk in chunks:
+                    if len(body) + len(chunk) > self._most_body:
+                        raise self._too_long()
+                    body += chunk
         except BaseException as error:
             overwrite(body)
             if isinstance(error, TimeoutError):
@@ -75,12 +78,6 @@ class Admission:
                 raise Problem(400, "the body ends too early") from None
             raise
         return body
-
-    async def _join(self, body: bytearray, chunks: AsyncIterator[bytes]) -> None:
-        async for chunk in chunks:
-            if len(body) + len(chunk) > self._most_body:
-                raise self._too_long()
-            body += chunk
 
     def _too_long(self) -> Problem:
         return Problem(413, f"a body may have {self._most_body:,} bytes; send it in parts")

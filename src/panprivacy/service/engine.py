@@ -147,4 +147,3 @@ class Sweeper:
     def _sweep(self) -> None:
         self._planned = False
         wipe_traces()
-

@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -106,7 +105,6 @@ def _uncounted_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **given: An
     return asyncio.Task(coroutine, loop=loop, **{**given, "name": given.get("name") or "task"})
 
 
-
 @asynccontextmanager
 async def _lifespan(
     engine: Engine, directory: Path, failures: list[PanPrivacyError]
@@ -142,7 +140,6 @@ def _ending_for(failures: list[PanPrivacyError]) -> Iterator[None]:
         failures.append(error)
         signal.raise_signal(signal.SIGTERM)
         raise
-
 
 
 @contextmanager

@@ -110,7 +110,6 @@ def _address(text: str, forms: str) -> Address:
     return Address(str(host), int(found[3]))
 
 
-
 # Sockets of connections
 
 
@@ -125,10 +124,13 @@ def http_socket(address: Address) -> Iterator[socket.socket]:
         PlanError: nothing can listen there.
     """
     try:
-        if Path(address.path).is_socket():
-            Path(address.path).unlink()
-        sock = _unix(address.path, _HTTP_MODE) if address.path else _tcp(address)
-        sock.listen(_WAITING)
+        if not address.path:
+            sock = _tcp(address)
+        else:
+            if Path(address.path).is_socket():
+                Path(address.path).unlink()
+            sock = _unix(address.path, _HTTP_MODE)
+            sock.listen(_WAITING)
     except OSError as error:
         where = address.path or f"{address.host}, port {address.port}"
         message = f"cannot listen at {where}: {error.strerror}; see listen in [server]"
@@ -161,6 +163,7 @@ def _tcp(address: Address) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((address.host, address.port))
+        sock.listen(_WAITING)
     except OSError:
         sock.close()
         raise
@@ -208,14 +211,14 @@ def datagram_socket(address: Address, mode: int = 0o660) -> socket.socket:
         os.fchmod(sock.fileno(), mode)
         _receiving(sock, address.path)
         path.chmod(mode)
-        return sock
     except (OSError, ValueError) as error:
         code = error.errno if isinstance(error, OSError) else None
         says = os.strerror(code) if code else str(error)
         remedy = _REMEDIES.get(code or 0, _OTHER_REMEDY)
         message = f"cannot listen on {show(address.url('udp'))}: {says}; {remedy}"
+    else:
+        return sock
     raise PlanError(message)
-
 
 
 def _remove_stale(path: Path) -> None:

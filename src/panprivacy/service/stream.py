@@ -366,7 +366,6 @@ class Stream:
                 JOURNAL.warning(Event.not_published, stream=self.name, reason=str(error))
             del self._unpublished[0]
 
-
     def _published(self, answers: Answers, moment: Moment) -> list[Published]:
         """The rows of a release."""
         return published(answers, self._windowed.current, self.config.confidence, moment)

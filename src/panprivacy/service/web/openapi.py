@@ -45,7 +45,7 @@ def _query(name: str, says: str, schema: _Object) -> _Object:
 
 
 def _answer(says: str, schema: _Object, *kinds: str) -> _Object:
-    content = dict.fromkeys(kinds or ["application/json"], {"schema": schema})
+    content = {kind: {"schema": schema} for kind in kinds or ["application/json"]}
     return {"description": says, "content": content}
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from panprivacy.errors import InputError, PlanError
 from panprivacy.explain.bounds import Bound
 from panprivacy.guarantee import Budget
-from panprivacy.planning.request import Request
 from panprivacy.statistics.catalogue import Kind, kinds
 from panprivacy.statistics.header import Header
 from panprivacy.statistics.plan import Plan
@@ -111,7 +110,11 @@ def describe(header: Header) -> Description:
         raise InputError(message)
     try:
         sizes = kind.sizes_type.read(kind.name, _part(public, "sizes"))
-        asked, budget = _asked(_part(public, "request"), _part(public, "budget"))
+        told, split = _part(public, "request"), _part(public, "budget")
+        budget = Budget(Fraction(_text(split, "state")), Fraction(_text(split, "release")))
+        covers = told.get("releases"), told.get("intrusions")
+        own = budget if told.get("own_budget") is True else None
+        asked = request(Fraction(_text(told, "epsilon")), *covers, own)
         plan: Plan = sizes.plan(asked)
         ledger = Fraction(_text(public, "ledger"))
     except (PlanError, ValueError, TypeError, ZeroDivisionError):
@@ -146,15 +149,6 @@ def _check(described: Description, budget: Budget, header: Header) -> None:
     )
     if not sound:
         raise InputError(_DAMAGED)
-
-
-def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> tuple[Request, Budget]:
-    """The request, and how its epsilon was split."""
-    split = Budget(Fraction(_text(budget, "state")), Fraction(_text(budget, "release")))
-    own = asked.get("own_budget") is True
-    covers = asked.get("releases"), asked.get("intrusions")
-    epsilon = Fraction(_text(asked, "epsilon"))
-    return request(epsilon, *covers, split if own else None), split
 
 
 def _part(public: Mapping[str, Any], name: str) -> Mapping[str, Any]:

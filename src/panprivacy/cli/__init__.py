@@ -109,30 +109,21 @@ def main() -> None:
     except UsageError as error:
         _fail(error.format_message().replace("Value error, ", ""))
     except PanPrivacyError as error:
-        _fail(_in_options(str(error)))
-    except (OSError, MemoryError) as error:
-        _fail(_told(error))
+        message = str(error)
+        for name in _ARGUMENTS:  # the library names arguments as Python has them
+            option = "--" + name.replace("_", "-")
+            message = re.sub(rf"\b{name}=(True)?|^{name}(?= must)", option, message)
+        _fail(message)
+    except MemoryError:
+        _fail("this needs more memory than there is")
+    except OSError as error:
+        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        _fail(where + (error.strerror or type(error).__name__))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except SystemExit:  # click's, with a code that means something here, for a pipe that is closed
         sys.exit(_CLOSED_PIPE)
     sys.exit(code or 0)
-
-
-def _told(error: OSError | MemoryError) -> str:
-    """What the system says, and of which file."""
-    if not isinstance(error, OSError):
-        return "this needs more memory than there is"
-    says = error.strerror or type(error).__name__
-    return f"{error.filename}: {says}" if isinstance(error.filename, str) else says
-
-
-def _in_options(message: str) -> str:
-    """The library names arguments as Python has them; here they are options."""
-    for name in _ARGUMENTS:
-        option = "--" + name.replace("_", "-")
-        message = re.sub(rf"\b{name}=(True)?|^{name}(?= must)", option, message)
-    return message
 
 
 def _fail(message: str) -> None:

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from panprivacy._validate import positive_fraction
-from panprivacy.audit.attacks import ATTACKS, Finding, Outcome
+from panprivacy.audit.attacks import ATTACKS, Outcome
 from panprivacy.cli.options import check_png
 from panprivacy.errors import PlanError
 
 _NAMES = ", ".join(ATTACKS)
+_STATED = {"ordinary": "fell", "product": "held", "outside the guarantee": "not promised"}
 
 
 def attack(
@@ -31,35 +32,26 @@ def attack(
     if name not in ATTACKS:
         message = f"there is no attack of this name; the attacks are {_NAMES}"
         raise PlanError(message)
-    _check_plot(plot)
+    if plot is not None:  # what cannot be drawn is refused before the attack takes its time
+        check_png(plot)
+        if not plot.parent.is_dir():
+            message = f"--plot cannot write {plot}: there is no such folder"
+            raise PlanError(message)
     outcome = ATTACKS[name](positive_fraction(epsilon=epsilon))
     if plot is not None:
         outcome.draw(plot)
     if json:
-        print(json_format.dumps(_document(outcome)))
+        document = {
+            "attack": outcome.name,
+            "epsilon": outcome.epsilon,
+            "ok": outcome.ok,
+            "verdict": outcome.verdict,
+            "findings": [dataclasses.asdict(one) for one in outcome.findings],
+        }
+        print(json_format.dumps(document))
     else:
         _print_text(outcome)
     raise typer.Exit(int(not outcome.ok))
-
-
-def _check_plot(plot: Path | None) -> None:
-    """Refuse what cannot be drawn before the attack takes its time."""
-    if plot is None:
-        return
-    check_png(plot)
-    if not plot.parent.is_dir():
-        message = f"--plot cannot write {plot}: there is no such folder"
-        raise PlanError(message)
-
-
-def _document(outcome: Outcome) -> dict[str, object]:
-    return {
-        "attack": outcome.name,
-        "epsilon": outcome.epsilon,
-        "ok": outcome.ok,
-        "verdict": outcome.verdict,
-        "findings": [dataclasses.asdict(one) for one in outcome.findings],
-    }
 
 
 def _print_text(outcome: Outcome) -> None:
@@ -70,19 +62,12 @@ def _print_text(outcome: Outcome) -> None:
         table.add_column(heading, justify="right")
     table.add_column("")
     for one in outcome.findings:
-        table.add_row(*_row(one))
+        bound = "-" if one.bound is None else f"{one.bound:.4f}"
+        limit = "-" if one.limit is None else f"{one.limit:.4f}"
+        stated = _STATED[one.kind] if one.as_stated else "NOT AS STATED"
+        table.add_row(one.target, one.figure, f"{one.measured:.4f}", bound, limit, stated)
     console = Console(width=110, highlight=False, markup=False, emoji=False)
     console.print(table)
     for sentence in dict.fromkeys(f"{one.target}: {one.sentence}." for one in outcome.findings):
         console.print(sentence, soft_wrap=True)
     console.print(outcome.verdict, soft_wrap=True)
-
-
-def _row(one: Finding) -> tuple[str, ...]:
-    bound = "-" if one.bound is None else f"{one.bound:.4f}"
-    limit = "-" if one.limit is None else f"{one.limit:.4f}"
-    stated = _STATED[one.kind] if one.as_stated else "NOT AS STATED"
-    return one.target, one.figure, f"{one.measured:.4f}", bound, limit, stated
-
-
-_STATED = {"ordinary": "fell", "product": "held", "outside the guarantee": "not promised"}

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from panprivacy._validate import positive_fraction
-from panprivacy.audit.exact.loss import Loss
 from panprivacy.audit.suite.run import known_names, rows
 from panprivacy.audit.suite.subject import ADJACENCIES, Row
 from panprivacy.errors import PlanError
 
 _LINE = "{:<25}{:<9}{:>9}{:>12}{:>9}{:>9}{:>11}  {}"
+_HEADINGS = "name", "kind", "claimed", "add/remove", "replace", "event", "set aside", ""
 
 
 def audit(
@@ -36,20 +36,17 @@ def audit(
     if not {*chosen} <= {*known}:
         message = f"there is nothing of this name to audit; there are {', '.join(known)}"
         raise PlanError(message)
-    found = []
-    if not json:
-        print(
-            _LINE.format(
-                "name", "kind", "claimed", "add/remove", "replace", "event", "set aside", ""
-            )
-        )
-    for row in rows(chosen, total):
-        found.append(row)
-        if not json:
-            _print_row(row, in_words=bool(names))
+    found: list[Row] = []
     if json:
+        found += rows(chosen, total)
         print(json_format.dumps([_document(row) for row in found]))
     else:
+        print(_LINE.format(*_HEADINGS))
+        for row in rows(chosen, total):
+            found.append(row)
+            print(line(row), flush=True)
+            if names or not row.is_right:
+                print(f"  {row.subject.says}\n  {row.worst}", flush=True)
         _print_verdict(found)
     raise typer.Exit(int(not all(row.is_right for row in found)))
 
@@ -62,12 +59,6 @@ def line(row: Row) -> str:
     return _LINE.format(subject.name, subject.kind, claimed, *losses, aside, row.verdict)
 
 
-def _print_row(row: Row, *, in_words: bool) -> None:
-    print(line(row), flush=True)
-    if in_words or not row.is_right:
-        print(f"  {row.subject.says}\n  {row.worst}", flush=True)
-
-
 def _print_verdict(found: list[Row]) -> None:
     for kind, verdict in (("product", "hold"), ("control", "caught")):
         of_kind = [row for row in found if row.subject.kind == kind]
@@ -78,14 +69,11 @@ def _print_verdict(found: list[Row]) -> None:
 
 
 def _document(row: Row) -> dict[str, object]:
+    losses = {adjacency: row.losses[adjacency].epsilon for adjacency in ADJACENCIES}
     return {
         "name": row.subject.name,
         "kind": row.subject.kind,
         "claimed": float(row.subject.claimed),
-        **{adjacency: _number(row.losses[adjacency]) for adjacency in ADJACENCIES},
+        **{name: "inf" if math.isinf(loss) else loss for name, loss in losses.items()},
         "verdict": row.verdict,
     }
-
-
-def _number(loss: Loss) -> float | str:
-    return "inf" if math.isinf(loss.epsilon) else loss.epsilon

@@ -19,15 +19,11 @@ def doctor(
     """Say what protects the memory of this program here; exit 1 if something does not."""
     found = findings()
     if json:
-        document = {"ok": all(one.ok for one in found), "findings": _documents(found)}
-        print(json_format.dumps(document))
+        rows = [{**dataclasses.asdict(one), "fix": None if one.ok else one.fix} for one in found]
+        print(json_format.dumps({"ok": all(one.ok for one in found), "findings": rows}))
     else:
         _print_text(found)
     raise typer.Exit(int(not all(one.ok for one in found)))
-
-
-def _documents(found: list[Measure]) -> list[dict[str, object]]:
-    return [{**dataclasses.asdict(one), "fix": None if one.ok else one.fix} for one in found]
 
 
 def _print_text(found: list[Measure]) -> None:

@@ -18,11 +18,10 @@ from rich.table import Table
 
 from panprivacy._version import VERSION
 from panprivacy.explain.bounds import PRIORS, Bound
-from panprivacy.explain.description import Description, Progress
-from panprivacy.explain.document import SharedLedger, as_document, ledgers, promised, so_far
+from panprivacy.explain.description import Description
+from panprivacy.explain.document import as_document, ledgers, promised, so_far
 from panprivacy.explain.reading import Alike, read_states
 from panprivacy.guarantee import rounded_up
-from panprivacy.statistics.plan import Plan
 
 _WIDTH = 100
 _MOST_IN = 10**15
@@ -54,6 +53,7 @@ _COMPUTED = (
     "It was computed from the public front of each state; cells and key were not read. That all "
     "lengths fit was checked. That panprivacy wrote these bytes, unaltered, cannot be seen in them."
 )
+_NAMED = f"The named files are in the source of panprivacy {VERSION}. Bounds are rounded outward."
 
 
 def explain(
@@ -79,49 +79,57 @@ def _print_text(states: Sequence[Alike]) -> None:
         _print_one(console, alike, states[-1].last)
     if states[-1].last > 1:
         _print_together(console, states)
-    _print_heading(console, "Where this ends")
-    _print_items(console, [_ONE_PERSON, _ONE_LOOK, _ELSEWHERE])
-    _print_heading(console, "What is not there")
-    _print_items(console, _absent(states))
-    _print_heading(console, "What this page rests on")
-    _print_items(console, _sources(states))
+    _print_part(console, "Where this ends", _ONE_PERSON, _ONE_LOOK, _ELSEWHERE)
+    _print_part(console, "What is not there", *_absent(states))
+    sources = [_COMPUTED, _NAMED]
+    if {alike.description.version for alike in states} != {VERSION}:
+        sources.append("Another version made the state: compare with the files of that one.")
+    _print_part(console, "What this page rests on", *sources)
 
 
 def _print_one(console: Console, alike: Alike, count: int) -> None:
     described = alike.description
     if alike.first > 1:
         console.print()
-    console.print(_title(alike, count))
-    _print_heading(console, "What it is")
+    places = f"State {alike.first:,}"
+    if alike.count > 1:
+        places = f"States {alike.first:,} to {alike.last:,}, all alike,"
+    made = f"{described.kind.name}, made by panprivacy {described.version}"
+    console.print(f"{places} of {count:,}: {made}")
+    _print_part(console, "What it is")
     for name, says in _facts(described).items():
         _print_filled(console, says, f"{name:<17}")
-    _print_heading(console, "What it can say about a person")
-    _print_items(console, [_ANYBODY])
+    _print_part(console, "What it can say about a person", _ANYBODY)
     _print_beliefs(console, described.so_far, described.promised)
-    _print_items(console, [_looks(described), _promise(described)])
-    _print_heading(console, "Which guarantee this is")
-    _print_items(console, _guarantee(described))
+    for sentence in _bounds(described):
+        _print_filled(console, sentence)
+    _print_part(console, "Which guarantee this is", *_guarantee(described))
 
 
 def _print_together(console: Console, states: Sequence[Alike]) -> None:
-    _print_heading(console, f"All {states[-1].last:,} states together")
     now, life = so_far(states), promised(states)
     text = (
         "Losses add up over the states in which a person may be. For a person who is in all of "
         f"them it is at most epsilon {_epsilon(now.epsilon)} so far and {_epsilon(life.epsilon)} "
         "over their lives:"
     )
-    _print_items(console, [text])
+    _print_part(console, f"All {states[-1].last:,} states together", text)
     _print_beliefs(console, now, life)
-    _print_items(console, [_shared(one) for one in ledgers(states)])
+    for shared in ledgers(states):
+        total, sums = _epsilon(shared.total), _epsilon(shared.promised)
+        text = f"The states that name a ledger of {total} promise {sums} in all"
+        if shared.possible:
+            text += f". If it is one ledger, {total} also covers every other statistic "
+            text += "that shares it."
+        else:
+            text += ", for a user of all of them. If they are groups, of which a user is in a few, "
+            text += "only those count for him."
+        _print_filled(console, text)
 
 
-def _print_heading(console: Console, heading: str) -> None:
+def _print_part(console: Console, heading: str, *sentences: str) -> None:
     console.print()
     console.print(heading)
-
-
-def _print_items(console: Console, sentences: Sequence[str]) -> None:
     for sentence in sentences:
         _print_filled(console, sentence)
 
@@ -141,15 +149,9 @@ def _print_beliefs(console: Console, now: Bound, life: Bound) -> None:
     for heading in ("believed before", "with what came out so far", "with all that was promised"):
         table.add_column(heading, justify="right")
     for prior in PRIORS:
-        table.add_row(_about(prior), _range(now, prior), _range(life, prior))
+        about = f"1 in {int(1 / prior):,}" if prior < _RARE else f"{float(100 * prior):g} %"
+        table.add_row(about, _range(now, prior), _range(life, prior))
     console.print(Padding(table, (0, 0, 0, 4), expand=False))
-
-
-def _title(alike: Alike, count: int) -> str:
-    places = f"State {alike.first:,}" if alike.count == 1 else f"States {alike.first:,} to "
-    places += "" if alike.count == 1 else f"{alike.last:,}, all alike,"
-    described = alike.description
-    return f"{places} of {count:,}: {described.kind.name}, made by panprivacy {described.version}"
 
 
 def _facts(described: Description) -> dict[str, str]:
@@ -159,9 +161,11 @@ def _facts(described: Description) -> dict[str, str]:
     for entry, value in described.settled():
         if entry.name != "cells" and value is not False:
             facts[entry.name] = f"{_size(value)} ({entry.says})"
-    facts["cells"] = _cells(plan)
-    facts["releases"] = _progress(described.releases)
-    facts["announced looks"] = _progress(described.intrusions)
+    levels = f" in {plan.drawn_groups():,} levels" if plan.drawn_groups() > 1 else ""
+    facts["cells"] = f"{plan.table.cells:,} {plan.table.says}{levels}"
+    made = {"releases": described.releases, "announced looks": described.intrusions}
+    for name, progress in made.items():
+        facts[name] = f"{progress.made:,} made of {progress.planned:,} planned"
     facts["size"] = (
         f"{described.state_bytes:,} bytes, {plan.key_bytes or 'none'} of them an addressing key; "
         "neither the size nor anything else here depends on the number of rows"
@@ -178,37 +182,19 @@ def _size(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _cells(plan: Plan) -> str:
-    levels = f" in {plan.drawn_groups():,} levels" if plan.drawn_groups() > 1 else ""
-    return f"{plan.table.cells:,} {plan.table.says}{levels}"
-
-
-def _progress(progress: Progress) -> str:
-    return f"{progress.made:,} made of {progress.planned:,} planned"
-
-
-def _looks(described: Description) -> str:
-    """What the middle column is for."""
-    releases = _counted(described.releases.made, "release")
-    bound = described.so_far
-    earlier = described.intrusions.made
+def _bounds(described: Description) -> tuple[str, str]:
+    """What the middle column is for, and the last one."""
+    now, life = described.so_far, described.promised
+    releases, earlier = _counted(described.releases.made, "release"), described.intrusions.made
     seen = "this state"
     if earlier:
         seen += f", the {_counted(earlier, 'announced look')} before it (if by the same party)"
-    return (
-        f"So far: {seen} and {releases}, epsilon {_epsilon(bound.epsilon)}. The odds change by at "
-        f"most {_factor(bound)}."
-    )
-
-
-def _promise(described: Description) -> str:
-    """What the last column is for."""
-    bound = described.promised
-    return (
-        f"Promised over its whole life: epsilon {_epsilon(bound.epsilon)}. The odds change by at "
-        f"most {_factor(bound)}; the odds of one person having been there in place of another by "
-        f"at most {_factor(bound.replaced)}."
-    )
+    first = f"So far: {seen} and {releases}, epsilon {_epsilon(now.epsilon)}."
+    last = f"Promised over its whole life: epsilon {_epsilon(life.epsilon)}."
+    first += f" The odds change by at most {_factor(now)}."
+    last += f" The odds change by at most {_factor(life)}; the odds of one person having been "
+    last += f"there in place of another by at most {_factor(life.replaced)}."
+    return first, last
 
 
 def _guarantee(described: Description) -> list[str]:
@@ -228,23 +214,9 @@ def _guarantee(described: Description) -> list[str]:
     ]
 
 
-def _shared(shared: SharedLedger) -> str:
-    total, sums = _epsilon(shared.total), _epsilon(shared.promised)
-    if not shared.possible:
-        return (
-            f"The states that name a ledger of {total} promise {sums} in all, for a user of all of "
-            f"them. If they are groups, of which a user is in a few, only those count for him."
-        )
-    return (
-        f"The states that name a ledger of {total} promise {sums} in all. If it is one ledger, "
-        f"{total} also covers every other statistic that shares it."
-    )
-
-
 def _absent(states: Sequence[Alike]) -> list[str]:
     """What nobody finds in the file, and what is there in its place."""
-    keys = any(alike.description.plan.key_bytes for alike in states)
-    direct = any(not alike.description.plan.key_bytes for alike in states)
+    keys = [alike.description.plan.key_bytes for alike in states]
     around = {name for alike in states for name in alike.within}
     sentences = ["No ids, no list of people, no times of events, no number of events."]
     if "Windowed" in around:
@@ -254,26 +226,16 @@ def _absent(states: Sequence[Alike]) -> list[str]:
             "Hashes of the last batch ids of each stream are there. Senders draw these ids for "
             "batches, not for people; whoever knows one can tell whether that batch came."
         )
-    if keys:
+    if any(keys):
         sentences.append(
             "The addressing key is within the state: whoever has it can tell which cell an id "
             "belongs to. The guarantee covers that; what the cell holds is noisy."
         )
-    if direct:
+    if not all(keys):
         sentences.append(
             "Where there is no key, cell number n belongs to user n. The guarantee covers that; "
             "what the cell holds is noisy."
         )
-    return sentences
-
-
-def _sources(states: Sequence[Alike]) -> list[str]:
-    named = (
-        f"The named files are in the source of panprivacy {VERSION}. Bounds are rounded outward."
-    )
-    sentences = [_COMPUTED, named]
-    if {alike.description.version for alike in states} != {VERSION}:
-        sentences.append("Another version made the state: compare with the files of that one.")
     return sentences
 
 
@@ -298,11 +260,6 @@ def _factor(bound: Bound) -> str:
 def _range(bound: Bound, prior: Fraction) -> str:
     low, high = bound.posterior(prior)
     return f"{_at_least(low)} to {_at_most(high)}"
-
-
-def _about(chance: Fraction) -> str:
-    """A round chance."""
-    return f"1 in {int(1 / chance):,}" if chance < _RARE else f"{float(100 * chance):g} %"
 
 
 def _at_least(chance: Fraction) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -49,14 +49,17 @@ def init(
     print(f"Wrote {config}, which only you can read.\n")
     if identity is not None:
         _print_identity(str(identity))
-    _print_tokens(tokens)
+    print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
+    for role, token in tokens.items():
+        print(f"    {role:<7}  {token}  {_USES[role]}")
+    print()
     print(f"Say in {config} what to count, then start: panprivacy serve {config}")
 
 
 def _write(path: Path, text: str) -> None:
     """Write a new file that its owner alone can read."""
     try:
-        with open(path, "x", encoding="utf-8", opener=_create) as file:
+        with open(path, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
             file.write(text)
     except FileExistsError:
         message = f"{path} is there already: name another file, or remove it first"
@@ -67,20 +70,9 @@ def _write(path: Path, text: str) -> None:
     raise PlanError(message)
 
 
-def _create(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
 def _print_identity(identity: str) -> None:
     print("The private half of the key of the checkpoints:\n")
     print(f"    {identity}\n")
     print("It is shown this once. Keep it on another machine or in a password manager, never on")
     print("this one: whoever has both it and a checkpoint can read the counts. You need it only to")
     print("go on from one, after a stop or a crash; without it the checkpoints are lost.\n")
-
-
-def _print_tokens(tokens: Mapping[str, str]) -> None:
-    print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
-    for role, token in tokens.items():
-        print(f"    {role:<7}  {token}  {_USES[role]}")
-    print()

@@ -14,7 +14,7 @@ from panprivacy.cli.demonstration import Facts
 from panprivacy.explain.bounds import float_above
 from panprivacy.guarantee import Guarantee, shown
 from panprivacy.statistics.catalogue import kinds
-from panprivacy.statistics.release import Answers, Name, Release, shown_number
+from panprivacy.statistics.release import Answers, shown_number
 from panprivacy.statistics.windowed import Window
 
 _MOST_ROWS = 21
@@ -55,19 +55,30 @@ class Printed:
 
 def print_json(printed: Printed) -> None:
     """Print one JSON object on one line, in a demonstration with the truth and the rate."""
+    rows = printed.answers.rows()
+    if printed.facts:
+        truths = printed.facts.truth
+        names = zip(rows, printed.answers, strict=True)
+        rows = [{**row, "truth": truths.get(name)} for row, name in names]
     document: dict[str, object] = {
-        "answers": [{key: _plain(value) for key, value in row.items()} for row in _rows(printed)],
+        "answers": [
+            {
+                key: "inf" if isinstance(value, float) and math.isinf(value) else value
+                for key, value in row.items()
+            }
+            for row in rows
+        ],
         "epsilon": float(printed.guarantee.epsilon),
         "state_bytes": printed.state_bytes,
     }
     if printed.guarantee.groups:
         document["per_user"] = printed.guarantee.groups
     if printed.window and printed.loss:
-        start, end = (
-            moment.isoformat(timespec="milliseconds")
-            for moment in (printed.window.start, printed.window.end)
-        )
-        document["window"] = {"start": start, "end": end, "complete": printed.window.complete}
+        document["window"] = {
+            "start": printed.window.start.isoformat(timespec="milliseconds"),
+            "end": printed.window.end.isoformat(timespec="milliseconds"),
+            "complete": printed.window.complete,
+        }
         document["loss"] = {
             "windows": printed.loss.windows,
             "seen": 1,
@@ -84,22 +95,6 @@ def print_json(printed: Printed) -> None:
     print(json.dumps(document), flush=True)
 
 
-def _rows(printed: Printed) -> list[dict[str, object]]:
-    """The rows of all answers; in a demonstration each with its truth."""
-    rows = printed.answers.rows()
-    if printed.facts:
-        truths = printed.facts.truth
-        return [
-            {**row, "truth": truths.get(name)}
-            for row, name in zip(rows, printed.answers, strict=True)
-        ]
-    return rows
-
-
-def _plain(value: object) -> object:
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
 def print_text(printed: Printed) -> None:
     """Print a table, the guarantee, and in a demonstration the truth."""
     truths = printed.facts.truth if printed.facts else {}
@@ -112,9 +107,12 @@ def print_text(printed: Printed) -> None:
         table.add_column(heading, justify="right")
     listed = printed.answers.answers(_MOST_ROWS)
     for name, one in listed.items():
+        # an answer that was given a name of its own begins with it
+        title = str(name) if name.statistic in kinds() else f"{name.statistic}: {name}"
         group = [str(name.group)] if grouped else []
+        value, low, high = one.shown() if one else ("lost", "", "")
         truth = [shown_number(truths[name], one.unit)] if one and name in truths else []
-        table.add_row(_title(name), *group, *_cells(one), *truth)
+        table.add_row(title, *group, value, f"{low} to {high}" if one else "", *truth)
     console = Console(width=100, highlight=False, markup=False, emoji=False)
     if printed.window:
         partial = "" if printed.window.complete else " (partial)"
@@ -131,18 +129,6 @@ def print_text(printed: Printed) -> None:
     if printed.facts:
         fact = f"Demonstration: {printed.facts}; for the truth it kept raw ids."
         console.print(fact, soft_wrap=True)
-
-
-def _title(name: Name) -> str:
-    """What an answer is called; one that was given a name of its own begins with it."""
-    return str(name) if name.statistic in kinds() else f"{name.statistic}: {name}"
-
-
-def _cells(release: Release | None) -> tuple[str, str]:
-    if release is None:
-        return "lost", ""
-    value, low, high = release.shown()
-    return value, f"{low} to {high}"
 
 
 def _promise(printed: Printed) -> str:

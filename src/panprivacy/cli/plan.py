@@ -10,14 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from panprivacy._parse import parse_whole
-from panprivacy._validate import (
-    MOST_BYTES,
-    positive_fraction,
-    positive_integer,
-    proportion,
-)
+from panprivacy._validate import MOST_BYTES, positive_fraction, positive_integer, proportion
 from panprivacy.errors import PlanError
-from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.planner import Search, plan_for
 from panprivacy.statistics.specification import Specification
 
@@ -63,14 +57,11 @@ def plan(
         f"{asked.label}: {best.question}\n"
         f"{100 * level:g} % of answers lie within this share of {best.measure}"
     )
-    choice = asked.sizes.takes_memory() and size is None
-    _print_table(search, loss, _memories(best) if choice else [size or best.table.nbytes], level)
-
-
-def _memories(best: Plan) -> list[int]:
-    """The columns of the table: less and more than the plan takes unless told."""
     nbytes = best.table.nbytes
-    return sorted({max(nbytes // 16, 1), max(nbytes // 4, 1), nbytes, 4 * nbytes})
+    memories = [size or nbytes]
+    if asked.sizes.takes_memory() and size is None:  # less and more than the plan takes unless told
+        memories = sorted({max(nbytes // 16, 1), max(nbytes // 4, 1), nbytes, 4 * nbytes})
+    _print_table(search, loss, memories, level)
 
 
 def _print_table(search: Search, loss: Fraction, memories: list[int], confidence: float) -> None:
@@ -86,13 +77,9 @@ def _print_table(search: Search, loss: Fraction, memories: list[int], confidence
 
 def _cell(search: Search, loss: Fraction, memory: int, confidence: float) -> str:
     try:
-        return _percent(search.plan(loss, memory).relative_margin(confidence))
+        percent = 100 * search.plan(loss, memory).relative_margin(confidence)
     except PlanError:  # the fewest counters do not fit, or so small an epsilon leaves no signal
         return "none"
-
-
-def _percent(margin: float) -> str:
-    percent = 100 * margin
     if percent > _USELESS_PERCENT:
         return "no use"
     return f"±{percent:.0f} %" if percent >= 10 else f"±{percent:.2g} %"

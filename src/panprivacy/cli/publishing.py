@@ -48,22 +48,18 @@ class Schedule:
     def __post_init__(self) -> None:
         if self.windows is not None:
             positive_integer(windows=self.windows)
+        message = ""
         if self.windows is not None and self.window is None:
             message = "--windows is for --window"
-            raise PlanError(message)
-        if self.window is not None and self.window > LONGEST:
+        elif self.window is not None and self.window > LONGEST:
             message = f"--window must be at most {LONGEST // 86_400:,} days"
-            raise PlanError(message)
-        if self.window is not None and (self.every is not None or self.releases > 1):
+        elif self.window is not None and (self.every is not None or self.releases > 1):
             message = "--window makes one answer a window: leave out --every and --releases"
-            raise PlanError(message)
-        if self.every is None:
-            return
-        if not 0 < self.every <= _MOST_SECONDS:
+        elif self.every is not None and not 0 < self.every <= _MOST_SECONDS:
             message = f"--every must be a number of seconds, above 0 and at most {_MOST_SECONDS:,}"
-            raise PlanError(message)
-        if self.releases < 2:
+        elif self.every is not None and self.releases < 2:
             message = "--every needs --releases of at least 2: the last answer comes at the end"
+        if message:
             raise PlanError(message)
 
 

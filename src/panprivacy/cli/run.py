@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -30,146 +29,93 @@ Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[mis
 _ADDRESS_FIELD = "remote_addr"
 """What the combined log format says first: the address of the client."""
 
-_COUNTED, _READ, _WHEN = "What is counted", "What is read", "When answers leave"
-_GROUPS, _SHOWN = "Groups", "How answers are shown"
+_counted = partial(typer.Option, rich_help_panel="What is counted")
+_read = partial(typer.Option, rich_help_panel="What is read")
+_when = partial(typer.Option, rich_help_panel="When answers leave")
+_grouped = partial(typer.Option, rich_help_panel="Groups")
+_shown = partial(typer.Option, rich_help_panel="How answers are shown")
 
 
 def run(
     file: Annotated[str, typer.Argument(help="A file, or - for standard input.")],
-    user: Annotated[
-        str, typer.Option(metavar="COL", help="The column of user ids.", rich_help_panel=_READ)
-    ],
-    epsilon: Annotated[
-        str,
-        typer.Option(
-            help="Total privacy loss of everything kept and shown.", rich_help_panel=_COUNTED
-        ),
-    ],
+    user: Annotated[str, _read(metavar="COL", help="The column of user ids.")],
+    epsilon: Annotated[str, _counted(help="Total privacy loss of everything kept and shown.")],
     stat: Annotated[
         list[str] | None,
-        typer.Option(
+        _counted(
             metavar="NAME,SIZE=N",
             help="What to count, such as cropped-sum,tau=10,universe=50_000; may be repeated. "
             "panprivacy stats lists all.",
-            rich_help_panel=_COUNTED,
         ),
     ] = None,
     delta: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL", help="The column of whole-number deltas; 1 each.", rich_help_panel=_READ
-        ),
+        str | None, _read(metavar="COL", help="The column of whole-number deltas; 1 each.")
     ] = None,
     releases: Annotated[
-        int,
-        typer.Option(
-            help="How many answers epsilon covers; without --every one is made.",
-            rich_help_panel=_WHEN,
-        ),
+        int, _when(help="How many answers epsilon covers; without --every one is made.")
     ] = 1,
     every: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Publish an answer so often.", rich_help_panel=_WHEN),
+        float | None, _when(metavar="SECONDS", help="Publish an answer so often.")
     ] = None,
-    confidence: Annotated[
-        float, typer.Option(help="How often the interval is right.", rich_help_panel=_SHOWN)
-    ] = 0.95,
+    confidence: Annotated[float, _shown(help="How often the interval is right.")] = 0.95,
     window: Annotated[
         float | None,
-        typer.Option(
+        _when(
             parser=parse_duration,
             metavar="1d",
             help="A fresh count for each clock window (UTC); its answer at its end.",
-            rich_help_panel=_WHEN,
         ),
     ] = None,
     windows: Annotated[
-        int | None,
-        typer.Option(
-            help="Say what a user of so many windows loses, one of them seen: 365.",
-            rich_help_panel=_WHEN,
-        ),
+        int | None, _when(help="Say what a user of so many windows loses, one of them seen: 365.")
     ] = None,
     by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL", help="A column of groups, counted apart.", rich_help_panel=_GROUPS
-        ),
+        str | None, _grouped(metavar="COL", help="A column of groups, counted apart.")
     ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(metavar="a,b,c", help="All groups there are.", rich_help_panel=_GROUPS),
-    ] = None,
+    groups: Annotated[str | None, _grouped(metavar="a,b,c", help="All groups there are.")] = None,
     per_user: Annotated[
-        int,
-        typer.Option(
-            metavar="G", help="In how many groups one user may appear.", rich_help_panel=_GROUPS
-        ),
+        int, _grouped(metavar="G", help="In how many groups one user may appear.")
     ] = 1,
     ignore_others: Annotated[
-        bool,
-        typer.Option(
-            "--ignore-others", help="Leave out rows of other groups.", rich_help_panel=_GROUPS
-        ),
+        bool, _grouped("--ignore-others", help="Leave out rows of other groups.")
     ] = False,
-    nulls: Annotated[
-        Nulls, typer.Option(help="A row without a user id.", rich_help_panel=_READ)
-    ] = Nulls.error,
+    nulls: Annotated[Nulls, _read(help="A row without a user id.")] = Nulls.error,
     format: Annotated[  # noqa: A002
-        Format | None,
-        typer.Option(help="Instead of the file's extension.", rich_help_panel=_READ),
+        Format | None, _read(help="Instead of the file's extension.")
     ] = None,
     pattern: Annotated[
         str | None,
-        typer.Option(
-            metavar="REGEX",
-            help="--format lines: its named groups are the columns.",
-            rich_help_panel=_READ,
-        ),
+        _read(metavar="REGEX", help="--format lines: its named groups are the columns."),
     ] = None,
     ip: Annotated[
         bool | None,
-        typer.Option(
-            "--ip/--no-ip",
-            help="Ids are IP addresses, however they are written.",
-            rich_help_panel=_READ,
-        ),
+        _read("--ip/--no-ip", help="Ids are IP addresses, however they are written."),
     ] = None,
     prefix: Annotated[
         Prefixes | None,
-        typer.Option(
+        _read(
             parser=parse_prefixes,
             metavar="24:56",
             help="Count prefixes of so many bits of IPv4:IPv6 addresses.",
-            rich_help_panel=_READ,
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a release.", rich_help_panel=_SHOWN)
-    ] = False,
+    json: Annotated[bool, _shown("--json", help="One JSON object a release.")] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.png",
-            help="Draw the answers and a seized state.",
-            rich_help_panel=_SHOWN,
-        ),
+        Path | None, _shown(metavar="FILE.png", help="Draw the answers and a seized state.")
     ] = None,
     demo: Annotated[
-        bool,
-        typer.Option(
-            "--demo",
-            help="Public data only: show the truth and the rate too.",
-            rich_help_panel=_SHOWN,
-        ),
+        bool, _shown("--demo", help="Public data only: show the truth and the rate too.")
     ] = False,
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
-    _check_output()
+    if sys.stdout is None:
+        message = "standard output is closed: the answers would be lost"
+        raise PlanError(message)
     schedule = Schedule(positive_integer(releases=releases), every, window, windows)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
-    if demo or plot:
-        _check_single(schedule, grouping)
+    if (demo or plot) and not (window is None and grouping is None):
+        message = "--demo and --plot are for one count of everything: leave out --window and --by"
+        raise PlanError(message)
     level = proportion(confidence=confidence)
     make = partial(
         make_counting,
@@ -189,36 +135,30 @@ def run(
     counting.check_release(confidence=level)
     check_deltas(counting, delta)
     _check_plot(plot)
-    address = _prefixes(prefix, ip=_are_addresses(user, format) if ip is None else ip)
-    users = Column(user, integers=numbered(counting), address=address)
+    known = format == "combined" and user == _ADDRESS_FIELD
     columns = Columns(
-        users,
+        Column(user, integers=numbered(counting), address=_prefixes(prefix, ip, known=known)),
         None if delta is None else Column(delta, integers=True),
         None if by is None else Column(by),
     )
     kind = format and str(format)
+    show, lost = print_json if json else print_text, False
     with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
         _check_clock(source, schedule)
-        intake = Intake(columns, nulls, demonstration)
-        printed = _printed(publish(source, intake, publisher), print_json if json else print_text)
+        for printed in publish(source, Intake(columns, nulls, demonstration), publisher):
+            show(printed)
+            lost = lost or bool(printed.answers.lost)
     if plot is not None:
-        _draw(plot, publisher.counting(), printed[-1])
-    if any(one.answers.lost for one in printed):
-        raise typer.Exit(1)
+        _draw(plot, publisher.counting(), printed)
+    raise typer.Exit(int(lost))
 
 
-def _printed(published: Iterable[Printed], show: Callable[[Printed], None]) -> list[Printed]:
-    """Print answers as they come, and keep the last ones, and some that are lost."""
-    kept: list[Printed] = []
-    for one in published:
-        show(one)
-        kept = [*[lost for lost in kept if lost.answers.lost][:1], one]
-    return kept
-
-
-def _are_addresses(user: str, form: Format | None) -> bool | None:
-    """Whether the ids are known to be IP addresses; None if nobody knows."""
-    return True if form == "combined" and user == _ADDRESS_FIELD else None
+def _prefixes(prefix: Prefixes | None, ip: bool | None, *, known: bool) -> Prefixes | None:
+    """How much of the addresses counts; None if ids are no addresses, as far as is known."""
+    if prefix is not None and ip is False:
+        message = "--prefix is for IP addresses: leave out --no-ip"
+        raise PlanError(message)
+    return prefix or (Prefixes() if ip or (ip is None and known) else None)
 
 
 def _grouping(
@@ -238,20 +178,6 @@ def _grouping(
         message = "--groups has an empty name between its commas"
         raise PlanError(message)
     return Grouping(labels, per_user, ignore_others)
-
-
-def _prefixes(prefix: Prefixes | None, *, ip: bool | None) -> Prefixes | None:
-    """How much of the addresses counts; None if ids are no addresses."""
-    if prefix is not None and ip is False:
-        message = "--prefix is for IP addresses: leave out --no-ip"
-        raise PlanError(message)
-    return prefix or (Prefixes() if ip else None)
-
-
-def _check_single(schedule: Schedule, grouping: Grouping | None) -> None:
-    if schedule.window is not None or grouping is not None:
-        message = "--demo and --plot are for one count of everything: leave out --window and --by"
-        raise PlanError(message)
 
 
 def _check_clock(source: Source, schedule: Schedule) -> None:
@@ -274,13 +200,6 @@ def _draw(plot: Path, counting: Counting, printed: Printed) -> None:
     truths = printed.facts.truth if printed.facts else None
     if statistics:
         plot_answers(plot, statistics, printed.answers, truths)
-
-
-def _check_output() -> None:
-    """Refuse to count for nobody."""
-    if sys.stdout is None:
-        message = "standard output is closed: the answers would be lost"
-        raise PlanError(message)
 
 
 def _check_plot(plot: Path | None) -> None:

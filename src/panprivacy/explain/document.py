@@ -111,17 +111,17 @@ def _plain(value: object) -> object:
 
 
 def _bound(bound: Bound) -> dict[str, object]:
+    beliefs = []
+    for prior in PRIORS:
+        low, high = bound.posterior(prior)
+        belief = {"before": float(prior), "low": float_below(low), "high": float_above(high)}
+        beliefs.append(belief)
     return {
         "epsilon": _above(bound.epsilon),
         "odds": _factor(bound),
         "replaced_odds": _factor(bound.replaced),
-        "beliefs": [_belief(bound, prior) for prior in PRIORS],
+        "beliefs": beliefs,
     }
-
-
-def _belief(bound: Bound, prior: Fraction) -> dict[str, float]:
-    low, high = bound.posterior(prior)
-    return {"before": float(prior), "low": float_below(low), "high": float_above(high)}
 
 
 def _factor(bound: Bound) -> Number:

@@ -80,8 +80,9 @@ def _headers(stream: BinaryIO) -> Iterator[_Found]:
     while start < size or place == 1:
         around = [(name, end) for name, end in around if start < end]
         try:
-            header = _header_at(stream, start, size)
-            own_bytes = _own_bytes(header)
+            stream.seek(start)
+            header = read_header(stream)
+            own_bytes = _own_bytes(header, size - start)
         except InputError as error:
             where = f"after state {place - 1:,} of the file: " if place > 1 else ""
             raise InputError(where + error.reason) from None
@@ -94,8 +95,11 @@ def _headers(stream: BinaryIO) -> Iterator[_Found]:
             start += header.front_bytes + own_bytes
 
 
-def _own_bytes(header: Header) -> int | None:
+def _own_bytes(header: Header, left: int) -> int | None:
     """How many bytes of its own stand before the states that this one holds; None if it is one."""
+    if header.state_bytes > left:
+        message = "the state is cut off"
+        raise InputError(message)
     public = header.public()
     own_bytes = public.get(OWN_BYTES)
     if own_bytes is None:
@@ -105,16 +109,6 @@ def _own_bytes(header: Header) -> int | None:
         message = "the state is damaged: its public parameters do not go together"
         raise InputError(message)
     return own_bytes
-
-
-def _header_at(stream: BinaryIO, start: int, size: int) -> Header:
-    """The front of the state that begins at `start`, in a file of so many bytes."""
-    stream.seek(start)
-    header = read_header(stream)
-    if start + header.state_bytes > size:
-        message = "the state is cut off"
-        raise InputError(message)
-    return header
 
 
 def _opened(stream: BinaryIO, identity: Path | None) -> BinaryIO:

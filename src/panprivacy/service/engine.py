@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 
 from panprivacy.checkpoint import Checkpoint
@@ -46,7 +45,11 @@ class Engine:
         )
         streams = list(self.streams.values())
         self.bodies = BodyCounter(streams)
-        self.keeper = _keeper(config, streams)
+        sealed, every = None, 1.0
+        if config.checkpoint is not None:
+            sealed = Checkpoint(config.checkpoint.path, recipient=config.checkpoint.recipient)
+            every = config.checkpoint.every_seconds
+        self.keeper = Keeper(streams, sealed, every)
         self.sweeper = Sweeper()
         self.waiting = self.checkpoint_file is not None and self.checkpoint_file.exists()
         self._datagrams = DatagramThread(streams)
@@ -111,7 +114,16 @@ class Engine:
         """Wait until what was counted is on disk; None, or why it is not."""
         loop = asyncio.get_running_loop()
         told: asyncio.Future[str | None] = loop.create_future()
-        self.keeper.after_next(lambda trouble: _tell(loop, told, trouble))
+
+        def set_it(trouble: str | None) -> None:
+            if not told.done():
+                told.set_result(trouble)
+
+        def tell(trouble: str | None) -> None:
+            if not loop.is_closed():  # the keeper's thread may outlive it
+                loop.call_soon_threadsafe(set_it, trouble)
+
+        self.keeper.after_next(tell)
         return await told
 
     def troubles(self) -> dict[str, str]:
@@ -135,23 +147,3 @@ class Sweeper:
     def _sweep(self) -> None:
         self._planned = False
         wipe_traces()
-
-
-def _tell(
-    loop: asyncio.AbstractEventLoop, told: asyncio.Future[str | None], trouble: str | None
-) -> None:
-    """From the keeper's thread, which may outlive the loop."""
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(partial(_set, told, trouble))
-
-
-def _set(told: asyncio.Future[str | None], trouble: str | None) -> None:
-    if not told.done():
-        told.set_result(trouble)
-
-
-def _keeper(config: Config, streams: list[Stream]) -> Keeper:
-    if config.checkpoint is None:
-        return Keeper(streams, None)
-    sealed = Checkpoint(config.checkpoint.path, recipient=config.checkpoint.recipient)
-    return Keeper(streams, sealed, config.checkpoint.every_seconds)

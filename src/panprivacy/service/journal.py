@@ -109,12 +109,12 @@ def _only_what_is_listed(_logger: WrappedLogger, _method: str, told: EventDict) 
 
 def _in_one_line(_logger: WrappedLogger, _method: str, told: EventDict) -> EventDict:
     """Cut what is very long, and put spaces in place of what cannot be printed."""
-    return {key: _printable(str(value)) for key, value in told.items()}
-
-
-def _printable(text: str) -> str:
-    cut = text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
-    return "".join(each if each.isprintable() else " " for each in cut)
+    lines = {}
+    for key, value in told.items():
+        text = str(value)
+        cut = text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
+        lines[key] = "".join(each if each.isprintable() else " " for each in cut)
+    return lines
 
 
 def _line(logger: WrappedLogger, method: str, told: EventDict) -> _Line:
@@ -128,19 +128,17 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record; nothing of a traceback, which quotes what it went through."""
-        line = record.msg if isinstance(record.msg, _Line) else _of_library(record)
+        line = record.msg
+        if not isinstance(line, _Line):
+            kind = record.exc_info[0] if record.exc_info else None
+            told = {
+                "event": Event.library,
+                "library": record.name,
+                "place": f"{record.module}:{record.lineno}",
+                "error": record.levelname if kind is None else kind.__name__,
+            }
+            line = _line(None, "", _in_one_line(None, "", told))
         return f"panprivacy: {line}"
-
-
-def _of_library(record: logging.LogRecord) -> _Line:
-    kind = record.exc_info[0] if record.exc_info else None
-    told = {
-        "event": Event.library,
-        "library": record.name,
-        "place": f"{record.module}:{record.lineno}",
-        "error": record.levelname if kind is None else kind.__name__,
-    }
-    return _line(None, "", _in_one_line(None, "", told))
 
 
 JOURNAL: Final[Journal] = structlog.wrap_logger(

@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -43,7 +42,11 @@ def serve(config: Config, *, fresh: bool = False) -> None:
     """
     write_to_stderr()
     directory = Path(config.server.directory)
-    with _alone(directory / "lock"), _alone(_beside(config)):
+    beside = directory / "checkpoint.lock"
+    if config.checkpoint is not None:  # which may lie in the directory of no service
+        sealed = Path(config.checkpoint.path)
+        beside = sealed.with_name(f"{sealed.name}.lock")
+    with _alone(directory / "lock"), _alone(beside):
         engine = Engine(config)
         compile_kernels()
         with http_socket(config.server.address) as sock:
@@ -57,7 +60,7 @@ def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
     """Count until told to stop; end in good order, however that comes."""
     failures: list[PanPrivacyError] = []
     app = application(engine, lambda _: _lifespan(engine, directory, failures))
-    server = _server(app, engine.keeper.hurry)
+    server = _Server(app, engine.keeper.hurry)
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
         signal.signal(number, server.handle_exit)
     try:
@@ -73,7 +76,20 @@ def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
 class _Server(uvicorn.Server):
     """uvicorn's server; when it is told to stop, requests need not wait for the next checkpoint."""
 
-    def __init__(self, config: uvicorn.Config, hurry: Callable[[], None]) -> None:
+    def __init__(self, app: ASGIApp, hurry: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            http=GuardedProtocol,
+            loop="asyncio",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_REFUSED_AT,
+            timeout_graceful_shutdown=10,
+        )
         super().__init__(config)
         self._hurry = hurry
         self.server_state = Uncounted()
@@ -89,23 +105,6 @@ def _uncounted_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **given: An
     return asyncio.Task(coroutine, loop=loop, **{**given, "name": given.get("name") or "task"})
 
 
-def _server(app: ASGIApp, hurry: Callable[[], None]) -> uvicorn.Server:
-    config = uvicorn.Config(
-        app,
-        http=GuardedProtocol,
-        loop="asyncio",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=_REFUSED_AT,
-        timeout_graceful_shutdown=10,
-    )
-    return _Server(config, hurry)
-
-
 @asynccontextmanager
 async def _lifespan(
     engine: Engine, directory: Path, failures: list[PanPrivacyError]
@@ -115,26 +114,21 @@ async def _lifespan(
     if not engine.waiting:
         yield
         return
-    resume = partial(_go_on, engine, failures)
-    waiting = asyncio.create_task(
-        _wait(Desk(directory / DESK, engine.state_bytes, resume), failures)
-    )
+
+    def go_on(states: bytes) -> None:
+        engine.restore(states)  # who brings them is told how that went
+        with _ending_for(failures):
+            engine.begin()
+
+    async def wait() -> None:
+        with suppress(PanPrivacyError), _ending_for(failures):
+            await Desk(directory / DESK, engine.state_bytes, go_on).wait()
+
+    waiting = asyncio.create_task(wait())
     yield
     waiting.cancel()
     with suppress(asyncio.CancelledError):
         await waiting
-
-
-async def _wait(desk: Desk, failures: list[PanPrivacyError]) -> None:
-    with suppress(PanPrivacyError), _ending_for(failures):
-        await desk.wait()
-
-
-def _go_on(engine: Engine, failures: list[PanPrivacyError], states: bytes) -> None:
-    """Begin with the states of a checkpoint; who brings them is told how that went."""
-    engine.restore(states)
-    with _ending_for(failures):
-        engine.begin()
 
 
 @contextmanager
@@ -148,14 +142,6 @@ def _ending_for(failures: list[PanPrivacyError]) -> Iterator[None]:
         raise
 
 
-def _beside(config: Config) -> Path:
-    """A lock beside the checkpoint, which may lie in the directory of no service."""
-    if config.checkpoint is None:
-        return Path(config.server.directory) / "checkpoint.lock"
-    path = Path(config.checkpoint.path)
-    return path.with_name(f"{path.name}.lock")
-
-
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
     """One service at a time: two would overwrite each other's checkpoint."""
@@ -165,18 +151,15 @@ def _alone(file: Path) -> Iterator[None]:
         message = f"cannot write in {file.parent}: {error.strerror}; see directory in [server]"
         raise PlanError(message) from None
     try:
-        _lock(lock, file.parent)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"another service runs in {file.parent}: stop it, "
+            message += "or give this one a directory"
+            raise PlanError(message) from None
         yield
     finally:
         os.close(lock)
-
-
-def _lock(lock: int, directory: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        message = f"another service runs in {directory}: stop it, or give this one a directory"
-        raise PlanError(message) from None
 
 
 def _say_where(engine: Engine, sock: socket.socket) -> None:

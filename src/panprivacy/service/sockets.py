@@ -92,7 +92,14 @@ def _address(text: str, forms: str) -> Address:
     message = f"listen must be {forms}"
     kind, _, path = text.partition(":")
     if kind == "unix":
-        return Address(path=_socket_path(path))
+        if not path.startswith("/") or "\0" in path or path.endswith("/"):
+            message = "listen must name a Unix socket by its whole path: "
+            message += "unix:/run/panprivacy/a.sock"
+            raise PlanError(message)
+        if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
+            message = f"listen must name a path of at most {_LONGEST_SOCKET_PATH} bytes"
+            raise PlanError(message)
+        return Address(path=os.path.normpath(path))
     found = _PLACE.fullmatch(text)
     try:
         host = ip_address((found[1] or found[2]) if found else "")
@@ -101,16 +108,6 @@ def _address(text: str, forms: str) -> Address:
     if found is None or (host.version == 6) != bool(found[1]) or int(found[3]) > _LAST_PORT:
         raise PlanError(message)
     return Address(str(host), int(found[3]))
-
-
-def _socket_path(path: str) -> str:
-    if not path.startswith("/") or "\0" in path or path.endswith("/"):
-        message = "listen must name a Unix socket by its whole path: unix:/run/panprivacy/a.sock"
-        raise PlanError(message)
-    if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
-        message = f"listen must name a path of at most {_LONGEST_SOCKET_PATH} bytes"
-        raise PlanError(message)
-    return os.path.normpath(path)
 
 
 # Sockets of connections
@@ -127,7 +124,13 @@ def http_socket(address: Address) -> Iterator[socket.socket]:
         PlanError: nothing can listen there.
     """
     try:
-        sock = _http_unix(address.path) if address.path else _tcp(address)
+        if not address.path:
+            sock = _tcp(address)
+        else:
+            if Path(address.path).is_socket():
+                Path(address.path).unlink()
+            sock = _unix(address.path, _HTTP_MODE)
+            sock.listen(_WAITING)
     except OSError as error:
         where = address.path or f"{address.host}, port {address.port}"
         message = f"cannot listen at {where}: {error.strerror}; see listen in [server]"
@@ -167,14 +170,6 @@ def _tcp(address: Address) -> socket.socket:
     return sock
 
 
-def _http_unix(path: str) -> socket.socket:
-    if Path(path).is_socket():
-        Path(path).unlink()
-    sock = _unix(path, _HTTP_MODE)
-    sock.listen(_WAITING)
-    return sock
-
-
 def _unix(path: str, mode: int) -> socket.socket:
     """A Unix socket for connections, whose file has this mode from the beginning."""
     sock = socket.socket(socket.AF_UNIX)
@@ -205,28 +200,25 @@ def datagram_socket(address: Address, mode: int = 0o660) -> socket.socket:
         PlanError: nothing can listen there.
     """
     try:
-        return _datagram_unix(address.path, mode) if address.path else _udp(address)
+        if not address.path:
+            sock = socket.socket(_family(address), socket.SOCK_DGRAM)
+            return _receiving(sock, (address.host, address.port))
+        path = Path(address.path)
+        _remove_stale(path)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        # Not by the umask, which is that of all threads: by now others may create files. The file
+        # begins with this mode, less the umask.
+        os.fchmod(sock.fileno(), mode)
+        _receiving(sock, address.path)
+        path.chmod(mode)
     except (OSError, ValueError) as error:
         code = error.errno if isinstance(error, OSError) else None
         says = os.strerror(code) if code else str(error)
         remedy = _REMEDIES.get(code or 0, _OTHER_REMEDY)
         message = f"cannot listen on {show(address.url('udp'))}: {says}; {remedy}"
+    else:
+        return sock
     raise PlanError(message)
-
-
-def _udp(address: Address) -> socket.socket:
-    sock = socket.socket(_family(address), socket.SOCK_DGRAM)
-    return _receiving(sock, (address.host, address.port))
-
-
-def _datagram_unix(path: str, mode: int) -> socket.socket:
-    """Without the umask, which is that of all threads: by now others may create files."""
-    _remove_stale(Path(path))
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    os.fchmod(sock.fileno(), mode)  # the file begins with this mode, less the umask
-    _receiving(sock, path)
-    Path(path).chmod(mode)
-    return sock
 
 
 def _remove_stale(path: Path) -> None:
@@ -238,18 +230,13 @@ def _remove_stale(path: Path) -> None:
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise OSError(errno.EEXIST, "")
-        if _is_live(path):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+            code = probe.connect_ex(str(path))
+        if code in (0, errno.EPROTOTYPE):  # a program listens, with a socket of whatever type
             raise OSError(errno.EADDRINUSE, "")
+        if code != errno.ECONNREFUSED:
+            raise OSError(code, "")
         path.unlink()
-
-
-def _is_live(path: Path) -> bool:
-    """Whether a program listens on a socket file, with a socket of whatever type."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
-        code = probe.connect_ex(str(path))
-    if code not in (0, errno.EPROTOTYPE, errno.ECONNREFUSED):
-        raise OSError(code, "")
-    return code != errno.ECONNREFUSED
 
 
 def _receiving(sock: socket.socket, place: tuple[str, int] | str) -> socket.socket:

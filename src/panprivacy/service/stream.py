@@ -16,13 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from panprivacy.errors import (
-    BudgetError,
-    InputError,
-    PanPrivacyError,
-    PlanError,
-    without_frames,
-)
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError, without_frames
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Checked, Intake
 from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
@@ -34,7 +28,7 @@ from panprivacy.service.outgoing.results import Moment, published
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.release import Answers
-from panprivacy.statistics.windowed import Window, Windowed
+from panprivacy.statistics.windowed import Windowed
 
 _PATIENCE = 30
 """Seconds that the end of a window waits for a release store that cannot be written to."""
@@ -196,10 +190,8 @@ class Stream:
         with self._changing():
             self._advance()
             if self._left() <= 1:
-                message = (
-                    "no release is left but that of the end of the window; "
-                    "plan for more with releases="
-                )
+                message = "no release is left but that of the end of the window; "
+                message += "plan for more with releases="
                 raise BudgetError(message)
             self._release_now()
 
@@ -292,20 +284,16 @@ class Stream:
         checked: list[Checked] = []
         rows = 0
         for batch in batches:
-            self._check_ids(batch.schema.types[0])
+            kind, whole = batch.schema.types[0], self.config.ids is Ids.integers
+            # 7 and "7" would be two users
+            if not pa.types.is_null(kind) and pa.types.is_integer(kind) != whole:
+                wanted = f'{"whole numbers" if whole else "texts"} (ids = "{self.config.ids}")'
+                message = f"the user ids of this stream are {wanted}; send such ids, "
+                message += "or change the service"
+                raise InputError(message)
             checked.append(self._intake.prepare(self._windowed.current, batch, rows))
             rows += batch.num_rows
         return checked
-
-    def _check_ids(self, kind: pa.DataType) -> None:
-        """Refuse numbers where ids are texts, and texts for numbers: 7 and "7" are two users."""
-        if pa.types.is_null(kind) or pa.types.is_integer(kind) == (self.config.ids is Ids.integers):
-            return
-        wanted = 'whole numbers (ids = "integers")'
-        if self.config.ids is not Ids.integers:
-            wanted = f'texts (ids = "{self.config.ids}")'
-        message = f"the user ids of this stream are {wanted}; send such ids, or change the service"
-        raise InputError(message)
 
     def _advance(self) -> None:
         self._end_windows()
@@ -316,19 +304,15 @@ class Stream:
     def _end_windows(self) -> None:
         """Close those that have ended, so that what comes is counted in the current one."""
         while self._windowed.due:
-            self._pay_or_wait()
+            try:
+                self._pay(self._windowed.current)
+            except StoreError:  # wait for the store to come back, but not for ever
+                now = self._clock()
+                since = self._failing_since = self._failing_since or now
+                if 0 <= now - since < _PATIENCE:  # below 0, the clock was set back
+                    raise
+            self._failing_since = None
             self._windowed.advance_once()
-
-    def _pay_or_wait(self) -> None:
-        """Pay for the last release, or wait for the store to come back, but not for ever."""
-        try:
-            self._pay(self._windowed.current)
-        except StoreError:
-            now = self._clock()
-            since = self._failing_since = self._failing_since or now
-            if 0 <= now - since < _PATIENCE:  # below 0, the clock was set back
-                raise
-        self._failing_since = None
 
     def _last_release(self, counting: Counting) -> tuple[int, Answers] | None:
         """What a window releases at its end, and its number; nothing that is not in the ledger."""
@@ -366,8 +350,13 @@ class Stream:
 
     def _publish(self) -> None:
         """Have the store show what was released, one release after another."""
-        ended = map(self._of_window, self._windowed.take())
-        self._unpublished += [answers for answers in ended if answers]
+        for window in self._windowed.take():
+            if window.release is not None:
+                number, answers = window.release
+                complete = window.complete and window.start >= self._counts_since
+                span = window.start, window.end
+                moment = Moment(self.name, *span, number, complete, self._now())
+                self._unpublished.append(self._published(answers, moment))
         while self._unpublished:
             try:
                 self._store.publish(self._unpublished[0])
@@ -376,15 +365,6 @@ class Stream:
             except PanPrivacyError as error:  # they are there: the commit was reported as failed
                 JOURNAL.warning(Event.not_published, stream=self.name, reason=str(error))
             del self._unpublished[0]
-
-    def _of_window(self, window: Window) -> list[Published]:
-        """The answers of a window that has ended."""
-        if window.release is None:
-            return []
-        number, answers = window.release
-        complete = window.complete and window.start >= self._counts_since
-        moment = Moment(self.name, window.start, window.end, number, complete, self._now())
-        return self._published(answers, moment)
 
     def _published(self, answers: Answers, moment: Moment) -> list[Published]:
         """The rows of a release."""

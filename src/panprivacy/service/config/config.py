@@ -7,7 +7,6 @@ need not check anything again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -137,11 +136,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.checkpoint is not None:
             with in_table("checkpoint"):
                 self.checkpoint.check()
-        self._check_streams()
-        self._check_tokens()
-        self._check_listeners()
-
-    def _check_streams(self) -> None:
         if not self.streams:
             raise ConfigError((), "name at least one stream: [streams.visits]")
         for name, stream in self.streams.items():
@@ -152,12 +146,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if len(reading) > 1:
             message = f"only one stream can read standard input, and {reading[0]} does"
             raise ConfigError(("streams", reading[1], "stdin"), message)
+        self._check_tokens()
+        self._check_listeners()
 
     def _check_tokens(self) -> None:
+        """No two tokens are the same, and each is for streams that there are."""
         for position, token in enumerate(self.tokens):
             with in_table("tokens", position):
                 token.check()
-                _check_new(token, self.tokens[:position])
+                for other in self.tokens[:position]:
+                    if other.name == token.name:
+                        message = "name must be another one: two tokens have it"
+                        raise PlanError(message)
+                    if other.sha256.lower() == token.sha256.lower():
+                        message = f"sha256 must be another one: it is that of {other.name!r}"
+                        raise PlanError(message)
                 for name in token.streams or ():
                     if name not in self.streams:
                         message = f"streams names {name!r}, which is none; the streams are "
@@ -180,14 +183,3 @@ def check_name(stream: str) -> None:
     if not _NAME.fullmatch(stream):
         message = "the name of a stream must be 1 to 64 of a-z, 0-9, _ and -, first a letter"
         raise PlanError(message)
-
-
-def _check_new(token: Token, others: Iterable[Token]) -> None:
-    """Raise `PlanError` if another token has the name or the hash of this one."""
-    for other in others:
-        if other.name == token.name:
-            message = "name must be another one: two tokens have it"
-            raise PlanError(message)
-        if other.sha256.lower() == token.sha256.lower():
-            message = f"sha256 must be another one: it is that of {other.name!r}"
-            raise PlanError(message)

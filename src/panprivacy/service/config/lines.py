@@ -44,11 +44,15 @@ def lines_of(text: str) -> dict[Place, int]:
     sizes: dict[Place, int] = {}
     table: Place = ()
     for keys, brackets, line in _statements(text):
+        place = () if brackets else (*table, *keys)
         if brackets:
-            table = _entered(keys, sizes, is_new=brackets == 2)
-            place = table
-        else:
-            place = (*table, *keys)
+            for left, key in zip(reversed(range(len(keys))), keys, strict=True):
+                place = (*place, key)
+                if brackets == 2 and not left:
+                    sizes[place] = sizes.get(place, 0) + 1
+                if place in sizes:
+                    place = (*place, sizes[place] - 1)
+            table = place
         for length in range(len(place)):
             found.setdefault(place[:length], line)
         found[place] = line
@@ -62,22 +66,10 @@ def line_of(place: Place, lines: dict[Place, int]) -> int:
     return lines[place] if place else 1
 
 
-def _entered(keys: tuple[str, ...], sizes: dict[Place, int], *, is_new: bool) -> Place:
-    """The table that a header names, in the last element of every array around it."""
-    place: Place = ()
-    for position, key in enumerate(keys):
-        place = (*place, key)
-        if is_new and position == len(keys) - 1:
-            sizes[place] = sizes.get(place, 0) + 1
-        if place in sizes:
-            place = (*place, sizes[place] - 1)
-    return place
-
-
 def _statements(text: str) -> Iterator[tuple[tuple[str, ...], int, int]]:
     """The keys of each header and of each value, the brackets around them, and the line."""
     at, line, counted = 0, 1, 0
-    while (at := _end(_SPACE, text, at)) < len(text):
+    while (space := _SPACE.match(text, at)) and (at := space.end()) < len(text):
         line, counted = line + text.count("\n", counted, at), at
         brackets = 2 if text.startswith("[[", at) else int(text[at] == "[")
         keys, at = _keys(text, at + brackets)
@@ -89,15 +81,11 @@ def _keys(text: str, at: int) -> tuple[tuple[str, ...], int]:
     """A dotted key, and where it ends."""
     keys: list[str] = []
     while part := _PART.match(text, at):
-        keys.append(_unquoted(part["part"]))
+        keys += tomllib.loads(f"{part['part']} = 0")  # which takes off the quotes
         at = part.end()
         if not part["dot"]:
             break
     return tuple(keys), at
-
-
-def _unquoted(part: str) -> str:
-    return next(iter(tomllib.loads(f"{part} = 0")))
 
 
 def _after_value(text: str, at: int) -> int:
@@ -109,8 +97,3 @@ def _after_value(text: str, at: int) -> int:
         if token["end"] and not depth:
             return at
     return len(text)
-
-
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at

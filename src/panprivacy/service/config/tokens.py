@@ -76,10 +76,6 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             message = "streams must name at least one stream; leave it out for all of them"
             raise PlanError(message)
 
-    def allows(self, role: Role, stream: str | None) -> bool:
-        """Whether it may do that to a stream; None for all streams at once."""
-        return role in self.may and (self.streams is None or stream in self.streams)
-
 
 class Tokens:
     """Checks the `Authorization` of requests.
@@ -108,23 +104,20 @@ class Tokens:
         """
         if isinstance(authorization, str):
             authorization = authorization.encode("latin-1", "replace")
-        token = self._known(authorization or b"")
-        if token is None:
+        bearer = _BEARER.fullmatch(authorization or b"")
+        digest = hashlib.sha256(bearer[1] if bearer else b"").digest()
+        known = None
+        for held, token in self._held:
+            if hmac.compare_digest(held, digest):
+                known = token
+        if bearer is None or known is None:
             message = "send a known token: Authorization: Bearer pp_..."
             raise AccessError(message, 401)
-        if not token.allows(role, stream):
+        is_for_it = known.streams is None or stream in known.streams
+        if role not in known.may or not is_for_it:
             scope = "all streams" if stream is None else "this stream"
             message = f"this token may not {role} {scope}"
             raise AccessError(message, 403)
-
-    def _known(self, authorization: bytes) -> Token | None:
-        bearer = _BEARER.fullmatch(authorization)
-        digest = hashlib.sha256(bearer[1] if bearer else b"").digest()
-        found = None
-        for held, token in self._held:
-            if hmac.compare_digest(held, digest):
-                found = token
-        return found if bearer else None
 
 
 def new_token() -> str:

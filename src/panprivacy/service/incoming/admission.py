@@ -43,8 +43,7 @@ class Admission:
             Problem: it is too long, or too much is under way.
         """
         size = self._most_body if declared is None else declared
-        if size > self._most_body:
-            raise self._too_long()
+        self._check_length(size)
         crowded = self._waiting + size > self._most_waiting
         if crowded or self._requests >= _MOST_REQUESTS:
             raise Problem(429, "too much is under way; come again", retry_after=1)
@@ -65,7 +64,9 @@ class Admission:
         body = bytearray()
         try:
             async with asyncio.timeout(self._timeout):
-                await self._join(body, chunks)
+                async for chunk in chunks:
+                    self._check_length(len(body) + len(chunk))
+                    body += chunk
         except BaseException as error:
             overwrite(body)
             if isinstance(error, TimeoutError):
@@ -76,14 +77,9 @@ class Admission:
             raise
         return body
 
-    async def _join(self, body: bytearray, chunks: AsyncIterator[bytes]) -> None:
-        async for chunk in chunks:
-            if len(body) + len(chunk) > self._most_body:
-                raise self._too_long()
-            body += chunk
-
-    def _too_long(self) -> Problem:
-        return Problem(413, f"a body may have {self._most_body:,} bytes; send it in parts")
+    def _check_length(self, size: int) -> None:
+        if size > self._most_body:
+            raise Problem(413, f"a body may have {self._most_body:,} bytes; send it in parts")
 
 
 class Shared(Generic[T]):

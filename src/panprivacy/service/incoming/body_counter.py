@@ -47,11 +47,6 @@ class _Body:
     batch_id: bytes | None
     counted: asyncio.Future[Outcome | None]
 
-    @property
-    def is_small(self) -> bool:
-        """Whether it is counted where it arrives."""
-        return len(self.content) <= _SMALL.get(self.kind, _SMALL_TEXT)
-
     def read(self, stream: Stream) -> Sent | Exception:
         """Its rows, or why they cannot be read."""
         try:
@@ -101,7 +96,8 @@ class BodyCounter:
         """
         loop = asyncio.get_running_loop()
         body = _Body(kind, content, batch_id, loop.create_future())
-        if not body.is_small or stream.columns.group is not None:  # groups take time each
+        is_small = len(content) <= _SMALL.get(kind, _SMALL_TEXT)
+        if not is_small or stream.columns.group is not None:  # groups take time each
             self._threads[stream].put(body)
         elif stream in self._waiting:
             self._waiting[stream].append(body)
@@ -131,18 +127,13 @@ class BodyCounter:
         if rest:
             self._waiting[stream] = rest
             asyncio.get_running_loop().call_soon(self._count_waiting, stream, len(rest))
-        if first:
-            self._count_here(stream, first)
-
-    def _count_here(self, stream: Stream, bodies: list[_Body]) -> None:
-        """Count some small bodies, unless the stream is busy."""
         try:
-            outcomes = _count(stream, bodies, wait=False)
+            outcomes = _count(stream, first, wait=False) if first else []
         except BusyError:
-            for body in bodies:
+            for body in first:
                 self._threads[stream].put(body)
             return
-        for body, outcome in zip(bodies, outcomes, strict=True):
+        for body, outcome in zip(first, outcomes, strict=True):
             overwrite(body.content)
             body.tell(outcome)
 

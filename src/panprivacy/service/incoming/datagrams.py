@@ -131,22 +131,18 @@ class Listener:
                 size = self._sock.recv_into(self._view[at:], DATAGRAM_BYTES, socket.MSG_TRUNC)
             except BlockingIOError:
                 break
-            at = self._append(at, size)
+            if size > DATAGRAM_BYTES:  # the flag has the kernel tell its whole length
+                self._refuse(f"a datagram is longer than {DATAGRAM_BYTES:,} bytes")
+                continue
+            start, stop = _bounds(self._block, at, at + size)
+            end = at + stop - start
+            if end == at:  # as if it had not come
+                continue
+            self._view[at:end] = self._view[start:stop]
+            _join_lines(self._block, at, end)
+            self._block[end] = _LF
+            at = end + 1
         return at
-
-    def _append(self, at: int, size: int) -> int:
-        """Make a line of the datagram that lies in the block; where the line ends."""
-        if size > DATAGRAM_BYTES:  # the flag has the kernel tell its whole length
-            self._refuse(f"a datagram is longer than {DATAGRAM_BYTES:,} bytes")
-            return at
-        start, stop = _bounds(self._block, at, at + size)
-        end = at + stop - start
-        if end == at:  # as if it had not come
-            return at
-        self._view[at:end] = self._view[start:stop]
-        _join_lines(self._block, at, end)
-        self._block[end] = _LF
-        return end + 1
 
     def _count(self, start: int, end: int) -> None:
         """Have lines counted; what is refused is halved until the bad lines are alone."""
@@ -156,20 +152,15 @@ class Listener:
             reason = error.reason
         else:
             return
-        middle = self._middle(start, end)
-        if middle == start:
-            self._refuse(reason)
-            return
-        self._count(start, middle)
-        self._count(middle, end)
-
-    def _middle(self, start: int, end: int) -> int:
-        """Where a line in the middle begins; the start, if there is only one line."""
         half = (start + end) // 2
         found = self._block.find(_LF, half, end - 1)
         if found < 0:
             found = self._block.rfind(_LF, start, half)
-        return start if found < 0 else found + 1
+        if found < 0:  # there is only one line
+            self._refuse(reason)
+            return
+        self._count(start, found + 1)
+        self._count(found + 1, end)
 
     def _refuse(self, reason: str) -> None:
         """Report a reason, unless it was reported just now."""

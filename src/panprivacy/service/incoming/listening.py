@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import selectors
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
@@ -52,10 +52,7 @@ class DatagramThread:
         for stream in self._streams:
             for syslog in stream.config.syslog:
                 sock = datagram_socket(syslog.address, syslog.mode)
-                pattern = _pattern(stream, syslog)
-                take = partial(_take_lines, stream, syslog.format, pattern, self._stopping)
-                report = partial(_report, stream.name)
-                listener = Listener(sock, take, report)
+                listener = _listener(sock, stream, syslog, self._stopping)
                 self._listeners.append(listener)
                 self._selector.register(sock, selectors.EVENT_READ, listener)
         if self._listeners:
@@ -113,40 +110,31 @@ class InputThread:
             columns = stream.columns.wanted()
             source = open_source("-", columns=columns, format=stdin.format, pattern=stdin.pattern)
             self._close = source.close
-            _take_all(stream, source.batches(), self._stopping)
+            for batch in source.batches():
+                _take([batch], stream, self._stopping)
+                del batch
+                wipe_traces()
         except InputError as error:
             JOURNAL.error(Event.input_ended, stream=stream.name, reason=str(error))
         except Exception as error:  # noqa: BLE001 - its text may quote an id
             JOURNAL.error(Event.input_ended, stream=stream.name, error=type(error).__name__)
 
 
-def _take_all(stream: Stream, batches: Iterator[pa.RecordBatch], stopping: threading.Event) -> None:
-    for batch in batches:
-        _take([batch], stream, stopping)
-        del batch
-        wipe_traces()
+def _listener(
+    sock: socket.socket, stream: Stream, syslog: SyslogConfig, stopping: threading.Event
+) -> Listener:
+    """Has the log lines of a socket counted by a stream."""
+    wanted, pattern = stream.columns.wanted(), syslog.pattern
+    if pattern is not None:
+        pattern = only_wanted_groups(pattern, wanted)
 
+    def take(lines: memoryview) -> None:
+        _take(read_body(syslog.format, lines, wanted, pattern=pattern), stream, stopping)
 
-def _report(stream: str, reason: str) -> None:
-    JOURNAL.warning(Event.refused_lines, stream=stream, reason=reason)
+    def report(reason: str) -> None:
+        JOURNAL.warning(Event.refused_lines, stream=stream.name, reason=reason)
 
-
-def _pattern(stream: Stream, syslog: SyslogConfig) -> str | None:
-    """The pattern of log lines, if they have one, with the groups that the stream wants."""
-    wanted = stream.columns.wanted()
-    return None if syslog.pattern is None else only_wanted_groups(syslog.pattern, wanted)
-
-
-def _take_lines(
-    stream: Stream,
-    kind: str,
-    pattern: str | None,
-    stopping: threading.Event,
-    lines: memoryview,
-) -> None:
-    """Count a block of log lines."""
-    batches = read_body(kind, lines, stream.columns.wanted(), pattern=pattern)
-    _take(batches, stream, stopping)
+    return Listener(sock, take, report)
 
 
 def _take(batches: list[pa.RecordBatch], stream: Stream, stopping: threading.Event) -> None:

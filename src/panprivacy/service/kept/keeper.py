@@ -109,20 +109,15 @@ class Keeper:
             for stream in self._streams:  # each may wait for the store
                 if not self._stopping.is_set():
                     self.attempt(f"stream {stream.name}", stream.advance)
-                next_write = self._written_if_due(next_write)
+                if time.monotonic() >= next_write:
+                    self._write()
+                    passed = (time.monotonic() - next_write) // self._every
+                    next_write += (passed + 1) * self._every
             self.attempt("wiping", wipe_traces)
             if self._stopping.wait(self._pause(next_write)):
                 return
             if self._hurried:
                 next_write = min(next_write, time.monotonic() + _HURRY)
-
-    def _written_if_due(self, next_write: float) -> float:
-        """Write a checkpoint if it is time; when the next one is due."""
-        if time.monotonic() < next_write:
-            return next_write
-        self._write()
-        passed = (time.monotonic() - next_write) // self._every
-        return next_write + (passed + 1) * self._every
 
     def _pause(self, next_write: float) -> float:
         """Seconds until something is due."""
@@ -152,7 +147,11 @@ class Keeper:
         try:
             work()
         except Exception as error:  # noqa: BLE001 - a keeper that dies keeps nothing
-            reason = _reason(error)
+            reason = f"failed with {type(error).__name__}"  # no words that could show a state
+            if isinstance(error, PanPrivacyError):
+                reason = str(error)
+            elif isinstance(error, OSError) and error.errno:
+                reason = os.strerror(error.errno)
             if self._troubles.get(what) != reason:
                 JOURNAL.error(Event.trouble, what=what, reason=reason)
             self._troubles[what] = reason
@@ -160,12 +159,3 @@ class Keeper:
         if self._troubles.pop(what, None) is not None:
             JOURNAL.warning(Event.works_again, what=what)
         return None
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, in words that show nothing of a state."""
-    if isinstance(error, PanPrivacyError):
-        return str(error)
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    return f"failed with {type(error).__name__}"

@@ -72,7 +72,9 @@ class Desk:
         """Take over what comes; one line about how that went."""
         try:
             async with asyncio.timeout(_PATIENCE):
-                states = await self._received(reader)
+                (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+                # of what is too long, enough to be told what it is
+                states = await reader.readexactly(min(size, self._size + 1))
             self._take_over(states)
         except PanPrivacyError as error:
             return f"{error}\n".encode()
@@ -81,11 +83,6 @@ class Desk:
         except Exception as error:  # noqa: BLE001 - its text may quote a state
             return f"failed with {type(error).__name__}; please report it\n".encode()
         return _DONE
-
-    async def _received(self, reader: asyncio.StreamReader) -> bytes:
-        """The states, or enough of what is too long to be told what it is."""
-        (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-        return await reader.readexactly(min(size, self._size + 1))
 
     def _take_over(self, states: bytes) -> None:
         """Go on from the states, unless that was done: since then, others were counted."""

@@ -43,19 +43,15 @@ def checked(url: str) -> URL:
         message += "postgresql+psycopg://user:password@host/database"
         raise PlanError(message)
     if _is_sqlite(parsed):
-        _check_path(parsed)
+        # what is in memory is not durable
+        is_path = parsed.database and not parsed.database.startswith((":", "file:"))
+        if not is_path or parsed.host or parsed.username or parsed.query:
+            message = "a store of SQLite needs the path of a file alone: sqlite:////folder/file"
+            raise PlanError(message)
     elif url.count("@") > 1:
         message = "in the URL of the store, an @ of a user or password must be written %40"
         raise PlanError(message)
     return parsed
-
-
-def _check_path(url: URL) -> None:
-    """Raise `PlanError` if this is not the path of a file: what is in memory is not durable."""
-    is_path = url.database and not url.database.startswith((":", "file:"))
-    if not is_path or url.host or url.username or url.query:
-        message = "a store of SQLite needs the path of a file alone: sqlite:////folder/file"
-        raise PlanError(message)
 
 
 def _is_sqlite(url: URL) -> bool:
@@ -69,11 +65,7 @@ def shown(url: URL) -> str:
 
 
 def writing_engine(url: URL) -> Engine:
-    """Connections to a database, which are opened when they are needed.
-
-    Raises:
-        PlanError: its driver is not installed.
-    """
+    """Connections to a database, opened when they are needed; `PlanError` without its driver."""
     engine = _engine(url)
     event.listen(engine, "begin", _begin)
     if _is_sqlite(url):
@@ -82,11 +74,7 @@ def writing_engine(url: URL) -> Engine:
 
 
 def read_only_engine(url: URL) -> Engine:
-    """Connections by which nothing can be written.
-
-    Raises:
-        PlanError: the driver of the database is not installed.
-    """
+    """Connections by which nothing can be written; `PlanError` without the driver."""
     if _is_sqlite(url):
         path = Path(str(url.database)).absolute()
         return _engine(url, creator=partial(_connected_to_read, path), poolclass=NullPool)
@@ -111,21 +99,15 @@ def _connected_to_read(path: Path) -> SQLiteConnection:
     Where the log of changes is missing, SQLite makes one even to read. As that would be the
     reader's, it could lock the writer out. But nobody writes then: the file is read as it lies.
     """
-    mode = "mode=ro&immutable=1" if _lies_still(path) else "mode=ro"
-    return connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=_SQLITE_PATIENCE["timeout"])
-
-
-def _lies_still(path: Path) -> bool:
-    """Whether it is a file with a log of changes, of which there is none now.
-
-    The header is not read where somebody has the file open: to close a file gives up the locks that
-    other connections of this process hold on it.
-    """
+    mode = "mode=ro"
     with suppress(OSError):
+        # Where there is a log, somebody has the file open. Then its header is not read: to close a
+        # file gives up the locks that other connections of this process hold on it.
         if not path.with_name(f"{path.name}-wal").exists():
             with path.open("rb") as file:
-                return file.read(20)[18:] == b"\2\2"
-    return False
+                if file.read(20)[18:] == b"\2\2":
+                    mode += "&immutable=1"
+    return connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=_SQLITE_PATIENCE["timeout"])
 
 
 def _begin(connection: Connection) -> None:

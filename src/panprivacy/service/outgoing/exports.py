@@ -33,7 +33,7 @@ def as_json(answers: Sequence[Published]) -> bytes:
         UTF-8. Times are ISO 8601 with Z, infinity is the text "inf", and what is lost or does
         not apply is null.
     """
-    rows = [dict(zip(_NAMES, _cells(answer), strict=True)) for answer in answers]
+    rows = [{name: _plain(getattr(answer, name)) for name in _NAMES} for answer in answers]
     return json.dumps(rows, allow_nan=False).encode()
 
 
@@ -49,7 +49,9 @@ def as_csv(answers: Sequence[Published]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_NAMES)
-    writer.writerows(map(_words, answers))
+    for answer in answers:
+        cells = [_plain(getattr(answer, name)) for name in _NAMES]
+        writer.writerow([str(one).lower() if isinstance(one, bool) else one for one in cells])
     return text.getvalue().encode()
 
 
@@ -86,42 +88,24 @@ def preferred(accept: str | None, kinds: Iterable[str]) -> str | None:
     Returns:
         One of `kinds`; None if the header excludes them all.
     """
-    ranges = _ranges(accept or "*/*")
-    liked = {kind: _liking(kind, ranges) for kind in kinds}
+    ranges: dict[str, float] = {}
+    for part in (accept or "*/*").lower().split(","):
+        media, _, parameters = part.partition(";")
+        weight = _WEIGHT.search(parameters)
+        name = media.strip()
+        ranges[name] = max(ranges.get(name, 0.0), float(weight[1]) if weight else 1.0)
+    liked = {}
+    for kind in kinds:  # the most specific range counts
+        names = kind, f"{kind.partition('/')[0]}/*", "*/*"
+        liked[kind] = next((ranges[name] for name in names if name in ranges), 0.0)
     best = max(liked, key=liked.__getitem__)
     return best if liked[best] else None
 
 
-def _ranges(accept: str) -> dict[str, float]:
-    """How much each media range is liked; that with the most liked parameters counts."""
-    liked: dict[str, float] = {}
-    for part in accept.lower().split(","):
-        media, _, parameters = part.partition(";")
-        weight = _WEIGHT.search(parameters)
-        name = media.strip()
-        liked[name] = max(liked.get(name, 0.0), float(weight[1]) if weight else 1.0)
-    return liked
-
-
-def _liking(kind: str, ranges: Mapping[str, float]) -> float:
-    """That of the most specific range."""
-    group = f"{kind.partition('/')[0]}/*"
-    return next((ranges[name] for name in (kind, group, "*/*") if name in ranges), 0.0)
-
-
-def _cells(answer: Published) -> list[object]:
-    """What JSON can hold of each field."""
-    return [_plain(getattr(answer, name)) for name in _NAMES]
-
-
 def _plain(value: object) -> object:
+    """What JSON can hold of a field."""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
-
-
-def _words(answer: Published) -> list[object]:
-    """The cells of a line of CSV; truth is written as JSON writes it."""
-    return [str(cell).lower() if isinstance(cell, bool) else cell for cell in _cells(answer)]

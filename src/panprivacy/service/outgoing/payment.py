@@ -57,7 +57,9 @@ class Payment:
         number = counting.releases + 1
         if number > counting.planned:
             return False
-        attempt = self._attempt_at((began, number))
+        if self._attempt is None or self._attempt.line != (began, number):
+            self._attempt = _Attempt((began, number), SystemCoins().key(_PAYER_BYTES).hex())
+        attempt = self._attempt
         if attempt.paid:
             return True
         if self._store.released(self._stream, began) < number:
@@ -69,12 +71,6 @@ class Payment:
     def use(self) -> None:
         """Forget what was paid: the release was made, or is lost."""
         self._attempt = None
-
-    def _attempt_at(self, line: tuple[datetime, int]) -> _Attempt:
-        """That of before, if it was for the same line."""
-        if self._attempt is None or self._attempt.line != line:
-            self._attempt = _Attempt(line, SystemCoins().key(_PAYER_BYTES).hex())
-        return self._attempt
 
     def _entries(self, ends: datetime, counting: Counting, attempt: _Attempt) -> list[Entry]:
         """What a release costs; the first one pays for the state, too."""

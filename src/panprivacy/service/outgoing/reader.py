@@ -127,9 +127,9 @@ class ReleaseReader:
             StoreError: the database failed.
         """
         lines = _all(LEDGER, Entry).order_by(*LEDGER.primary_key)
-        return self._read(
-            lines if stream is None else lines.where(LEDGER.c.stream == stream), Entry
-        )
+        if stream is not None:
+            lines = lines.where(LEDGER.c.stream == stream)
+        return self._read(lines, Entry)
 
     def close(self) -> None:
         """Close all connections, when no thread uses the store any more."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Table, insert, update
 from sqlalchemy.exc import IntegrityError
@@ -99,13 +99,10 @@ class ReleaseStore(ReleaseReader):
         """Insert all records or none; a refusal says that a constraint forbids one."""
         if not records:
             return
-        rows = [_row(record) for record in records]
+        names = [field.name for field in fields(records[0])]
+        rows = [{name: getattr(record, name) for name in names} for record in records]
         try:
             with self._transaction(writes=True) as connection:
                 connection.execute(insert(table), rows)
         except IntegrityError:
             raise refusal from None
-
-
-def _row(record: Entry | Published) -> dict[str, Any]:
-    return {field.name: getattr(record, field.name) for field in fields(record)}

@@ -139,7 +139,7 @@ def create_tables(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(_CREATING)))
     if inspect(connection).has_table(SCHEMA.name):
-        _check_version(connection.scalar(select(SCHEMA.c.version)))
+        check_tables(connection)
         return
     _TABLES.create_all(connection)
     connection.execute(insert(SCHEMA).values(version=_VERSION))
@@ -151,10 +151,7 @@ def check_tables(connection: Connection) -> None:
         message = "this database has no tables of a release store: `panprivacy serve` makes them, "
         message += "so start it first, or mend the URL"
         raise PlanError(message)
-    _check_version(connection.scalar(select(SCHEMA.c.version)))
-
-
-def _check_version(found: int | None) -> None:
+    found = connection.scalar(select(SCHEMA.c.version))
     if found != _VERSION:
         message = f"the tables of the store have version {found}, this program needs {_VERSION}: "
         message += "use the program that made them, or another database"

@@ -49,14 +49,19 @@ class Api:
     async def updates(self, asked: Asked) -> Response:
         """Take in a batch."""
         stream = self._stream(asked, Role.ingest)
-        kind, durable, batch_id = asked.body_format(), self._durable(asked), asked.batch_id()
+        kind, durable = asked.body_format(), asked.query("durable")
+        if durable not in (None, "0", "1"):
+            raise Problem(400, "durable must be 0 or 1")
+        if durable == "1" and not self.engine.keeper.durable:
+            raise Problem(400, "this service keeps no checkpoint: leave out durable=1")
+        batch_id = asked.batch_id()
         with self.engine.admission.room(asked.body_length()):
             body = await self.engine.admission.receive(asked.body())
             try:
                 await self.engine.bodies.count(stream, kind, body, batch_id)
             finally:
                 self.engine.sweeper.soon()
-        if not durable:
+        if durable != "1":
             return _IN_MEMORY
         trouble = await self.engine.on_disk()
         if trouble is not None:
@@ -138,15 +143,6 @@ class Api:
             headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
             raise Problem(error.status, str(error), headers=headers) from None
 
-    def _durable(self, asked: Asked) -> bool:
-        """Whether the sender waits until its batch is on disk."""
-        wanted = asked.query("durable")
-        if wanted not in (None, "0", "1"):
-            raise Problem(400, "durable must be 0 or 1")
-        if wanted == "1" and not self.engine.keeper.durable:
-            raise Problem(400, "this service keeps no checkpoint: leave out durable=1")
-        return wanted == "1"
-
     async def _ask(self, work: Callable[[], T]) -> T:
         """Do what may wait for a disk or a database, in threads that no batch waits for."""
         return await asyncio.get_running_loop().run_in_executor(self._askers, work)
@@ -170,7 +166,8 @@ def application(engine: Engine, lifespan: Lifespan[Router] | None = None) -> Rou
         Route("/metrics", _Resource("GET", api.metrics)),
         Route("/healthz", _Resource("GET", api.health)),
     ]
-    return Router(routes, redirect_slashes=False, default=_nothing_here, lifespan=lifespan)
+    unknown = Problem(404, "there is nothing at this path; see /v1/openapi.json").response()
+    return Router(routes, redirect_slashes=False, default=unknown, lifespan=lifespan)
 
 
 class _Resource:
@@ -192,21 +189,25 @@ class _Resource:
         self.methods = {"GET": ("GET", "HEAD")}.get(method, (method,))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._response(scope, receive)
-        await response(scope, receive, send)
-
-    async def _response(self, scope: Scope, receive: Receive) -> Response:
         try:
             response = await self._answer(scope, receive)
         except Problem as problem:
             response = problem.response()
         except asyncio.CancelledError:  # the service has waited long enough for its requests
             response = Problem(503, _STOPS, retry_after=5).response()
+        except InputError as error:
+            response = Problem(400, str(error)).response()
+        except StoreError as error:
+            response = Problem(503, str(error), retry_after=5).response()
+        except PanPrivacyError as error:  # no release is left, or it is made by the clock
+            response = Problem(409, str(error)).response()
         except Exception as error:  # noqa: BLE001 - what is not foreseen may quote an id
-            response = _problem_of(error).response()
+            kind = type(error).__name__
+            JOURNAL.error(Event.request_failed, error=kind)
+            response = Problem(500, f"failed with {kind}; please report it").response()
         if "GET" in self.methods:
             response.headers.setdefault("Cache-Control", "no-store")
-        return response
+        await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] not in self.methods:
@@ -217,22 +218,3 @@ class _Resource:
         if self._query is not None:
             asked.check_query(self._query)
         return await self._endpoint(asked)
-
-
-def _problem_of(error: Exception) -> Problem:
-    """What the sender is told."""
-    if isinstance(error, InputError):
-        return Problem(400, str(error))
-    if isinstance(error, StoreError):
-        return Problem(503, str(error), retry_after=5)
-    if isinstance(error, PanPrivacyError):  # no release is left, or it is made by the clock
-        return Problem(409, str(error))
-    kind = type(error).__name__
-    JOURNAL.error(Event.request_failed, error=kind)
-    return Problem(500, f"failed with {kind}; please report it")
-
-
-async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer for paths that are unknown."""
-    problem = Problem(404, "there is nothing at this path; see /v1/openapi.json")
-    await problem.response()(scope, receive, send)

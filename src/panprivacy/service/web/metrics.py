@@ -19,7 +19,6 @@ from panprivacy.service.outgoing.records import Published, StoreError
 
 _QUESTION = ["stream", "statistic", "question", "arguments", "group"]
 
-
 FORMATS: Final[Mapping[str, tuple[Callable[[Collector], bytes], str]]] = {
     "text/plain": (generate_latest, "text/plain; version=0.0.4; charset=utf-8"),
     "application/openmetrics-text": (
@@ -38,8 +37,7 @@ def exposition(engine: Engine, troubles: Iterable[str], kind: str = "text/plain"
         troubles: what does not work at the moment.
         kind: one of `FORMATS`.
     """
-    write, _ = FORMATS[kind]
-    return write(_Metrics(engine, troubles))
+    return FORMATS[kind][0](_Metrics(engine, troubles))
 
 
 class _Metrics(Collector):
@@ -52,18 +50,12 @@ class _Metrics(Collector):
         except StoreError:
             latest = []
         yield from _of_releases(latest)
-        yield from self._of_streams()
-        yield from self._of_health()
-
-    def _of_streams(self) -> Iterator[GaugeMetricFamily]:
         ends = _gauge("stream_window_end_timestamp_seconds", "end of the window", ["stream"])
         epsilon = _gauge("stream_epsilon", "loss of a user in one window, in nats", ["stream"])
         for name, stream in self._engine.streams.items():
             ends.add_metric([name], stream.ends.timestamp())
             epsilon.add_metric([name], float(stream.config.epsilon))
         yield from (ends, epsilon)
-
-    def _of_health(self) -> Iterator[GaugeMetricFamily]:
         waiting = _gauge("waiting_for_restore", "1 while the checkpoint is not restored", [])
         waiting.add_metric([], float(self._engine.waiting))
         troubles = _gauge("trouble", "1 for what does not work at the moment", ["what"])

@@ -40,6 +40,26 @@ def _property(name: str) -> _Object:
     return {**typed, "description": says}
 
 
+def _query(name: str, says: str, schema: _Object) -> _Object:
+    return {"name": name, "in": "query", "description": says, "schema": schema}
+
+
+def _answer(says: str, schema: _Object, *kinds: str) -> _Object:
+    content = {kind: {"schema": schema} for kind in kinds or ["application/json"]}
+    return {"description": says, "content": content}
+
+
+def _operation(name: str, says: str, answers: _Object, *problems: int, **more: Any) -> _Object:
+    """One thing that can be asked, what comes of it, and how it can fail."""
+    schema = {"$ref": "#/components/schemas/Problem"}
+    failures = {
+        str(status): _answer(_SAYS[status], schema, "application/problem+json")
+        for status in problems
+    }
+    responses = {**answers, **failures}
+    return {"operationId": name, "summary": says, **more, "responses": responses}
+
+
 _ROW: _Object = {
     "type": "object",
     "description": "One number of a release. Infinite ends are the text inf.",
@@ -61,156 +81,16 @@ _BATCH_ID: _Object = {
     ),
     "schema": {"type": "string", "pattern": "^[!-~]{1,256}$"},
 }
-_DURABLE: _Object = {
-    "name": "durable",
-    "in": "query",
-    "description": "1: answer after the next sealed checkpoint that holds the batch is on disk.",
-    "schema": {"type": "integer", "enum": [0, 1]},
-}
-
-
-def document() -> _Object:
-    """The OpenAPI 3.1 document of a service."""
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "panprivacy",
-            "version": VERSION,
-            "description": "Takes in events, keeps noise, and serves what is released.",
-        },
-        "security": [{"token": []}],
-        "paths": {
-            "/v1/streams": {"get": _streams()},
-            "/v1/streams/{name}/updates": {"post": _updates()},
-            "/v1/streams/{name}/release": {"post": _release()},
-            "/v1/releases": {"get": _releases()},
-            "/v1/openapi.json": {"get": _openapi()},
-            "/metrics": {"get": _metrics()},
-            "/healthz": {"get": _health()},
-        },
-        "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Problem": _PROBLEM, "Row": _ROW},
-        },
-    }
-
-
-def _updates() -> _Object:
-    body = {"schema": {"type": "string", "format": "binary"}}
-    return {
-        "operationId": "update",
-        "summary": "Count a batch of events: all of its rows, or none.",
-        "parameters": [_STREAM, _BATCH_ID, _DURABLE],
-        "requestBody": {"required": True, "content": dict.fromkeys(MEDIA_TYPES, body)},
-        "responses": {
-            "200": {"description": "Counted, and on disk."},
-            "202": {"description": "Counted, in memory."},
-            **_problems(400, 401, 403, 404, 408, 413, 415, 429, 500, 501, 503),
-        },
-    }
-
-
-def _release() -> _Object:
-    released = {"type": "object", "properties": {"released": {"type": "boolean"}}}
-    return {
-        "operationId": "release",
-        "summary": "Make a release now; it is paid for out of those of the window.",
-        "parameters": [_STREAM],
-        "responses": {
-            "201": _json("Released; it is among the releases.", released),
-            **_problems(400, 401, 403, 404, 409, 500, 503),
-        },
-    }
-
-
-def _releases() -> _Object:
-    rows = {"type": "array", "items": {"$ref": "#/components/schemas/Row"}}
-    content: _Object = {kind: {"schema": {"type": "string"}} for kind in WRITERS}
-    content["application/json"] = {"schema": rows}
-    return {
-        "operationId": "releases",
-        "summary": "The newest numbers, oldest first.",
-        "parameters": [
-            _query("stream", "of this stream alone", {"type": "string"}),
-            _query("since", "published then or later", {"type": "string", "format": "date-time"}),
-            _query("before", "published before then", {"type": "string", "format": "date-time"}),
-            _query("limit", "so many", {"type": "integer", "minimum": 1, "maximum": 100_000}),
-            _query("format", "instead of Accept", {"enum": ["json", "csv", "parquet"]}),
-        ],
-        "responses": {
-            "200": {"description": "The numbers.", "content": content},
-            **_problems(400, 401, 403, 404, 406, 500, 503),
-        },
-    }
-
-
-def _streams() -> _Object:
-    return {
-        "operationId": "streams",
-        "summary": "The streams, and what is promised to their users.",
-        "responses": {
-            "200": _json("The streams.", {"type": "array", "items": {"type": "object"}}),
-            **_problems(400, 401, 403, 500, 503),
-        },
-    }
-
-
-def _metrics() -> _Object:
-    text = {"schema": {"type": "string"}}
-    return {
-        "operationId": "metrics",
-        "summary": "The newest numbers and the health of the service, for Prometheus.",
-        "responses": {
-            "200": {
-                "description": "Metrics.",
-                "content": {"text/plain": text, "application/openmetrics-text": text},
-            },
-            **_problems(400, 401, 403, 500, 503),
-        },
-    }
-
-
-def _health() -> _Object:
-    status = {"type": "object", "required": ["status", "version", "troubles"]}
-    return {
-        "operationId": "health",
-        "summary": "Whether everything works.",
-        "security": [],
-        "responses": {
-            "200": _json("It does.", status),
-            "503": _json("It does not, or waits for its checkpoint to be restored.", status),
-        },
-    }
-
-
-def _openapi() -> _Object:
-    return {
-        "operationId": "openapi",
-        "summary": "This document.",
-        "security": [],
-        "responses": {"200": _json("The document.", {"type": "object"})},
-    }
-
-
-def _query(name: str, says: str, schema: _Object) -> _Object:
-    return {"name": name, "in": "query", "description": says, "schema": schema}
-
-
-def _json(says: str, schema: _Object) -> _Object:
-    return {"description": says, "content": {"application/json": {"schema": schema}}}
-
-
-def _problems(*statuses: int) -> _Object:
-    schema = {"$ref": "#/components/schemas/Problem"}
-    return {
-        str(status): {
-            "description": _SAYS[status],
-            "content": {"application/problem+json": {"schema": schema}},
-        }
-        for status in statuses
-    }
-
-
+_DURABLE = _query(
+    "durable",
+    "1: answer after the next sealed checkpoint that holds the batch is on disk.",
+    {"type": "integer", "enum": [0, 1]},
+)
+_TEXT = {"type": "string"}
+_MOMENT = {"type": "string", "format": "date-time"}
+_RELEASED = {"type": "object", "properties": {"released": {"type": "boolean"}}}
+_STATUS = {"type": "object", "required": ["status", "version", "troubles"]}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
 _SAYS = {
     400: "The request is wrong; nothing was counted.",
     401: "No known token.",
@@ -226,3 +106,91 @@ _SAYS = {
     501: "The Transfer-Encoding is not chunked alone.",
     503: "Not now; come again.",
 }
+_UPDATE = _operation(
+    "update",
+    "Count a batch of events: all of its rows, or none.",
+    {
+        "200": {"description": "Counted, and on disk."},
+        "202": {"description": "Counted, in memory."},
+    },
+    *(400, 401, 403, 404, 408, 413, 415, 429, 500, 501, 503),
+    parameters=[_STREAM, _BATCH_ID, _DURABLE],
+    requestBody={"required": True, "content": dict.fromkeys(MEDIA_TYPES, _BINARY)},
+)
+_RELEASE = _operation(
+    "release",
+    "Make a release now; it is paid for out of those of the window.",
+    {"201": _answer("Released; it is among the releases.", _RELEASED)},
+    *(400, 401, 403, 404, 409, 500, 503),
+    parameters=[_STREAM],
+)
+_NUMBERS = _answer("The numbers.", _TEXT, *WRITERS)
+_NUMBERS["content"]["application/json"] = {
+    "schema": {"type": "array", "items": {"$ref": "#/components/schemas/Row"}}
+}
+_RELEASES = _operation(
+    "releases",
+    "The newest numbers, oldest first.",
+    {"200": _NUMBERS},
+    *(400, 401, 403, 404, 406, 500, 503),
+    parameters=[
+        _query("stream", "of this stream alone", _TEXT),
+        _query("since", "published then or later", _MOMENT),
+        _query("before", "published before then", _MOMENT),
+        _query("limit", "so many", {"type": "integer", "minimum": 1, "maximum": 100_000}),
+        _query("format", "instead of Accept", {"enum": ["json", "csv", "parquet"]}),
+    ],
+)
+_STREAMS = _operation(
+    "streams",
+    "The streams, and what is promised to their users.",
+    {"200": _answer("The streams.", {"type": "array", "items": {"type": "object"}})},
+    *(400, 401, 403, 500, 503),
+)
+_METRICS = _operation(
+    "metrics",
+    "The newest numbers and the health of the service, for Prometheus.",
+    {"200": _answer("Metrics.", _TEXT, "text/plain", "application/openmetrics-text")},
+    *(400, 401, 403, 500, 503),
+)
+_HEALTH = _operation(
+    "health",
+    "Whether everything works.",
+    {
+        "200": _answer("It does.", _STATUS),
+        "503": _answer("It does not, or waits for its checkpoint to be restored.", _STATUS),
+    },
+    security=[],
+)
+_OPENAPI = _operation(
+    "openapi",
+    "This document.",
+    {"200": _answer("The document.", {"type": "object"})},
+    security=[],
+)
+
+
+def document() -> _Object:
+    """The OpenAPI 3.1 document of a service."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "panprivacy",
+            "version": VERSION,
+            "description": "Takes in events, keeps noise, and serves what is released.",
+        },
+        "security": [{"token": []}],
+        "paths": {
+            "/v1/streams": {"get": _STREAMS},
+            "/v1/streams/{name}/updates": {"post": _UPDATE},
+            "/v1/streams/{name}/release": {"post": _RELEASE},
+            "/v1/releases": {"get": _RELEASES},
+            "/v1/openapi.json": {"get": _OPENAPI},
+            "/metrics": {"get": _METRICS},
+            "/healthz": {"get": _HEALTH},
+        },
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {"Problem": _PROBLEM, "Row": _ROW},
+        },
+    }

@@ -85,7 +85,8 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self.logger = _SILENT
         super().connection_made(transport)
         self._expect_head()
-        if len(self.connections) > _most_connections():
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if len(self.connections) > min(MOST_CONNECTIONS, max(1, files - _OTHER_FILES)):
             connections: Iterable[Any] = self.connections
             oldest = next(one for one in connections if one.idle)  # at least this one
             oldest.transport.close()
@@ -198,7 +199,10 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
                 return
             active.disconnected = True  # it is its own body that cannot be read on
             active.message_event.set()
-        self.transport.write(_wire(problem))
+        response = problem.response()
+        headers = b"".join(b"%s: %s\r\n" % pair for pair in response.raw_headers)
+        head = b"%s%sconnection: close\r\n\r\n" % (STATUS_LINE[problem.status], headers)
+        self.transport.write(head + bytes(response.body))
         self.finish()
 
     def _expect_head(self) -> None:
@@ -247,22 +251,5 @@ async def _answered(
         cycle.body = bytearray()  # a part of what was refused; uvicorn keeps it
 
 
-def _most_connections() -> int:
-    """As many as there may be open files, but for some."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(MOST_CONNECTIONS, max(1, soft - _OTHER_FILES))
-
-
 def _too_long(status: int) -> Problem:
     return Problem(status, f"a head may have {_HEAD_BYTES:,} bytes and {_MOST_HEADERS} headers")
-
-
-def _wire(problem: Problem) -> bytes:
-    """An answer as HTTP has it."""
-    response = problem.response()
-    headers = b"".join(b"%s: %s\r\n" % pair for pair in response.raw_headers)
-    return b"%s%sconnection: close\r\n\r\n%s" % (
-        STATUS_LINE[problem.status],
-        headers,
-        bytes(response.body),
-    )

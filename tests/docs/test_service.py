@@ -164,13 +164,14 @@ def test_visitors_of_a_real_nginx_are_counted_and_its_proxy_leads_to_the_service
     with socket.socket(type=socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         syslog_port = sock.getsockname()[1]
-    counted = 'stat = ["distinct"]\nepsilon = 60\nwindow = "1d"\nexpected = 1000\nreleases = 2\n'
+    counted = 'epsilon = 60\nwindow = "1d"\nreleases = 2\n'
+    statistic = '\n[[streams.visits.stat]]\nname = "distinct"\nexpected = 1000\n'
     # A /24 would make one client of all that this machine can be.
     streams = (
         snippet.replace("# ...\n", counted)
         .replace('prefix = "24:56"', 'prefix = "32:128"')
         .replace("5514", str(syslog_port))
-    )
+    ) + statistic
     with Service(tmp_path, streams, checkpoint=None) as service:
         service.start()
         port = service.url().rpartition(":")[2]

@@ -47,8 +47,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from panprivacy import SystemCoins
 from panprivacy.hashing import KEY_BYTES, hash_byte_strings, hash_integers, key_words
 from panprivacy.service.config.tokens import hash_of
-from panprivacy.statistics.header import read_header
 from panprivacy.statistics.containers import OWN_BYTES
+from panprivacy.statistics.header import read_header
 
 from .memory import (
     Needles,
@@ -92,11 +92,12 @@ sha256 = "{token}"
 """
 STREAM = """
 [streams.{name}]
-stat = ["distinct"]
 epsilon = 1
-expected = "1000:1e6"
 window = "3650d"
 {rest}
+[[streams.{name}.stat]]
+name = "distinct"
+expected = "1000:1e6"
 """
 STREAMS = {
     "texts": "",
@@ -779,13 +780,14 @@ def test_without_hardening_the_same_search_finds_ids(unhardened):
 
 NUMBERED = """
 [streams.numbers]
-stat = ["density"]
 epsilon = 1
-universe = {users}
-memory = {memory}
 window = "3650d"
 ids = "integers"
 retries = 0
+[[streams.numbers.stat]]
+name = "density"
+universe = {users}
+memory = {memory}
 """
 
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import BudgetError, InputError, PlanError
-from panprivacy.options import Statistics
 from panprivacy.service.batches import ID_BYTES, BatchIds, BusyError, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.outgoing.records import Entry, StoreError
@@ -88,12 +87,9 @@ def planned(epsilon=200, **given):
     """So much privacy loss that counts are exact, with a probability of 1 - 1e-12."""
     named = {"window": "1h", "releases": 3, "retries": 1_000, **given}
     return StreamConfig(
-        stat=(Statistics.incidence,),
+        stat=({"name": "incidence", "universe": USERS, "bound": 3, "exactly": "1:3"},),
         epsilon=Fraction(epsilon),
         ids=Ids.integers,
-        universe=USERS,
-        bound=3,
-        exactly="1:3",
         **named,
     )
 
@@ -116,7 +112,7 @@ def published(store):
     return [
         (row.start.strftime("%H:%M"), row.number, row.complete, round(row.value))
         for row in store.answers()
-        if row.state == 1
+        if row.argument == 1
     ]
 
 
@@ -144,14 +140,13 @@ def test_the_end_of_a_window_is_paid_then_published(store, clock):
 
 def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, clock):
     config = StreamConfig(
-        stat=(Statistics.cropped_sum, Statistics.heavy_hitters),
+        stat=(
+            {"name": "cropped-sum", "universe": USERS, "tau": 2},
+            {"name": "heavy-hitters", "k": 500, "total": 2_000},
+        ),
         epsilon=Fraction(80),
         window="1h",
         ids=Ids.integers,
-        universe=USERS,
-        tau=2,
-        k=500,
-        total=2_000,
     )
     stream = Stream("sums", config, store, clock=clock)
     stream.take(batch(*[user for user in range(100) for _ in range(20)]))
@@ -161,8 +156,8 @@ def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, cloc
     after.advance()
     cropped, heavy = store.answers()
     assert (cropped.statistic, heavy.statistic) == ("cropped-sum", "heavy-hitters")
-    assert (cropped.kind, cropped.state) == ("cropped_sum", 2)
-    assert (heavy.kind, heavy.state) == ("heavy_hitters", 500)
+    assert (cropped.question, cropped.arguments) == ("cropped_sum", "tau=2")
+    assert (heavy.question, heavy.arguments) == ("heavy_hitters", "k=500")
     assert cropped.value == pytest.approx(200, abs=2)
     assert heavy.low <= heavy.value <= heavy.high
     assert heavy.value == pytest.approx(100, abs=20)
@@ -170,12 +165,10 @@ def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, cloc
 
 def test_a_soft_threshold_has_a_row_and_outlives_a_restart(store, clock):
     config = StreamConfig(
-        stat=(Statistics.threshold,),
+        stat=({"name": "threshold", "universe": USERS, "threshold": 10},),
         epsilon=Fraction(80),
         window="1h",
         ids=Ids.integers,
-        universe=USERS,
-        least=10,
     )
     stream = Stream("busy", config, store, clock=clock)
     stream.take(batch(*[user for user in range(100) for _ in range(20)], *range(200, 900)))
@@ -184,7 +177,7 @@ def test_a_soft_threshold_has_a_row_and_outlives_a_restart(store, clock):
     clock.now += HOUR
     after.advance()
     (busy,) = store.answers()
-    assert (busy.statistic, busy.kind, busy.state) == ("threshold", "threshold", 10)
+    assert (busy.statistic, busy.question, busy.argument) == ("threshold", "threshold", 10)
     assert busy.value == pytest.approx(100, abs=1)
 
 
@@ -798,9 +791,9 @@ def test_every_state_lies_between_two_batches(store, clock):
 def totals(store):
     """How many users came so often, by the last releases of all windows together."""
     last = {
-        (row.start, row.state): round(row.value)
+        (row.start, row.argument): round(row.value)
         for row in store.answers(limit=1_000_000)
-        if row.state in {1, 2, 3}
+        if row.argument in {1, 2, 3}
     }
     found = Counter({1: 0, 2: 0, 3: 0})
     for (_, state), value in last.items():

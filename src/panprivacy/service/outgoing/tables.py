@@ -157,5 +157,6 @@ def check_tables(connection: Connection) -> None:
 def _check_version(found: int | None) -> None:
     if found != _VERSION:
         message = f"the tables of the store have version {found}, this program needs {_VERSION}: "
-        message += "use the program that made them, or another database"
+        message += "use the program that made them, or from the end of the current windows on "
+        message += "another database"
         raise PlanError(message)

@@ -289,14 +289,15 @@ def test_a_limit_is_positive(store, limit):
 
 def test_the_latest_is_one_answer_to_each_question(store):
     fill(store, range(3))
-    fill_in = [{"group": "a"}, {"kind": "exactly", "state": 1}, {"kind": "exactly", "state": 2}]
+    asked = [{"question": "exactly", "argument": n, "arguments": f"state={n}"} for n in (1, 2)]
+    fill_in = [{"group": "a"}, *asked]
     store.publish([answer_of(1, **changes) for changes in fill_in])
     store.publish([answer_of(2, **changes) for changes in fill_in[:2]])
-    found = [(one.group, one.kind, one.state, one.value) for one in store.latest()]
+    found = [(one.group, one.question, one.argument, one.value) for one in store.latest()]
     assert found == [
-        (None, None, None, 2),
+        (None, "distinct", None, 2),
         (None, "exactly", 2, 1),
-        ("a", None, None, 2),
+        ("a", "distinct", None, 2),
         (None, "exactly", 1, 2),
     ]
 

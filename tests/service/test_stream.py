@@ -181,6 +181,91 @@ def test_a_soft_threshold_has_a_row_and_outlives_a_restart(store, clock):
     assert busy.value == pytest.approx(100, abs=1)
 
 
+MOMENTS = {"name": "incidence", "universe": USERS, "bound": 20, "cropped_moment": "10**1,10**2"}
+SUMS = [{"name": "cropped-sum", "universe": USERS, "tau": tau, "as": f"sum{tau}"} for tau in (1, 3)]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(
+    ("tables", "asked"),
+    [
+        (
+            [MOMENTS],
+            {
+                ("incidence", "tau=10,power=1"): 100 * 2,
+                ("incidence", "tau=10,power=2"): 100 * 4,
+            },
+        ),
+        (SUMS, {("sum1", "tau=1"): 100, ("sum3", "tau=3"): 200}),
+        (
+            [MOMENTS, {**MOMENTS, "as": "again"}],
+            {
+                (label, f"tau=10,power={power}"): 100 * 2**power
+                for label in ("incidence", "again")
+                for power in (1, 2)
+            },
+        ),
+    ],
+    ids=["two moments of one tau", "one statistic twice", "both"],
+)
+def test_each_answer_that_was_paid_for_is_published_under_a_name_of_its_own(
+    store, clock, tables, asked, grouped
+):
+    given = {"by": "page", "groups": ("home", "help"), "per_user": 2} if grouped else {}
+    config = StreamConfig(
+        stat=tuple(tables),
+        epsilon=Fraction(1_000),
+        window="1h",
+        confidence=1 - 1e-9,
+        ids=Ids.integers,
+        **given,
+    )
+    config.check()
+    stream = Stream("visits", config, store, clock=clock)
+    pages = ["home", "help"] if grouped else [None]
+    for page in pages:
+        rows = pa.array([user for user in range(100) for _ in range(2)], pa.int64())
+        columns = {"user": rows} | ({} if page is None else {"page": pa.array([page] * len(rows))})
+        stream.take([pa.record_batch(columns)])
+    clock.now += HOUR
+    stream.advance()
+    rows = store.answers()
+    found = {(row.statistic, row.arguments, row.group): row for row in rows}
+    assert set(found) == {(*names, page) for names in asked for page in pages}
+    assert len(rows) == len(found) == len(store.latest())
+    for (statistic, arguments, _), row in found.items():
+        truth = asked[statistic, arguments]
+        assert row.low <= truth <= row.high
+        assert row.value == pytest.approx(truth, rel=0.2)
+    assert paid(store) == [0, 1]
+
+
+def test_of_several_answers_one_that_is_lost_takes_no_other_with_it(store, clock):
+    """All are paid for with one line: the others are published, and the lost one says so."""
+    few = {"name": "incidence", "expected": 40, "bound": 2, "exactly": "1:2", "as": "often"}
+    config = StreamConfig(
+        stat=({"name": "distinct", "expected": 1_000}, few),
+        epsilon=Fraction(100),
+        window="1h",
+        ids=Ids.integers,
+    )
+    stream = Stream("visits", config, store, clock=clock)
+    stream.take(batch(*range(USERS)))
+    clock.now += HOUR
+    stream.advance()
+    rows = {(row.statistic, row.arguments): row for row in store.answers()}
+    assert set(rows) == {("distinct", ""), ("often", "state=1"), ("often", "state=2")}
+    assert rows["distinct", ""].value is not None
+    for state in (1, 2):
+        lost = rows["often", f"state={state}"]
+        assert (lost.question, lost.argument, lost.value, lost.low, lost.high) == (
+            *("exactly", state),
+            *(None, None, None),
+        )
+        assert lost.epsilon > 0
+    assert paid(store) == [0, 1]
+
+
 PLACES = ["before released", "before spend", "after spend", "before publish", "after publish"]
 RELEASES = {
     "the end": (lambda clock: setattr(clock, "now", START + HOUR), lambda one: one.advance(), {}),
@@ -782,7 +867,7 @@ def test_every_state_lies_between_two_batches(store, clock):
     seen = set()
     for state in chosen:
         after = restarted(state, store, clock)
-        counts = after._windowed.current.release()["incidence"].counts
+        counts = after._windowed.current.release().counts
         assert counts[1] == parts * len(after._batch_ids._hashes)
         seen.add(int(counts[1]))
     assert len(seen) > 5, "the states were all taken before or after"

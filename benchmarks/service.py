@@ -90,10 +90,11 @@ def _service(folder: Path, port: int) -> list[str]:
         may = ["ingest"]
         sha256 = "{hash_of(_TOKEN)}"
         [streams.visits]
-        stat = ["distinct"]
         epsilon = 1
         window = "1d"
         ids = "integers"
+        [[streams.visits.stat]]
+        name = "distinct"
         """
     )
     return [str(Path(sys.executable).with_name("panprivacy")), "serve", str(config)]

@@ -14,8 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from panprivacy.service.config.loading import load
 from panprivacy.service.config.template import configuration
 from panprivacy.service.config.tokens import Role, hash_of
+from panprivacy.service.outgoing.records import FIELDS
+from panprivacy.service.web.metrics import _QUESTION
+from panprivacy.statistics.catalogue import kinds
 from tests.service.running import Service, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +35,12 @@ def commands():
     blocks = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
     text = "".join(blocks).replace("\\\n", "")
     return [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
+
+
+def snippets(title):
+    """The configurations of a section."""
+    section = PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
 
 
 def free_port():
@@ -107,6 +117,35 @@ def test_the_defaults_of_the_page_are_those_of_the_program():
     assert "8,192 names" in PAGE
 
 
+def test_the_configuration_of_the_page_counts_what_it_says(tmp_path):
+    (snippet,) = snippets("What can be counted")
+    path = tmp_path / "a.toml"
+    path.write_text(snippet)
+    statistics = load(path).streams["visits"].make_counting().statistics
+    assert [(label, one.name) for label, one in statistics.items()] == [
+        ("distinct", "distinct"),
+        ("visits", "cropped-sum"),
+    ]
+
+
+def test_the_table_of_the_page_has_every_statistic_with_all_that_it_may_be_told():
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \| .* \|$", PAGE, re.MULTILINE)
+    told = {name: (needs, may) for name, needs, may in rows if name in kinds()}
+    assert list(told) == list(kinds())
+    for name, kind in kinds().items():
+        needs, may = (set(re.findall(r"`(\w+)`", cell)) for cell in told[name])
+        sizes, query = kind.sizes_type.entries(), kind.query_type.entries()
+        assert needs | may == {*sizes, *query}, name
+        assert {one.name for one in sizes.values() if one.required} <= needs
+
+
+def test_the_columns_of_the_page_are_those_of_a_row():
+    head = re.search(r"^stream,start.*$", PAGE, re.MULTILINE)[0]
+    assert head.split(",") == list(FIELDS)
+    named = re.findall(r"^\| `(\w+)` \| [^|]* \| (?:`[^`]*`(?:, )?)+ \|$", PAGE, re.MULTILINE)
+    assert named == ["statistic", "question", "arguments", "group"] == _QUESTION[1:]
+
+
 def test_every_file_that_the_page_names_is_there():
     names = set(re.findall(r"\]\(\.\./(examples/[\w./]+)\)", PAGE))
     assert names == {f"examples/service/{path.name}" for path in EXAMPLES.iterdir()}
@@ -160,17 +199,18 @@ class RunningNginx:
 
 @pytest.mark.skipif(NGINX is None or os.geteuid() != 0, reason="needs nginx, and root to run it")
 def test_visitors_of_a_real_nginx_are_counted_and_its_proxy_leads_to_the_service(tmp_path):
-    snippet = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)[1]
+    (snippet,) = snippets("nginx, without a log")
     with socket.socket(type=socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         syslog_port = sock.getsockname()[1]
-    counted = 'stat = ["distinct"]\nepsilon = 60\nwindow = "1d"\nexpected = 1000\nreleases = 2\n'
+    counted = 'epsilon = 60\nwindow = "1d"\nreleases = 2\n'
+    statistic = '\n[[streams.visits.stat]]\nname = "distinct"\nexpected = 1000\n'
     # A /24 would make one client of all that this machine can be.
     streams = (
         snippet.replace("# ...\n", counted)
         .replace('prefix = "24:56"', 'prefix = "32:128"')
         .replace("5514", str(syslog_port))
-    )
+    ) + statistic
     with Service(tmp_path, streams, checkpoint=None) as service:
         service.start()
         port = service.url().rpartition(":")[2]

@@ -58,8 +58,8 @@ PATIENCE = 120
 NOTHING = (0, 0, 0)
 STAT = ["--stat", "distinct", "--epsilon", "1"]
 NET = [
-    *("--stat", "incidence", "--exactly", "1:3", "--bound", "4", "--expected", "100000"),
-    *("--delta", "delta", "--deletions", "--epsilon", "3"),
+    *("--stat", "incidence,exactly=1:3,bound=4,expected=100000"),
+    *("--delta", "delta", "--epsilon", "3"),
 ]
 
 

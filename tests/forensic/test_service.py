@@ -92,11 +92,12 @@ sha256 = "{token}"
 """
 STREAM = """
 [streams.{name}]
-stat = ["distinct"]
 epsilon = 1
-expected = "1000:1e6"
 window = "3650d"
 {rest}
+[[streams.{name}.stat]]
+name = "distinct"
+expected = "1000:1e6"
 """
 STREAMS = {
     "texts": "",
@@ -785,13 +786,14 @@ def test_without_hardening_the_same_search_finds_ids(unhardened):
 
 NUMBERED = """
 [streams.numbers]
-stat = ["density"]
 epsilon = 1
-universe = {users}
-memory = {memory}
 window = "3650d"
 ids = "integers"
 retries = 0
+[[streams.numbers.stat]]
+name = "density"
+universe = {users}
+memory = {memory}
 """
 
 

@@ -19,11 +19,12 @@ from tests.commands import run_command
 TOKENS = {role: f"pp_{role}" for role in ("ingest", "read", "release")}
 VISITS = """
 [streams.visits]
-stat = ["distinct"]
 epsilon = 1
-expected = "1000:1e6"
 window = "1d"
 ids = "integers"
+[[streams.visits.stat]]
+name = "distinct"
+expected = "1000:1e6"
 """
 """A stream for tests to which it does not matter."""
 

@@ -28,14 +28,15 @@ from tests.service.running import HARDENED, Preloaded, Service, rows_of, wait_un
 USERS, KEPT, EACH, CLIENTS = 60_000, 20_000, 3, 4
 EXACT = f"""
 [streams.visits]
-stat = ["incidence"]
 epsilon = 200
-universe = {USERS}
-bound = 3
 window = "3660d"
 releases = 2
 ids = "integers"
 retries = {KEPT}
+[[streams.visits.stat]]
+name = "incidence"
+universe = {USERS}
+bound = 3
 """
 """With this epsilon no cell of any run here is noisy, with a probability of 1 - 1e-9: a state loses
 40 nats and a release 77, so 200 states of 60,000 cells differ in one with at most 1e-10."""
@@ -487,7 +488,9 @@ def test_without_checkpoints_a_stop_releases_the_window_once(tmp_path, preloaded
         rows = service.releases()
         assert {row["number"] for row in rows} == {1}
         assert not any(row["complete"] for row in rows)
-        once = [row["value"] for row in rows if (row["kind"], row["state"]) == ("exactly", 1)]
+        once = [
+            row["value"] for row in rows if (row["question"], row["argument"]) == ("exactly", 1)
+        ]
         assert once == [pytest.approx(10)]
 
 

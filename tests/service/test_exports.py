@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import panprivacy as pp
 from panprivacy.service.outgoing.exports import WRITERS, as_csv, as_json, as_parquet
 from panprivacy.service.outgoing.records import Published
 
@@ -24,9 +25,10 @@ PLAIN = Published(
     complete=True,
     number=1,
     statistic="visitors",
+    question="distinct",
+    argument=None,
+    arguments="",
     group=None,
-    kind=None,
-    state=None,
     value=1234.5,
     low=1_000.1,
     high=math.inf,
@@ -34,7 +36,15 @@ PLAIN = Published(
     epsilon=0.1,
     released=START + timedelta(hours=2),
 )
-INCIDENCE = replace(PLAIN, group='a "b", ü\nc', kind="at_least", state=3, high=2_000, end=None)
+INCIDENCE = replace(
+    PLAIN,
+    group='a "b", ü\nc',
+    question="at_least",
+    argument=3,
+    arguments="state=3",
+    high=2_000,
+    end=None,
+)
 LOST = replace(PLAIN, value=None, low=None, high=None, complete=False)
 ANSWERS = [PLAIN, INCIDENCE, LOST]
 
@@ -64,11 +74,13 @@ def test_csv_has_every_field():
 def test_parquet_has_every_field_and_its_type():
     table = pq.read_table(io.BytesIO(as_parquet(ANSWERS)))
     assert [tuple(row.values()) for row in table.to_pylist()] == [astuple(one) for one in ANSWERS]
-    types = {name: table.schema.field(name).type for name in ("start", "complete", "state", "high")}
+    types = {
+        name: table.schema.field(name).type for name in ("start", "complete", "argument", "high")
+    }
     assert types == {
         "start": pa.timestamp("us", tz="UTC"),
         "complete": pa.bool_(),
-        "state": pa.int64(),
+        "argument": pa.int64(),
         "high": pa.float64(),
     }
 
@@ -77,6 +89,30 @@ def test_parquet_keeps_the_types_of_columns_without_answers():
     empty, full = (pq.read_schema(io.BytesIO(as_parquet(answers))) for answers in ([], [INCIDENCE]))
     assert empty == full
     assert empty.names == list(asdict(PLAIN))
+
+
+def columns_of(kind, data):
+    if kind == "application/json":
+        return list(json.loads(data)[0])
+    if kind == "text/csv":
+        return next(csv.reader(io.StringIO(data.decode(), newline="")))
+    return pq.read_schema(io.BytesIO(data)).names
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_the_columns_are_those_of_a_release_of_the_library_and_of_its_moment(kind):
+    release = pp.DistinctCount(epsilon=1, expected=10_000).release()
+    before, after = ["stream", "start", "end", "complete", "number"], ["released"]
+    expected = [*before, *release.to_arrow().column_names, *after]
+    assert columns_of(kind, WRITERS[kind]([PLAIN])) == expected
+
+
+def test_the_columns_of_parquet_have_the_types_of_a_release_of_the_library():
+    table = pp.DistinctCount(epsilon=1, expected=10_000).release().to_arrow()
+    schema = pq.read_schema(io.BytesIO(as_parquet([PLAIN])))
+    assert {name: schema.field(name).type for name in table.column_names} == {
+        name: table.schema.field(name).type for name in table.column_names
+    }
 
 
 @pytest.mark.parametrize("writer", [as_json, as_csv])

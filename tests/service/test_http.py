@@ -44,27 +44,30 @@ ROLES = {
 }
 STREAMS = """
 [streams.visits]
-stat = ["distinct"]
 epsilon = 1
-expected = "1000:1e6"
 window = "300d"
 releases = 3
 ids = "integers"
-[streams.pages]
-stat = ["distinct"]
-epsilon = 4
+[[streams.visits.stat]]
+name = "distinct"
 expected = "1000:1e6"
+[streams.pages]
+epsilon = 4
 window = "300d"
 by = "page"
 groups = ["home", "help"]
 per_user = 2
-[streams.clocked]
-stat = ["distinct"]
-epsilon = 1
+[[streams.pages.stat]]
+name = "distinct"
 expected = "1000:1e6"
+[streams.clocked]
+epsilon = 1
 window = "300d"
 releases = 3
 every = "100d"
+[[streams.clocked.stat]]
+name = "distinct"
+expected = "1000:1e6"
 """
 UPDATES = "/v1/streams/visits/updates"
 RELEASE = "/v1/streams/visits/release"
@@ -791,6 +794,10 @@ def test_a_stream_with_a_clock_releases_by_it_alone(shared):
     assert "releases on a clock" in refused(answer, 409)
 
 
+def asked(state):
+    return {"argument": state, "arguments": f"state={state}"}
+
+
 def publish(client, count):
     """One number a second."""
     entry = Entry("visits", START, START + timedelta(days=300), 1, 1)
@@ -800,10 +807,11 @@ def publish(client, count):
         end=None,
         complete=True,
         number=1,
-        statistic="distinct",
+        statistic="visits",
+        question="exactly",
+        argument=0,
+        arguments="state=0",
         group=None,
-        kind="exactly",
-        state=0,
         value=1.0,
         low=0.0,
         high=float("inf"),
@@ -815,7 +823,7 @@ def publish(client, count):
     fields = {name: getattr(row, name) for name in Published.__dataclass_fields__}
     client.engine.store.publish(
         [
-            Published(**{**fields, "state": one, "released": START + timedelta(seconds=one)})
+            Published(**{**fields, **asked(one), "released": START + timedelta(seconds=one)})
             for one in range(count)
         ]
     )
@@ -826,7 +834,7 @@ def test_pages_of_releases(client):
 
     def states(**asked):
         answer = client.ask("GET", "/v1/releases", "read", params=asked)
-        return [row["state"] for row in answer.json()], answer.json()
+        return [row["argument"] for row in answer.json()], answer.json()
 
     assert states()[0] == [*range(10)]
     last, rows = states(limit=4)
@@ -1020,7 +1028,16 @@ def test_metrics(client, accept, kind, parse):
     assert answer.headers["Content-Type"] == kind
     families = {family.name: family for family in parse(answer.text)}
     (value,) = families["panprivacy_release_value"].samples
-    assert (value.value, value.labels["stream"], value.labels["kind"]) == (1, "visits", "exactly")
+    assert (value.value, value.labels) == (
+        1,
+        {
+            "stream": "visits",
+            "statistic": "visits",
+            "question": "exactly",
+            "arguments": "state=0",
+            "group": "",
+        },
+    )
     (high,) = families["panprivacy_release_high"].samples
     assert high.value == float("inf")
     assert not families["panprivacy_trouble"].samples

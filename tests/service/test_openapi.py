@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+import jsonschema_rs
 import pytest
 
 from panprivacy.service.config.tokens import hash_of
-from panprivacy.service.outgoing.exports import WRITERS
+from panprivacy.service.outgoing.exports import WRITERS, as_json
+from panprivacy.service.outgoing.records import FIELDS, NULLABLE, Published
 from panprivacy.service.web import app, asked, openapi, protocol
 from panprivacy.service.web.app import application
 from panprivacy.service.web.metrics import FORMATS
 from panprivacy.sources import MEDIA_TYPES
+from panprivacy.statistics.release import COLUMNS
 from tests.service.running import Service
 from tests.service.test_http import STREAMS, client_in
 
@@ -72,6 +78,34 @@ def test_every_format_is_described(described):
     assert [*updates["requestBody"]["content"]] == [*MEDIA_TYPES]
     assert [*paths["/v1/releases"]["get"]["responses"]["200"]["content"]] == [*WRITERS]
     assert [*paths["/metrics"]["get"]["responses"]["200"]["content"]] == [*FORMATS]
+
+
+def test_a_row_is_described_column_by_column(described):
+    row = described["components"]["schemas"]["Row"]
+    assert row["required"] == [*row["properties"]] == [one.name for one in fields(Published)]
+    assert [*COLUMNS] == [name for name in row["properties"] if name in COLUMNS]
+    for name, column in row["properties"].items():
+        assert column["description"] == FIELDS[name][1] != ""
+        kinds = {one.get("type", "inf") for one in column.get("anyOf", [column])}
+        assert kinds, name
+        assert ("null" in kinds) == (name in NULLABLE)
+
+
+@pytest.mark.parametrize("value", [5.5, float("inf"), None])
+def test_rows_are_as_they_are_described(described, value):
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    names = {"statistic": "a", "question": "exactly", "arguments": "state=3", "stream": "visits"}
+    answers = [
+        Published(
+            **names, start=now, end=None, complete=True, number=1, argument=argument, group=group,
+            value=value, low=value, high=value, confidence=0.95, epsilon=1.0, released=now,
+        )
+        for argument, group in ((3, None), (None, "home"))
+    ]  # fmt: skip
+    schema = described["components"]["schemas"]["Row"]
+    for row in json.loads(as_json(answers)):
+        assert jsonschema_rs.is_valid(schema, row)
+        assert not jsonschema_rs.is_valid(schema, {**row, "argument": "3"})
 
 
 def test_every_status_that_a_route_has_is_described(described):

@@ -42,9 +42,10 @@ ANSWER = Published(
     complete=True,
     number=1,
     statistic="visitors",
+    question="distinct",
+    argument=None,
+    arguments="",
     group=None,
-    kind=None,
-    state=None,
     value=1234.5,
     low=1_000.1,
     high=math.inf,
@@ -53,7 +54,9 @@ ANSWER = Published(
     released=START + HOUR,
 )
 LOST = replace(ANSWER, statistic="viewers", value=None, low=None, high=None)
-INCIDENCE = replace(ANSWER, group="ü", kind="at_least", state=3, high=2_000.0, end=None)
+INCIDENCE = replace(
+    ANSWER, group="ü", question="at_least", argument=3, arguments="state=3", high=2_000.0, end=None
+)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -286,14 +289,15 @@ def test_a_limit_is_positive(store, limit):
 
 def test_the_latest_is_one_answer_to_each_question(store):
     fill(store, range(3))
-    fill_in = [{"group": "a"}, {"kind": "exactly", "state": 1}, {"kind": "exactly", "state": 2}]
+    asked = [{"question": "exactly", "argument": n, "arguments": f"state={n}"} for n in (1, 2)]
+    fill_in = [{"group": "a"}, *asked]
     store.publish([answer_of(1, **changes) for changes in fill_in])
     store.publish([answer_of(2, **changes) for changes in fill_in[:2]])
-    found = [(one.group, one.kind, one.state, one.value) for one in store.latest()]
+    found = [(one.group, one.question, one.argument, one.value) for one in store.latest()]
     assert found == [
-        (None, None, None, 2),
+        (None, "distinct", None, 2),
         (None, "exactly", 2, 1),
-        ("a", None, None, 2),
+        ("a", "distinct", None, 2),
         (None, "exactly", 1, 2),
     ]
 
@@ -469,9 +473,9 @@ def test_a_file_that_is_read_while_its_journal_is_set_opens(tmp_path, monkeypatc
 def test_a_store_of_another_version_is_refused_by_name(store, url):
     store.spend([ENTRY])
     run_sql(url, "UPDATE panprivacy_schema SET version = 7")
-    with pytest.raises(PlanError, match=r"version 7, this program needs 1: .*another database"):
+    with pytest.raises(PlanError, match=r"version 7, this program needs 2: .*another database"):
         ReleaseStore(url)
-    run_sql(url, "UPDATE panprivacy_schema SET version = 1")
+    run_sql(url, "UPDATE panprivacy_schema SET version = 2")
     with contextlib.closing(ReleaseStore(url)) as again:
         assert again.ledger() == [ENTRY]
 
@@ -480,12 +484,51 @@ def test_a_store_of_another_version_is_left_as_it_was(url):
     run_sql(
         url,
         "CREATE TABLE panprivacy_schema (version INTEGER)",
-        "INSERT INTO panprivacy_schema VALUES (2)",
+        "INSERT INTO panprivacy_schema VALUES (3)",
     )
-    with pytest.raises(PlanError, match="version 2"):
+    with pytest.raises(PlanError, match="version 3"):
         ReleaseStore(url)
     with pytest.raises(Exception, match="panprivacy_ledger"):
         run_sql(url, "SELECT * FROM panprivacy_ledger")
+
+
+FIRST_VERSION = [
+    "CREATE TABLE panprivacy_schema (version INTEGER, probe TEXT)",
+    "INSERT INTO panprivacy_schema VALUES (1, NULL)",
+    "CREATE TABLE panprivacy_ledger (stream TEXT, number INTEGER, epsilon TEXT)",
+    "INSERT INTO panprivacy_ledger VALUES ('shop', 1, '1/3')",
+    "CREATE TABLE panprivacy_answers (stream TEXT, statistic TEXT, kind TEXT, state INTEGER)",
+    "INSERT INTO panprivacy_answers VALUES ('shop', 'incidence', 'exactly', 3)",
+]
+"""The store of before, whose answers had a kind and a state, as far as it matters."""
+
+
+@pytest.mark.parametrize("kind", [ReleaseStore, ReleaseReader])
+def test_a_store_of_the_first_version_is_refused_with_what_to_do_and_left_alone(url, kind):
+    """An empty store in its place would know of nothing that was spent in the current windows."""
+    run_sql(url, *FIRST_VERSION)
+    with pytest.raises(PlanError) as refused:
+        kind(url)
+    assert str(refused.value) == (
+        "the tables of the store have version 1, this program needs 2: use the program that made "
+        "them, or from the end of the current windows on another database"
+    )
+    assert run_sql(url, "SELECT * FROM panprivacy_ledger") == [("shop", 1, "1/3")]
+    assert run_sql(url, "SELECT kind, state FROM panprivacy_answers") == [("exactly", 3)]
+
+
+def test_answers_of_one_question_that_differ_in_any_argument_are_told_apart(store):
+    """Two moments of one tau, and one statistic under two names."""
+    store.spend([ENTRY])
+    moments = [
+        replace(ANSWER, question="cropped_moment", argument=10, arguments=f"tau=10,power={power}")
+        for power in (1, 2)
+    ]
+    labelled = [replace(ANSWER, statistic=name) for name in ("early", "late")]
+    store.publish([*moments, *labelled])
+    assert store.answers() == store.latest() == [*moments, *labelled]
+    with pytest.raises(PanPrivacyError, match="published once"):
+        store.publish([moments[1]])
 
 
 @pytest.mark.parametrize(
@@ -584,7 +627,7 @@ def test_a_healthy_store_is_left_as_it_was(store, url):
     for _ in range(3):
         store.check()
     assert (store.ledger(), store.answers()) == ([ENTRY], [ANSWER])
-    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(1, None)]
+    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(2, None)]
 
 
 def test_a_full_disk_spends_nothing_and_is_noticed(file_store):
@@ -729,8 +772,8 @@ def test_a_reader_makes_neither_file_nor_table(url, tmp_path):
 
 
 def test_a_reader_refuses_tables_of_another_version(store, url):
-    run_sql(url, "UPDATE panprivacy_schema SET version = 2")
-    with pytest.raises(PlanError, match="version 2"):
+    run_sql(url, "UPDATE panprivacy_schema SET version = 3")
+    with pytest.raises(PlanError, match="version 3"):
         ReleaseReader(url)
 
 

@@ -88,12 +88,9 @@ def planned(epsilon=200, **given):
     """So much privacy loss that counts are exact, with a probability of 1 - 1e-12."""
     named = {"window": "1h", "releases": 3, "retries": 1_000, **given}
     return StreamConfig(
-        stat=(Statistics.incidence,),
+        stat=({"name": "incidence", "universe": USERS, "bound": 3, "exactly": "1:3"},),
         epsilon=Fraction(epsilon),
         ids=Ids.integers,
-        universe=USERS,
-        bound=3,
-        exactly="1:3",
         **named,
     )
 
@@ -116,7 +113,7 @@ def published(store):
     return [
         (row.start.strftime("%H:%M"), row.number, row.complete, round(row.value))
         for row in store.answers()
-        if row.state == 1
+        if row.argument == 1
     ]
 
 
@@ -144,14 +141,13 @@ def test_the_end_of_a_window_is_paid_then_published(store, clock):
 
 def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, clock):
     config = StreamConfig(
-        stat=(Statistics.cropped_sum, Statistics.heavy_hitters),
+        stat=(
+            {"name": "cropped-sum", "universe": USERS, "tau": 2},
+            {"name": "heavy-hitters", "k": 500, "total": 2_000},
+        ),
         epsilon=Fraction(80),
         window="1h",
         ids=Ids.integers,
-        universe=USERS,
-        tau=2,
-        k=500,
-        total=2_000,
     )
     stream = Stream("sums", config, store, clock=clock)
     stream.take(batch(*[user for user in range(100) for _ in range(20)]))
@@ -161,8 +157,8 @@ def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, cloc
     after.advance()
     cropped, heavy = store.answers()
     assert (cropped.statistic, heavy.statistic) == ("cropped-sum", "heavy-hitters")
-    assert (cropped.kind, cropped.state) == ("cropped_sum", 2)
-    assert (heavy.kind, heavy.state) == ("heavy_hitters", 500)
+    assert (cropped.question, cropped.arguments) == ("cropped_sum", "tau=2")
+    assert (heavy.question, heavy.arguments) == ("heavy_hitters", "k=500")
     assert cropped.value == pytest.approx(200, abs=2)
     assert heavy.low <= heavy.value <= heavy.high
     assert heavy.value == pytest.approx(100, abs=20)
@@ -170,12 +166,10 @@ def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, cloc
 
 def test_a_soft_threshold_has_a_row_and_outlives_a_restart(store, clock):
     config = StreamConfig(
-        stat=(Statistics.threshold,),
+        stat=({"name": "threshold", "universe": USERS, "threshold": 10},),
         epsilon=Fraction(80),
         window="1h",
         ids=Ids.integers,
-        universe=USERS,
-        least=10,
     )
     stream = Stream("busy", config, store, clock=clock)
     stream.take(batch(*[user for user in range(100) for _ in range(20)], *range(200, 900)))
@@ -184,8 +178,93 @@ def test_a_soft_threshold_has_a_row_and_outlives_a_restart(store, clock):
     clock.now += HOUR
     after.advance()
     (busy,) = store.answers()
-    assert (busy.statistic, busy.kind, busy.state) == ("threshold", "threshold", 10)
+    assert (busy.statistic, busy.question, busy.argument) == ("threshold", "threshold", 10)
     assert busy.value == pytest.approx(100, abs=1)
+
+
+MOMENTS = {"name": "incidence", "universe": USERS, "bound": 20, "cropped_moment": "10**1,10**2"}
+SUMS = [{"name": "cropped-sum", "universe": USERS, "tau": tau, "as": f"sum{tau}"} for tau in (1, 3)]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(
+    ("tables", "asked"),
+    [
+        (
+            [MOMENTS],
+            {
+                ("incidence", "tau=10,power=1"): 100 * 2,
+                ("incidence", "tau=10,power=2"): 100 * 4,
+            },
+        ),
+        (SUMS, {("sum1", "tau=1"): 100, ("sum3", "tau=3"): 200}),
+        (
+            [MOMENTS, {**MOMENTS, "as": "again"}],
+            {
+                (label, f"tau=10,power={power}"): 100 * 2**power
+                for label in ("incidence", "again")
+                for power in (1, 2)
+            },
+        ),
+    ],
+    ids=["two moments of one tau", "one statistic twice", "both"],
+)
+def test_each_answer_that_was_paid_for_is_published_under_a_name_of_its_own(
+    store, clock, tables, asked, grouped
+):
+    given = {"by": "page", "groups": ("home", "help"), "per_user": 2} if grouped else {}
+    config = StreamConfig(
+        stat=tuple(tables),
+        epsilon=Fraction(1_000),
+        window="1h",
+        confidence=1 - 1e-9,
+        ids=Ids.integers,
+        **given,
+    )
+    config.check()
+    stream = Stream("visits", config, store, clock=clock)
+    pages = ["home", "help"] if grouped else [None]
+    for page in pages:
+        rows = pa.array([user for user in range(100) for _ in range(2)], pa.int64())
+        columns = {"user": rows} | ({} if page is None else {"page": pa.array([page] * len(rows))})
+        stream.take([pa.record_batch(columns)])
+    clock.now += HOUR
+    stream.advance()
+    rows = store.answers()
+    found = {(row.statistic, row.arguments, row.group): row for row in rows}
+    assert set(found) == {(*names, page) for names in asked for page in pages}
+    assert len(rows) == len(found) == len(store.latest())
+    for (statistic, arguments, _), row in found.items():
+        truth = asked[statistic, arguments]
+        assert row.low <= truth <= row.high
+        assert row.value == pytest.approx(truth, rel=0.2)
+    assert paid(store) == [0, 1]
+
+
+def test_of_several_answers_one_that_is_lost_takes_no_other_with_it(store, clock):
+    """All are paid for with one line: the others are published, and the lost one says so."""
+    few = {"name": "incidence", "expected": 40, "bound": 2, "exactly": "1:2", "as": "often"}
+    config = StreamConfig(
+        stat=({"name": "distinct", "expected": 1_000}, few),
+        epsilon=Fraction(100),
+        window="1h",
+        ids=Ids.integers,
+    )
+    stream = Stream("visits", config, store, clock=clock)
+    stream.take(batch(*range(USERS)))
+    clock.now += HOUR
+    stream.advance()
+    rows = {(row.statistic, row.arguments): row for row in store.answers()}
+    assert set(rows) == {("distinct", ""), ("often", "state=1"), ("often", "state=2")}
+    assert rows["distinct", ""].value is not None
+    for state in (1, 2):
+        lost = rows["often", f"state={state}"]
+        assert (lost.question, lost.argument, lost.value, lost.low, lost.high) == (
+            *("exactly", state),
+            *(None, None, None),
+        )
+        assert lost.epsilon > 0
+    assert paid(store) == [0, 1]
 
 
 PLACES = ["before released", "before spend", "after spend", "before publish", "after publish"]
@@ -789,7 +868,7 @@ def test_every_state_lies_between_two_batches(store, clock):
     seen = set()
     for state in chosen:
         after = restarted(state, store, clock)
-        counts = after._windowed.current.release()["incidence"].counts
+        counts = after._windowed.current.release().counts
         assert counts[1] == parts * len(after._batch_ids._hashes)
         seen.add(int(counts[1]))
     assert len(seen) > 5, "the states were all taken before or after"
@@ -798,9 +877,9 @@ def test_every_state_lies_between_two_batches(store, clock):
 def totals(store):
     """How many users came so often, by the last releases of all windows together."""
     last = {
-        (row.start, row.state): round(row.value)
+        (row.start, row.argument): round(row.value)
         for row in store.answers(limit=1_000_000)
-        if row.state in {1, 2, 3}
+        if row.argument in {1, 2, 3}
     }
     found = Counter({1: 0, 2: 0, 3: 0})
     for (_, state), value in last.items():

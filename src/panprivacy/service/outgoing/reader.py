@@ -108,7 +108,7 @@ class ReleaseReader:
         return self._read(ordered.order_by(moment, ANSWERS.c.id), Published)
 
     def latest(self) -> list[Published]:
-        """The newest answer to each question: of each stream, statistic, group, kind and state.
+        """The newest answer to each question: of each stream, statistic, question and group.
 
         Raises:
             StoreError: the database failed.

@@ -154,5 +154,6 @@ def check_tables(connection: Connection) -> None:
     found = connection.scalar(select(SCHEMA.c.version))
     if found != _VERSION:
         message = f"the tables of the store have version {found}, this program needs {_VERSION}: "
-        message += "use the program that made them, or another database"
+        message += "use the program that made them, or from the end of the current windows on "
+        message += "another database"
         raise PlanError(message)

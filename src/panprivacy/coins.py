@@ -42,7 +42,18 @@ class Coins(Protocol):
         """Integers with `P(k)` proportional to `exp(-k**2/(2*variance))`."""
 
     def key(self, nbytes: int) -> bytes:
-        """Uniform random bytes."""
+        """Uniform random bytes that may be public, such as an addressing key."""
+
+
+class SecretCoins(Coins, Protocol):
+    """Coins that also draw what privacy rests on, such as a nonce or a share.
+
+    The two are apart because the audit fixes a key, for which the guarantee holds whatever it is,
+    and has to walk every outcome of a secret.
+    """
+
+    def secret(self, nbytes: int) -> bytes:
+        """Uniform random bytes that nobody else may know."""
 
 
 class ByteCoins(ABC):
@@ -75,7 +86,12 @@ class ByteCoins(ABC):
             return noise.discrete_gaussian(draw, variance, size)
 
     def key(self, nbytes: int) -> bytes:
-        """Uniform random bytes."""
+        """Uniform random bytes that may be public."""
+        with self._stream() as draw:
+            return draw(nbytes).tobytes()
+
+    def secret(self, nbytes: int) -> bytes:
+        """Uniform random bytes that nobody else may know."""
         with self._stream() as draw:
             return draw(nbytes).tobytes()
 

@@ -171,9 +171,17 @@ class Budget:
         object.__setattr__(self, "state", positive_fraction(state=self.state))
         object.__setattr__(self, "release", positive_fraction(release=self.release))
 
+    def of_state(self, intrusions: int) -> Fraction:
+        """What the state costs with so many announced intrusions; it is paid at birth."""
+        return (intrusions + 1) * self.state
+
+    def of_releases(self, count: int) -> Fraction:
+        """What the first so many releases cost, on top of the state."""
+        return count * self.release
+
     def total(self, *, releases: int, intrusions: int) -> Fraction:
         """What the state, `releases` releases and `intrusions` announced intrusions cost."""
-        return (intrusions + 1) * self.state + releases * self.release
+        return self.of_state(intrusions) + self.of_releases(releases)
 
     def unseen(self, *, releases: int, intrusions: int) -> Fraction:
         """What `releases` releases cost if nobody ever sees the state.

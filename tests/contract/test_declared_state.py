@@ -49,7 +49,13 @@ def test_the_attributes_are_the_declared_ones(case):
     statistic = case.make()
     assert attributes(statistic).keys() == DECLARED
     assert type(statistic._state) is State
-    assert attributes(statistic._state).keys() == {"key", "table", "releases", "intrusions"}
+    assert attributes(statistic._state).keys() == {
+        "key",
+        "arrays",
+        "releases",
+        "intrusions",
+        "tick",
+    }
 
 
 def test_the_table_is_as_long_as_the_plan_says_and_owns_its_memory(case):
@@ -81,7 +87,7 @@ def test_plan_key_and_addressing_never_change(case):
     newborn = case.make(coins=SeededCoins(1), **LIFE)
     grown = lives(case.make, case)(9)
     changed = {path.split(".")[-1] for path in differences(newborn, grown)}
-    assert changed <= {"table", "releases", "intrusions", "_spent", "_calls"}
+    assert changed <= {"arrays[0]", "releases", "intrusions", "_spent", "_calls"}
 
 
 def test_no_id_is_reachable(case):
@@ -156,7 +162,8 @@ class GrowsBehindTheTable(pp.Density):
     def update(self, users, deltas=None):
         super().update(users, deltas)
         table = self._state.table
-        self._state.table = np.append(table, np.array(users, np.int64).view(np.uint8))[: len(table)]
+        longer = np.append(table, np.array(users, np.int64).view(np.uint8))
+        self._state.arrays[0] = longer[: len(table)]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +175,7 @@ class GrowsBehindTheTable(pp.Density):
         (KeepsAFunction, "_decoder"),
         (CountsRowsAsReleases, "_kept.releases"),
         (CachesSlots, "_addressing.seen["),
-        (GrowsBehindTheTable, "_kept.table.base"),
+        (GrowsBehindTheTable, "_kept.arrays[0].base"),
     ],
 )
 def test_the_search_finds_planted_violations(violation, where):

@@ -78,14 +78,14 @@ def refused(case, state, message, **overrides):
 def test_a_state_of_another_plan_is_refused_by_what_differs(case):
     state = begun(case).state()
     refused(case, state, "with another ledger", ledger=pp.Ledger(2))
-    refused(case, state, "with another .*request", releases=1)
+    refused(case, state, "with another .*releases", releases=1)
 
 
 def test_a_state_of_another_statistic_or_version_is_refused_by_name(case):
     state = begun(case).state()
     other = pp.Incidence(universe=2, bound=1, epsilon=3)
     if not isinstance(case.make(), pp.Incidence):
-        refused(case, other.state(), "statistic Incidence")
+        refused(case, other.state(), "statistic incidence")
     older = state.replace(pp.__version__.encode(), b"0" * len(pp.__version__))
     refused(case, older, "version 00000, and this is")
 

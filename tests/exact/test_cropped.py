@@ -10,8 +10,8 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.statistics.cropped.levels_plan import plan_cropped_levels
 from panprivacy.statistics import cropped_sum
+from panprivacy.statistics.cropped.levels_plan import plan_cropped_levels
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""

@@ -47,8 +47,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from panprivacy import SystemCoins
 from panprivacy.hashing import KEY_BYTES, hash_byte_strings, hash_integers, key_words
 from panprivacy.service.config.tokens import hash_of
-from panprivacy.statistics.header import read_header
 from panprivacy.statistics.containers import OWN_BYTES
+from panprivacy.statistics.header import read_header
 
 from .memory import (
     Needles,
@@ -367,7 +367,7 @@ def free_port(kind):
 
 def is_up(daemon):
     assert daemon.process.poll() is None, daemon.log()
-    return "listening at" in daemon.log() and (daemon.folder / "panprivacy.sealed").exists()
+    return "listening where=" in daemon.log() and (daemon.folder / "panprivacy.sealed").exists()
 
 
 # What is sent: every case has ids of its own

@@ -20,7 +20,15 @@ from panprivacy.sources import Column, Prefixes
 
 RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 HASH = "ab" * 32
-STREAM = '[streams.visits]\nstat = ["distinct"]\nepsilon = 1\nwindow = "1d"\n'
+TABLE = "[[streams.visits.stat]]\n"
+
+
+def stream(text="", stat='name = "distinct"\n', *, epsilon="1"):
+    """A stream with more keys, which begin on line 4, and a statistic, from the line after them."""
+    return f'[streams.visits]\nepsilon = {epsilon}\nwindow = "1d"\n{text}{TABLE}{stat}'
+
+
+STREAM = stream()
 TOKEN = '[[tokens]]\nname = "a"\nmay = ["read"]\nsha256 = '
 
 
@@ -77,13 +85,14 @@ def test_epsilon_is_exact(read, written, epsilon):
 
 
 def test_columns_of_addresses_deltas_and_groups(read):
-    text = STREAM + 'user = "ip"\nids = "addresses"\nprefix = "24:56"\nnulls = "skip"\n'
-    text += 'delta = "change"\ndeletions = true\nbound = 3\nby = "page"\ngroups = ["a", "b"]\n'
-    stream = read(text).streams["visits"]
+    text = 'user = "ip"\nids = "addresses"\nprefix = "24:56"\nnulls = "skip"\n'
+    text += 'delta = "change"\nby = "page"\ngroups = ["a", "b"]\n'
+    counted = 'name = "distinct"\ndeletions = true\nbound = 3\n'
+    one = read(stream(text, counted)).streams["visits"]
     users = Column("ip", address=Prefixes(24, 56))
-    assert stream.columns() == Columns(users, Column("change", integers=True), Column("page"))
-    assert stream.nulls is Nulls.skip
-    assert stream.make_counting().guarantee.groups == 1
+    assert one.columns() == Columns(users, Column("change", integers=True), Column("page"))
+    assert one.nulls is Nulls.skip
+    assert one.make_counting().guarantee.groups == 1
 
 
 def test_each_counting_has_a_ledger_of_its_own(read):
@@ -94,36 +103,70 @@ def test_each_counting_has_a_ledger_of_its_own(read):
 
 
 def test_whole_numbers_may_have_an_exponent(read):
-    text = STREAM.replace("distinct", "density") + 'universe = 1e6\nids = "integers"\n'
-    stream = read(text).streams["visits"]
-    assert stream.universe == 1_000_000
-    assert stream.columns().user.integers
+    text = stream('ids = "integers"\n', 'name = "density"\nuniverse = 1e6\n')
+    one = read(text).streams["visits"]
+    (specification,) = one.specifications()
+    assert specification.sizes.universe == 1_000_000
+    assert one.columns().user.integers
 
 
-def test_an_incidence_count_is_asked_what_is_written(read):
-    text = STREAM.replace("distinct", "incidence")
-    text += 'expected = 10_000\nbound = 9\nexactly = "1:3"\nat_least = "2,5"\ncropped_sum = 4\n'
-    asked = read(text).streams["visits"].make_counting().asked
-    assert (asked.exactly, asked.at_least, asked.cropped_sum) == ((1, 2, 3), (2, 5), (4,))
+@pytest.mark.parametrize("users", ['"1000:1e6"', "[1000, 1_000_000]", "[1e3, 1e6]"])
+def test_a_range_of_users_may_be_a_text_or_a_list(read, users):
+    text = stream(stat=f'name = "distinct"\nexpected = {users}\n')
+    (specification,) = read(text).streams["visits"].specifications()
+    assert specification.sizes.expected == (1_000, 1_000_000)
+
+
+INCIDENCE = 'name = "incidence"\nexpected = 10_000\nbound = 9\n'
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        'exactly = "1:3"\nat_least = "2,5"\ncropped_sum = 4\ncropped_moment = "4**1,4**2"\n',
+        "exactly = [1,2,3]\nat_least = [2, 5]\ncropped_sum = [4]\ncropped_moment = [[4,1],[4,2]]",
+    ],
+    ids=["texts", "lists"],
+)
+def test_an_incidence_count_is_asked_what_is_written(read, asked):
+    one = read(stream(stat=INCIDENCE + asked)).streams["visits"]
+    (query,) = (one.query for one in one.specifications())
+    assert (query.exactly, query.at_least, query.cropped_sum) == ((1, 2, 3), (2, 5), (4,))
+    assert query.cropped_moment == ((4, 1), (4, 2))
+    released = one.make_counting().release()
+    assert [str(name) for name in released] == [
+        *("exactly 1", "exactly 2", "exactly 3", "at least 2", "at least 5"),
+        *("cropped sum 4", "cropped moment 4**1", "cropped moment 4**2"),
+    ]
 
 
 def test_sums_and_thresholds_are_planned_as_written(read):
-    text = STREAM.replace('"distinct"', '"cropped-sum", "heavy-hitters"')
-    text = text.replace("epsilon = 1", "epsilon = 8")
-    text += "expected = 1000\ntau = 5\nbound = 40\nk = 1e3\ntotal = 1_000_000\n"
+    cropped = 'name = "cropped-sum"\nexpected = 1000\ntau = 5\nbound = 40\n'
+    heavy = f'{TABLE}name = "heavy-hitters"\nk = 1e3\ntotal = 1_000_000\n'
+    text = stream(stat=cropped + heavy, epsilon="8")
     statistics = read(text).streams["visits"].make_counting().statistics
     assert list(statistics) == ["cropped-sum", "heavy-hitters"]
     cropped, heavy = (one.plan for one in statistics.values())
     assert (cropped.tau, cropped.bound, cropped.expected) == (5, 40, 1_000)
     assert (heavy.k, heavy.total) == (1_000, 1_000_000)
+    assert {one.request.epsilon for one in (cropped, heavy)} == {4}
 
 
 def test_a_soft_threshold_is_planned_as_written(read):
-    text = STREAM.replace('"distinct"', '"threshold"')
-    text += 'ids = "integers"\nuniverse = 1e5\nleast = 20\nmemory = 50_000\n'
-    (busy,) = (one.plan for one in read(text).streams["visits"].make_counting().statistics.values())
-    assert (busy.least, busy.bound, busy.universe) == (20, 1_280, 100_000)
+    busy = 'name = "threshold"\nuniverse = 1e5\nthreshold = 20\nmemory = 50_000\n'
+    one = read(stream('ids = "integers"\n', busy)).streams["visits"]
+    (busy,) = (one.plan for one in one.make_counting().statistics.values())
+    assert (busy.threshold, busy.bound, busy.universe) == (20, 1_280, 100_000)
     assert busy.table.nbytes <= 50_000
+
+
+def test_one_statistic_may_be_counted_twice_with_other_sizes(read):
+    sums = [
+        f'name = "cropped-sum"\nexpected = 1e5\ntau = {tau}\nas = "sum{tau}"\n' for tau in (1, 9)
+    ]
+    text = stream(stat=TABLE.join(sums))
+    statistics = read(text).streams["visits"].make_counting().statistics
+    assert {label: one.plan.tau for label, one in statistics.items()} == {"sum1": 1, "sum9": 9}
 
 
 def test_paths_do_not_depend_on_the_working_directory(read, tmp_path, monkeypatch):
@@ -137,7 +180,7 @@ def test_paths_do_not_depend_on_the_working_directory(read, tmp_path, monkeypatc
 
 
 def test_listeners_are_taken_apart(read):
-    text = '[server]\nlisten = "unix:/run//http.sock"\n' + STREAM + 'user = "remote_addr"\n'
+    text = '[server]\nlisten = "unix:/run//http.sock"\n' + stream('user = "remote_addr"\n')
     text += '[[streams.visits.syslog]]\nlisten = "udp://[::1]:5514"\nmode = 0o600\n'
     config = read(text)
     (syslog,) = config.streams["visits"].syslog
@@ -148,15 +191,19 @@ def test_listeners_are_taken_apart(read):
 # What is refused
 
 
-def stream(text, *, stat="distinct", epsilon="1"):
-    """A stream with more keys, which begin on line 5."""
-    known = STREAM.replace("distinct", stat).replace("epsilon = 1", f"epsilon = {epsilon}")
-    return known + text
+def stat(name, *sizes, above=""):
+    """A stream with a table of a statistic on line 4, its name on line 5, and then its sizes."""
+    lines = "".join(f"{size}\n" for size in sizes)
+    return (
+        stream(stat=f'name = "{name}"\n{lines}')
+        if not above
+        else stream(above, f'name = "{name}"\n{lines}')
+    )
 
 
 def syslog(*listeners):
     tables = [f'[[streams.visits.syslog]]\nlisten = "{each}"\n' for each in listeners]
-    return stream('user = "remote_addr"\n' + "".join(tables))
+    return stream('user = "remote_addr"\n') + "".join(tables)
 
 
 def token(text, before=""):
@@ -165,30 +212,29 @@ def token(text, before=""):
 
 
 IN_STREAM = "streams.visits: "
+IN_STAT = "streams.visits.stat: "
+TABLES = "stat must be tables, one for each statistic: write [[streams.visits.stat]] with name = "
+NO_NUMBER = " must be a whole number of at least 1"
+OLD = STREAM.partition("[[")[0]
 NEVER = "this looks like the private half of a key, which must not be on this machine"
 NO_SOCKET = "listen must name a Unix socket by its whole path"
 NOT_HTTP = "listen must be 127.0.0.1:8642"
 
 BAD = [
     # keys
-    (stream("epsilom = 2\n"), 5, IN_STREAM + 'there is no key "epsilom"; did you mean "epsilon"?'),
-    (stream("zzz = 2\n"), 5, IN_STREAM + 'there is no key "zzz"; the keys are stat, epsilon,'),
-    (stream("") + "[servr]\n", 5, 'there is no key "servr"; did you mean "server"?'),
-    (stream('"a\\nb" = 2\n'), 5, IN_STREAM + 'there is no key "a b"'),
+    (stream("epsilom = 2\n"), 4, IN_STREAM + 'there is no key "epsilom"; did you mean "epsilon"?'),
+    (stream("zzz = 2\n"), 4, IN_STREAM + 'there is no key "zzz"; the keys are stat, epsilon,'),
+    (stream("") + "[servr]\n", 6, 'there is no key "servr"; did you mean "server"?'),
+    (stream('"a\\nb" = 2\n'), 4, IN_STREAM + 'there is no key "a b"'),
     ("# none\n", 1, "streams is missing; it is needed, such as [streams.visits]"),
     ("[streams]\n", 1, "name at least one stream: [streams.visits]"),
     (STREAM.replace("epsilon", "#"), 1, IN_STREAM + "epsilon is missing; it is needed, such as"),
     ("\n[checkpoint]\n" + STREAM, 2, "checkpoint: recipient is missing: `panprivacy init` makes"),
     # kinds
-    (stream('memory = "1"\n'), 5, IN_STREAM + "memory must be a whole number"),
-    (stream("memory = 1.5\n"), 5, IN_STREAM + "memory must be a whole number"),
-    (stream("expected = true\n"), 5, IN_STREAM + "expected must be a whole number or a text in"),
-    (stream("signed = 1\n"), 5, IN_STREAM + "signed must be true or false"),
-    (stream('stdin = "csv"\n'), 5, IN_STREAM + "stdin must be a table"),
-    (stream('ids = "ip"\n'), 5, IN_STREAM + "ids must be one of text, integers, addresses"),
-    (stream("", stat="median"), 2, IN_STREAM + "each entry of stat must be one of distinct,"),
-    (stream("groups = [1]\n"), 5, IN_STREAM + "each entry of groups must be a text in quotes"),
-    (stream('[streams.visits.syslog]\nlisten = "udp://127.0.0.1:1"\n'), 5,
+    (stream('stdin = "csv"\n'), 4, IN_STREAM + "stdin must be a table"),
+    (stream('ids = "ip"\n'), 4, IN_STREAM + "ids must be one of text, integers, addresses"),
+    (stream("groups = [1]\n"), 4, IN_STREAM + "each entry of groups must be a text in quotes"),
+    (stream('[streams.visits.syslog]\nlisten = "udp://127.0.0.1:1"\n'), 4,
      IN_STREAM + "syslog may be there several times: write [[streams.visits.syslog]]"),
     ("streams = 1\n", 1, "streams must be a table"),
     ("[streams]\nvisits = 1\n", 2, "streams: visits must be a table"),
@@ -221,88 +267,156 @@ BAD = [
     (token("").replace(HASH, "pp_secret"), 4, "tokens: sha256 must be the 64 hexadecimal digits"),
     (token("").replace('"web"', '""'), 2, "tokens: name must not be empty"),
     # clocks
-    (STREAM.replace("1d", "1 day"), 4, IN_STREAM + "window must be a length of time, such as 30s"),
-    (STREAM.replace("1d", "9" * 400 + "d"), 4, IN_STREAM + "window must be a length of time"),
-    (STREAM.replace("1d", "3661d"), 4, IN_STREAM + "window must be at most 3,660d"),
-    (stream('every = "1h"\n'), 5, IN_STREAM + "every needs releases of at least 2"),
-    (stream('releases = 2\nevery = "1d"\n'), 6, IN_STREAM + "every must be shorter"),
-    (stream('releases = 3\nevery = "12h"\n'), 6, IN_STREAM + "every and releases do not fit: 2"),
-    (stream("releases = 0\n"), 5, IN_STREAM + "releases must be a whole number of at least 1"),
+    (STREAM.replace("1d", "1 day"), 3, IN_STREAM + "window must be a length of time, such as 30s"),
+    (STREAM.replace("1d", "9" * 400 + "d"), 3, IN_STREAM + "window must be a length of time"),
+    (STREAM.replace("1d", "3661d"), 3, IN_STREAM + "window must be at most 3,660d"),
+    (stream('every = "1h"\n'), 4, IN_STREAM + "every needs releases of at least 2"),
+    (stream('releases = 2\nevery = "1d"\n'), 5, IN_STREAM + "every must be shorter"),
+    (stream('releases = 3\nevery = "12h"\n'), 5, IN_STREAM + "every and releases do not fit: 2"),
+    (stream("releases = 0\n"), 4, IN_STREAM + "releases must be a whole number of at least 1"),
     # what is counted
-    (stream("", epsilon="0"), 3, IN_STREAM + "epsilon must be a positive finite number"),
-    (stream("", epsilon="inf"), 3, IN_STREAM + "epsilon must be a positive finite number"),
-    (stream("", epsilon="1e400000000"), 3, IN_STREAM + "epsilon must be a positive finite"),
-    (stream("", epsilon='"1/0"'), 3, IN_STREAM + "epsilon must be a positive finite number"),
-    (stream("", epsilon="[]"), 3, IN_STREAM + "epsilon must be a positive finite number"),
-    (stream("", epsilon="0.000001"), 1, IN_STREAM + "this plan gives a standard deviation of"),
-    (stream("confidence = 1\n"), 5, IN_STREAM + "confidence must lie strictly between 0 and 1"),
-    (stream("retries = 1_000_001\n"), 5, IN_STREAM + "retries must be at most 1,000,000"),
-    (stream("deletions = true\n"), 5, IN_STREAM + "deletions needs delta: the column"),
-    (stream("\nexactly = 1\n"), 6, IN_STREAM + "exactly, at_least and cropped_sum are for stat"),
-    (stream("bound = 2\n"), 5, IN_STREAM + "bound is for stat incidence, cropped-sum"),
-    (stream("universe = 9\n"), 5, IN_STREAM + "universe is for stat density, incidence"),
-    (stream('universe = 9\nids = "integers"\nexpected = 3\n', stat="density"), 7,
-     IN_STREAM + "expected is for open-ended ids: universe says"),
-    (stream('expected = "9:1"\n'), 5, IN_STREAM + "expected must run from low to high"),
-    (stream("tau = 2\n"), 5, IN_STREAM + "tau is for stat cropped-sum"),
-    (stream("k = 2\n"), 5, IN_STREAM + "k and total are for stat heavy-hitters"),
-    (stream("least = 2\n"), 5, IN_STREAM + "least is for stat threshold"),
-    (stream("", stat="threshold"), 2, IN_STREAM + "stat threshold needs least: the state from"),
-    (stream("least = 9\n", stat="threshold"), 2, IN_STREAM + "stat threshold needs universe: how"),
-    (stream("universe = 9_000\nleast = 9\nbound = 5\n", stat="threshold"), 6,
-     IN_STREAM + "least (9) exceeds the bound (5)"),
-    (stream("universe = 9_000\nleast = 1\n", stat="threshold"), 6,
-     IN_STREAM + "least must be at least 2"),
-    (stream("universe = 9\nleast = 2\n", stat="threshold"), 1,
-     IN_STREAM + "this plan gives a standard deviation of"),
-    (stream("universe = 9_000\nleast = 2\n", stat="threshold"), 1,
-     IN_STREAM + 'ids must be "integers"'),
-    (stream("", stat="cropped-sum"), 2, IN_STREAM + "stat cropped-sum needs tau: the most that"),
-    (stream("k = 9\n", stat="heavy-hitters"), 2, IN_STREAM + "stat heavy-hitters needs k and"),
-    (stream("tau = 9\nbound = 5\nexpected = 99\n", stat="cropped-sum"), 5,
-     IN_STREAM + "tau (9) exceeds the bound (5)"),
-    (stream("tau = 9\n", stat="cropped-sum"), 2, IN_STREAM + "stat cropped-sum needs universe, or"),
-    (stream("tau = 9\nexpected = 9\nsigned = true\n", stat="cropped-sum"), 7,
-     IN_STREAM + "signed is for stat incidence, or distinct with"),
-    (stream("k = 100\ntotal = 10_000\n", stat="heavy-hitters"), 1,
-     IN_STREAM + "this plan gives a standard deviation of"),
-    (stream("k = 100\ntotal = 99\n", stat="heavy-hitters"), 6, IN_STREAM + "total (99) must be at"),
-    (stream("", stat="incidence"), 1, IN_STREAM + "say bound: the largest sum of a user's deltas"),
-    (stream('universe = 1000\nids = "text"\n', stat="density"), 6,
+    (stream(epsilon="0"), 2, IN_STREAM + "epsilon must be a positive finite number"),
+    (stream(epsilon="inf"), 2, IN_STREAM + "epsilon must be a positive finite number"),
+    (stream(epsilon="1e400000000"), 2, IN_STREAM + "epsilon must be a positive finite"),
+    (stream(epsilon='"1/0"'), 2, IN_STREAM + "epsilon must be a positive finite number"),
+    (stream(epsilon="[]"), 2, IN_STREAM + "epsilon must be a positive finite number"),
+    (stream(epsilon="1e7"), 2, IN_STREAM + "epsilon must be at most 1,000,000"),
+    (stream("releases = 1e18\n"), 4, IN_STREAM + "releases must be at most 1,000,000,000"),
+    (stream("confidence = 1\n"), 4, IN_STREAM + "confidence must lie strictly between 0 and 1"),
+    (stream("retries = 1_000_001\n"), 4, IN_STREAM + "retries must be at most 1,000,000"),
+    # how it is written
+    (stream().partition("[[")[0], 1, IN_STREAM + "stat is missing; it is needed, such as "
+     '[[streams.visits.stat]] with name = "distinct"'),
+    (OLD + "stat = []\n", 4, IN_STREAM + TABLES + '"distinct", and below it the sizes'),
+    (OLD + 'stat = ["distinct"]\n', 4, IN_STREAM + TABLES + '"distinct", and'),
+    (OLD + 'stat = ["cropped-sum", "distinct"]\n', 4, IN_STREAM + TABLES + '"cropped-sum", and'),
+    (OLD + 'stat = "density"\nuniverse = 9\n', 4, IN_STREAM + TABLES + '"density", and below it'),
+    (OLD + 'stat = ["a\\nb"]\n', 4, IN_STREAM + TABLES + '"distinct", and'),
+    (OLD + 'stat = [{name = "density"}, "distinct"]\n', 4, IN_STREAM + TABLES),
+    (OLD + "stat = 1979-05-27\n", 4, IN_STREAM + TABLES),
+    (OLD + '[streams.visits.stat]\nname = "distinct"\n', 4,
+     IN_STREAM + "stat may be there several times: write [[streams.visits.stat]]"),
+    (stream("\nuniverse = 9\n"), 5, IN_STREAM + "universe belongs to a statistic: say it in its "
+     "table [[streams.visits.stat]]"),
+    (stream("exactly = 1\n"), 4, IN_STREAM + "exactly belongs to a statistic: say it in its"),
+    (stream(stat=""), 4, IN_STAT + 'name is missing; it is needed, such as name = "distinct"'),
+    (stream("\n", "expected = 9\n"), 5, IN_STAT + "name is missing; it is needed, such as"),
+    (stat("distnct"), 5, IN_STAT + "name: there is no statistic of that name: did you mean dis"),
+    (stat("median"), 5, IN_STAT + "name: there is no statistic of that name: there are distinct, "
+     "density, incidence, cropped-sum, threshold and heavy-hitters"),
+    (stream(stat="name = 5\n"), 5, IN_STAT + "name: there is no statistic of that name: there are"),
+    (stream(stat='name = ["distinct"]\n'), 5, IN_STAT + "name: there is no statistic of that name"),
+    (stat("cropped-sum", "tua = 9"), 6, IN_STAT + "cropped-sum has no tua: did you mean tau?"),
+    (stat("distinct", "zzz = 9"), 6, IN_STAT + "distinct has no zzz: its sizes are expected, memo"),
+    (stat("distinct", "epsilon = 9"), 6, IN_STAT + "distinct has no epsilon: its sizes are"),
+    (stat("distinct", '"a\\nb" = 9'), 4, IN_STAT + "distinct has no a b: its sizes are expected"),
+    (stat("cropped-sum", "expected = 9"), 4, IN_STAT + "cropped-sum needs tau: "
+     "the most that a user counts for"),
+    (stat("cropped-sum", "tau = 9", "signed = true"), 7, IN_STAT + "cropped-sum has no signed: "),
+    (stat("distinct", 'as = "A b"'), 6, IN_STAT + "as must be 1 to 64 of a-z, 0-9, _ and -, first"),
+    (stat("distinct", "as = 1"), 6, IN_STAT + "as must be 1 to 64 of a-z, 0-9, _ and -, first"),
+    (stream(stat=f'name = "distinct"\n\n{TABLE}name = "distinct"\n'), 7,
+     IN_STAT + "two statistics are called distinct: give one another name with as"),
+    # kinds of values
+    (stat("distinct", 'memory = "1"'), 6, IN_STAT + "memory" + NO_NUMBER),
+    (stat("distinct", "memory = 1.5"), 6, IN_STAT + "memory" + NO_NUMBER),
+    (stat("distinct", "memory = true"), 6, IN_STAT + "memory" + NO_NUMBER),
+    (stat("distinct", "memory = 1979-05-27"), 6, IN_STAT + "memory" + NO_NUMBER),
+    (stat("distinct", "memory = {a = 1}"), 6, IN_STAT + "memory" + NO_NUMBER),
+    (stat("distinct", "memory = 0"), 6, IN_STAT + "memory" + NO_NUMBER),
+    (stat("distinct", "memory = nan"), 6, IN_STAT + "memory" + NO_NUMBER),
+    (stat("distinct", "memory = 1e400"), 6, IN_STAT + "memory" + NO_NUMBER),
+    (stat("distinct", "memory = 1e13"), 6, IN_STAT + "memory must be at most 1,099,511,627,776"),
+    (stat("distinct", "expected = true"), 6, IN_STAT + "expected" + NO_NUMBER),
+    (stat("distinct", "expected = 1979-05-27"), 6, IN_STAT + "expected" + NO_NUMBER),
+    (stat("distinct", 'expected = "many"'), 6, IN_STAT + "expected must be a number of users, or "),
+    (stat("distinct", "expected = [1, 2, 3]"), 6, IN_STAT + "expected must be one number of users"),
+    (stat("distinct", 'expected = "9:1"'), 6, IN_STAT + "expected must run from low to high"),
+    (stat("distinct", "signed = 1"), 6, IN_STAT + "signed must be true or false"),
+    (stat("distinct", 'deletions = "true"'), 6, IN_STAT + "deletions must be true or false"),
+    (stat("incidence", "bound = 9", "expected = 1e4", 'exactly = "x"'), 8,
+     IN_STAT + "exactly must name states, such as 3, or 0,1,5, or 0:8 for 0 to 8"),
+    (stat("incidence", "bound = 9", "expected = 1e4", "exactly = 1.5"), 8,
+     IN_STAT + "exactly: name a state, or several, as whole numbers"),
+    (stat("incidence", "bound = 9", "expected = 1e4", "at_least = [true]"), 8,
+     IN_STAT + "at_least must be a whole number from 1 to 9, the bound"),
+    (stat("incidence", "bound = 9", "expected = 1e4", 'exactly = "0:10"'), 8,
+     IN_STAT + "exactly must lie within 0 to 9, the bound: raise the bound"),
+    (stat("incidence", "bound = 9", "expected = 1e4", "exactly = 0"), 4,
+     IN_STAT + "without universe nobody knows how many users came exactly 0 times"),
+    (stat("incidence", "bound = 9", "expected = 1e4", 'cropped_moment = "9*2"'), 8,
+     IN_STAT + "cropped_moment must name powers, such as 10**2, or 10**2,5**3"),
+    (stat("incidence", "bound = 9", "expected = 1e4", 'law = "x"'), 8,
+     IN_STAT + "law: no law has this recipe; str() of a law writes one, such as flat 7 1/2"),
+    # what cannot be counted
+    (stat("distinct", "deletions = true", "bound = 2"), 4,
+     IN_STREAM + "distinct needs delta: the column that says"),
+    (stat("distinct", "deletions = true"), 6, IN_STAT + "deletions needs bound: the largest sum"),
+    (stat("distinct", "bound = 2"), 6, IN_STAT + "bound and signed are for deletions"),
+    (stat("density"), 4, IN_STAT + "density needs universe: how many users there could be"),
+    (stat("density", "universe = 1000", above='ids = "text"\n'), 4,
      IN_STREAM + 'ids must be "integers": with a universe of N, they are 0 to N-1'),
-    (stream("", stat="density"), 2, IN_STREAM + "stat density needs universe"),
-    (STREAM.replace('"distinct"', '"distinct", "distinct"'), 2, IN_STREAM + "stat must name each"),
-    (STREAM.replace('"distinct"', ""), 2, IN_STREAM + "stat must say what to count"),
+    (stat("incidence"), 4, IN_STAT + "incidence needs bound: the largest sum of a user's deltas"),
+    (stat("incidence", "bound = 2"), 4, IN_STAT + "say universe (how many users there could be), "
+     "or for open-ended ids expected (the most that may come)"),
+    (stat("incidence", "bound = 2", "universe = 9", "expected = 3"), 8,
+     IN_STAT + "expected is for open-ended ids: a universe says how many"),
+    (stat("threshold"), 4, IN_STAT + "threshold needs threshold: the state from"),
+    (stat("threshold", "threshold = 9"), 6, IN_STAT + "threshold needs universe: how"),
+    (stat("threshold", "universe = 9_000", "threshold = 9", "bound = 5"), 7,
+     IN_STAT + "threshold (9) exceeds the bound (5)"),
+    (stat("threshold", "universe = 9_000", "threshold = 1"), 7,
+     IN_STAT + "threshold must be at least 2"),
+    (stat("threshold", "universe = 9_000", "threshold = 2"), 1,
+     IN_STREAM + 'ids must be "integers"'),
+    (stat("cropped-sum", "tau = 9"), 4, IN_STAT + "say either universe (how many users there"),
+    (stat("cropped-sum", "tau = 9", "bound = 5", "expected = 99"), 6,
+     IN_STAT + "tau (9) exceeds the bound (5)"),
+    (stat("cropped-sum", "tau = 9", 'expected = "9:99"', "cells = 9"), 8,
+     IN_STAT + "a range of expected users is planned by memory, not by cells"),
+    (stat("heavy-hitters", "k = 9"), 4, IN_STAT + "heavy-hitters needs total: what all deltas"),
+    (stat("heavy-hitters", "k = 100", "total = 99"), 7, IN_STAT + "total (99) must be at least"),
+    # noise
+    (stat("threshold", "universe = 9", "threshold = 2"), 4,
+     IN_STAT + "this plan gives a standard deviation of"),
+    (stat("heavy-hitters", "k = 100", "total = 10_000"), 4,
+     IN_STAT + "this plan gives a standard deviation of"),
+    (stream(epsilon="0.000001"), 4, IN_STAT + "this plan gives a standard deviation of"),
+    (stream(stat=f'name = "distinct"\n{TABLE}name = "distinct"\nas = "few"\nexpected = 5\n'), 6,
+     IN_STAT + "this plan gives a standard deviation of"),
+    (stream('by = "p"\ngroups = ["a", "b"]\n',
+            f'name = "distinct"\n{TABLE}name = "distinct"\nas = "few"\nexpected = 5\n'), 8,
+     IN_STAT + "this plan gives a standard deviation of"),
     # columns and groups
-    (stream('prefix = "24:56"\n'), 5, IN_STREAM + 'prefix is for ids = "addresses"'),
-    (stream('ids = "addresses"\nprefix = "24:560"\n'), 6, IN_STREAM + "prefix must be how many"),
+    (stream('prefix = "24:56"\n'), 4, IN_STREAM + 'prefix is for ids = "addresses"'),
+    (stream('ids = "addresses"\nprefix = "24:560"\n'), 5, IN_STREAM + "prefix must be how many"),
     (stream('delta = "user"\n'), 1, IN_STREAM + "column 'user' is asked for twice"),
-    (stream('by = "page"\n'), 5, IN_STREAM + "by and groups go together"),
-    (stream("per_user = 2\n"), 5, IN_STREAM + "per_user and ignore_others are for by and groups"),
-    (stream('by = "p"\ngroups = ["a", ""]\n'), 6, IN_STREAM + "groups must not be empty texts"),
-    (stream('by = "p"\ngroups = ["a"]\nper_user = 2\n'), 7, IN_STREAM + "per_user must be at most"),
+    (stream('by = "page"\n'), 4, IN_STREAM + "by and groups go together"),
+    (stream("per_user = 2\n"), 4, IN_STREAM + "per_user and ignore_others are for by and groups"),
+    (stream('by = "p"\ngroups = ["a", ""]\n'), 5, IN_STREAM + "groups must not be empty texts"),
+    (stream('by = "p"\ngroups = ["a"]\nper_user = 2\n'), 6, IN_STREAM + "per_user must be at most"),
     (STREAM.replace("visits", "Visits"), 1, "streams.Visits: the name of a stream must be 1 to 64"),
     # sources
-    (syslog("udp://127.0.0.1:5514", "udp://127.0.0.1:05514"), 9,
+    (syslog("udp://127.0.0.1:5514", "udp://127.0.0.1:05514"), 10,
      "streams.visits.syslog: listen must be another address"),
-    ('[server]\nlisten = "unix:/a"\n' + syslog("unix:/x/../a"), 9,
+    ('[server]\nlisten = "unix:/a"\n' + syslog("unix:/x/../a"), 10,
      "streams.visits.syslog: listen must be another address"),
-    (syslog("127.0.0.1:5514"), 7, "streams.visits.syslog: listen must be unix:/run"),
-    (syslog("udp://localhost:5514"), 7, "streams.visits.syslog: listen must be unix:/run"),
-    (syslog("unix:/a") + "mode = 0o1000\n", 8, "streams.visits.syslog: mode must be at most 511"),
-    (syslog("unix:/a") + 'format = "csv"\n', 8, "streams.visits.syslog: format must be one of"),
-    (syslog("unix:/a") + "pattern = 'x'\n", 8, "streams.visits.syslog: pattern goes with format"),
-    (syslog("unix:/a").replace("remote_addr", "ip"), 6,
+    (syslog("127.0.0.1:5514"), 8, "streams.visits.syslog: listen must be unix:/run"),
+    (syslog("udp://localhost:5514"), 8, "streams.visits.syslog: listen must be unix:/run"),
+    (syslog("unix:/a") + "mode = 0o1000\n", 9, "streams.visits.syslog: mode must be at most 511"),
+    (syslog("unix:/a") + 'format = "csv"\n', 9, "streams.visits.syslog: format must be one of"),
+    (syslog("unix:/a") + "pattern = 'x'\n", 9, "streams.visits.syslog: pattern goes with format"),
+    (syslog("unix:/a").replace("remote_addr", "ip"), 7,
      "streams.visits.syslog: there is no column 'ip'; the fields of a line are 'remote_addr'"),
-    (stream("[streams.visits.stdin]\nformat = 'parquet'\n"), 6,
+    (stream("[streams.visits.stdin]\nformat = 'parquet'\n"), 5,
      "streams.visits.stdin: format must be one of csv, tsv, ndjson"),
-    (stream("[streams.visits.stdin]\nformat = 'lines'\npattern = '(?P<user>'\n"), 7,
+    (stream("[streams.visits.stdin]\nformat = 'lines'\npattern = '(?P<user>'\n"), 6,
      "streams.visits.stdin: the pattern is no regular expression"),
     (stream("[streams.visits.stdin]\nformat = 'csv'\n")
      + stream("[streams.b.stdin]\nformat = 'csv'\n").replace("visits", "b"), 11,
      "streams.b.stdin: only one stream can read standard input, and visits does"),
     # the file
-    (f"{STREAM}# \n# age-secret-key-1qqq", 6, NEVER),
+    (f"{STREAM}# \n# age-secret-key-1qqq", 7, NEVER),
     (b"a = 1\n\nb = '\xff'", 3, "this is not UTF-8"),
     ("a = 1\nb = = 2\n", 2, "this is not TOML: Invalid value"),
     ("a = 1\na = 2\n", 2, "this is not TOML: Cannot overwrite a value"),
@@ -349,8 +463,8 @@ def test_no_message_shows_what_may_be_secret(write, text):
 
 
 def test_an_impossible_budget_is_refused_when_the_file_is_read(read):
-    bad = stream("memory = 8\n", epsilon="0.01")
-    with pytest.raises(PlanError, match=r"line 1: streams\.visits: this plan gives"):
+    bad = stream(stat='name = "distinct"\nmemory = 8\n', epsilon="0.01")
+    with pytest.raises(PlanError, match=r"line 4: streams\.visits\.stat: this plan gives"):
         read(bad)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import stat
@@ -22,39 +23,24 @@ from panprivacy.service.config.loading import load
 from panprivacy.service.config.stream import StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.config.template import configuration
 from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
+from panprivacy.statistics.catalogue import kinds
 
 RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 TEXT = configuration("visits", RECIPIENT, {role: hash_of(role) for role in Role})
 KEY = re.compile(r"#(\w+) = ([^#]*?)(?:  # .*)?")
-CROPPED = {"stat": '["cropped-sum"]', "tau": "10", "expected": '"100:10_000"'}
-HEAVY = {"stat": '["heavy-hitters"]', "k": "10_000", "total": "1_000_000"}
-THRESHOLD = {"stat": '["threshold"]', "least": "10", "universe": "100_000", "ids": '"integers"'}
-INCIDENCE = {"stat": '["incidence"]', "bound": "20", "expected": '"100:10_000"'}
 WITH = {
     "every": {"releases": "2"},
     "prefix": {"ids": '"addresses"'},
-    "deletions": {"deletions": "true", "delta": '"change"', "bound": "20"},
-    "universe": {"stat": '["density"]', "ids": '"integers"'},
-    "bound": INCIDENCE,
-    "signed": INCIDENCE,
-    "exactly": INCIDENCE,
-    "at_least": INCIDENCE,
-    "cropped_sum": INCIDENCE,
-    "tau": CROPPED,
-    "least": THRESHOLD,
-    "k": HEAVY,
-    "total": HEAVY,
     "by": {"groups": '["home", "help"]'},
     "groups": {"by": '"page"'},
     "per_user": {"by": '"page"', "groups": '["home", "help"]'},
     "ignore_others": {"by": '"page"', "groups": '["home", "help"]'},
 }
 """What else must be said for a key of a stream to mean something."""
-EXAMPLES = {
-    *("every", "prefix", "delta", "universe", "expected", "bound", "exactly", "at_least"),
-    *("cropped_sum", "tau", "least", "k", "total", "by", "groups", "memory"),
-}
+EXAMPLES = {"every", "prefix", "delta", "by", "groups"}
 """Keys of a stream whose value in the file is an example."""
+BESIDES = {"distinct": {"bound": "deletions", "signed": "deletions"}}
+"""The key of a statistic without which another one means nothing."""
 
 
 def run(path, **options):
@@ -156,21 +142,31 @@ def test_nobody_would_see_the_keys(tmp_path):
 
 
 def sections():
-    """The lines of each table, by its header."""
+    """The lines of each table, by its header; of statistics, with their names."""
     found, header = {}, ""
-    for line in TEXT.splitlines():
+    lines = TEXT.splitlines()
+    for position, line in enumerate(lines):
         if re.fullmatch(r"#?\[.*\]", line):
             header = line.lstrip("#")
+            name = KEY.fullmatch(f"#{lines[position + 1].lstrip('#')}")
+            header += f" {json.loads(name[2])}" if "stat]]" in header else ""
             header = f"{header}{sum(name.startswith(header) for name in found) or ''}"
         found.setdefault(header, []).append(line)
     return found
 
 
-def commented():
+SECTIONS = sections()
+STATISTICS = {
+    header.partition(" ")[2]: lines for header, lines in SECTIONS.items() if "stat]] " in header
+}
+
+
+def commented(statistics):
     """Header and name of each key that may be left out."""
-    for header, lines in sections().items():
+    for header, lines in SECTIONS.items():
         for line in lines:
-            if key := KEY.fullmatch(line):
+            key = KEY.fullmatch(line)
+            if key and (" " in header) == statistics:
                 yield header, key[1]
 
 
@@ -185,7 +181,7 @@ def uncommented(header, name):
         if name == "pattern":
             inner, asked = inner | {"format": '"lines"'}, {}
     lines = []
-    for title, section in sections().items():
+    for title, section in SECTIONS.items():
         streams = title == "[streams.visits]"
         wanted = inner if title == header and inner else asked if streams or not inner else {}
         wanted = wanted if title == header or (streams and inner) else {}
@@ -202,13 +198,69 @@ def changed(line, wanted):
     return f"{key[1]} = {wanted[key[1]]}" if wanted[key[1]] else line.removeprefix("#")
 
 
-@pytest.mark.parametrize(("header", "name"), list(commented()))
+@pytest.mark.parametrize(("header", "name"), list(commented(statistics=False)))
 def test_each_key_can_be_uncommented(tmp_path, header, name):
     text = uncommented(header, name)
     assert f"\n{name} = " in text
     path = tmp_path / "a.toml"
     path.write_text(text)
     load(path)
+
+
+def with_statistic(kind, names):
+    """The text with one statistic alone, of whose keys these begin no comment."""
+    lines = []
+    for header, section in SECTIONS.items():
+        if header == f"[[streams.visits.stat]] {kind}":
+            lines += [changed(line, {"": "", "name": "", **names}) for line in section]
+        elif header == "[streams.visits]":
+            extra = {"ids": '"integers"'} if "universe" in names else {}
+            extra |= {"delta": ""} if "deletions" in names else {}
+            lines += [changed(line, extra) for line in section]
+        else:
+            lines += [re.sub(r"^(?=\w|\[)", "#", line) if "stat]]" in header else line
+                      for line in section]  # fmt: skip
+    return "\n".join(lines)
+
+
+def needs(kind, name):
+    """Each choice of further keys that one of a statistic needs."""
+    sizes = kinds()[kind].sizes_type.entries()
+    needed = {one.name: "" for one in sizes.values() if one.required}
+    besides = BESIDES.get(kind, {}).get(name)
+    needed |= {} if besides is None else {besides: "true", "bound": ""}
+    if name == "deletions":
+        needed |= {"deletions": "true", "bound": ""}
+    either = {"universe", "expected"} & {*sizes} - {*needed}
+    if len(either) < 2 or name in either:
+        return [needed]
+    return [{**needed, one: ""} for one in sorted(either)]
+
+
+@pytest.mark.parametrize(("header", "name"), list(commented(statistics=True)))
+def test_each_key_of_each_statistic_can_be_uncommented(tmp_path, header, name):
+    kind = header.partition(" ")[2]
+    for names in needs(kind, name):
+        path = tmp_path / "a.toml"
+        path.write_text(with_statistic(kind, {**names, name: names.get(name, "")}))
+        (table,) = tomllib.loads(path.read_text())["streams"]["visits"]["stat"]
+        assert name in table
+        (one,) = load(path).streams["visits"].specifications()
+        assert one.kind.name == kind
+
+
+@pytest.mark.parametrize("name", ["deletions", "signed"])
+def test_what_is_false_in_the_text_may_be_true(tmp_path, name):
+    path = tmp_path / "a.toml"
+    path.write_text(with_statistic("distinct", {"deletions": "true", "bound": "", name: "true"}))
+    load(path)
+
+
+def test_a_key_begins_a_line_and_none_is_long():
+    short = (line for line in TEXT.splitlines() if not line.startswith("recipient"))
+    assert max(map(len, short)) <= 100
+    for line in TEXT.splitlines():
+        assert re.match(r"#\w+ = |#\[|# |# *#|\w+ = |\[|$|#$", line), line
 
 
 def everything():
@@ -232,6 +284,29 @@ def test_every_key_of_the_schema_is_in_the_text():
     }
     for name, table in tables.items():
         assert set(table) == set(TABLES[name].__struct_fields__), name
+
+
+def test_every_statistic_with_all_its_sizes_and_questions_is_in_the_text():
+    (stream,) = everything()["streams"].values()
+    assert [table["name"] for table in stream["stat"]] == list(kinds())
+    for table in stream["stat"]:
+        kind = kinds()[table["name"]]
+        known = {*kind.sizes_type.entries(), *kind.query_type.entries(), "name"} - {"law"}
+        assert set(table) - {"as"} == known
+        for entry in kind.sizes_type.entries().values():
+            if entry.name in table and isinstance(entry.default, bool | int):
+                assert table[entry.name] == entry.default
+
+
+def test_every_size_has_its_meaning_beside_it():
+    for kind, lines in STATISTICS.items():
+        text = re.sub(r"\n# *# ", " ", "\n".join(lines))
+        for record in (kinds()[kind].sizes_type, kinds()[kind].query_type):
+            for entry in record.entries().values():
+                needed = "needed: " if entry.required else ""
+                if entry.name != "law":
+                    line = rf"^#{entry.name} = .*  # {needed}{re.escape(entry.says)}$"
+                    assert re.search(line, text, re.MULTILINE), (kind, entry.name)
 
 
 TABLES = {

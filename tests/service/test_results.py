@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from panprivacy.options import Asked, Grouping, Sizes, Statistics
 
 from panprivacy.programs.counting import make_counting
-from panprivacy.options import Asked, Grouping, Sizes, Statistics
 from panprivacy.service.outgoing.results import Moment, published
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -338,7 +338,9 @@ def test_what_was_spent_outlives_a_kill(url):
             store.spend([window(1)])
 
 
-@pytest.mark.parametrize("milliseconds", [0, 7, 40, 150])
+@pytest.mark.parametrize(
+    "milliseconds", [0, 40, *(pytest.param(more, marks=pytest.mark.slow) for more in (7, 150))]
+)
 def test_a_kill_at_any_moment_loses_nothing_that_was_told(url, milliseconds):
     with child(url, PUBLISH_ON) as killed:
         told = [killed.stdout.readline()]

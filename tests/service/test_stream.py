@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
+from panprivacy.options import Statistics
 
 from panprivacy.errors import BudgetError, InputError, PlanError
-from panprivacy.options import Statistics
 from panprivacy.service.batches import ID_BYTES, BatchIds, BusyError, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.outgoing.records import Entry, StoreError

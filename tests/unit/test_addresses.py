@@ -16,7 +16,7 @@ from panprivacy.errors import PlanError
 from panprivacy.ids import read_ids
 from panprivacy.sources import Column, Prefixes, open_source
 from panprivacy.sources.addresses import read_addresses
-from tests.unit.test_sources import SECRET, batches, from_file, from_pipe, refusal
+from tests.unit.reading import SECRET, batches, from_file, from_pipe, refusal
 
 WHOLE = Prefixes()
 REASON = "this is not an IP address"

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.cells.bits import BitCells
-from panprivacy.cells.bits import keep_probability, worst_ratio
+from panprivacy.cells.bits import BitCells, keep_probability, worst_ratio
 from panprivacy.guarantee import exp_bounds, randomised_response
 from panprivacy.testing import SeededCoins
 

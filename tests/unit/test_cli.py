@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 import threading
 import weakref
+from fractions import Fraction
 from unittest import mock
 
 import numpy as np
@@ -18,9 +20,12 @@ import pytest
 import panprivacy as pp
 from panprivacy.cli.publishing import Schedule, Timed, publish
 from panprivacy.cli.run import run
-from panprivacy.programs.counting import Counting
+from panprivacy.programs.counting import make_counting
 from panprivacy.programs.intake import Columns, Intake, Nulls
 from panprivacy.sources import Column
+from panprivacy.statistics.catalogue import kinds
+from panprivacy.statistics.release import COLUMNS
+from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 from tests.service.running import PLAIN
 
@@ -56,13 +61,14 @@ def answers(*arguments):
 
 def test_distinct_and_density_share_epsilon(visits):
     (document,) = answers(
-        "run", visits, "--user", "number", "--epsilon", "8", "--stat", "distinct",
-        "--stat", "density", "--universe", "6000", "--expected", "1000:10000",
+        "run", visits, "--user", "number", "--epsilon", "8",
+        "--stat", "distinct,expected=1000:10000", "--stat", "density,universe=6000",
     )  # fmt: skip
     assert document["epsilon"] == 8
-    assert set(document) == {"statistics", "epsilon", "state_bytes"}
-    distinct, density = (document["statistics"][name] for name in ("distinct", "density"))
-    assert set(distinct) == {"value", "low", "high", "confidence", "epsilon"}
+    assert set(document) == {"answers", "epsilon", "state_bytes"}
+    distinct, density = document["answers"]
+    assert [distinct["statistic"], density["statistic"]] == ["distinct", "density"]
+    assert list(distinct) == list(COLUMNS)
     assert distinct["value"] == pytest.approx(3_000, rel=0.1)
     assert density["value"] == pytest.approx(0.5, abs=0.05)
     assert distinct["low"] < distinct["value"] < distinct["high"]
@@ -74,7 +80,7 @@ def test_confidence_is_passed_on(visits, confidence):
         "run", visits, "--user", "name", "--epsilon", "1", "--stat", "distinct",
         "--confidence", confidence,
     )  # fmt: skip
-    assert document["statistics"]["distinct"]["confidence"] == float(confidence)
+    assert document["answers"][0]["confidence"] == float(confidence)
 
 
 def test_the_state_size_does_not_depend_on_the_stream(visits, tmp_path):
@@ -100,7 +106,7 @@ def test_no_count_of_rows_and_no_seconds_unless_in_a_demonstration(visits):
 def test_a_demonstration_adds_the_truth_to_json(visits):
     arguments = ("run", visits, "--user", "name", "--epsilon", "1", "--stat", "distinct", "--demo")
     (document,) = answers(*arguments)
-    assert document["demonstration"]["truth"] == {"distinct": 3_000}
+    assert [row["truth"] for row in document["answers"]] == [3_000]
     assert document["demonstration"]["rows"] == 12_000
 
 
@@ -108,7 +114,7 @@ def test_a_release_costs_its_share_of_what_all_releases_may(visits):
     arguments = ("run", visits, "--user", "name", "--epsilon", "1", "--stat", "distinct")
     (one,), (few,) = answers(*arguments), answers(*arguments, "--releases", "10")
     assert few["epsilon"] == one["epsilon"] == 1
-    assert 10 * few["statistics"]["distinct"]["epsilon"] < 1
+    assert 10 * few["answers"][0]["epsilon"] < 1
 
 
 def test_null_ids_name_their_row_or_are_skipped(tmp_path):
@@ -123,9 +129,7 @@ def test_null_ids_name_their_row_or_are_skipped(tmp_path):
 def test_an_id_outside_the_universe_names_its_row(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_text("id\n5\n4711\n")
-    line = refused(
-        "run", path, "--user", "id", "--epsilon", "9", "--stat", "density", "--universe", "100"
-    )
+    line = refused("run", path, "--user", "id", "--epsilon", "9", "--stat", "density,universe=100")
     assert "row 2 " in line
     assert "4711" not in line
 
@@ -150,20 +154,26 @@ def test_epsilon_is_a_positive_finite_number(visits, epsilon):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--user", "name", "--stat", "distinct", "--memory", "1"], "would do"),
-        (["--user", "name", "--stat", "distinct", "--expected", "2:1"], "low to high"),
-        (["--user", "name", "--stat", "distinct", "--expected", "few"], "LOW:HIGH"),
+        (["--user", "name", "--stat", "distinct,memory=1"], "would do"),
+        (["--user", "name", "--stat", "distinct,expected=2:1"], "low to high"),
+        (["--user", "name", "--stat", "distinct,expected=few"], "LOW:HIGH"),
         (["--user", "name", "--stat", "distinct", "--every", "1"], "--releases"),
         (["--user", "name", "--stat", "distinct", "--releases", "2", "--every", "0"], "above 0"),
         (["--user", "name", "--stat", "distinct", "--releases", "0"], "at least 1"),
         (["--user", "name", "--stat", "distinct", "--confidence", "1"], "between 0 and 1"),
         (["--user", "name", "--stat", "distinct", "--plot", "a.pdf"], ".png"),
-        (["--user", "name", "--stat", "distinct", "--stat", "distinct"], "once"),
-        (["--user", "name", "--stat", "density"], "--universe"),
-        (["--user", "name", "--stat", "density", "--universe", "9000"], "whole"),
+        (
+            ["--user", "name", "--stat", "distinct", "--stat", "distinct"],
+            "two statistics are called distinct: give one another name with as=",
+        ),
+        (["--user", "name", "--stat", "density"], "density needs universe="),
+        (["--user", "name", "--stat", "density,universe=9000"], "whole"),
         (["--user", "name"], "--stat"),
         (["--user", "other", "--stat", "distinct"], "'name', 'number'"),
-        (["--user", "name", "--stat", "median"], "'distinct', 'density'"),
+        (
+            ["--user", "name", "--stat", "median"],
+            "distinct, density, incidence, cropped-sum, threshold and heavy",
+        ),
         (["--stat", "distinct"], "--user"),
         (["--user", "name", "--stat", "distinct", "--colour"], "--colour"),
     ],
@@ -184,7 +194,7 @@ def test_standard_input_needs_a_format():
 def test_a_pipe_is_counted_as_it_arrives_and_released_on_the_clock():
     command = [
         *PLAIN, "run", "-", "--format", "csv", "--user", "id",
-        "--stat", "distinct", "--epsilon", "40", "--expected", "100:1000", "--releases", "3",
+        "--stat", "distinct,expected=100:1000", "--epsilon", "40", "--releases", "3",
         "--every", "1", "--json",
     ]  # fmt: skip
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
@@ -197,8 +207,8 @@ def test_a_pipe_is_counted_as_it_arrives_and_released_on_the_clock():
         run.stdin.close()
         rest = [json.loads(line) for line in run.stdout]
         watchdog.cancel()
-    assert first["statistics"]["distinct"]["value"] == pytest.approx(300, rel=0.4)
-    assert rest[-1]["statistics"]["distinct"]["value"] == pytest.approx(900, rel=0.4)
+    assert first["answers"][0]["value"] == pytest.approx(300, rel=0.4)
+    assert rest[-1]["answers"][0]["value"] == pytest.approx(900, rel=0.4)
     assert run.returncode == 0
 
 
@@ -206,7 +216,7 @@ def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
     path = tmp_path / "folder" / "picture.png"
     result = run_command(
         "run", visits, "--user", "number", "--epsilon", "4", "--stat", "distinct", "--stat",
-        "density", "--universe", "6000", "--plot", path,
+        "density,universe=6000", "--plot", path,
     )  # fmt: skip
     assert result.code == 0
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -215,14 +225,15 @@ def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
 @pytest.mark.parametrize(
     "sizes",
     [
-        ("distinct", "--expected", "300"),
-        ("cropped-sum", "--tau", "5", "--universe", "999"),
-        ("threshold", "--least", "5", "--universe", "9999"),
+        "distinct,expected=300",
+        "cropped-sum,tau=5,universe=999",
+        "threshold,threshold=5,universe=9999",
+        "incidence,bound=5,universe=9999",
     ],
 )
 def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
-    lines = run_command("plan", *sizes, "--epsilon", "1").stdout.splitlines()
-    column = [float(line.split("±")[-1].split()[0].replace(",", "")) for line in lines[2:]]
+    lines = run_command("plan", sizes, "--epsilon", "1").stdout.splitlines()
+    column = [float(line.split("±")[-1].split()[0].replace(",", "")) for line in lines[3:]]
     assert column == sorted(column, reverse=True)
     assert len(column) == 5
 
@@ -230,11 +241,12 @@ def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["distinct", "--expected", "1000:100000", "--error", "0.2"],
-        ["density", "--universe", "100000", "--error", "0.02"],
-        ["cropped-sum", "--tau", "10", "--universe", "1e4", "--error", "0.1"],
-        ["threshold", "--least", "10", "--universe", "1e4", "--error", "0.1"],
-        ["heavy-hitters", "--k", "500", "--total", "1e4", "--error", "0.7"],
+        ["distinct,expected=1000:100000", "--error", "0.2"],
+        ["density,universe=100000", "--error", "0.02"],
+        ["cropped-sum,tau=10,universe=1e4", "--error", "0.1"],
+        ["threshold,threshold=10,universe=1e4", "--error", "0.1"],
+        ["heavy-hitters,k=500,total=1e4", "--error", "0.7"],
+        ["incidence,bound=3,universe=1e4", "--error", "0.1"],
     ],
 )
 def test_a_plan_finds_the_memory_for_an_error(arguments):
@@ -246,21 +258,21 @@ def test_a_plan_finds_the_memory_for_an_error(arguments):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["distinct", "--epsilon", "1"], "--expected"),
-        (["density", "--epsilon", "1"], "--universe"),
-        (["distinct", "--expected", "300", "--epsilon", "0.1", "--error", "0.01"], "would"),
-        (["distinct", "--expected", "300", "--epsilon", "zero"], "positive finite"),
-        (["density", "--epsilon", "1", "--universe", "9", "--k", "2"], "density has no --k"),
-        (["cropped-sum", "--epsilon", "1", "--universe", "9"], "cropped-sum needs --tau"),
-        (["cropped-sum", "--epsilon", "1", "--tau", "9"], "--universe (how many"),
-        (["heavy-hitters", "--epsilon", "1", "--k", "9"], "heavy-hitters needs --total"),
-        (["threshold", "--epsilon", "1", "--universe", "9"], "threshold needs --least"),
-        (["threshold", "--epsilon", "1", "--least", "9"], "threshold needs --universe"),
-        (
-            ["threshold", "--epsilon", "1", "--universe", "9", "--least", "3", "--tau", "2"],
-            "no --tau",
-        ),
-        (["incidence", "--epsilon", "1"], "no table for incidence"),
+        (["density", "--epsilon", "1"], "density needs universe=: how many users"),
+        (["distinct,expected=300", "--epsilon", "0.1", "--error", "0.01"], "would"),
+        (["distinct,expected=300", "--epsilon", "zero"], "positive finite"),
+        (["density,universe=9,k=2", "--epsilon", "1"], "density has no k="),
+        (["cropped-sum,universe=9", "--epsilon", "1"], "cropped-sum needs tau="),
+        (["cropped-sum,tau=9", "--epsilon", "1"], "universe= (how many"),
+        (["heavy-hitters,k=9", "--epsilon", "1"], "heavy-hitters needs total="),
+        (["threshold,universe=9", "--epsilon", "1"], "threshold needs threshold="),
+        (["threshold,threshold=9", "--epsilon", "1"], "threshold needs universe="),
+        (["threshold,universe=9,threshold=3,tau=2", "--epsilon", "1"], "threshold has no tau="),
+        (["incidence", "--epsilon", "1"], "incidence needs bound="),
+        (["median", "--epsilon", "1"], "the statistics are distinct, density"),
+        (["distinct", "--epsilon", "1", "--releases", "0"], "--releases must be"),
+        (["distinct", "--epsilon", "1", "--memory", "0"], "memory must be"),
+        (["--epsilon", "1"], "Missing argument"),
     ],
 )
 def test_a_plan_that_cannot_be_met_says_what_would(arguments, says):
@@ -268,10 +280,37 @@ def test_a_plan_that_cannot_be_met_says_what_would(arguments, says):
 
 
 def test_commands_describe_themselves():
-    for command in ([], ["run"], ["plan"]):
+    for command in ([], ["run"], ["plan"], ["stats"]):
         result = run_command(*command, "--help")
         assert result.code == 0
         assert "Usage" in result.stdout
+
+
+class TestStats:
+    @pytest.mark.parametrize("name", kinds())
+    def test_every_statistic_is_listed_and_says_how_it_is_written(self, name):
+        listed = run_command("stats")
+        assert listed.code == 0
+        assert name in {line.split()[0] for line in listed.stdout.splitlines() if line}
+        told = run_command("stats", name).stdout
+        kind = kinds()[name]
+        written = re.findall(r"^  (\w+)(?:=| )", told, re.MULTILINE)
+        assert written == [*kind.sizes_type.fields(), *kind.query_type.fields()]
+        assert told.count("(needed)") == sum(
+            entry.required for entry in kind.sizes_type.fields().values()
+        )
+        assert max(map(len, told.splitlines())) <= 100
+
+    @pytest.mark.parametrize("name", kinds())
+    def test_its_example_lacks_nothing(self, name):
+        told = run_command("stats", name).stdout
+        (example,) = re.findall(r"^  --stat (\S+)$", told, re.MULTILINE)
+        text = example.replace("=N", "=5")
+        assert Specification.from_text(text).kind.name == name
+
+    def test_another_name_is_refused_with_the_nearest(self):
+        assert "did you mean density?" in refused("stats", "densty")
+        assert "the statistics are distinct, density" in refused("stats", SECRET)
 
 
 def test_the_rows_of_a_pipe_are_not_counted_on():
@@ -307,9 +346,11 @@ def test_a_silent_pipe_leaves_no_batch_behind():
             alive.append(held[0]() is not None)
 
     held, alive = [], []
-    statistics = {"distinct": pp.DistinctCount(epsilon=1, expected=100)}
-    publisher = Timed(Counting(statistics, pp.Ledger(1)), Schedule(1, None, None), None)
-    intake = Intake(Columns(Column("id")), Nulls.error, deletions=False)
+    counting = make_counting(
+        [Specification.from_text("distinct,expected=100")], epsilon=Fraction(1)
+    )
+    publisher = Timed(counting, Schedule(1, None, None), 0.95, None)
+    intake = Intake(Columns(Column("id")), Nulls.error)
     for _ in publish(Pipe(), intake, publisher):
         pass
     assert alive == [False]

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from panprivacy.options import Sizes, Statistics
 
 import panprivacy as pp
 from panprivacy._parse import parse_states
 from panprivacy.cli.output import Answers, print_json
-from panprivacy.programs.counting import make_statistics
 from panprivacy.errors import PlanError
-from panprivacy.options import Sizes, Statistics
+from panprivacy.programs.counting import make_statistics
 from panprivacy.programs.pictures import throw_away_counters
 from tests.commands import run_command
 

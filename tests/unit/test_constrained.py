@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.cells.law import Law
-from panprivacy.statistics.incidence.constrained import most_likely
-from panprivacy.statistics.incidence.decoder import StateModel
 from panprivacy.decoders.circular import convolve, correlate
-from panprivacy.statistics.incidence.constrained import _nearest
+from panprivacy.statistics.incidence.constrained import _nearest, most_likely
+from panprivacy.statistics.incidence.decoder import StateModel
 
 LAWS = {
     "flat": Law.flat(31, 1),
@@ -77,7 +76,7 @@ def test_no_possible_histogram_makes_the_noised_counts_more_likely(name):
 def errors_of(answer, truth):
     """Squared errors of the unbiased and of the constrained histogram."""
     tables = answer.to_arrow(), answer.to_arrow(constrained=True)
-    return [float(((one["users"].to_numpy() - truth) ** 2).sum()) for one in tables]
+    return [float(((one["value"].to_numpy() - truth) ** 2).sum()) for one in tables]
 
 
 @pytest.mark.parametrize("cells", [None, 1_000])
@@ -104,11 +103,11 @@ def test_a_table_of_it_is_possible_and_within_its_intervals():
     visits.update(np.arange(3_000), np.arange(3_000) % 7 - 3)
     answer = visits.release()
     table = answer.to_pandas(constrained=True)
-    assert table["state"].tolist() == list(range(-9, 10))
-    assert table["users"].sum() == pytest.approx(5_000)
-    assert table["users"].min() >= 0
-    assert (table["low"] <= table["users"]).all()
-    assert (table["users"] <= table["high"]).all()
+    assert table["argument"].tolist() == list(range(-9, 10))
+    assert table["value"].sum() == pytest.approx(5_000)
+    assert table["value"].min() >= 0
+    assert (table["low"] <= table["value"]).all()
+    assert (table["value"] <= table["high"]).all()
     unbiased = answer.to_pandas()
     assert (table["low"] <= unbiased["low"]).all()
     assert (unbiased["high"] <= table["high"]).all()
@@ -119,8 +118,8 @@ def test_after_an_announced_intrusion_it_is_possible_too():
     visits.update(np.arange(3_000))
     visits.announce_intrusion()
     table = visits.release().to_pandas(constrained=True)
-    assert table["users"].sum() == pytest.approx(5_000)
-    assert table["users"].tolist() == pytest.approx([2_000, 3_000, 0, 0], abs=1_500)
+    assert table["value"].sum() == pytest.approx(5_000)
+    assert table["value"].tolist() == pytest.approx([2_000, 3_000, 0, 0], abs=1_500)
 
 
 def test_it_needs_a_histogram_of_all_users():
@@ -134,5 +133,5 @@ def test_it_needs_a_histogram_of_all_users():
 
 def test_noise_beyond_all_users_leaves_a_possible_table():
     table = pp.Incidence(universe=10, bound=3, epsilon=1e-6).release().to_pandas(constrained=True)
-    assert table["users"].sum() == pytest.approx(10)
-    assert table["users"].min() >= 0
+    assert table["value"].sum() == pytest.approx(10)
+    assert table["value"].min() >= 0

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.modular import BlockCells
 from panprivacy.cells.difference_sets import biquadratic, point, residues, singer
 from panprivacy.cells.law import on_blocks
+from panprivacy.cells.modular import BlockCells
 from panprivacy.decoders.blocks import CroppedModel
-from panprivacy.statistics.cropped.decoder import HashedCroppedModel
 from panprivacy.planning.blocks import block_chances
+from panprivacy.statistics.cropped.decoder import HashedCroppedModel
 from panprivacy.statistics.cropped.plan import worst
 from panprivacy.testing import SeededCoins
 

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.law import Law
 from panprivacy.cells.bits import keep_probability
+from panprivacy.cells.law import Law
 from panprivacy.cli.explain import _at_least, _at_most
 from panprivacy.errors import InputError
 from panprivacy.explain import (

@@ -48,13 +48,18 @@ FORMS = {
 }
 
 
+def by_group(answers):
+    """The value of each group, which has one answer."""
+    return {name.group: answer.value for name, answer in answers.items()}
+
+
 class TestUpdate:
     @pytest.mark.parametrize("form", FORMS)
     def test_each_event_counts_in_its_group(self, form):
         pages = grouped()
         labels = ["home", "help", "home"] * 300
         pages.update(np.arange(900), FORMS[form](labels))
-        shares = {label: answer.value for label, answer in pages.release().items()}
+        shares = by_group(pages.release())
         assert shares == pytest.approx({"home": 0.6, "help": 0.3, "shop": 0}, abs=1e-3)
 
     @pytest.mark.parametrize(
@@ -71,7 +76,7 @@ class TestUpdate:
     def test_every_form_of_ids(self, users):
         pages = grouped(distinct)
         pages.update(users([f"user {i}" for i in range(2_000)]), ["home", "shop"] * 1_000)
-        found = {label: answer.value for label, answer in pages.release().items()}
+        found = by_group(pages.release())
         assert found == pytest.approx({"home": 1_000, "help": 0, "shop": 1_000}, abs=60)
 
     def test_batches_that_are_counted_in_one_pass_are_one_batch(self):
@@ -86,7 +91,7 @@ class TestUpdate:
     def test_whole_numbers_as_labels(self):
         ports = grouped(groups=[80, 443])
         ports.update([1, 2, 3], np.array([443, 80, 443], np.uint16))
-        assert ports.release()[443].value == pytest.approx(2e-3, abs=1e-4)
+        assert by_group(ports.release())[443] == pytest.approx(2e-3, abs=1e-4)
 
     def test_a_batch_without_events(self):
         grouped().update([], [])
@@ -94,7 +99,7 @@ class TestUpdate:
     def test_deltas_follow_their_events(self):
         pages = grouped()
         pages.update([1, 2, 3, 1], ["home", "help", "home", "home"], [1, 1, 1, -1])
-        found = {label: answer.value for label, answer in pages.release().items()}
+        found = by_group(pages.release())
         assert found == pytest.approx({"home": 1e-3, "help": 1e-3, "shop": 0}, abs=1e-4)
 
     @given(st.lists(st.tuples(st.integers(0, 50), st.sampled_from(LABELS)), max_size=40))
@@ -105,7 +110,7 @@ class TestUpdate:
         users, labels = [user for user, _ in rows], [label for _, label in rows]
         pages, alone = seeded(), seeded()
         pages.update(users, labels)
-        for label, statistic in alone._statistics.items():
+        for label, statistic in alone.members.items():
             chosen = [user for user, group in rows if group == label]
             if chosen:
                 statistic.update(chosen)
@@ -148,7 +153,7 @@ class TestRefused:
     def test_others_can_be_ignored(self):
         pages = grouped(ignore_others=True)
         pages.update([1, 2, 9_999, 3], ["home", "canary", "canary", None])
-        assert pages.release()["home"].value == pytest.approx(1e-3, abs=1e-4)
+        assert by_group(pages.release())["home"] == pytest.approx(1e-3, abs=1e-4)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -166,7 +171,7 @@ class TestRefused:
             ({"per_user": 4}, "per_user must be at most 3"),
             ({"epsilon": 0}, "epsilon must be"),
             ({"ignore_others": "yes"}, "ignore_others must be True or False"),
-            ({"factory": lambda _: density(1)}, "must give the epsilon of 30"),
+            ({"factory": lambda _: density(1)}, "must give its epsilon, 30, to a ledger"),
             ({"factory": lambda e: density(e, ledger=pp.Ledger(100))}, "a ledger of its own"),
         ],
     )
@@ -189,15 +194,17 @@ def test_a_group_whose_release_is_lost_leaves_the_others():
     pages = grouped(lambda epsilon: pp.Incidence(epsilon=epsilon, **sizes), LABELS, epsilon=16)
     pages.update(np.arange(80_000), ["home"] * 80_000)
     answers = pages.release()
-    assert answers["home"] is None
-    assert answers["help"].exactly(1).value == pytest.approx(0, abs=300)
+    assert answers.lost
+    assert set(answers.where(group="home").values()) == {None}
+    helped = {str(name): one for name, one in answers.where(group="help").items()}
+    assert helped["exactly 1"].value == pytest.approx(0, abs=300)
 
 
 class TestBudget:
     def test_the_ledger_pays_for_the_groups_of_one_user(self):
         ledger = pp.Ledger(4)
         pages = grouped(epsilon=3, ledger=ledger)
-        budget = pages.plan.split.budget
+        budget = pages.members["home"].plan.split.budget
         assert ledger.spent == 2 * budget.state
         assert ledger.available == 1
         pages.release()
@@ -242,7 +249,7 @@ class TestBudget:
         daily = pp.Windowed(lambda: grouped(epsilon=2), every=3_600)
         daily.update([1, 2], ["home", "help"])
         daily.close()
-        assert set(daily.releases[0].release) == set(LABELS)
+        assert {name.group for name in daily.releases[0].release} == set(LABELS)
         assert daily.loss(3) == 2 + 2 * grouped(epsilon=2).unseen
 
 

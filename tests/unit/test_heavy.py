@@ -15,9 +15,8 @@ import panprivacy as pp
 from panprivacy.cells.difference_sets import biquadratic, point, residues, singer
 from panprivacy.cells.law import on_blocks
 from panprivacy.cells.threshold import ThresholdCells, rounded_to
+from panprivacy.planning.blocks import block_chances, count_range, count_variances
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
-from panprivacy.planning.blocks import block_chances
-from panprivacy.planning.blocks import count_range, count_variances
 from panprivacy.statistics.heavy.plan import HeavyPlan
 from panprivacy.testing import SeededCoins
 

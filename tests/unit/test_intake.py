@@ -12,8 +12,10 @@ from panprivacy.sources import Column
 class Recorder:
     """Takes what statistics would."""
 
-    def prepare(self, users, deltas, groups):
-        self.seen = [None if one is None else one.to_pylist() for one in (users, deltas, groups)]
+    def prepare(self, users, *rest):
+        *groups, deltas = rest
+        columns = (users, deltas, *groups)
+        self.seen = [None if one is None else one.to_pylist() for one in columns]
         return []
 
 
@@ -26,9 +28,9 @@ def test_rows_without_a_user_are_left_out_of_columns_of_every_kind(kind, grouped
         columns["page"] = pa.array(["home", "help", "home"], kind)
     wanted = Columns(Column("user"), Column("delta"), Column("page") if grouped else None)
     counting = Recorder()
-    Intake(wanted, Nulls.skip, deletions=False).prepare(counting, pa.record_batch(columns), 0)
-    users, deltas, groups = counting.seen
+    Intake(wanted, Nulls.skip).prepare(counting, pa.record_batch(columns), 0)
+    users, deltas, *groups = counting.seen
     assert [one.encode() if isinstance(one, str) else one for one in users] == [b"ada", b"grace"]
     assert deltas == [1, 3]
     if grouped:
-        assert [one.encode() if isinstance(one, str) else one for one in groups] == [b"home"] * 2
+        assert [one.encode() if isinstance(one, str) else one for one in groups[0]] == [b"home"] * 2

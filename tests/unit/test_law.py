@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
+from panprivacy.cells.law import _FAMILIES
 from panprivacy.guarantee import exp_bounds
 
 MAKERS = [
@@ -243,7 +245,13 @@ def test_nobody_can_change_a_law_that_others_share(make):
 def test_the_text_of_a_law_determines_its_weights(maker, epsilon, steps):
     make, modulus = maker
     one, other = make(modulus, epsilon), make(modulus, epsilon + Fraction(steps, 10**8))
-    assert (str(one) == str(other)) == np.array_equal(one.weights, other.weights)
+    same = np.array_equal(one.weights, other.weights)
+    assert (str(one) == str(other)) <= same
+    for law in (one, other):
+        again = pp.Law.from_recipe(str(law))
+        assert (again.name, again.made_of) == (law.name, law.made_of)
+        assert np.array_equal(again.weights, law.weights)
+        assert (again.members is None) == (law.members is None)
 
 
 def test_the_text_tells_laws_of_one_modulus_and_the_same_extremes_apart():
@@ -252,7 +260,53 @@ def test_the_text_tells_laws_of_one_modulus_and_the_same_extremes_apart():
     assert len({str(law) for law in [*made, *custom]}) == 8
 
 
-def test_the_text_of_a_law_tells_its_family_modulus_and_extremes():
-    law = pp.Law.flat(11, 1)
-    high, low = int(law.weights.max()), int(law.weights.min())
-    assert str(law).startswith(f"flat modulo 11, weights {high} to {low}")
+FAMILIES = {
+    "flat 11 1": lambda: pp.Law.flat(11, 1),
+    "biquadratic 37 3/10": lambda: pp.Law.biquadratic(37, 0.3),
+    "singer 15 2 1/3": lambda: pp.Law.singer(15, "1/3"),
+    "singer 13 3 2": lambda: pp.Law.singer(13, 2, 3),
+    "block 4 7 1": lambda: pp.Law.block(4, 7, 1),
+    "spike 20 1": lambda: pp.Law.spike(20, 1),
+    "geometric 9 2": lambda: pp.Law.geometric(9, 2),
+    "flat 7 42": lambda: pp.Law.flat(7, 100),
+    "custom 3 1 1": lambda: pp.Law.of([3, 1, 1]),
+}
+
+
+@pytest.mark.parametrize("recipe", FAMILIES)
+def test_a_recipe_makes_the_same_law(recipe):
+    law, again = FAMILIES[recipe](), pp.Law.from_recipe(recipe)
+    assert str(law) == str(again) == recipe
+    assert np.array_equal(law.weights, again.weights)
+    assert (law.name, law.modulus, law.ratio) == (again.name, again.modulus, again.ratio)
+
+
+def test_every_family_has_a_recipe():
+    assert {recipe.split()[0] for recipe in FAMILIES} == {*_FAMILIES, "custom"}
+
+
+def test_weights_under_the_name_of_a_family_are_custom_ones():
+    """Else a state would name another law than its own."""
+    forged = pp.Law("flat", np.array([11, 1]))
+    assert str(forged) == "custom 11 1"
+    with pytest.raises(TypeError):
+        pp.Law("flat", np.array([11, 1]), (11, 1))
+    changed = dataclasses.replace(pp.Law.flat(7, 1), weights=np.array([3, 1, 1]))
+    assert str(changed) == "custom 3 1 1"
+    assert changed.members is None
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        *("", " ", "flat", "flat 7", "flat 7 0", "flat 7 x", "flat 8 1", "flat 7 1 1", "flat  7 1"),
+        *("flat seven 1", "flat 7.0 1", "flat -7 1", "flat 7 1e999999999", "flat 7 1/0"),
+        *("custom", "custom 1", "custom 1 0", "custom 1 -1", "custom 1 x", "custom 1 1.5"),
+        *("singer 15 1", "singer 15 4 1", "singer 15 0 1", "block 4 1", "block 4 4 1"),
+        *("block 16777216 7 1", "spike 16777217 1", "geometric 99999999999999999999 1"),
+        *("residues 7 1", "point 7 1", "Flat 7 1", "custom " + "9" * 5_000 + " 1"),
+    ],
+)
+def test_what_is_no_recipe_is_refused(recipe):
+    with pytest.raises(pp.PlanError):
+        pp.Law.from_recipe(recipe)

@@ -59,7 +59,7 @@ def test_the_input_file_stays(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_text("id\nada\n")
     result = run_command(
-        "run", path, "--user", "id", "--stat", "distinct", "--epsilon", "1", "--expected", "100"
+        "run", path, "--user", "id", "--stat", "distinct,expected=100", "--epsilon", "1"
     )
     assert result.code == 0
     assert "ada" in path.read_text()

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from panprivacy.sources import Column, Prefixes, open_source, text
 from panprivacy.sources.log_lines import FIELDS, _find_fields, _lines, only_wanted_groups
-from tests.unit import test_sources
+from tests.unit.reading import PROPERTY, SECRET, batches, locals_of_thread, pipe, refusal
 from tests.unit.test_addresses import as_python_reads, fenced
-from tests.unit.test_sources import PROPERTY, SECRET, batches, locals_of_thread, pipe, refusal
 
 ALL = [Column(name) for name in FIELDS]
 OTHER_FORMAT = "this line is not in the combined log format"
@@ -333,8 +332,6 @@ class TestPattern:
 
 
 class TestSilentPipe:
-    slow = test_sources.TestReadingAhead.slow
-
     @pytest.mark.parametrize("address", [None, Prefixes()])
     @pytest.mark.parametrize(
         "options",

@@ -13,12 +13,10 @@ from panprivacy.addressing import MAX_UNIVERSE, Direct, Levelled, Sampled
 from panprivacy.decoders.intervals import discrete_laplace_variance, noise_quantile
 from panprivacy.guarantee import randomised_response
 from panprivacy.planning import share_of_margin
-from panprivacy.planning.request import Request, Split
-from panprivacy.statistics.density.plan import plan_density
+from panprivacy.planning.request import Request, Split, best_split
+from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, plan_density
 from panprivacy.statistics.distinct.plan import DistinctPlan, plan_distinct
 from panprivacy.statistics.planner import check_useful
-from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS
-from panprivacy.planning.request import best_split
 
 ONE = Request(Fraction(1))
 KIB = 1_024

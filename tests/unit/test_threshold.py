@@ -20,7 +20,7 @@ def soft(states, low):
 def test_users_count_between_half_of_it_and_it(least):
     low = least // 2
     states = [0, low, 2 * low, least, 3 * least, 10 * least]
-    busy = pp.ThresholdCount(least=least, bound=10 * least, **LARGE)
+    busy = pp.ThresholdCount(threshold=least, bound=10 * least, **LARGE)
     assert (busy.plan.low, busy.plan.high) == (low, 2 * low)
     busy.update(np.arange(len(states)), states)
     assert busy.release().value == pytest.approx(soft(states, low), abs=1e-3)
@@ -30,7 +30,7 @@ def test_users_count_between_half_of_it_and_it(least):
 def test_users_half_way_count_by_half_on_average(least):
     """Six standard deviations: one false alarm in 500 million runs."""
     low = least // 2
-    busy = pp.ThresholdCount(least=least, bound=10 * least, universe=40_000, epsilon=300)
+    busy = pp.ThresholdCount(threshold=least, bound=10 * least, universe=40_000, epsilon=300)
     states = np.repeat([0, low + low // 2, 5 * least, low + 1], 10_000)
     busy.update(np.arange(40_000), states)
     answer = busy.release().value
@@ -38,7 +38,7 @@ def test_users_half_way_count_by_half_on_average(least):
 
 
 def test_users_that_go_below_count_no_more():
-    busy = pp.ThresholdCount(least=10, bound=100, releases=2, **LARGE)
+    busy = pp.ThresholdCount(threshold=10, bound=100, releases=2, **LARGE)
     busy.update([1, 2, 3], [20, 90, 4])
     assert busy.release().value == pytest.approx(2, abs=1e-3)
     busy.update([1], [-16])
@@ -46,7 +46,7 @@ def test_users_that_go_below_count_no_more():
 
 
 def test_a_sample_answers_for_all():
-    busy = pp.ThresholdCount(least=10, bound=100, universe=100_000, cells=20_000, epsilon=300)
+    busy = pp.ThresholdCount(threshold=10, bound=100, universe=100_000, cells=20_000, epsilon=300)
     busy.update(np.arange(50_000), np.full(50_000, 30))
     answer = busy.release()
     assert answer.low < 50_000 < answer.high
@@ -59,14 +59,14 @@ def test_a_sample_answers_for_all():
 def test_the_deviation_does_not_depend_on_the_threshold(least):
     budget = pp.Budget(1, 40)
     plan = pp.ThresholdCount(
-        least=least, bound=5 * least, universe=10_000, epsilon=41, budget=budget
+        threshold=least, bound=5 * least, universe=10_000, epsilon=41, budget=budget
     ).plan
     assert 2.5 < plan.error() / math.sqrt(plan.cells) < 3.2
     assert plan.margin(0.95) == pytest.approx(1.96 * plan.error(), rel=0.01)
 
 
 def test_an_announced_intrusion_leaves_it_readable_and_costs_much():
-    busy = pp.ThresholdCount(least=2, bound=4, universe=50_000, epsilon=20, intrusions=1)
+    busy = pp.ThresholdCount(threshold=2, bound=4, universe=50_000, epsilon=20, intrusions=1)
     busy.update(np.arange(30_000), np.full(30_000, 2))
     busy.announce_intrusion()
     busy.update(np.arange(30_000), np.full(30_000, 1))
@@ -78,10 +78,10 @@ def test_an_announced_intrusion_leaves_it_readable_and_costs_much():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"least": 1}, "least must be at least 2; for who came at all"),
-        ({"least": 0}, "least"),
-        ({"least": 2.5}, "least"),
-        ({"least": 11}, r"least \(11\) exceeds the bound \(10\)"),
+        ({"threshold": 1}, "threshold must be at least 2; for who came at all"),
+        ({"threshold": 0}, "threshold"),
+        ({"threshold": 2.5}, "threshold"),
+        ({"threshold": 11}, r"threshold \(11\) exceeds the bound \(10\)"),
         ({"universe": 0}, "universe"),
         ({"cells": 101}, r"cells \(101\) exceed the universe \(100\)"),
         ({"intrusions": 2}, "more than one announced intrusion"),
@@ -91,17 +91,17 @@ def test_an_announced_intrusion_leaves_it_readable_and_costs_much():
 )
 def test_arguments_that_cannot_be_met(wrong, message):
     with pytest.raises(pp.PlanError, match=message):
-        pp.ThresholdCount(**{"least": 4, "bound": 10, "universe": 100, "epsilon": 1, **wrong})
+        pp.ThresholdCount(**{"threshold": 4, "bound": 10, "universe": 100, "epsilon": 1, **wrong})
 
 
 def test_without_a_bound_states_reach_64_times_as_far():
-    plan = pp.ThresholdCount(least=10, universe=100, epsilon=1).plan
+    plan = pp.ThresholdCount(threshold=10, universe=100, epsilon=1).plan
     assert plan.bound == 640
     assert plan.law.modulus - plan.low >= 640
 
 
 def test_a_high_threshold_without_a_bound_reaches_as_far_as_counters_do():
-    plan = pp.ThresholdCount(least=1_000_000, universe=100, epsilon=1).plan
+    plan = pp.ThresholdCount(threshold=1_000_000, universe=100, epsilon=1).plan
     assert 1_000_000 <= plan.bound < 64_000_000
 
 
@@ -110,6 +110,6 @@ def test_blocks_of_one_state_have_no_state_in_between(epsilon):
     """So a large epsilon leaves hardly any error."""
     budget = pp.Budget(epsilon, 40)
     plan = pp.ThresholdCount(
-        least=2, bound=20, universe=10_000, epsilon=epsilon + 40, budget=budget
+        threshold=2, bound=20, universe=10_000, epsilon=epsilon + 40, budget=budget
     ).plan
     assert plan.error() < 800 * math.exp(-epsilon / 2)

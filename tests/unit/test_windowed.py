@@ -53,7 +53,7 @@ class TestClock:
         assert daily.ends == datetime(2026, 11, 17, tzinfo=UTC)
         clock.now = MONDAY + DAY - 0.001
         daily.advance()
-        assert daily.releases == ()
+        assert len(daily.releases) == 0
         clock.now = MONDAY + DAY
         daily.advance()
         (window,) = daily.releases
@@ -62,7 +62,7 @@ class TestClock:
         assert daily.ends == datetime(2026, 11, 18, tzinfo=UTC)
         assert not window.complete
         assert daily.take() == [window]
-        assert daily.releases == ()
+        assert len(daily.releases) == 0
 
     def test_weeks_begin_on_mondays_and_hours_on_the_hour(self):
         clock = Clock(MONDAY + 2 * DAY + 1_234)
@@ -206,7 +206,9 @@ class TestState:
         daily.update([5])
         clock.now += DAY
         daily.advance()
-        assert [window.release is None for window in daily.releases] == [True, False]
+        lost, other = (set(window.release.answers().values()) for window in daily.releases)
+        assert lost == {None}
+        assert None not in other
         assert not table.any()
 
     def test_a_release_that_raises_wipes_its_state_too(self):
@@ -345,7 +347,7 @@ class TestResume:
             (lambda clock: windowed(clock, 3_600), "another every"),
             (lambda clock: windowed(clock, factory=lambda: density(universe=9)), "with another"),
             (lambda clock: windowed(clock, factory=lambda: density(epsilon=2)), "another"),
-            (lambda clock: density(), "is of statistic Windowed, and this is Density"),
+            (lambda clock: density(), "is of statistic Windowed, and this is density"),
         ],
     )
     def test_what_is_of_something_else_is_refused(self, other, message):

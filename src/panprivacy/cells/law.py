@@ -58,15 +58,15 @@ class Law:
     Args:
         name: of its family, or "custom".
         weights: int64[M], at least 1 each; value `x` has probability `weights[x] / weights.sum()`.
-        made_of: the arguments that its family is made with; none for weights of one's own.
 
     Attributes:
+        made_of: the arguments that its family is made with; none for weights of one's own.
         members: the difference set of the values of larger weight, where the law has one.
     """
 
     name: str
     weights: NDArray[np.int64]
-    made_of: tuple[object, ...] = ()
+    made_of: tuple[object, ...] = field(default=(), init=False)
     members: Members | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -235,7 +235,8 @@ class Law:
 
     def __str__(self) -> str:
         """A recipe, from which `from_recipe` makes the same law."""
-        return " ".join(map(str, (self.name, *(self.made_of or self.weights.tolist()))))
+        parts = (self.name, *self.made_of) if self.made_of else ("custom", *self.weights.tolist())
+        return " ".join(map(str, parts))
 
     @staticmethod
     def from_recipe(recipe: str) -> Law:
@@ -288,7 +289,7 @@ def on_set(chosen: DifferenceSet, epsilon: Fraction) -> Law:
     members = chosen.members()
     weights = _weights(members, chosen.modulus, 1, epsilon)
     sizes = (chosen.modulus, chosen.base) if chosen.family == "singer" else (chosen.modulus,)
-    law = Law(_NAMES.get(chosen.family, chosen.family), weights, (*sizes, epsilon))
+    law = _made(_NAMES.get(chosen.family, chosen.family), weights, *sizes, epsilon)
     object.__setattr__(law, "members", _frozen(members))
     return law
 
@@ -297,7 +298,14 @@ def on_set(chosen: DifferenceSet, epsilon: Fraction) -> Law:
 def on_blocks(chosen: DifferenceSet, tau: int, epsilon: Fraction) -> Law:
     """The same for each block of `tau` values whose number is in the set."""
     made_of = (tau, chosen.modulus, epsilon) if chosen.family == "residues" else ()
-    return Law("block", _weights(chosen.members(), chosen.modulus, tau, epsilon), made_of)
+    return _made("block", _weights(chosen.members(), chosen.modulus, tau, epsilon), *made_of)
+
+
+def _made(name: str, weights: NDArray[np.int64], *made_of: object) -> Law:
+    """A law of a family; nobody else can say that a law is of one."""
+    law = Law(name, weights)
+    object.__setattr__(law, "made_of", made_of)
+    return law
 
 
 def _weights(members: Members, count: int, tau: int, epsilon: Fraction) -> NDArray[np.int64]:
@@ -344,7 +352,7 @@ def _geometric(modulus: int, epsilon: Fraction) -> Law:
     steps = math.log(most / unit) * np.arange(modulus - 1, -1, -1) / (modulus - 1)
     weights = np.clip((unit * np.exp(steps)).astype(np.int64), unit, most)
     weights[0] = most
-    return Law("geometric", weights, (modulus, epsilon))
+    return _made("geometric", weights, modulus, epsilon)
 
 
 _FAMILIES: Mapping[str, Callable[..., Law]] = {

@@ -63,7 +63,8 @@ def plan(
         f"{asked.label}: {best.question}\n"
         f"{100 * level:g} % of answers lie within this share of {best.measure}"
     )
-    _print_table(search, loss, _memories(best) if size is None else [size], level)
+    choice = asked.sizes.takes_memory() and size is None
+    _print_table(search, loss, _memories(best) if choice else [size or best.table.nbytes], level)
 
 
 def _memories(best: Plan) -> list[int]:

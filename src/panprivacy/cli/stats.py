@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from panprivacy.statistics.catalogue import Kind, kind_of, kinds
-from panprivacy.statistics.records import Entry
+from panprivacy.statistics.catalogue import Kind, kind_of, kinds, summary
+from panprivacy.statistics.records import Field
 
 _WIDTH = 100
 
@@ -22,28 +22,23 @@ def stats(
         _print_one(kind_of(name))
         return
     for kind in kinds().values():
-        typer.echo(f"{kind.name:<15} {_summary(kind)}")
+        typer.echo(f"{kind.name:<15} {summary(kind)}.")
     typer.echo("\npanprivacy stats NAME says how one is written.")
 
 
-def _summary(kind: Kind) -> str:
-    """The first sentence of its sizes."""
-    return " ".join((kind.sizes_type.__doc__ or "").split())
-
-
 def _print_one(kind: Kind) -> None:
-    sizes = kind.sizes_type.entries().values()
+    sizes = kind.sizes_type.fields().values()
     needed = ",".join(f"{one.name}={one.form.split()[0]}" for one in sizes if one.required)
-    typer.echo(_summary(kind))
+    typer.echo(f"{summary(kind)}.")
     typer.echo(f"\n  --stat {','.join(filter(None, [kind.name, needed]))}\n\nSizes:")
     _print_entries(sizes)
-    asked = kind.query_type.entries().values()
+    asked = kind.query_type.fields().values()
     if asked:
         typer.echo("\nWhat a release is asked; everything that there is unless told:")
         _print_entries(asked)
 
 
-def _print_entries(entries: Iterable[Entry]) -> None:
+def _print_entries(entries: Iterable[Field]) -> None:
     for one in entries:
         written = f"{one.name}={one.form}" if one.form else one.name
         says = f"{one.says} (needed)" if one.required else one.says

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from panprivacy._validate import positive_fraction
+from panprivacy._version import VERSION
 from panprivacy.errors import InputError, PlanError
 from panprivacy.explain.bounds import Bound
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request
 from panprivacy.statistics.catalogue import Kind, kinds
-from panprivacy.statistics.header import Header
+from panprivacy.statistics.header import Header, public_text
 from panprivacy.statistics.plan import Plan
-from panprivacy.statistics.records import Entry, Sizes
+from panprivacy.statistics.records import Field, Sizes
 from panprivacy.statistics.statistic import request
 
 _DAMAGED = "the state is damaged: its public parameters do not go together"
@@ -74,10 +77,10 @@ class Description:
         """The tests that check it."""
         return "tests/contract", *(f"tests/{check}.py" for check in self.plan.checks)
 
-    def settled(self) -> list[tuple[Entry, object]]:
+    def settled(self) -> list[tuple[Field, object]]:
         """The sizes that the plan rests on, those that were told and those that it chose."""
         found = []
-        for entry in self.sizes.entries().values():
+        for entry in self.sizes.fields().values():
             value = getattr(self.plan, entry.name, getattr(self.sizes, entry.name))
             if value is not None and entry.name != "memory":
                 found.append((entry, value))
@@ -92,7 +95,7 @@ class Description:
     def so_far(self) -> Bound:
         """What holds for whoever saw this state, those announced before, and all releases."""
         looks = self.plan.table.cost_of_looks(self.intrusions.made, self.budget.state)
-        return Bound(looks + self.releases.made * self.budget.release)
+        return Bound(looks + self.budget.of_releases(self.releases.made))
 
 
 def describe(header: Header) -> Description:
@@ -113,8 +116,8 @@ def describe(header: Header) -> Description:
         sizes = kind.sizes_type.read(kind.name, _part(public, "sizes"))
         asked, budget = _asked(_part(public, "request"), _part(public, "budget"))
         plan: Plan = sizes.plan(asked)
-        ledger = Fraction(_text(public, "ledger"))
-    except (PlanError, ValueError, TypeError, ZeroDivisionError):
+        ledger = positive_fraction(ledger=_text(public, "ledger"))
+    except PlanError:
         raise InputError(_DAMAGED) from None
     described = Description(
         kind,
@@ -133,15 +136,15 @@ def describe(header: Header) -> Description:
 def _check(described: Description, budget: Budget, header: Header) -> None:
     """Refuse what the shipping code would not write."""
     plan, releases, intrusions = described.plan, described.releases, described.intrusions
-    own = described.kind.name, described.sizes.plain()
-    told = header.public()
+    own = public_text(described.kind.name, described.sizes, plan.request, budget, described.ledger)
+    told = header.public() | {"version": VERSION}
     sound = (
         budget == plan.split.budget
         and header.body_bytes == plan.key_bytes + plan.table.nbytes
         and releases.made <= releases.planned
         and intrusions.made <= intrusions.planned
         and described.epsilon <= described.ledger
-        and own == (told["statistic"], told["sizes"])
+        and json.loads(own) == told
         and not header.tick
     )
     if not sound:
@@ -150,11 +153,11 @@ def _check(described: Description, budget: Budget, header: Header) -> None:
 
 def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> tuple[Request, Budget]:
     """The request, and how its epsilon was split."""
-    split = Budget(Fraction(_text(budget, "state")), Fraction(_text(budget, "release")))
+    parts = (positive_fraction(**{part: _text(budget, part)}) for part in ("state", "release"))
+    split = Budget(*parts)
     own = asked.get("own_budget") is True
     covers = asked.get("releases"), asked.get("intrusions")
-    epsilon = Fraction(_text(asked, "epsilon"))
-    return request(epsilon, *covers, split if own else None), split
+    return request(_text(asked, "epsilon"), *covers, split if own else None), split
 
 
 def _part(public: Mapping[str, Any], name: str) -> Mapping[str, Any]:

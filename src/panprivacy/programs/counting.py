@@ -10,7 +10,7 @@ from typing import Any
 from panprivacy.errors import PlanError
 from panprivacy.statistics.grouped import Grouped
 from panprivacy.statistics.planner import check_useful
-from panprivacy.statistics.specification import Specification, together
+from panprivacy.statistics.specification import Specification, blamed, together
 from panprivacy.statistics.together import Together
 
 Counting = Together[Any, Any]
@@ -42,7 +42,8 @@ def make_counting(
     """The statistics with a ledger of their own, which share epsilon equally.
 
     Raises:
-        PlanError: there are none, or the answers of one would be noise.
+        PlanError: there are none.
+        SpecificationError: one cannot be planned, or its answers would be noise.
     """
     if not specifications:
         message = "stat= must say what to count, such as stat=distinct; see panprivacy stats"
@@ -58,9 +59,10 @@ def make_counting(
             per_user=grouping.per_user,
             ignore_others=grouping.ignore_others,
         )
-    for statistic in counting.statistics.values():
-        parts = epsilon / statistic.plan.request.epsilon
-        check_useful(statistic.plan, statistic.sizes, parts)
+    for position, statistic in enumerate(counting.statistics.values()):
+        with blamed(position):
+            parts = epsilon / statistic.plan.request.epsilon
+            check_useful(statistic.plan, statistic.sizes, parts)
     return counting
 
 

@@ -28,7 +28,12 @@ from panprivacy.ids import ByteIds, IntegerIds
 from panprivacy.noise import wipe
 from panprivacy.planning.blocks import best_of, excess
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
-from panprivacy.statistics.plan import CountPlan, States, beyond_bound, made_up_alike, one_answer
+from panprivacy.statistics.plan import (
+    CountPlan,
+    UserStates,
+    made_up_alike,
+    one_answer,
+)
 from panprivacy.statistics.release import Name, Release
 
 Floats = NDArray[np.float64]
@@ -251,23 +256,20 @@ class MomentPlan(CountPlan):
         """The largest standard deviation of the answer, without its bias."""
         return float(self.model(0).deviation(0))
 
-    def relative_error(self) -> float:
-        """The standard deviation as a share of the largest sum."""
-        return self.error() / (self.crop * self.universe)
+    @property
+    def largest(self) -> float:
+        """The largest sum."""
+        return float(self.crop * self.universe)
 
-    def relative_margin(self, confidence: float) -> float:
-        """How far an answer strays by noise, as a share of the largest sum."""
-        return noise_quantile(confidence, self.model(0).output_share(0)) * self.relative_error()
+    def margin(self, confidence: float) -> float:
+        """How far an answer strays by noise at most with this probability."""
+        return noise_quantile(confidence, self.model(0).output_share(0)) * self.error()
 
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The sum of states, each cropped."""
         return float(np.clip(states, 0, self.crop).sum())
 
-    def beyond(self, states: States) -> int:
-        """How many users went beyond the bound."""
-        return beyond_bound(states, self.bound, signed=False)
-
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users of tau as the sum says."""
         return made_up_alike(one_answer(answers) / self.crop, self.tau, self.universe)
 

@@ -35,6 +35,11 @@ def kinds() -> Mapping[str, Kind]:
     return {kind.name: kind for kind in KINDS}
 
 
+def summary(kind: Kind) -> str:
+    """What a statistic tells, in one sentence: that of its sizes."""
+    return " ".join((kind.sizes_type.__doc__ or "").split()).removesuffix(".")
+
+
 def kind_of(name: object) -> Kind:
     """The statistic of a name.
 
@@ -45,8 +50,7 @@ def kind_of(name: object) -> Kind:
     if isinstance(name, str) and name in known:
         return known[name]
     *most, last = known
-    message = f"the statistics are {', '.join(most)} and {last}"
     close = get_close_matches(str(name), known, 1)
-    if close:
-        message = f"there is no statistic of that name: did you mean {close[0]}?"
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(most)} and {last}"
+    message = f"there is no statistic of that name: {hint}"
     raise PlanError(message)

@@ -109,6 +109,12 @@ class Grouped(Together[Label, S]):
         return first.statistics if isinstance(first, Together) else {first.name: first}
 
     @property
+    def release_costs(self) -> Mapping[str, Fraction]:
+        """What the next release of each statistic costs a user of `per_user` groups."""
+        costs = super().release_costs
+        return {label: self._per_user * cost for label, cost in costs.items()}
+
+    @property
     def groups(self) -> tuple[Label, ...]:
         """The labels."""
         return tuple(self._members)

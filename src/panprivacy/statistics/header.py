@@ -26,7 +26,7 @@ _LAYOUT = struct.Struct("<8sIQIIQ")
 _FORMAT = b"panpriv"
 _MAGIC = _FORMAT + b"2"
 
-MOST_TEXT = 1 << 16
+MOST_TEXT = 1 << 17
 """More bytes of public parameters than any plan has; a longer text is not read."""
 
 _CUT = "the state is cut off, or more follows it"
@@ -156,9 +156,9 @@ def _difference(found: dict[str, Any], own: dict[str, Any]) -> str:
 
 def _flat(public: dict[str, Any]) -> dict[str, object]:
     """The parameters and those within them, by name."""
-    inner = [one.items() for one in public.values() if isinstance(one, dict)]
-    outer = {name: one for name, one in public.items() if not isinstance(one, dict)}
-    return {**outer, **{name: value for part in inner for name, value in part}}
+    inner = [public[part] for part in ("sizes", "request") if isinstance(public.get(part), dict)]
+    outer = {name: one for name, one in public.items() if name not in {"sizes", "request"}}
+    return {**outer, **{name: value for part in inner for name, value in part.items()}}
 
 
 @functools.lru_cache(maxsize=64)

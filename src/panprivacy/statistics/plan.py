@@ -19,9 +19,11 @@ from panprivacy.addressing import Addressing
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.decoders.intervals import Model
 from panprivacy.planning.request import Request, Split
+from panprivacy.planning.universe import address_in, key_bytes_in
+from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.release import Answer, Name, Release
 
-States = NDArray[np.int64]
+UserStates = NDArray[np.int64]
 """The sums of the deltas of users."""
 
 MOST_MADE_UP = 10_000_000
@@ -70,17 +72,25 @@ class Plan(ABC):
         """The table's cells."""
 
     @property
-    @abstractmethod
     def key_bytes(self) -> int:
-        """Bytes of addressing key."""
+        """Bytes of addressing key; a table with a cell for each possible user needs none."""
+        return key_bytes_in(self.numbered, self.table.cells)
 
-    @abstractmethod
     def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
+        """Which cell a user maps to: his own, or that of a sample; others say where."""
+        if self.numbered is None:
+            raise NotImplementedError
+        return address_in(self.numbered, self.table.cells, key)
 
-    @abstractmethod
     def check_deltas(self, deltas: Deltas) -> None:
-        """Raise `InputError` for a delta that cannot be counted."""
+        """Raise `InputError` for a delta that cannot be counted: no two states are so far apart."""
+        bound, signed = self._states()
+        if bound is not None:
+            refuse_beyond(deltas, bound, signed=signed)
+
+    def _states(self) -> tuple[int | None, bool]:
+        """The largest distance of a state from 0, if there is one, and whether some are below."""
+        return getattr(self, "bound", None), getattr(self, "signed", False)
 
     @abstractmethod
     def reading(self, query: Any, epoch: int) -> Reading:
@@ -109,16 +119,29 @@ class Plan(ABC):
     def names(self, query: Any) -> tuple[Name, ...]:
         """What is published where a query is asked."""
 
+    @property
+    def largest(self) -> float:
+        """How large `measure` is, in the unit of answers; 1 where errors are relative anyway."""
+        return 1.0
+
     @abstractmethod
+    def error(self) -> float:
+        """The predicted standard deviation: the best over a range of users, else the worst."""
+
+    @abstractmethod
+    def margin(self, confidence: float) -> float:
+        """How far an answer strays at most with this probability."""
+
     def relative_error(self) -> float:
-        """The standard deviation as a share of `measure`: the best over a range, else the worst."""
+        """The standard deviation as a share of `measure`."""
+        return self.error() / self.largest
 
-    @abstractmethod
     def relative_margin(self, confidence: float) -> float:
-        """How far an answer strays at most with this probability, as a share of `measure`."""
+        """The margin as a share of `measure`."""
+        return self.margin(confidence) / self.largest
 
     @abstractmethod
-    def truth(self, name: Name, states: States, last: States) -> float:
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:
         """The exact answer, from exact states.
 
         Args:
@@ -127,16 +150,19 @@ class Plan(ABC):
             last: delta of each of them.
         """
 
-    def beyond(self, states: States) -> int:  # noqa: ARG002
+    def beyond(self, states: UserStates) -> int:
         """How many users are in a state that the plan rules out."""
-        return 0
+        bound, signed = self._states()
+        if bound is None:
+            return 0
+        return int(((states > bound) | (states < (-bound if signed else 0))).sum())
 
-    def facts(self, states: States) -> list[str]:  # noqa: ARG002
+    def facts(self, states: UserStates) -> list[str]:  # noqa: ARG002
         """What else belongs beside the truth of a demonstration."""
         return []
 
     @abstractmethod
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """The states of made-up users, as many as released answers say, for a picture."""
 
     @property
@@ -222,15 +248,10 @@ class CountReading:
         )
 
 
-def made_up_alike(users: float, state: int, universe: int | None = None) -> States:
+def made_up_alike(users: float, state: int, universe: int | None = None) -> UserStates:
     """So many made-up users in one state, as far as there are so many."""
     most = MOST_MADE_UP if universe is None else min(universe, MOST_MADE_UP)
     return np.full(min(round(users), most), state)
-
-
-def beyond_bound(states: States, bound: int, *, signed: bool) -> int:
-    """How many states are further from 0 than a bound allows."""
-    return int(((states > bound) | (states < (-bound if signed else 0))).sum())
 
 
 def one_answer(answers: Mapping[Name, Release | None]) -> float:

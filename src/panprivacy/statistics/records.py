@@ -28,7 +28,7 @@ Read = Callable[[str, object], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Field:
     """One field of a record, as people meet it.
 
     Args:
@@ -37,6 +37,7 @@ class Entry:
         default: what holds without it.
         says: its meaning, as half a sentence.
         form: how it is written, such as "N" or "LOW:HIGH"; empty for what is true or not.
+        example: a number, a text or a truth as it may be given; None if there is none.
         read: checks what was given.
         parse: reads it from a text.
     """
@@ -46,6 +47,7 @@ class Entry:
     default: object
     says: str
     form: str
+    example: object
     read: Read
     parse: Callable[[str], object]
 
@@ -56,25 +58,24 @@ class Entry:
         return self.read(self.name, given)
 
 
-def whole(says: str, most: int = MOST, least: int = 1) -> Meta:
+def whole(says: str, most: int = MOST, least: int = 1, *, example: int | None = None) -> Meta:
     """A field that is a whole number from `least` to `most`."""
-    read = functools.partial(_whole, least, most)
-    return Meta(description=says, extra={"form": "N", "read": read})
+    return given_as(functools.partial(_whole, least, most), "N", says, example)
 
 
 def flag(says: str) -> Meta:
     """A field that is true or not."""
-    return Meta(description=says, extra={"form": "", "read": _truth})
+    return given_as(_truth, "", says, example=False)
 
 
-def users(says: str) -> Meta:
+def users(says: str, example: int | str) -> Meta:
     """A field that is a number of users, or a range of them."""
-    return Meta(description=says, extra={"form": "N or LOW:HIGH", "read": _users})
+    return given_as(_users, "N or LOW:HIGH", says, example)
 
 
-def given_as(read: Read, form: str, says: str) -> Meta:
+def given_as(read: Read, form: str, says: str, example: object = None) -> Meta:
     """A field that a function of its own reads."""
-    return Meta(description=says, extra={"form": form, "read": read})
+    return Meta(description=says, extra={"form": form, "read": read, "example": example})
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,9 +85,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What the fields are called together."""
 
     @classmethod
-    def entries(cls) -> Mapping[str, Entry]:
+    def fields(cls) -> Mapping[str, Field]:
         """The fields by name, in order."""
-        return _entries(cls)
+        return _fields(cls)
 
     @classmethod
     def read(cls, owner: str, given: Mapping[str, object]) -> Self:
@@ -99,7 +100,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Raises:
             PlanError: a name too many, one too few, or a value out of range.
         """
-        entries = cls.entries()
+        entries = cls.fields()
         for name in given:
             if name not in entries:
                 raise PlanError(_unknown(owner, name, list(entries), cls.what))
@@ -116,7 +117,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Raises:
             PlanError: a text is no value of its field.
         """
-        entries, values = cls.entries(), dict[str, object](texts)
+        entries, values = cls.fields(), dict[str, object](texts)
         for name, text in texts.items():
             if name in entries:
                 try:
@@ -130,7 +131,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The fields that are not as they are without being given, as JSON can write them."""
         return {
             entry.name: _plain(value)
-            for entry in self.entries().values()
+            for entry in self.fields().values()
             if (value := getattr(self, entry.name)) != entry.default
         }
 
@@ -150,8 +151,13 @@ class Sizes(Record, frozen=True):
         raise NotImplementedError
 
     def within(self, memory: int) -> Self:
-        """The same with so many bytes of table at most."""
-        return msgspec.structs.replace(self, memory=memory)
+        """The same with so many bytes of table at most, where memory is to be had for accuracy."""
+        return msgspec.structs.replace(self, memory=memory) if self.takes_memory() else self
+
+    @classmethod
+    def takes_memory(cls) -> bool:
+        """Whether it can be told how much memory there is."""
+        return "memory" in cls.fields()
 
 
 class Query(Record, frozen=True):
@@ -161,19 +167,20 @@ class Query(Record, frozen=True):
 
 
 @functools.cache
-def _entries(record: type[Record]) -> Mapping[str, Entry]:
+def _fields(record: type[Record]) -> Mapping[str, Field]:
     hints = get_type_hints(record, include_extras=True)
     return {
-        field.name: _entry(field, hints[field.name]) for field in msgspec.structs.fields(record)
+        field.name: _field(field, hints[field.name]) for field in msgspec.structs.fields(record)
     }
 
 
-def _entry(field: msgspec.structs.FieldInfo, hint: Any) -> Entry:
+def _field(field: msgspec.structs.FieldInfo, hint: Any) -> Field:
     (meta,) = (one for one in hint.__metadata__ if isinstance(one, Meta))
     extra: Mapping[str, Any] = meta.extra or {}
     default = None if field.required else field.default
     read, form, says = extra["read"], extra["form"], meta.description or ""
-    return Entry(field.name, field.required, default, says, form, read, _PARSERS.get(form, str))
+    example, parse = extra["example"], _PARSERS.get(form, str)
+    return Field(field.name, field.required, default, says, form, example, read, parse)
 
 
 def _whole(least: int, most: int, name: str, value: object) -> int:

@@ -7,7 +7,8 @@ with `name = "cropped-sum"`, `tau = 10` in a configuration, the same in the fron
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -24,6 +25,28 @@ NAME, LABEL = "name", "as"
 """What a table says beside the sizes and questions of the statistic."""
 
 _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
+class SpecificationError(PlanError):
+    """One of several statistics cannot be counted as it is specified.
+
+    Args:
+        position: of the specification among all of them.
+        reason: what is wrong and what to do.
+    """
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position, self.reason = position, reason
+
+
+@contextmanager
+def blamed(position: int) -> Iterator[None]:
+    """Say of which specification something is wrong."""
+    try:
+        yield
+    except PlanError as error:
+        raise SpecificationError(position, str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +97,11 @@ class Specification:
         if NAME not in table:
             message = f'name is missing; it is needed, such as {NAME} = "distinct"'
             raise PlanError(message)
-        kind = kind_of(table[NAME])
+        try:
+            kind = kind_of(table[NAME])
+        except PlanError as error:
+            message = f"{NAME}: {error}"
+            raise PlanError(message) from None
         named = {key: value for key, value in table.items() if key not in {NAME, LABEL}}
         return cls.of(kind, table.get(LABEL, kind.name), *_parted(kind, named))
 
@@ -112,24 +139,23 @@ def together(
     """The statistics, which share epsilon equally.
 
     Raises:
-        PlanError: two have one label, or one cannot be planned.
+        SpecificationError: two have one label, or one cannot be planned.
     """
     ledger, share = Ledger(epsilon), epsilon / max(len(specifications), 1)
-    labels = [one.label for one in specifications]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        message = f"two statistics are called {twice}: give one another name with {LABEL}="
-        raise PlanError(message)
-    members = {
-        one.label: one.make(epsilon=share, releases=releases, ledger=ledger)
-        for one in specifications
-    }
+    members: dict[str, Statistic[Any, Any]] = {}
+    for position, one in enumerate(specifications):
+        with blamed(position):
+            if one.label in members:
+                message = f"two statistics are called {one.label}: give one another name with "
+                message += f"{LABEL}="
+                raise PlanError(message)
+            members[one.label] = one.make(epsilon=share, releases=releases, ledger=ledger)
     return Together(members, {one.label: one.asked() for one in specifications})
 
 
 def _texts(kind: Kind, parts: Sequence[str]) -> dict[str, str]:
     """The values by name, as texts."""
-    known = {*kind.sizes_type.entries(), *kind.query_type.entries()}
+    known = {*kind.sizes_type.fields(), *kind.query_type.fields()}
     texts: dict[str, str] = {}
     last = None
     for part in parts:
@@ -150,12 +176,12 @@ def _texts(kind: Kind, parts: Sequence[str]) -> dict[str, str]:
 
 def _example(kind: Kind) -> str:
     """A size as it is written."""
-    first = next(iter(kind.sizes_type.entries().values()), None)
+    first = next(iter(kind.sizes_type.fields().values()), None)
     return "as=mine" if first is None else f"{first.name}={first.form}"
 
 
 def _parted(kind: Kind, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What belongs to the sizes, and to the query; what belongs to neither is a size."""
-    asked = kind.query_type.entries()
+    asked = kind.query_type.fields()
     sizes = {name: value for name, value in named.items() if name not in asked}
     return sizes, {name: value for name, value in named.items() if name in asked}

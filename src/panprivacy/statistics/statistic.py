@@ -24,10 +24,11 @@ from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
 from panprivacy.ids import Ids, read_deltas, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.request import Request
+from panprivacy.statistics.cases import Trial, Walk
 from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plan import Plan, Reading
-from panprivacy.statistics.records import Entry, Query, Sizes
+from panprivacy.statistics.records import Field, Query, Sizes
 from panprivacy.statistics.release import Answer, Answers, Lost
 
 MOST_EPSILON = 1_000_000
@@ -144,6 +145,12 @@ class Statistic(Generic[P, A]):
     sizes_type: ClassVar[type[Sizes]]
     query_type: ClassVar[type[Query]]
 
+    trials: ClassVar[Sequence[Trial]] = ()
+    """The lives that the contract suite leads it through."""
+
+    walks: ClassVar[Sequence[Walk]] = ()
+    """The sizes and streams that the exact audit walks."""
+
     def __init_subclass__(
         cls, sizes: type[Sizes] | None = None, query: type[Query] = Query, **rest: Any
     ) -> None:
@@ -219,12 +226,13 @@ class Statistic(Generic[P, A]):
     @property
     def state_epsilon(self) -> Fraction:
         """What the state costs with all planned looks, in nats; it is paid at birth."""
-        return self._plan.request.looks * self._plan.split.budget.state
+        return self._plan.split.budget.of_state(self._plan.request.intrusions)
 
     @property
     def release_epsilon(self) -> Fraction:
-        """What the next release costs, in nats."""
-        return self._plan.split.budget.release
+        """What the next release costs, in nats; all have the same cost where losses are sums."""
+        made, budget = self._state.releases, self._plan.split.budget
+        return budget.of_releases(made + 1) - budget.of_releases(made)
 
     @property
     def _state(self) -> State:
@@ -432,8 +440,8 @@ class Statistic(Generic[P, A]):
             PanPrivacyError: this statistic has made releases or announced intrusions of its own.
         """
         earlier, kept = self._earlier(state, released), self._state
-        for _ in range(earlier.releases):
-            self._account.spend(self.release_epsilon)
+        if earlier.releases:
+            self._account.spend(self._plan.split.budget.of_releases(earlier.releases))
         kept.table[:] = earlier.table
         kept.key, kept.releases, kept.intrusions = earlier.key, earlier.releases, earlier.intrusions
         self._addressing = self._plan.address(kept.key)
@@ -486,21 +494,21 @@ def _signature(sizes: type[Sizes]) -> inspect.Signature:
     """What the constructor of a statistic takes, for help and editors."""
     common = inspect.signature(Statistic.__init__).parameters.values()
     named = [one for one in common if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    told = [_parameter(entry) for entry in sizes.entries().values()]
+    told = [_parameter(entry) for entry in sizes.fields().values()]
     return inspect.Signature([named[0], *told, *named[1:]])
 
 
-def _parameter(entry: Entry) -> inspect.Parameter:
+def _parameter(entry: Field) -> inspect.Parameter:
     default = inspect.Parameter.empty if entry.required else entry.default
     return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=default)
 
 
 def _documented(text: str, sizes: type[Sizes], query: type[Query]) -> str:
     """The docstring of a statistic with what its records say of themselves."""
-    told = "".join(f"\n        {one.name}: {one.says}." for one in sizes.entries().values())
+    told = "".join(f"\n        {one.name}: {one.says}." for one in sizes.fields().values())
     text = f"{text.rstrip()}\n\n    Args:{told}"
     text += "\n\n    The other arguments are those of `Statistic`."
-    if query.entries():
-        asked = "".join(f"\n        {one.name}: {one.says}." for one in query.entries().values())
+    if query.fields():
+        asked = "".join(f"\n        {one.name}: {one.says}." for one in query.fields().values())
         text += f"\n\n    A release may be asked:{asked}"
     return f"{text}\n    "

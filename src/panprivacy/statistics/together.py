@@ -102,6 +102,11 @@ class Together(Generic[K, M]):
         return self._sum(lambda one: one.release_epsilon)
 
     @property
+    def release_costs(self) -> Mapping[str, Fraction]:
+        """What the next release of each statistic costs a user."""
+        return {label: one.release_epsilon for label, one in self.statistics.items()}
+
+    @property
     def releases(self) -> int:
         """How many releases have been made; all release together."""
         return self._first.releases

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,7 @@ from panprivacy.service.config.lines import line_of, lines_of
 from panprivacy.service.config.stream import Ids, StdinConfig, StreamConfig, SyslogConfig
 from panprivacy.service.config.tokens import Role, Token
 from panprivacy.service.config.values import ConfigError, Place
+from panprivacy.statistics.catalogue import kinds
 
 _Table = dict[str, Any]
 
@@ -44,6 +46,10 @@ _NO_RECIPIENT: Final = (
 )
 _STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 _AT_LINE: Final = re.compile(r"(?P<says>.*) \(at (?:line (?P<line>\d+), .*|end of document)\)")
+_NO_TABLES: Final = (
+    "stat must be tables, one for each statistic: write [[{}]] with name = {}, and below it the "
+    "sizes of that statistic"
+)
 _ARGUMENT: Final = re.compile(r"\b([a-z_]+)=(?:True\b)?(?=\W|$)")
 _NAMED: Final = re.compile(r"(?:^|(?<=^the ))\w+|\b\w+(?==)")
 _KINDS: Final = {
@@ -173,6 +179,8 @@ def _syntax(error: Exception, text: str) -> str:
 
 def _converted(tree: dict[str, Any]) -> Config:
     for place, table, kind in _tables(tree, Config, ()):
+        if kind is StreamConfig:
+            _check_stat(place, table)
         _check_keys(place, table, kind)
     streams = tree["streams"]
     for name, table in streams.items() if isinstance(streams, dict) else ():
@@ -195,6 +203,25 @@ def _tables(tree: object, kind: type, place: Place) -> Iterator[tuple[Place, _Ta
     streams = tree.get("streams") if kind is Config else None
     for name, stream in streams.items() if isinstance(streams, dict) else ():
         yield from _tables(stream, StreamConfig, ("streams", name))
+
+
+def _check_stat(place: Place, table: _Table) -> None:
+    """Raise `ConfigError` if a stream names its statistics, or their sizes, outside of tables."""
+    stat = table.get("stat", {})
+    tables = _shown((*place, "stat"))
+    if not isinstance(stat, dict) and not (stat and _are_tables(stat)):
+        first = next(iter(stat), None) if isinstance(stat, list) else stat
+        name = first if isinstance(first, str) and first in kinds() else "distinct"
+        raise ConfigError(place, _NO_TABLES.format(tables, json.dumps(name)), "stat")
+    known = [*kinds().values()]
+    for key in table:
+        if any(key in {*kind.sizes_type.fields(), *kind.query_type.fields()} for kind in known):
+            message = f"{key} belongs to a statistic: say it in its table [[{tables}]]"
+            raise ConfigError(place, message, key)
+
+
+def _are_tables(stat: object) -> bool:
+    return isinstance(stat, list) and all(isinstance(one, dict) for one in stat)
 
 
 def _check_keys(place: Place, table: _Table, kind: type) -> None:
@@ -281,8 +308,8 @@ def _key_of(reason: str, table: _Table) -> str | None:
 
 
 def _in_keys(message: str) -> str:
-    """The library names arguments as Python has them; here they are keys."""
-    return _one_line(_ARGUMENT.sub(r"\1", message))
+    """The library names arguments and truths as Python has them; here they are those of TOML."""
+    return _one_line(_ARGUMENT.sub(r"\1", message.replace("True or False", "true or false")))
 
 
 def _shown(place: Place) -> str:

@@ -18,12 +18,13 @@ from panprivacy.programs.counting import (
     numbered,
 )
 from panprivacy.programs.intake import Columns, Nulls
-from panprivacy.service.config.values import in_table, seconds
+from panprivacy.service.config.values import ConfigError, in_table, seconds
 from panprivacy.service.sockets import Address, datagram_address
 from panprivacy.sources import FORMATS, Column, Prefixes
 from panprivacy.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
 from panprivacy.sources.log_lines import FIELDS, only_wanted_groups
-from panprivacy.statistics.specification import Specification
+from panprivacy.statistics.specification import Specification, SpecificationError
+from panprivacy.statistics.statistic import request
 from panprivacy.statistics.windowed import LONGEST
 
 STDIN_FORMATS: Final = tuple(name for name in FORMATS if name != "parquet")
@@ -157,23 +158,30 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return found
 
     def make_counting(self) -> Counting:
-        """The statistics of one window, new on each call, with a ledger of their own."""
-        return make_counting(
-            self.specifications(),
-            epsilon=self.epsilon,
-            releases=self.releases,
-            grouping=self._grouping(),
-        )
+        """The statistics of one window, new on each call, with a ledger of their own.
+
+        Raises:
+            ConfigError: a table of `stat` cannot be counted.
+        """
+        try:
+            return make_counting(
+                self.specifications(),
+                epsilon=self.epsilon,
+                releases=self.releases,
+                grouping=self._grouping(),
+            )
+        except SpecificationError as error:
+            raise ConfigError(("stat", error.position), error.reason) from None
 
     def check(self) -> None:
         """Raise `ConfigError`, `PlanError` or `InputError` if it cannot be counted like this."""
         self._check_clock()
         proportion(confidence=self.confidence)
         whole_number(0, _MOST_RETRIES, retries=self.retries)
+        request(self.epsilon, self.releases)  # said of the stream, not of a statistic
         counting = self.make_counting()
-        counting.check_release(confidence=self.confidence)
-        check_deltas(counting, self.delta)
-        self._check_ids(counting)
+        self._check_questions(counting)
+        self._check_columns(counting)
         columns = self.columns()
         check_wanted(columns.wanted())
         for position, syslog in enumerate(self.syslog):
@@ -200,7 +208,19 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             message += "the window, at whose end the last answer is made"
             raise PlanError(message)
 
-    def _check_ids(self, counting: Counting) -> None:
+    def _check_questions(self, counting: Counting) -> None:
+        """Refuse what no release can answer."""
+        each = zip(self.specifications(), counting.statistics.values(), strict=True)
+        for position, (specification, statistic) in enumerate(each):
+            with in_table("stat", position):
+                statistic.check_release(confidence=self.confidence, **specification.asked())
+
+    def _check_columns(self, counting: Counting) -> None:
+        """Refuse columns that the statistics cannot be counted from."""
+        try:
+            check_deltas(counting, self.delta)
+        except PlanError as error:
+            raise ConfigError((), str(error), "stat") from None
         if self.prefix is not None and self.ids is not Ids.addresses:
             message = 'prefix is for ids = "addresses"'
             raise PlanError(message)

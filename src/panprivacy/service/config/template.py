@@ -6,15 +6,17 @@ A key that may be left out is a comment that begins with `#` and no space.
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping
 from string import Template
 from typing import Final
 
 from panprivacy.service.config.tokens import Role
-from panprivacy.statistics.catalogue import Kind, kinds
-from panprivacy.statistics.records import Entry
+from panprivacy.statistics.catalogue import Kind, kinds, summary
+from panprivacy.statistics.records import Field
 
 _PUBLIC_EXAMPLE: Final = "age1..."
+_WIDTH: Final = 100
 
 _TEMPLATE: Final = Template("""\
 # What `panprivacy serve` counts, and who may send and read. A line such as
@@ -83,13 +85,18 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
 
 #retries = 8_192  # how many batch ids are kept, so that a retry is not counted twice
 
-# What is counted: a table for each statistic, all of one epsilon.
-[[streams.$stream.stat]]
-name = "distinct"
-$distinct
-# The other statistics, and what they may be told. Where a stream has two of a kind, one of them
-# needs a name of its own: as = "visits10".
+# What is counted: a table for each statistic. They share epsilon equally.
+
+$first
+#as = "visitors"  # what its answers are called, in place of its name
+
+# The other statistics. Several of one name need names of their own: as = "visits10". A key that is
+# "needed" must be said. Where there are both universe and expected, one of them must be said, and
+# not both: universe for users that are numbered (ids = "integers" above), expected for others. Of
+# cells and memory say at most one.
+
 $others
+
 # Log lines from nginx or Apache, as datagrams of syslog; there may be several such tables.
 #[[streams.$stream.syslog]]
 #listen = "unix:/run/panprivacy/nginx.sock"  # or "udp://127.0.0.1:5514"
@@ -115,33 +122,38 @@ def configuration(stream: str, recipient: str | None, hashes: Mapping[Role, str]
     first, *others = kinds().values()
     return _TEMPLATE.substitute(
         {role.value: digest for role, digest in hashes.items()},
-        distinct="\n".join(_keys(first)),
-        others="\n".join(_table(kind, stream) for kind in others),
+        first="\n".join([*_head(first, stream, ""), *_keys(first)]),
+        others="\n\n".join("\n".join([*_head(kind, stream, "#"), *_keys(kind)]) for kind in others),
         stream=stream,
         mark="#" if recipient is None else "",
         recipient=f'recipient = "{recipient or _PUBLIC_EXAMPLE}"',
     )
 
 
-def _table(kind: Kind, stream: str) -> str:
-    """The table of a statistic, as a comment."""
-    return "\n".join([f"#[[streams.{stream}.stat]]", f'#name = "{kind.name}"', *_keys(kind), ""])
+def _head(kind: Kind, stream: str, mark: str) -> list[str]:
+    """The beginning of the table of a statistic, with what the statistic tells."""
+    says = textwrap.wrap(f"# {summary(kind)}.", _WIDTH, subsequent_indent="# ")
+    return [*says, f"{mark}[[streams.{stream}.stat]]", f'{mark}name = "{kind.name}"']
 
 
 def _keys(kind: Kind) -> Iterator[str]:
-    """A line for each size and each question of a statistic, with its meaning."""
-    for entry in (*kind.sizes_type.entries().values(), *kind.query_type.entries().values()):
+    """A line or more for each size and each question of a statistic, with its meaning."""
+    for entry in (*kind.sizes_type.fields().values(), *kind.query_type.fields().values()):
         if entry.form != "LAW":  # no law is written down by hand
-            yield f"#{entry.name} = {_example(entry)}  # {entry.says}"
+            says = f"needed: {entry.says}" if entry.required else entry.says
+            yield from _wrapped(f"#{entry.name} = {_example(entry)}  # {says}")
 
 
-def _example(entry: Entry) -> str:
+def _wrapped(line: str) -> list[str]:
+    """A key with its meaning, which goes on below itself."""
+    key, _, says = line.partition("  # ")
+    return textwrap.wrap(
+        says, _WIDTH, initial_indent=f"{key}  # ", subsequent_indent=f"#{' ' * len(key)} # "
+    )
+
+
+def _example(entry: Field) -> str:
     """What holds without it, or an example."""
     default = entry.default
-    if isinstance(default, bool):
-        return str(default).lower()
-    if isinstance(default, tuple) and default:
-        return json.dumps(":".join(map(str, default)))
-    if isinstance(default, int):
-        return f"{default:_}"
-    return "10" if entry.form == "N" else json.dumps(entry.form.split(" or ")[0])
+    shown = default if isinstance(default, bool | int) else entry.example
+    return f"{shown:_}" if type(shown) is int else json.dumps(shown)

@@ -79,8 +79,7 @@ class Payment:
     def _entries(self, ends: datetime, counting: Counting, attempt: _Attempt) -> list[Entry]:
         """What a release costs; the first one pays for the state, too."""
         began, number = attempt.line
-        state = counting.guarantee.epsilon - counting.planned * counting.release_epsilon
-        costs = [(0, state)] if number == 1 else []
+        costs = [(0, counting.state_epsilon)] if number == 1 else []
         costs.append((number, counting.release_epsilon))
         return [
             Entry(self._stream, began, ends, place, epsilon, attempt.payer)

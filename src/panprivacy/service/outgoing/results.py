@@ -42,13 +42,13 @@ def published(
         confidence: of all intervals.
         moment: which release it is.
     """
-    costs = {label: float(one.release_epsilon) for label, one in counting.statistics.items()}
+    costs = counting.release_costs
     return [
         Published(
             **{
                 **row,
                 "confidence": confidence,
-                "epsilon": costs[str(row["statistic"])],
+                "epsilon": float(costs[str(row["statistic"])]),
                 "stream": moment.stream,
                 "start": moment.start,
                 "end": moment.end,

@@ -14,7 +14,6 @@ from panprivacy.addressing import Addressing, Levelled
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import Law, on_blocks
 from panprivacy.cells.modular import BlockCells
-from panprivacy.cells.protocol import Deltas
 from panprivacy.decoders.blocks import CroppedModel
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.errors import PlanError
@@ -35,12 +34,15 @@ from panprivacy.planning.universe import (
     cells_within,
     check_cells,
     check_memory,
-    key_bytes_in,
 )
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel
 from panprivacy.statistics.cropped.levels_decoder import LevelledCroppedModel
-from panprivacy.statistics.deltas import refuse_beyond
-from panprivacy.statistics.plan import CountPlan, States, beyond_bound, made_up_alike, one_answer
+from panprivacy.statistics.plan import (
+    CountPlan,
+    UserStates,
+    made_up_alike,
+    one_answer,
+)
 from panprivacy.statistics.release import Name, Release
 
 MOST_SHARING = 4
@@ -119,20 +121,11 @@ class CroppedPlan(CountPlan):
         """A release publishes one count a level; a user moves one of them."""
         return self.levels
 
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of addressing key; a full table needs none."""
-        return key_bytes_in(self.universe, self.cells)
-
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to."""
         if self.universe is None:
             return Levelled(self.levels, self.cells // self.levels, key)
         return address_in(self.universe, self.cells, key)
-
-    def check_deltas(self, deltas: Deltas) -> None:
-        """No further than two states are apart."""
-        refuse_beyond(deltas, self.bound, signed=self.signed)
 
     def model(self, epoch: int) -> CroppedModel | LevelledCroppedModel:
         """What counts that are released after `epoch` announced intrusions say."""
@@ -155,10 +148,10 @@ class CroppedPlan(CountPlan):
             total: the cropped sum; None for where the deviation is largest.
         """
         model = self.model(self.request.intrusions)
-        return worst(model, self.most) if total is None else float(model.deviation(total))
+        return worst(model, self.largest) if total is None else float(model.deviation(total))
 
     @property
-    def most(self) -> float:
+    def largest(self) -> float:
         """The largest sum that is planned for."""
         return float(self.tau * (self.universe or self.most_users or 0))
 
@@ -176,28 +169,16 @@ class CroppedPlan(CountPlan):
     def margin(self, confidence: float) -> float:
         """How far from the truth an answer strays at most with this probability."""
         model = self.model(self.request.intrusions)
-        share = max(model.output_share(float(x)) for x in SHARES * self.most)
+        share = max(model.output_share(float(x)) for x in SHARES * self.largest)
         quantile = noise_quantile(confidence, share)
         # What collisions hide is no noise: bias + q sd <= hypot(1, q) hypot(bias, sd).
         return (quantile if self.universe else math.hypot(1, quantile)) * self.error()
 
-    def relative_error(self) -> float:
-        """The largest standard deviation, as a share of the largest sum."""
-        return self.error() / self.most
-
-    def relative_margin(self, confidence: float) -> float:
-        """The margin as a share of the largest sum."""
-        return self.margin(confidence) / self.most
-
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The sum of distances from 0, each cropped."""
         return float(np.minimum(np.abs(states), self.tau).sum())
 
-    def beyond(self, states: States) -> int:
-        """How many users went beyond the bound."""
-        return beyond_bound(states, self.bound, signed=self.signed)
-
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users of tau as the sum says."""
         return made_up_alike(one_answer(answers) / self.tau, self.tau, self.universe)
 

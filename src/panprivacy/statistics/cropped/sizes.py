@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from panprivacy._parse import Users
-from panprivacy._validate import MOST_BYTES
-from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.errors import PlanError
 from panprivacy.planning.blocks import MOST_BOUND
 from panprivacy.planning.request import Request
+from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
 from panprivacy.statistics.cropped.levels_plan import plan_cropped_levels
 from panprivacy.statistics.cropped.plan import CroppedPlan, default_bound, plan_cropped
 from panprivacy.statistics.records import Sizes, users, whole
@@ -18,27 +17,20 @@ from panprivacy.statistics.records import Sizes, users, whole
 class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
     """The sum of what users did, of nobody more than tau."""
 
-    tau: Annotated[int, whole("the most that a user counts for", MOST_BOUND)]
+    tau: Annotated[int, whole("the most that a user counts for", MOST_BOUND, example=10)]
     bound: Annotated[
         int | None,
         whole("the largest sum of a user's deltas; others spoil answers; 64 tau unless told",
-              MOST_BOUND),
+              MOST_BOUND, example=640),
     ] = None  # fmt: skip
-    universe: Annotated[
-        int | None, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE)
-    ] = None
+    universe: PerhapsUniverse = None
     expected: Annotated[
         Users | None,
         users("for open-ended ids, the most users that may come; or a range of users that count "
-              "for tau each, for an error that is a share of the sum"),
+              "for tau each, for an error that is a share of the sum", 100_000),
     ] = None  # fmt: skip
-    cells: Annotated[
-        int | None, whole("counters: one for each user, fewer for a sample", MOST_BYTES)
-    ] = None
-    memory: Annotated[
-        int | None,
-        whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES),
-    ] = None
+    cells: Counters = None
+    memory: Memory = None
 
     def plan(self, request: Request) -> CroppedPlan:
         """A counter for each user, or hashed ones, or levels of them for a range of users."""

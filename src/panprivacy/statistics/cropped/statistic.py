@@ -12,6 +12,7 @@ with `tau**2`; that of blocks is unbiased and grows with `tau`.
 
 from __future__ import annotations
 
+from panprivacy.statistics.cropped.cases import TRIALS, WALKS
 from panprivacy.statistics.cropped.plan import CroppedPlan
 from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.release import Release
@@ -41,6 +42,14 @@ class CroppedSum(Statistic[CroppedPlan, Release], sizes=CroppedSizes):
     they may hide. Levels err by about as large a share of any sum in their range; the prediction
     is good where that share is below a fifth.
     [tests/unit/test_cropped.py, tests/statistical/test_cropped_sum.py]
+
+    A state beyond the bound is taken for another one when it is released; privacy does not rest on
+    it, and on the way states may go as far as they like. States below 0 count by their distance
+    from 0 if there is a universe; without one there must be none. An announced intrusion, at most
+    one, multiplies the error by about `sqrt(tau q)/t` with q blocks: a fresh statistic is mostly
+    better.
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panprivacy.addressing import Addressing
 from panprivacy.cells.bits import BitCells
 from panprivacy.cells.protocol import Deltas
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.planning.request import Request, Split, best_split
-from panprivacy.planning.universe import address_in, check_cells, key_bytes_in
+from panprivacy.planning.universe import check_cells
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.density.decoder import DensityModel
-from panprivacy.statistics.plan import CountPlan, States, made_up_alike, one_answer
+from panprivacy.statistics.plan import CountPlan, UserStates, made_up_alike, one_answer
 from panprivacy.statistics.release import Name, Release
 
 MAX_DIRECT_CELLS = 1 << 27
@@ -53,15 +52,6 @@ class DensityPlan(CountPlan):
         budget, intrusions = self.split.budget, self.request.intrusions
         return BitCells(self.cells, budget.state, intrusions, deletions=True)
 
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of addressing key; a full table needs none."""
-        return key_bytes_in(self.universe, self.cells)
-
-    def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
-        return address_in(self.universe, self.cells, key)
-
     def check_deltas(self, deltas: Deltas) -> None:
         """Users come and go, one at a time."""
         refuse_deltas(
@@ -73,8 +63,8 @@ class DensityPlan(CountPlan):
         contrast = float(self.table.contrast(epoch))
         return DensityModel(self.universe, self.cells, contrast, self.split.noise_variance)
 
-    def error(self, share: float) -> float:
-        """The predicted standard deviation of the answer, as a share of the universe."""
+    def error(self, share: float = 0.5) -> float:
+        """The predicted standard deviation of the answer, as a share of the universe; at a half."""
         return float(self.model(self.request.intrusions).deviation(share))
 
     def margin(self, confidence: float) -> float:
@@ -82,19 +72,11 @@ class DensityPlan(CountPlan):
         model = self.model(self.request.intrusions)
         return noise_quantile(confidence, model.output_share(0.5)) * self.error(0.5)
 
-    def relative_error(self) -> float:
-        """The standard deviation where half of the universe came."""
-        return self.error(0.5)
-
-    def relative_margin(self, confidence: float) -> float:
-        """The margin, which is a share of the universe."""
-        return self.margin(confidence)
-
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Who enters twice and leaves once has left."""
         return float((last > 0).sum()) / self.universe
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users as the share says."""
         return made_up_alike(one_answer(answers) * self.universe, 1, self.universe)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from panprivacy._validate import MOST_BYTES
-from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.planning.request import Request
 from panprivacy.planning.universe import check_memory
+from panprivacy.statistics.common_sizes import Universe
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, DensityPlan, plan_density
 from panprivacy.statistics.records import Sizes, whole
 
@@ -17,12 +17,18 @@ class DensitySizes(Sizes, frozen=True, tag="density"):
 
     most_memory: ClassVar[int] = MAX_DIRECT_CELLS // 8
 
-    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE)]
+    universe: Universe
     cells: Annotated[
-        int | None, whole("bits: one for each user, or fewer for a sample", 8 * MOST_BYTES)
+        int | None,
+        whole("bits: one for each user, fewer for a sample", 8 * MOST_BYTES, example=500_000),
     ] = None
     memory: Annotated[
-        int | None, whole("most bytes of bits, in place of cells; 16 MiB unless told", MOST_BYTES)
+        int | None,
+        whole(
+            "most bytes of bits, in place of cells; 16 MiB unless told",
+            MOST_BYTES,
+            example=16_777_216,
+        ),
     ] = None
 
     def plan(self, request: Request) -> DensityPlan:

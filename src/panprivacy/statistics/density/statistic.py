@@ -11,6 +11,7 @@ permutation, which stores bits instead of ids.
 
 from __future__ import annotations
 
+from panprivacy.statistics.density.cases import TRIALS, WALKS
 from panprivacy.statistics.density.plan import DensityPlan
 from panprivacy.statistics.density.sizes import DensitySizes
 from panprivacy.statistics.release import Release
@@ -39,3 +40,5 @@ class Density(Statistic[DensityPlan, Release], sizes=DensitySizes):
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

@@ -19,15 +19,13 @@ from panprivacy.cells.difference_sets import (
 )
 from panprivacy.cells.law import MOST_MODULUS, Law, hit_and_miss, on_set
 from panprivacy.cells.modular import ScaledCells, counter_type
-from panprivacy.cells.protocol import Deltas
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.regret import least_regret
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
-from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import LevelledPlan
-from panprivacy.statistics.plan import States, beyond_bound
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 
 MOST_BOUND = MOST_MODULUS // 2
@@ -66,17 +64,9 @@ class NetDistinctPlan(LevelledPlan):
         """Which cell a user maps to, and which factor his deltas take."""
         return Levelled(self.levels, self.cells_per_level * (self.chosen.modulus - 1), key)
 
-    def check_deltas(self, deltas: Deltas) -> None:
-        """No further than two states are apart."""
-        refuse_beyond(deltas, self.bound, signed=self.signed)
-
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Everybody whose deltas do not add up to 0."""
         return float(np.count_nonzero(states))
-
-    def beyond(self, states: States) -> int:
-        """How many users went beyond the bound."""
-        return beyond_bound(states, self.bound, signed=self.signed)
 
     def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
         """The errors where answers are two deviations too large.

@@ -19,7 +19,7 @@ from panprivacy.planning.regret import WORST_ERROR, grid, least_regret
 from panprivacy.planning.request import Request, Split, best_split
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
-from panprivacy.statistics.plan import CountPlan, States, made_up_alike, one_answer
+from panprivacy.statistics.plan import CountPlan, UserStates, made_up_alike, one_answer
 from panprivacy.statistics.release import Name, Release
 
 
@@ -65,9 +65,14 @@ class LevelledPlan(CountPlan):
         """Bytes of addressing key."""
         return KEY_BYTES
 
-    def error(self, users: float) -> float:
-        """The predicted standard deviation of the answer, relative to the number of users."""
-        return float(self.relative_errors(np.array([float(users)]))[0])
+    def error(self, users: float | None = None) -> float:
+        """The predicted standard deviation, relative to the number of users.
+
+        Args:
+            users: how many; None for where in the expected range the error is smallest.
+        """
+        asked = grid(*self.expected) if users is None else np.array([float(users)])
+        return float(self.relative_errors(asked).min())
 
     def relative_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same for many numbers of users at once, cut off at 1e9."""
@@ -90,19 +95,7 @@ class LevelledPlan(CountPlan):
         share = self.model(self.request.intrusions).output_share(users[worst])
         return noise_quantile(confidence, share) * float(errors[worst])
 
-    def best_error(self) -> float:
-        """The smallest predicted relative error over the expected range."""
-        return float(self.relative_errors(grid(*self.expected)).min())
-
-    def relative_error(self) -> float:
-        """That of the number of users where it is smallest."""
-        return self.best_error()
-
-    def relative_margin(self, confidence: float) -> float:
-        """The margin, which is relative to the truth."""
-        return self.margin(confidence)
-
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users as the answer says."""
         return made_up_alike(one_answer(answers), 1)
 
@@ -142,7 +135,7 @@ class DistinctPlan(LevelledPlan):
             noise_variance=self.split.noise_variance,
         )
 
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Everybody who came."""
         return float(len(states))
 

@@ -19,7 +19,10 @@ class DistinctSizes(Sizes, frozen=True, tag="distinct"):
     most_memory: ClassVar[int] = 1 << 16
 
     expected: Annotated[
-        Users, users("how many users to plan for; the count stays private outside of the range")
+        Users,
+        users(
+            "how many users to plan for; the count stays private outside of the range", "1000:1e9"
+        ),
     ] = (1_000, 1_000_000_000)
     memory: Annotated[int, whole("most bytes of the table; the plan may use fewer", MOST_BYTES)] = (
         1 << 16
@@ -29,7 +32,11 @@ class DistinctSizes(Sizes, frozen=True, tag="distinct"):
     ] = False
     bound: Annotated[
         int | None,
-        whole("with deletions: the largest sum of a user's deltas; others are missed", MOST_BOUND),
+        whole(
+            "with deletions: the largest sum of a user's deltas; others are missed",
+            MOST_BOUND,
+            example=100,
+        ),
     ] = None
     signed: Annotated[bool, flag("with deletions: whether such sums may be below 0")] = False
 

@@ -14,6 +14,7 @@ statistics on sketches", asks the same question (Algorithm 1); the sketch here i
 
 from __future__ import annotations
 
+from panprivacy.statistics.distinct.cases import TRIALS, WALKS
 from panprivacy.statistics.distinct.plan import LevelledPlan
 from panprivacy.statistics.distinct.sizes import DistinctSizes
 from panprivacy.statistics.release import Release
@@ -42,3 +43,5 @@ class DistinctCount(Statistic[LevelledPlan, Release], sizes=DistinctSizes):
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

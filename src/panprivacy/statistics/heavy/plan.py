@@ -31,7 +31,7 @@ from panprivacy.planning.universe import cells_within, check_memory
 from panprivacy.polynomial import WORD_BYTES
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
-from panprivacy.statistics.plan import CountPlan, States, made_up_alike, one_answer
+from panprivacy.statistics.plan import CountPlan, UserStates, made_up_alike, one_answer
 from panprivacy.statistics.release import Name, Release
 
 MOST_K = 1 << 15
@@ -98,6 +98,11 @@ class HeavyPlan(CountPlan):
         return Name("", "heavy_hitters", (("k", self.k),))
 
     @property
+    def largest(self) -> float:
+        """The most users that can hold 1/k of the total."""
+        return float(self.k)
+
+    @property
     def block(self) -> int:
         """The length of a block: the lower threshold, in units of the resolution."""
         return self.total // (2 * self.k * self.resolution)
@@ -126,11 +131,6 @@ class HeavyPlan(CountPlan):
     def table(self) -> ThresholdCells:
         """The table's cells."""
         return ThresholdCells(self.cells, self.law, self.block, self.resolution)
-
-    @property
-    def groups(self) -> int:
-        """A release publishes one count."""
-        return 1
 
     @property
     def sensitivity(self) -> int:
@@ -184,19 +184,11 @@ class HeavyPlan(CountPlan):
         # What collisions add is no noise: bias + q sd <= hypot(1, q) hypot(bias, sd).
         return math.hypot(1, quantile) * self.error()
 
-    def relative_error(self) -> float:
-        """The largest error, as a share of k."""
-        return self.error() / self.k
-
-    def relative_margin(self, confidence: float) -> float:
-        """The margin as a share of k."""
-        return self.margin(confidence) / self.k
-
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The soft count of users."""
         return soft_count(states, self.low)
 
-    def facts(self, states: States) -> list[str]:
+    def facts(self, states: UserStates) -> list[str]:
         """How many users hold what was asked for, and whether the total is right."""
         heavy, deltas = int((states >= self.total / self.k).sum()), int(states.sum())
         return [
@@ -204,7 +196,7 @@ class HeavyPlan(CountPlan):
             f"all deltas add up to {deltas:,}",
         ]
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users that count in full as the answer says."""
         return made_up_alike(one_answer(answers), self.high)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
+from panprivacy.statistics.common_sizes import Memory
 from panprivacy.statistics.heavy.plan import (
     LEAST_INDEPENDENCE,
     MOST_INDEPENDENCE,
@@ -33,20 +34,23 @@ def _independence(name: str, given: object) -> int:
 class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
     """The number of users that hold at least 1/k of a public total."""
 
-    k: Annotated[int, whole("who holds at least 1/k of the total counts", MOST_K)]
-    total: Annotated[int, whole("what all deltas add up to, which is public", MOST_TOTAL)]
+    k: Annotated[int, whole("who holds at least 1/k of the total counts", MOST_K, example=10_000)]
+    total: Annotated[
+        int, whole("what all deltas add up to, which is public", MOST_TOTAL, example=10_000_000)
+    ]
     cells: Annotated[
         int | None,
-        whole("counters, at least 2k; those of the smallest error unless told", MOST_BYTES),
+        whole(
+            "counters, at least 2k; those of the smallest error unless told",
+            MOST_BYTES,
+            example=320_000,
+        ),
     ] = None
-    memory: Annotated[
-        int | None,
-        whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES),
-    ] = None
+    memory: Memory = None
     resolution: Annotated[
         int | None,
         whole("what each delta is rounded to a multiple of, at random; the finest unless told",
-              MOST_TOTAL),
+              MOST_TOTAL, example=4),
     ] = None  # fmt: skip
     independence: Annotated[
         int, given_as(_independence, "N", "the cells of so many users are independent, 4 to 64")

@@ -13,6 +13,7 @@ of k. Here one count of one table has the threshold as its mean, and a look cost
 
 from __future__ import annotations
 
+from panprivacy.statistics.heavy.cases import TRIALS, WALKS
 from panprivacy.statistics.heavy.plan import HeavyPlan
 from panprivacy.statistics.heavy.sizes import HeavySizes
 from panprivacy.statistics.release import Release
@@ -47,6 +48,15 @@ class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
     `t = tanh(epsilon/2)`, and so at epsilon 1 the answer says little unless k is in the thousands.
     `plan.error()` predicts the root-mean-square error in the worst stream; the plan takes as many
     cells as make it smallest. [tests/unit/test_heavy.py, tests/statistical/test_heavy_hitters.py]
+
+    If the total is wrong, so are the thresholds; privacy does not rest on it. No user's deltas may
+    add up to less than 0. Deltas are rounded to multiples of the resolution, up or down at random,
+    so that the mean is right; the interval covers that for deltas of at least 0, so where many are
+    taken back, give a finer one. What is said of collisions needs an `independence` of 4; with 64
+    an update takes several times as long (benchmarks/heavy.py). An announced intrusion, at most
+    one, multiplies the error by the root of the number of values of a counter.
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

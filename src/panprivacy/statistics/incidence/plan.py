@@ -15,7 +15,6 @@ from panprivacy.addressing import Addressing, Hashed
 from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
 from panprivacy.cells.law import MOST_MODULUS, Law, hit_and_miss, on_set
 from panprivacy.cells.modular import ModularCells
-from panprivacy.cells.protocol import Deltas
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
@@ -25,9 +24,7 @@ from panprivacy.planning.universe import (
     cells_within,
     check_cells,
     check_memory,
-    key_bytes_in,
 )
-from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.incidence.named_counts import NamedCounts
@@ -39,7 +36,7 @@ from panprivacy.statistics.incidence.reading import (
     NamedReading,
 )
 from panprivacy.statistics.incidence.release import Population, check_askable
-from panprivacy.statistics.plan import Plan, beyond_bound
+from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.release import Name, Release
 
 MOST_BOUND = MOST_MODULUS // 8 - 1
@@ -88,11 +85,6 @@ class IncidencePlan(Plan):
         """The table's cells."""
         return ModularCells(self.cells, self.law)
 
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of addressing key; a full table needs none."""
-        return key_bytes_in(self.universe, self.cells)
-
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to."""
         if self.universe is None:
@@ -130,10 +122,6 @@ class IncidencePlan(Plan):
         variance = shown.variance(self.cells, self.split.budget, asked, intrusions)
         return scale * math.sqrt(variance * collisions)
 
-    def check_deltas(self, deltas: Deltas) -> None:
-        """No further than two states are apart."""
-        refuse_beyond(deltas, self.bound, signed=self.signed)
-
     def linear(self, query: IncidenceQuery) -> list[LinearQuery]:
         """The linear queries that a release is asked, each once.
 
@@ -161,17 +149,13 @@ class IncidencePlan(Plan):
         return tuple(one.name for one in self.linear(query)) or (Name("", "histogram"),)
 
     @property
-    def most_users(self) -> int:
+    def largest(self) -> float:
         """The most users that are planned for."""
-        return self.universe or self.expected or self.cells
+        return float(self.universe or self.expected or self.cells)
 
-    def relative_error(self) -> float:
-        """The standard deviation of a rare entry, as a share of the users."""
-        return self.error() / self.most_users
-
-    def relative_margin(self, confidence: float) -> float:
-        """How far an entry strays, as a share of the users."""
-        return noise_quantile(confidence, 0.0) * self.relative_error()
+    def margin(self, confidence: float) -> float:
+        """How far the number of users in a state strays at most with this probability."""
+        return noise_quantile(confidence, 0.0) * self.error()
 
     def truth(self, name: Name, states: NDArray[np.int64], last: NDArray[np.int64]) -> float:  # noqa: ARG002
         """The exact answer, beyond the bound too."""
@@ -185,10 +169,6 @@ class IncidencePlan(Plan):
             return float(np.count_nonzero(states))
         tau, power = (*numbers, 1)[:2]
         return float((np.clip(states, 0, tau) ** power).sum())
-
-    def beyond(self, states: NDArray[np.int64]) -> int:
-        """How many users went beyond the bound."""
-        return beyond_bound(states, self.bound, signed=self.signed)
 
     def shown(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """The state that each residue stands for."""

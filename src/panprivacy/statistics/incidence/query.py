@@ -20,7 +20,7 @@ def _states(name: str, given: object) -> tuple[object, ...]:
     if isinstance(asked, Iterable) and not isinstance(asked, bytes | Mapping):
         with suppress(TypeError):  # an array without dimensions
             return tuple(asked)
-    message = "name a state, or several, as whole numbers"
+    message = f"{name}=: name a state, or several, as whole numbers"
     raise PlanError(message)
 
 
@@ -48,15 +48,16 @@ class IncidenceQuery(Query, frozen=True):
     """The statistics that a release names; without any, the whole histogram of states."""
 
     exactly: Annotated[
-        tuple[int, ...], given_as(_states, "0,1,5 or 0:8", "users that came exactly so often")
+        tuple[int, ...],
+        given_as(_states, "0,1,5 or 0:8", "users that came exactly so often", "1:3"),
     ] = ()
     at_least: Annotated[
-        tuple[int, ...], given_as(_states, "2,5", "users that came so often or more")
+        tuple[int, ...], given_as(_states, "2,5", "users that came so often or more", "2,5")
     ] = ()
-    cropped_sum: Annotated[tuple[int, ...], given_as(_states, "10", _SUMS)] = ()
+    cropped_sum: Annotated[tuple[int, ...], given_as(_states, "10", _SUMS, "10")] = ()
     cropped_moment: Annotated[
         tuple[tuple[int, int], ...],
-        given_as(_powers, "10**2", "the same of powers of states, as pairs (10, 2)"),
+        given_as(_powers, "10**2", "the same of powers of states, as pairs (10, 2)", "10**2"),
     ] = ()
     distinct: Annotated[bool, flag("users whose state is not 0")] = False
 

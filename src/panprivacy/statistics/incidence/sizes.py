@@ -6,51 +6,52 @@ from typing import Annotated
 
 from panprivacy._parse import Users
 from panprivacy._validate import MOST_BYTES, expected_range
-from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.cells.law import Law
 from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
+from panprivacy.statistics.common_sizes import Memory, PerhapsUniverse
 from panprivacy.statistics.incidence.plan import MOST_BOUND, IncidencePlan, plan_incidence
 from panprivacy.statistics.records import Sizes, flag, given_as, users, whole
 
-_MOST_OWN_WEIGHTS = 4_096
+_MOST_OWN_WEIGHTS = 3_000
 """So many can stand in the front of a state, which says all that is public about it."""
 
 
 def _law(name: str, given: object) -> Law:
     """A law, or the recipe of one."""
+    law = given
     if isinstance(given, str):
-        return Law.from_recipe(given)
-    if not isinstance(given, Law):
+        try:
+            law = Law.from_recipe(given)
+        except PlanError as error:
+            message = f"{name}=: {error}; str() of a law writes one, such as flat 7 1/2"
+            raise PlanError(message) from None
+    if not isinstance(law, Law):
         message = f"{name} must be a Law"
         raise PlanError(message)
-    if not given.made_of and given.modulus > _MOST_OWN_WEIGHTS:
+    if not law.made_of and law.modulus > _MOST_OWN_WEIGHTS:
         message = f"{name} may have at most {_MOST_OWN_WEIGHTS:,} weights of one's own"
         raise PlanError(message)
-    return given
+    return law
 
 
 class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
     """How many users are in each state: how many came exactly t times, or at least k times."""
 
     bound: Annotated[
-        int, whole("the largest sum of a user's deltas; others spoil answers", MOST_BOUND)
+        int,
+        whole("the largest sum of a user's deltas; others spoil answers", MOST_BOUND, example=30),
     ]
-    universe: Annotated[
-        int | None, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE)
+    universe: PerhapsUniverse = None
+    expected: Annotated[
+        Users | None, users("for open-ended ids: the most users that may come", 100_000)
     ] = None
-    expected: Annotated[Users | None, users("for open-ended ids: the most users that may come")] = (
-        None
-    )
     cells: Annotated[
         int | None,
         whole("counters: one for each user, fewer for a sample; hashed ones two for each expected "
-              "user unless told", MOST_BYTES),
+              "user unless told", MOST_BYTES, example=200_000),
     ] = None  # fmt: skip
-    memory: Annotated[
-        int | None,
-        whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES),
-    ] = None
+    memory: Memory = None
     signed: Annotated[bool, flag("whether sums of deltas may be below 0, down to -bound")] = False
     law: Annotated[
         Law | None, given_as(_law, "LAW", "the noise of the counters; the best one unless told")

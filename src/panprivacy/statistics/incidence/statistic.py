@@ -12,6 +12,7 @@ difference sets, and collisions of hashed cells are undone.
 
 from __future__ import annotations
 
+from panprivacy.statistics.incidence.cases import TRIALS, WALKS
 from panprivacy.statistics.incidence.plan import IncidencePlan
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.release import IncidenceRelease
@@ -43,6 +44,13 @@ class Incidence(
     `t = tanh(epsilon/2)`, whatever the bound, and `e**(users/m)` times that with hashed cells; the
     whole histogram adds the noise of its `M` values. `plan.error()` predicts it.
     [tests/statistical/test_incidence.py, docs/accuracy-counters.md]
+
+    A state beyond the bound is taken for another one; privacy does not rest on it. An announced
+    intrusion multiplies the error by a large factor (docs/decoding.md): a fresh statistic is mostly
+    better. With one user a cell, a few named statistics have much less output noise than the
+    histogram; with hashed cells all of them are read off the histogram.
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

@@ -6,10 +6,8 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from panprivacy.addressing import Addressing
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import Law, on_blocks
-from panprivacy.cells.protocol import Deltas
 from panprivacy.cells.threshold import ThresholdCells
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.errors import PlanError
@@ -29,14 +27,16 @@ from panprivacy.planning.blocks import (
 )
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
 from panprivacy.planning.universe import (
-    address_in,
     cells_within,
     check_cells,
     check_memory,
-    key_bytes_in,
 )
-from panprivacy.statistics.deltas import refuse_beyond
-from panprivacy.statistics.plan import CountPlan, States, beyond_bound, made_up_alike, one_answer
+from panprivacy.statistics.plan import (
+    CountPlan,
+    UserStates,
+    made_up_alike,
+    one_answer,
+)
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.threshold.decoder import ThresholdModel
 
@@ -83,6 +83,11 @@ class ThresholdPlan(CountPlan):
         return Name("", "threshold", (("threshold", self.threshold),))
 
     @property
+    def largest(self) -> float:
+        """The universe."""
+        return float(self.universe)
+
+    @property
     def low(self) -> int:
         """A user counts from this state on: half of the threshold, the length of a block."""
         return self.threshold // 2
@@ -103,27 +108,9 @@ class ThresholdPlan(CountPlan):
         return ThresholdCells(self.cells, self.law, self.low, resolution=1)
 
     @property
-    def groups(self) -> int:
-        """A release publishes one count."""
-        return 1
-
-    @property
     def sensitivity(self) -> int:
         """By how much a user's cell may move the count."""
         return count_range(self.chosen)
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of addressing key; a full table needs none."""
-        return key_bytes_in(self.universe, self.cells)
-
-    def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
-        return address_in(self.universe, self.cells, key)
-
-    def check_deltas(self, deltas: Deltas) -> None:
-        """No further than two states are apart."""
-        refuse_beyond(deltas, self.bound, signed=False)
 
     def model(self, epoch: int) -> ThresholdModel:
         """What a count that is released after `epoch` announced intrusions says."""
@@ -150,28 +137,16 @@ class ThresholdPlan(CountPlan):
         share = max(model.output_share(float(x)) for x in SHARES * self.universe)
         return noise_quantile(confidence, share) * self.error()
 
-    def relative_error(self) -> float:
-        """The largest standard deviation, as a share of the universe."""
-        return self.error() / self.universe
-
-    def relative_margin(self, confidence: float) -> float:
-        """The margin as a share of the universe."""
-        return self.margin(confidence) / self.universe
-
-    def truth(self, name: Name, states: States, last: States) -> float:  # noqa: ARG002
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The soft count of users."""
         return soft_count(states, self.low)
 
-    def beyond(self, states: States) -> int:
-        """How many users went beyond the bound."""
-        return beyond_bound(states, self.bound, signed=False)
-
-    def facts(self, states: States) -> list[str]:
+    def facts(self, states: UserStates) -> list[str]:
         """How many users count in full by the threshold that was named."""
         full = int((states >= self.threshold).sum())
         return [f"{full:,} users are at the threshold or above"]
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> States:
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
         """As many users that count in full as the answer says."""
         return made_up_alike(one_answer(answers), self.high, self.universe)
 

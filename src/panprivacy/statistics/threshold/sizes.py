@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from panprivacy._validate import MOST_BYTES
-from panprivacy.addressing import MAX_UNIVERSE
 from panprivacy.planning.blocks import MOST_BOUND
 from panprivacy.planning.request import Request
+from panprivacy.statistics.common_sizes import Counters, Memory, Universe
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.threshold.plan import ThresholdPlan, plan_threshold
 
@@ -15,20 +14,17 @@ from panprivacy.statistics.threshold.plan import ThresholdPlan, plan_threshold
 class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
     """The number of users in a state of about a threshold or more; from half of it on in part."""
 
-    threshold: Annotated[int, whole("the state from which on a user counts in full", MOST_BOUND)]
-    universe: Annotated[int, whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE)]
+    threshold: Annotated[
+        int, whole("the state from which on a user counts in full", MOST_BOUND, example=10)
+    ]
+    universe: Universe
     bound: Annotated[
         int | None,
         whole("the largest sum of a user's deltas; others spoil answers; 64 times the threshold "
-              "unless told", MOST_BOUND),
+              "unless told", MOST_BOUND, example=640),
     ] = None  # fmt: skip
-    cells: Annotated[
-        int | None, whole("counters: one for each user, fewer for a sample", MOST_BYTES)
-    ] = None
-    memory: Annotated[
-        int | None,
-        whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES),
-    ] = None
+    cells: Counters = None
+    memory: Memory = None
 
     def plan(self, request: Request) -> ThresholdPlan:
         """One counter for each user, as far as the memory reaches, and a sample beyond that."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.threshold.cases import TRIALS, WALKS
 from panprivacy.statistics.threshold.plan import ThresholdPlan
 from panprivacy.statistics.threshold.sizes import ThresholdSizes
 
@@ -40,6 +41,12 @@ class ThresholdCount(Statistic[ThresholdPlan, Release], sizes=ThresholdSizes):
     Accuracy: unbiased while states stay within 0 .. bound when it is released; with m cells the
     standard deviation is at most about `1.5 sqrt(m)/t`, `t = tanh(epsilon/2)`. `plan.error()`
     predicts it. [tests/unit/test_threshold.py, tests/statistical/test_threshold.py]
+
+    An odd threshold counts as the even one below it. A state beyond the bound, or below 0, is taken
+    for another one; privacy does not rest on it. An announced intrusion, at most one, multiplies
+    the error by the root of the number of values of a counter: a fresh statistic is better.
     """
 
     __slots__ = ()
+
+    trials, walks = TRIALS, WALKS

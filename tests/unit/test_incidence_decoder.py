@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.cells.law import Law
+from panprivacy.decoders.circular import convolve, correlate
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import States
-from panprivacy.decoders.circular import convolve, correlate
 
 # Circular sums
 
@@ -161,7 +161,7 @@ def test_named_counts_are_unbiased_and_stray_no_more_than_stated(name, states):
         mean, variance = moments(np.array(values), chances)
         assert mean == pytest.approx(truth, abs=1e-9)
         stated = variance_at(model.named(question, 0, 0.0), truth)
-        if question.kind == "exactly":
+        if question.name.question == "exactly":
             assert variance == pytest.approx(stated, abs=1e-9)
         else:
             assert variance <= stated + 1e-9
@@ -213,7 +213,7 @@ def test_answers_from_the_histogram_are_unbiased_and_stray_as_stated(name, epoch
         assert mean == pytest.approx(truth_of(question, states), abs=signal)
         stated = model.whole(question, chances @ counted, 0.0)
         assert variance == pytest.approx(float(stated.constant), rel=1e-6, abs=signal)
-        if question.kind == "exactly":
+        if question.name.question == "exactly":
             assert values == pytest.approx(entries[:, question.argument], abs=signal)
 
 
@@ -229,7 +229,7 @@ def test_output_noise_adds_the_squares_of_what_each_count_moves(name, epoch):
         assert stated == pytest.approx(3 * float(np.square(moved).sum()))
         assert stated == pytest.approx(model.whole_noise(question, 3.0))
         assert sum(moved) == pytest.approx(0, abs=1e-6)
-        if question.kind == "exactly":
+        if question.name.question == "exactly":
             assert model.entries(still, 3.0).output[0] == pytest.approx(stated)
 
 
@@ -260,9 +260,9 @@ def test_a_sample_is_unbiased_and_strays_no_more_than_stated(name, epoch, users,
         stated = variance_at(model.whole(question, chances @ counted, 0.0), truth)
         assert mean == pytest.approx(truth, abs=1e-6)
         assert variance <= stated * (1 + 1e-6)
-        if not question.kind.startswith("cropped"):
+        if not question.name.question.startswith("cropped"):
             assert variance == pytest.approx(stated, rel=1e-6)
-        if question.kind == "exactly" and law.members is not None and not epoch:
+        if question.name.question == "exactly" and law.members is not None and not epoch:
             sums = counted @ model.scores(question)
             named = [float(model.named(question, int(count), 0.0).values) for count in sums]
             mean, variance = moments(np.array(named), chances)

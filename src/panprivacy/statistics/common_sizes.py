@@ -1,0 +1,30 @@
+"""Sizes that several statistics have, in the same words."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from panprivacy._validate import MOST_BYTES
+from panprivacy.addressing import MAX_UNIVERSE
+from panprivacy.statistics.records import whole
+
+_IDS = whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000)
+
+Universe = Annotated[int, _IDS]
+"""Of users whose ids are their numbers."""
+
+PerhapsUniverse = Annotated[int | None, _IDS]
+"""The same, or None for open-ended ids."""
+
+Counters = Annotated[
+    int | None,
+    whole("counters: one for each user, fewer for a sample", MOST_BYTES, example=500_000),
+]
+"""How many, where the plan does not choose."""
+
+Memory = Annotated[
+    int | None,
+    whole("most bytes of counters, in place of cells; 64 MiB unless told", MOST_BYTES,
+          example=67_108_864),
+]  # fmt: skip
+"""Of counters, where the plan does not choose."""

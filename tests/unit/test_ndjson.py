@@ -1,0 +1,123 @@
+"""NDJSON gives the same ids however its bytes arrive, and errors never quote one."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panprivacy.sources import Column
+from tests.unit.reading import (
+    DELTA,
+    FRACTION,
+    NOT_WHOLE,
+    ONE_TYPE,
+    PROPERTY,
+    USER,
+    batches,
+    from_file,
+    from_pipe,
+    refusal,
+    rows,
+)
+
+
+class TestNdjson:
+    strings = st.lists(st.none() | st.text(max_size=5), min_size=1, max_size=8)
+    integers = st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8)
+
+    @PROPERTY
+    @given(strings | integers, st.integers(1, 60), st.booleans(), st.booleans())
+    def test_any_cut_gives_the_same_ids(self, blocks, tmp_path, users, size, piped, escaped):
+        blocks(size)
+        objects = ({"x": [1, {"y": "{"}], "user": user} for user in users)
+        lines = [json.dumps(each, ensure_ascii=escaped) for each in objects]
+        read = from_pipe if piped else lambda *a, **k: from_file(tmp_path, *a, **k)
+        parsed = read("\n".join(lines).encode(errors="ignore"), USER, kind="ndjson")
+        expected = [u.encode(errors="ignore") if isinstance(u, str) else u for u in users]
+        assert parsed == [(user,) for user in expected]
+
+    @pytest.mark.parametrize(
+        ("data", "expected"),
+        [
+            ("", []),
+            ("\n \r\n", []),
+            ('\ufeff{"user":"ann"}\r\n{"user":"bob"}', [b"ann", b"bob"]),
+            ('{"user":"2020-01-01"}\n{"user":"x"}\n', [b"2020-01-01", b"x"]),
+            ('{"user":null}\n{"x":1}\n{"user":5}\n', [None, None, 5]),
+            ('{"user":5,"x":1}\n{"user":6,"x":"a"}\n{}\n', [5, 6, None]),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("size", [1, 30, 1 << 20])
+    def test_variants(self, blocks, data, expected, size):
+        blocks(size)
+        parsed = from_pipe(data.encode(), USER, kind="ndjson")
+        assert parsed == [(user,) for user in expected]
+
+    def test_type_is_that_of_the_first_value(self, blocks, tmp_path):
+        blocks(1)
+        path = tmp_path / "a.jsonl"
+        path.write_text('{"user":null}\n{"user":7}\n{"user":null}\n')
+        kinds = [b.schema.field("user").type for b in batches(path, USER, kind=None)]
+        assert kinds == [pa.null(), pa.int64(), pa.int64()]
+
+    @pytest.mark.parametrize(
+        ("line", "reason"),
+        [
+            ('{"user":8412345', "this is not one JSON object on one line"),
+            ("8412345", "this is not one JSON object on one line"),
+            ('["8412345"]', "this is not one JSON object on one line"),
+            ('{"user":"8412345}', "this is not one JSON object on one line"),
+            ('{"user":8412345,"user":2}', "the field 'user' occurs twice"),
+            ('{"user":"8412345"}', f"column 'user' holds a string {ONE_TYPE}"),
+            ('{"user":true}', f"column 'user' holds true or false {ONE_TYPE}"),
+            ('{"user":[8412345]}', f"column 'user' holds a list {ONE_TYPE}"),
+            ('{"user":{"8412345":1}}', f"column 'user' holds an object {ONE_TYPE}"),
+            ('{"user":8412345.5}', FRACTION),
+            ('{"user":84123450000000000000}', FRACTION),
+            ('{"user":1,"delta":8412345.5}', NOT_WHOLE),
+            ('{"user":1,"delta":"8412345"}', NOT_WHOLE),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("size", [1, 40, 1 << 20])
+    def test_refusals(self, blocks, tmp_path, line, reason, size):
+        blocks(size)
+        good = '{"user":1,"delta":1}\n'
+        data = f"{good * 3}\n{line}\n{good}".encode()
+        error = refusal(from_file, tmp_path, data, USER, DELTA, kind="ndjson")
+        assert (error.row, error.reason) == (4, reason)
+
+    @pytest.mark.parametrize("value", ["true", "[8412345]", "8412345.5"])
+    def test_first_value_must_be_an_id(self, tmp_path, value):
+        data = f'{{"user":null}}\n{{"user":{value}}}\n'.encode()
+        error = refusal(from_file, tmp_path, data, USER, kind="ndjson")
+        assert error.row == 2
+        assert "ids must all be strings" in str(error)
+
+    def test_strings_turn_into_numbers(self, tmp_path):
+        data = b'{"user":"a"}\n{"user":8412345}\n'
+        error = refusal(from_file, tmp_path, data, USER, kind="ndjson")
+        assert (error.row, error.reason) == (2, f"column 'user' holds a number {ONE_TYPE}")
+
+    def test_field_that_never_occurs(self, tmp_path):
+        data = b'\n{"id":8412345,"t":"user"}\n'
+        error = refusal(from_file, tmp_path, data, USER, kind="ndjson")
+        expected = "there is no field 'user' in the first rows"
+        assert str(error) == expected
+
+    def test_deep_nesting_cannot_crash(self, tmp_path):
+        deep = b'{"x":' * 100_000 + b"8412345" + b"}" * 100_000
+        assert "no field" in str(refusal(from_file, tmp_path, deep, USER, kind="ndjson"))
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [("null\n", 1), (' null\n{"id": 1}\n', 1), ('{"id": 1}\n\tnull\n{"id": 2}\n', 2)],
+)
+def test_a_row_that_is_null_is_refused(tmp_path, text, row):
+    path = tmp_path / "rows.ndjson"
+    path.write_text(text)
+    assert refusal(rows, path, Column("id"), kind="ndjson").row == row

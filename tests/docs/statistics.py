@@ -28,12 +28,12 @@ EXAMPLES = {
 
 HEAD = """# The statistics
 
-For whoever writes `--stat`, a `[[streams.NAME.stat]]` table, or a constructor: what can be counted, and
-what each statistic takes. `python -m tests.docs.statistics` makes this page from the code.
+For whoever writes `--stat`, a `[[streams.NAME.stat]]` table, or a constructor: what can be counted,
+and what each statistic takes. `python -m tests.docs.statistics` makes this page from the code.
 
 The same names are used everywhere. On the command line the sizes stand behind the name, as in
-`cropped-sum,tau=10,universe=50_000`. In a configuration they are the keys of a table with a `name`. In Python
-they are the arguments of the class. A size that is true or not is written as its bare name.
+`cropped-sum,tau=10,universe=50_000`. In a configuration they are the keys of a table with a `name`.
+In Python they are the arguments of the class. A size that is true or not is written as its bare name.
 `as=LABEL` gives the answers another name, on the command line and in a configuration.
 
 Every class also takes `epsilon`, `releases`, `intrusions`, `budget`, `ledger` and `coins`.
@@ -41,8 +41,8 @@ Every class also takes `epsilon`, `releases`, `intrusions`, `budget`, `ledger` a
 
 ANSWERS = """## Tables of answers
 
-`to_arrow()` and `to_pandas()` of a release, and the rows of `run --json`, have these columns. A table of
-windows has `start`, `end` and `complete` before them.
+`to_arrow()` and `to_pandas()` of a release, and the rows of `run --json`, have these columns. A table
+of windows has `start`, `end` and `complete` before them.
 
 {columns}
 
@@ -68,9 +68,13 @@ def section(kind):
         f"## `{kind.name}`",
         f"{summary(kind)}. In Python `pp.{kind.__name__}`.",
         f"`{example}` asks: {plan.question}",
-        f"* Unit of answers: {plan.unit}\n"
-        f"* `plan` tells errors as a share of: {plan.measure}\n"
-        f"* Proofs: {proofs}",
+        "\n".join(
+            [
+                f"* Unit of answers: {plan.unit}",
+                f"* `plan` tells errors as a share of: {plan.measure}",
+                f"* Proofs: {proofs}",
+            ]
+        ),
         table(("size", "form", "meaning", "default"), map(row, kind.sizes_type.fields().values())),
     ]
     asked = list(kind.query_type.fields().values())

@@ -33,16 +33,16 @@ and what each statistic takes. `python -m tests.docs.statistics` makes this page
 
 The same names are used everywhere. On the command line the sizes stand behind the name, as in
 `cropped-sum,tau=10,universe=50_000`. In a configuration they are the keys of a table with a `name`.
-In Python they are the arguments of the class. A size that is true or not is written as its bare name.
-`as=LABEL` gives the answers another name, on the command line and in a configuration.
+In Python they are the arguments of the class. A size that is true or not is written as its bare
+name. `as=LABEL` gives the answers another name, on the command line and in a configuration.
 
 Every class also takes `epsilon`, `releases`, `intrusions`, `budget`, `ledger` and `coins`.
 """
 
 ANSWERS = """## Tables of answers
 
-`to_arrow()` and `to_pandas()` of a release, and the rows of `run --json`, have these columns. A table
-of windows has `start`, `end` and `complete` before them.
+`to_arrow()` and `to_pandas()` of a release, and the rows of `run --json`, have these columns. A
+table of windows has `start`, `end` and `complete` before them.
 
 {columns}
 

@@ -9,14 +9,14 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --on
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
 	  --epsilon 1 --nulls skip --demo --plot build/flights.png
-	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat incidence \
-	  --exactly 1:6 --bound 8 --expected 300000 --epsilon 1 --nulls skip --demo \
-	  --plot build/legs.png
-	$(BIN)/panprivacy run examples/departures.parquet --user aircraft_day --stat incidence \
-	  --exactly 1:4 --delta delta --deletions --bound 8 --expected 300000 --epsilon 1 --demo \
-	  --plot build/late.png
-	$(BIN)/panprivacy run examples/departures.parquet --user flight --stat distinct \
-	  --delta delta --deletions --bound 1 --expected 10000:1000000 --memory 1000000 \
+	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day \
+	  --stat incidence,bound=8,expected=300_000,exactly=1:6 \
+	  --epsilon 1 --nulls skip --demo --plot build/legs.png
+	$(BIN)/panprivacy run examples/departures.parquet --user aircraft_day --delta delta \
+	  --stat incidence,bound=8,expected=300_000,exactly=1:4 \
+	  --epsilon 1 --demo --plot build/late.png
+	$(BIN)/panprivacy run examples/departures.parquet --user flight --delta delta \
+	  --stat distinct,deletions,bound=1,expected=10_000:1_000_000,memory=1_000_000 \
 	  --epsilon 1 --demo --plot build/flights-late.png
 
 test: $(VENV)/.test

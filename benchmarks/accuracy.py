@@ -20,7 +20,7 @@ import panprivacy as pp
 from benchmarks.trials import EDGE_DEVIATIONS, HIGGS, ROOT, Outcome, Trial, measure
 from panprivacy.planning.request import Request, best_split
 from panprivacy.statistics.distinct.plan import DistinctPlan
-from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.distinct.sizes import DistinctSizes
 
 PAGE = ROOT / "docs" / "accuracy.md"
 AIRCRAFT_DAYS, HIGGS_USERS = 251_561, 279_379
@@ -168,16 +168,18 @@ def density(universe: int, epsilon: str = "1", **arguments: Any) -> Any:
     return functools.partial(pp.Density, universe=universe, epsilon=Fraction(epsilon), **arguments)
 
 
-class Planned(pp.DistinctCount):
-    """A count with one level of so many bytes, which the planner would not choose."""
+class OneLevel(DistinctSizes, frozen=True, tag="distinct"):
+    """One level of all the memory, which the planner would not choose."""
 
-    __slots__ = ()
+    def plan(self, request: Request) -> DistinctPlan:
+        """It is planned for one number of users."""
+        split = best_split(request, 8 * self.memory)
+        return DistinctPlan((self.expected,) * 2, 1, 8 * self.memory, request, split)
 
-    def __init__(self, users: int, nbytes: int) -> None:
-        request = Request(Fraction(1))
-        split = best_split(request, 8 * nbytes)
-        plan = DistinctPlan((users, users), 1, 8 * nbytes, request, split)
-        Statistic.__init__(self, plan, None, None)
+
+def planned(users: int, nbytes: int) -> pp.DistinctCount:
+    """A count with one level of so many bytes."""
+    return pp.DistinctCount(OneLevel(expected=users, memory=nbytes), epsilon=1)
 
 
 HEAD = """# Accuracy
@@ -263,8 +265,8 @@ def epsilon_section() -> Section:
 def small_section() -> Section:
     sizes = {
         "planned": distinct(3_000),
-        "one level of 8 KiB": functools.partial(Planned, 3_000, 1 << 13),
-        "one level of 64 KiB": functools.partial(Planned, 3_000, 1 << 16),
+        "one level of 8 KiB": functools.partial(planned, 3_000, 1 << 13),
+        "one level of 64 KiB": functools.partial(planned, 3_000, 1 << 16),
     }
     trials = [counting(make, 3_000, runs=ERROR_RUNS) for make in sizes.values()]
     least = trials[-1].make().plan.error(3_000)

@@ -60,7 +60,7 @@ class Trial:
         for _ in range(RUNS):
             answer = self.release()
             for way, constrained in enumerate((False, True)):
-                users = answer.to_arrow(constrained=constrained)["users"].to_numpy()
+                users = answer.to_arrow(constrained=constrained)["value"].to_numpy()
                 squares[way] += ((users - truth) ** 2).mean() / RUNS
         unbiased, constrained = np.sqrt(squares)
         return float(unbiased), float(constrained)

@@ -149,11 +149,11 @@ def run(trial: Trial, runs: int) -> list[tuple[float, float, bool]]:
 
 def read(answer: pp.IncidenceRelease, truth: int) -> tuple[float, float, bool]:
     """The answer for the state 1, without the cut at 0, with its stated deviation."""
-    if answer.whole is None:
-        _, estimates = answer.named["exactly 1"]
+    query, whole = answer.population.states.exactly(1), answer.whole
+    if whole is None:
+        _, estimates = answer.named[query.name]
     else:
-        question, whole = answer.plan.states.exactly(1), answer.whole
-        estimates = whole.model.whole(question, answer.counts, whole.noise_variance)
+        estimates = whole.model.whole(query, answer.counts, whole.noise_variance)
     one = answer.exactly(1)
     covered = one.low <= truth <= one.high
     return float(estimates.values), float(estimates.deviations()), covered

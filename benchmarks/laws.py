@@ -103,7 +103,7 @@ class Trial:
             return cropped.plan.model(0).unbiased(cropped.release().counts)
         incidence = pp.Incidence(law=law_of(self.law), **sizes)
         incidence.update(users, deltas)
-        _, estimates = incidence.release(cropped_sum=self.tau).named[f"cropped sum {self.tau}"]
+        ((_, estimates),) = incidence.release(cropped_sum=self.tau).named.values()
         return float(estimates.values)
 
 
@@ -131,18 +131,18 @@ def of_blocks(trial: Trial, plan: CroppedPlan) -> Prediction:
 
 def of_scores(trial: Trial, plan: IncidencePlan) -> Prediction:
     """From a count of cells by scores, or from the histogram where that has less output noise."""
-    model, question = plan.model(0), plan.states.cropped_sum(trial.tau)
+    model, query = plan.model(0), plan.states.cropped_sum(trial.tau)
     release = plan.split.budget.release
-    named = NamedCounts.of(model, [question], release) if plan.can_name(0) else None
-    second, fourth = moments(plan.law, question.scores)
+    named = NamedCounts.of(model, [query], release) if plan.can_name(0) else None
+    second, fourth = moments(plan.law, query.scores)
     state = int(np.argmax(second[: BOUND + 1]))
     if named is not None and named.is_better():
         noise = discrete_laplace_variance(float(named.scales[0]))
-        estimates = model.named(question, 0, noise)
+        estimates = model.named(query, 0, noise)
     else:
         noise = discrete_laplace_variance(float(2 / release))
         expected = trial.cells * np.roll(plan.law.probabilities(), state)
-        estimates = model.whole(question, expected, noise)
+        estimates = model.whole(query, expected, noise)
     variance = float(estimates.constant + estimates.output)
     of_cells = trial.cells * max(float(fourth[state] - 3 * second[state] ** 2), 0)
     # The Laplace law has kurtosis 3; a sum of several has less.

@@ -29,17 +29,17 @@ ACTORS = 304_691
 def hard(least: int, bound: int, users: int) -> tuple[pp.Incidence, float]:
     """A count that cuts hard, and its predicted deviation where nobody counts."""
     count = pp.Incidence(universe=users, bound=bound, epsilon=1, budget=BUDGET)
-    model, question = count.plan.model(0), count.plan.states.at_least(least)
+    model, query = count.plan.model(0), count.plan.states.at_least(least)
     if not isinstance(model, StateModel):
         raise TypeError
-    scale = float(np.ptp(model.scores(question)) / BUDGET.release)
-    estimate = model.named(question, 0, discrete_laplace_variance(scale))
+    scale = float(np.ptp(model.scores(query)) / BUDGET.release)
+    estimate = model.named(query, 0, discrete_laplace_variance(scale))
     return count, float(np.sqrt(estimate.constant + estimate.output))
 
 
 def soft(least: int, bound: int, users: int) -> pp.ThresholdCount:
     """A count with a soft threshold."""
-    return pp.ThresholdCount(least=least, bound=bound, universe=users, epsilon=1, budget=BUDGET)
+    return pp.ThresholdCount(threshold=least, bound=bound, universe=users, epsilon=1, budget=BUDGET)
 
 
 def print_theory() -> None:

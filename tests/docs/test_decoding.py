@@ -39,5 +39,5 @@ def test_an_example_prints_what_the_page_shows(command, shown):
 
 
 def test_sums_and_thresholds_have_an_example():
-    names = ["cropped-sum", "threshold", "heavy-hitters"]
-    assert [shown.split()[6] for _, shown in EXAMPLES] == names
+    names = ["cropped sum 2", "threshold 20", "heavy hitters 10000"]
+    assert [shown.splitlines()[1].partition("  ")[0] for _, shown in EXAMPLES] == names

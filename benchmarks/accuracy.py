@@ -18,9 +18,8 @@ from typing import Any
 
 import panprivacy as pp
 from benchmarks.trials import EDGE_DEVIATIONS, HIGGS, ROOT, Outcome, Trial, measure
-from panprivacy.planning.request import Request
+from panprivacy.planning.request import Request, best_split
 from panprivacy.statistics.distinct.plan import DistinctPlan
-from panprivacy.planning.request import best_split
 from panprivacy.statistics.statistic import Statistic
 
 PAGE = ROOT / "docs" / "accuracy.md"

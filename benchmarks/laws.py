@@ -30,12 +30,12 @@ from benchmarks.counters import marked, table
 from benchmarks.cropped import bump
 from benchmarks.trials import ROOT
 from panprivacy.cells.law import Law
-from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.decoders.circular import convolve, correlate
+from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.planning.request import Request
 from panprivacy.statistics.cropped.plan import CroppedPlan, plan_cropped
-from panprivacy.statistics.incidence.plan import IncidencePlan, plan_incidence
 from panprivacy.statistics.incidence.named_counts import NamedCounts
+from panprivacy.statistics.incidence.plan import IncidencePlan, plan_incidence
 
 Floats = NDArray[np.float64]
 

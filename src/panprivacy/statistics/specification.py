@@ -134,7 +134,7 @@ def _texts(kind: Kind, parts: Sequence[str]) -> dict[str, str]:
     last = None
     for part in parts:
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if equals or name in known:
+        if equals or name in known or name.isidentifier():  # no continuation begins with a letter
             last = name
             if last in texts:
                 message = f"{kind.name}, {last}= is given twice"

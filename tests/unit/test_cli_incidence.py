@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from panprivacy.options import Sizes, Statistics
 
 import panprivacy as pp
 from panprivacy._parse import parse_states
@@ -291,7 +290,7 @@ def test_made_up_users_are_as_many_as_the_answer_says(folder, asked, full):
         ("incidence,bound=5", "universe="),
         ("distinct,bound=5", "bound= and signed= are for deletions=True"),
         ("distinct,signed", "bound= and signed= are for deletions=True"),
-        ("distinct,exactly=1", "distinct has no exactly=: did you mean expected=?"),
+        ("distinct,exactly=1", "distinct has no exactly=: its sizes are expected, memory"),
         ("distinct,deletions,bound=5", "distinct needs --delta: the column that says who"),
         ("distinct,deletions", "deletions needs bound="),
         (f"{COUNTED},exactly=6", "exactly must lie within 0 to 5, the bound: raise the bound"),
@@ -344,9 +343,7 @@ def test_a_delta_beyond_the_bound_is_refused_by_row(folder, tmp_path):
 def test_skipped_rows_count_in_the_row_that_is_named(tmp_path, words):
     path = tmp_path / "gaps.csv"
     path.write_text("id,delta\n,1\n1,1\n,1\n4711,-60\n")
-    assert "row 4 " in refused(
-        path, "--user", "id", "--epsilon", "4", "--nulls", "skip", *words
-    )
+    assert "row 4 " in refused(path, "--user", "id", "--epsilon", "4", "--nulls", "skip", *words)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from fractions import Fraction
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from panprivacy.statistics.specification import Specification
 
 import panprivacy as pp
 from panprivacy._parse import parse_duration
 from panprivacy.programs.counting import make_counting
+from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 from tests.service.running import PLAIN
 

@@ -13,9 +13,9 @@ from panprivacy.addressing import MAX_UNIVERSE, Direct, Levelled, Sampled
 from panprivacy.decoders.intervals import discrete_laplace_variance, noise_quantile
 from panprivacy.guarantee import randomised_response
 from panprivacy.planning.request import Request, Split, best_split
+from panprivacy.statistics.catalogue import kind_of
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, plan_density
 from panprivacy.statistics.distinct.plan import DistinctPlan, plan_distinct
-from panprivacy.statistics.catalogue import kind_of
 from panprivacy.statistics.planner import check_useful
 
 ONE = Request(Fraction(1))

@@ -20,7 +20,7 @@ def threshold(
     """Two counters, modulo 3 if the threshold and the bound are 2."""
     covers = {"releases": releases, "intrusions": intrusions, "budget": budget}
     epsilon = budget.total(releases=releases, intrusions=intrusions)
-    sizes = {"least": least, "bound": bound, "universe": universe, "cells": cells}
+    sizes = {"threshold": threshold, "bound": bound, "universe": universe, "cells": cells}
     return lambda coins: pp.ThresholdCount(coins=coins, epsilon=epsilon, **covers, **sizes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
@@ -227,7 +228,7 @@ def test_a_cropped_sum_counts_its_one_announced_intrusion(file):
     described = explained(file, statistic.state())[0].description
     assert described.so_far.epsilon == 9
     page = " ".join(run_command("explain", file).stdout.split())
-    assert "nobody counts for more than tau" in page
+    assert "nobody counts for more than 10" in page
     assert "-100 to 100" in page
     assert "docs/guarantees/blocks.md" in page
 
@@ -235,14 +236,14 @@ def test_a_cropped_sum_counts_its_one_announced_intrusion(file):
 def test_a_soft_threshold_tells_where_it_is(file):
     explained(file, STATISTICS["threshold"]().state())
     page = " ".join(run_command("explain", file).stdout.split())
-    assert "in a state of about so much or more" in page
+    assert "in a state of about 10 or more" in page
     assert "from 5 to 10" in page
 
 
 def test_a_count_of_heavy_hitters_tells_its_threshold(file):
     explained(file, STATISTICS["heavy"]().state())
     page = " ".join(run_command("explain", file).stdout.split())
-    assert "at least 1/k of a public total" in page
+    assert "at least 1/10 of a public total" in page
     assert "1/10 of a total of 1,000" in page
     assert "docs/guarantees/heavy.md" in page
 
@@ -417,7 +418,7 @@ def test_a_table_is_not_read(file):
     universe = 1 << 38
     sizes = json.dumps({"cells": universe, "universe": universe}).encode()
     text = SMALL[HEAD:-2].replace(b'{"universe": 9}', sizes)
-    split = plan("density", universe=universe, epsilon=1).split.budget
+    split = plan("density", universe=universe, cells=universe, epsilon=1).split.budget
     budget = json.dumps({"release": str(split.release), "state": str(split.state)}).encode()
     text = re.sub(rb'(?<="budget": )\{[^}]*\}', budget, text)
     front = SMALL[:8] + len(text).to_bytes(4, "little") + (universe // 8).to_bytes(8, "little")
@@ -510,6 +511,40 @@ def damaged_parameters(draw):
     )
     part[draw(st.sampled_from([*part, "cells", "law", "memory"]))] = draw(JSON)
     return public
+
+
+HOSTILE = [
+    *(None, True, False, 0, -1, 1.5, 10**400, 1 << 40, "", "0", "1/0", "1e999999999", "9" * 5_000),
+    *("nan", "inf", "-1", "1/3", [], [1, 1 << 62], {}, {"a": []}, "flat 3 1", "custom 1 1"),
+    *("geometric 99999999999 1", "custom " + "1 " * 3_000 + "1", "\ud800", "\x1b[2J"),
+]
+
+
+def mutated(public):
+    """Public parameters with each field in turn replaced by each hostile value, or taken out."""
+    for part in (None, "budget", "request", "sizes"):
+        inner = public if part is None else public[part]
+        for name in [*inner, "cells", "law", "universe"]:
+            for value in HOSTILE:
+                changed = {**inner, name: value}
+                yield changed if part is None else {**public, part: changed}
+            less = {key: one for key, one in inner.items() if key != name}
+            yield less if part is None else {**public, part: less}
+
+
+@pytest.mark.parametrize("state", HEADERS)
+def test_every_field_of_the_public_parameters_is_compared(state, file):
+    """Whatever differs from what the shipping code writes is refused, and at once."""
+    length = int.from_bytes(state[8:12], "little")
+    public, body = json.loads(state[HEAD : HEAD + length]), state[HEAD + length :]
+    began = time.process_time()
+    for changed in mutated(public):
+        said = told_or_refused(file, with_text(json.dumps(changed, sort_keys=True).encode(), body))
+        versions_differ = changed.get("version") != public["version"]
+        ledgers_differ = changed.get("ledger") != public["ledger"]
+        assert said or changed == public or versions_differ or ledgers_differ
+        assert "\n" not in said
+    assert time.process_time() - began < 60
 
 
 @settings(deadline=None, max_examples=150)

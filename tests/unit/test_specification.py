@@ -107,7 +107,7 @@ def test_a_text_that_is_none_says_what_is_wrong(text, message):
     [
         ({}, 'name is missing; it is needed, such as name = "distinct"'),
         ({"name": 5}, "the statistics are"),
-        ({"name": ["distinct"]}, "the statistics are"),
+        ({"name": ["distinct"]}, "there is no statistic of that name"),
         ({"name": "density"}, "density needs universe="),
         ({"name": "density", "universe": "9"}, "universe must be a whole number"),
         ({"name": "density", "universe": True}, "universe must be a whole number"),

@@ -14,11 +14,13 @@ BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
 
 
-def threshold(least=2, bound=2, universe=2, releases=1, intrusions=0, budget=BUDGET, cells=None):
+def threshold(
+    threshold=2, bound=2, universe=2, releases=1, intrusions=0, budget=BUDGET, cells=None
+):
     """Two counters, modulo 3 if the threshold and the bound are 2."""
     covers = {"releases": releases, "intrusions": intrusions, "budget": budget}
     epsilon = budget.total(releases=releases, intrusions=intrusions)
-    sizes = {"least": least, "bound": bound, "universe": universe, "cells": cells}
+    sizes = {"threshold": threshold, "bound": bound, "universe": universe, "cells": cells}
     return lambda coins: pp.ThresholdCount(coins=coins, epsilon=epsilon, **covers, **sizes)
 
 
@@ -47,7 +49,7 @@ def test_a_soft_threshold_keeps_its_claim(history):
 
 @pytest.mark.parametrize("least", [4, 5])
 def test_longer_blocks_keep_the_claim(least):
-    build = threshold(least=least, bound=5, universe=1)
+    build = threshold(threshold=least, bound=5, universe=1)
     assert build(None).plan.low == 2
     stream, neighbour = [[(0, least)], RELEASE], [[], RELEASE]
     check(build, stream, neighbour, BUDGET.total(releases=1, intrusions=0))
@@ -71,7 +73,7 @@ def test_an_announced_intrusion_keeps_its_claim():
 
 
 def test_the_state_spends_all_that_its_law_loses():
-    loss = check(threshold(least=2, bound=6), [[(0, 3)]], [[]], 1)
+    loss = check(threshold(threshold=2, bound=6), [[(0, 3)]], [[]], 1)
     assert float(loss) == pytest.approx(1, abs=1e-5)
 
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from panprivacy.options import Statistics
 
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.service.batches import ID_BYTES, BatchIds, BusyError, Sent

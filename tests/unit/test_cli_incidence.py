@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from panprivacy.options import Sizes, Statistics
 
 import panprivacy as pp
 from panprivacy._parse import parse_states
-from panprivacy.cli.output import Answers, print_json
+from panprivacy.cli.output import Printed, print_json
 from panprivacy.errors import PlanError
-from panprivacy.programs.counting import make_statistics
-from panprivacy.programs.pictures import throw_away_counters
+from panprivacy.programs.counting import make_counting
+from panprivacy.programs.pictures import throw_away_cells
+from panprivacy.statistics.release import Answers
+from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 
 USERS = 20_000
@@ -54,7 +55,27 @@ def refused(*arguments):
     return result.stderr
 
 
-INCIDENCE = ("--user", "id", "--stat", "incidence", "--bound", "5", "--universe", str(USERS))
+COUNTED = f"incidence,bound=5,universe={USERS}"
+
+
+def incidence(asked=""):
+    """The words that count visits, and ask this."""
+    return ("--user", "id", "--stat", COUNTED + asked)
+
+
+def named(document):
+    """Each answer by what it is called."""
+    rows = document["answers"]
+    found = {}
+    for row in rows:
+        number = "" if row["argument"] is None else f" {row['argument']}"
+        found[row["question"].replace("_", " ") + number] = row
+    assert len(found) == len(rows)
+    return found
+
+
+def truths(document):
+    return {name: row["truth"] for name, row in named(document).items()}
 
 
 def assert_holds(interval, truth):
@@ -65,68 +86,68 @@ def assert_holds(interval, truth):
 
 
 def test_named_states_come_by_kind_and_state(folder):
-    document = answer(
-        folder / "visits.parquet", *INCIDENCE,
-        "--exactly", "0:2,5", "--at-least", "2", "--cropped-sum", "2",
-    )  # fmt: skip
-    shown = document["statistics"]["incidence"]
-    assert set(shown) == {"exactly", "at_least", "cropped_sum", "confidence", "epsilon"}
-    assert list(shown["exactly"]) == ["0", "1", "2", "5"]
+    asked = incidence(",exactly=0:2,5,at_least=2,cropped_sum=2")
+    shown = named(answer(folder / "visits.parquet", *asked))
+    states = [f"exactly {state}" for state in (0, 1, 2, 5)]
+    assert list(shown) == [*states, "at least 2", "cropped sum 2"]
+    assert {row["statistic"] for row in shown.values()} == {"incidence"}
     for state in (0, 1, 2):
-        assert_holds(shown["exactly"][str(state)], USERS / 4)
-    assert_holds(shown["at_least"]["2"], USERS / 2)
-    assert_holds(shown["cropped_sum"]["2"], USERS * 5 / 4)
+        assert_holds(shown[f"exactly {state}"], USERS / 4)
+    assert_holds(shown["at least 2"], USERS / 2)
+    assert_holds(shown["cropped sum 2"], USERS * 5 / 4)
 
 
 def test_without_names_all_states_are_shown(folder):
-    document = answer(folder / "visits.parquet", *INCIDENCE)
-    shown = document["statistics"]["incidence"]["exactly"]
-    assert list(shown) == ["0", "1", "2", "3", "4", "5"]
-    assert_holds(shown["3"], USERS / 4)
-    assert_holds(shown["4"], 0)
+    shown = named(answer(folder / "visits.parquet", *incidence()))
+    assert list(shown) == [f"exactly {state}" for state in range(6)]
+    assert_holds(shown["exactly 3"], USERS / 4)
+    assert_holds(shown["exactly 4"], 0)
 
 
 def test_text_ids_are_hashed(folder):
     document = answer(
-        folder / "visits.parquet", "--user", "name", "--stat", "incidence", "--bound", "5",
-        "--expected", "1000:15000", "--exactly", "1:3",
+        folder / "visits.parquet", "--user", "name", "--stat",
+        "incidence,bound=5,expected=1000:15000,exactly=1:3",
     )  # fmt: skip
-    for interval in document["statistics"]["incidence"]["exactly"].values():
+    assert len(document["answers"]) == 3
+    for interval in document["answers"]:
         assert_holds(interval, USERS / 4)
 
 
-DELETIONS = ("--delta", "delta", "--deletions")
+DELTA = ("--delta", "delta")
 
 
 def test_users_who_leave_are_taken_out(folder):
-    document = answer(folder / "moves.parquet", *INCIDENCE, *DELETIONS, "--exactly", "0,3")
-    for interval in document["statistics"]["incidence"]["exactly"].values():
+    document = answer(folder / "moves.parquet", *incidence(",exactly=0,3"), *DELTA)
+    assert len(document["answers"]) == 2
+    for interval in document["answers"]:
         assert_holds(interval, USERS / 4)
 
 
 def test_a_distinct_count_with_deletions_counts_who_is_left(folder):
     document = answer(
-        folder / "moves.parquet", "--user", "id", "--stat", "distinct", *DELETIONS,
-        "--bound", "3", "--expected", "1000:100000",
+        folder / "moves.parquet", "--user", "id", *DELTA,
+        "--stat", "distinct,deletions,bound=3,expected=1000:100000",
     )  # fmt: skip
-    assert_holds(document["statistics"]["distinct"], USERS * 3 / 4)
+    assert_holds(*document["answers"], USERS * 3 / 4)
 
 
 def test_statistics_share_epsilon(folder):
     document = answer(
-        folder / "visits.parquet", *INCIDENCE, "--stat", "distinct", "--stat", "density",
-        "--expected", "1000:100000",
+        folder / "visits.parquet", *incidence(), "--stat", "distinct,expected=1000:100000",
+        "--stat", f"density,universe={USERS}",
     )  # fmt: skip
-    assert set(document["statistics"]) == {"distinct", "density", "incidence"}
+    statistics = {row["statistic"] for row in document["answers"]}
+    assert statistics == {"distinct", "density", "incidence"}
     assert document["epsilon"] == 4
 
 
 def test_a_demonstration_knows_the_truth(folder):
     document = answer(
-        folder / "moves.parquet", *INCIDENCE, *DELETIONS, "--stat", "distinct", "--demo",
-        "--exactly", "0:4", "--at-least", "2", "--cropped-sum", "2", "--nulls", "skip",
+        folder / "moves.parquet", *incidence(",exactly=0:4,at_least=2,cropped_sum=2"), *DELTA,
+        "--stat", "distinct,deletions,bound=5", "--demo", "--nulls", "skip",
     )  # fmt: skip
-    assert document["demonstration"]["truth"] == {
+    assert truths(document) == {
         **{f"exactly {state}": USERS / 4 for state in range(4)},
         "exactly 4": 0,
         "at least 2": USERS / 2,
@@ -139,11 +160,9 @@ def test_the_truth_is_that_of_users_beyond_the_bound_too(folder, tmp_path):
     """The table takes a state beyond the bound for another one; the truth does not."""
     path = tmp_path / "often.csv"
     path.write_text("id\n" + "5\n" * 40 + "".join(f"{user}\n" for user in range(100, 3_000)))
-    words = ("--exactly", "0:2", "--at-least", "2", "--cropped-sum", "2", "--demo")
-    document = answer(
-        path, "--user", "id", "--stat", "incidence", "--bound", "2", "--universe", "3000", *words
-    )
-    assert document["demonstration"]["truth"] == {
+    stat = "incidence,bound=2,universe=3000,exactly=0:2,at_least=2,cropped_sum=2"
+    document = answer(path, "--user", "id", "--stat", stat, "--demo")
+    assert truths(document) == {
         "exactly 0": 99,
         "exactly 1": 2_900,
         "exactly 2": 0,
@@ -156,22 +175,21 @@ def test_states_may_be_below_0(folder, tmp_path):
     path, target = tmp_path / "signed.csv", tmp_path / "signed.png"
     path.write_text("id,delta\n" + "".join(f"{n},{n % 4 - 2}\n" for n in range(8_000)))
     document = answer(
-        path, "--user", "id", "--stat", "incidence", "--bound", "2", "--signed", "--universe",
-        "8000", *DELETIONS, "--exactly=-2:-1,1", "--demo", "--plot", target,
+        path, "--user", "id", "--stat",
+        "incidence,bound=2,signed,universe=8000,exactly=-2:-1,1", *DELTA, "--demo",
+        "--plot", target,
     )  # fmt: skip
-    shown = document["statistics"]["incidence"]["exactly"]
-    assert list(shown) == ["-2", "-1", "1"]
-    assert document["demonstration"]["truth"] == {f"exactly {n}": 2_000 for n in (-2, -1, 1)}
-    for interval in shown.values():
+    assert truths(document) == {f"exactly {n}": 2_000 for n in (-2, -1, 1)}
+    for interval in document["answers"]:
         assert_holds(interval, 2_000)
     assert target.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(("bound", "width"), [(100, 1), (300, 2)])
 def test_memory_limits_counters_of_the_width_that_the_law_needs(folder, bound, width):
-    sizes = Sizes(memory=USERS // 2, bound=bound, universe=USERS)
-    made = make_statistics([Statistics.incidence], sizes, 1, None, pp.Ledger(1))
-    plan = made["incidence"].plan
+    text = f"incidence,memory={USERS // 2},bound={bound},universe={USERS}"
+    made = make_counting([Specification.from_text(text)], epsilon=Fraction(1))
+    plan = made.members["incidence"].plan
     assert plan.table.dtype.itemsize == width
     assert plan.cells == USERS // 2 // width
 
@@ -179,11 +197,10 @@ def test_memory_limits_counters_of_the_width_that_the_law_needs(folder, bound, w
 def test_density_takes_deltas_and_counts_whoever_entered_last(tmp_path):
     path = tmp_path / "present.csv"
     path.write_text("id,delta\n" + "".join(f"{n},1\n" for n in range(6_000)) + "7,1\n7,-1\n")
-    document = answer(
-        path, "--user", "id", "--stat", "density", "--universe", "12000", *DELETIONS, "--demo"
-    )
-    assert document["demonstration"]["truth"] == {"density": 5_999 / 12_000}
-    assert_holds(document["statistics"]["density"], 0.5)
+    words = ("--user", "id", "--stat", "density,universe=12000", *DELTA, "--demo")
+    document = answer(path, *words)
+    assert truths(document) == {"density": 5_999 / 12_000}
+    assert_holds(*document["answers"], 0.5)
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
@@ -191,46 +208,56 @@ def test_a_lost_release_leaves_the_other_answers(tmp_path, form):
     path = tmp_path / "many.csv"
     path.write_text("id\n" + "".join(f"{n}\n" for n in range(60_000)))
     result = run_command(
-        "run", path, "--user", "id", "--stat", "distinct", "--stat", "incidence", "--bound", "30",
-        "--expected", "5000", "--epsilon", "16", *form,
+        "run", path, "--user", "id", "--stat", "distinct,expected=5000",
+        "--stat", "incidence,bound=30,expected=5000,exactly=1,distinct", "--epsilon", "16", *form,
     )  # fmt: skip
     assert result.code == 1
     if form:
-        found = json.loads(result.stdout)["statistics"]
-        assert found["incidence"] is None
-        assert found["distinct"]["value"] > 1_000
+        kept, *lost = json.loads(result.stdout)["answers"]
+        assert kept["value"] > 1_000
+        assert [row["question"] for row in lost] == ["exactly", "distinct"]
+        for row in lost:
+            assert row["statistic"] == "incidence"
+            numbers = {row[name] for name in ("value", "low", "high", "confidence", "epsilon")}
+            assert numbers == {None}
     else:
-        assert re.search(r"^incidence +lost", result.stdout, re.MULTILINE)
-        assert "plan for more with --expected" in result.stdout
+        assert re.search(r"^exactly 1 +lost", result.stdout, re.MULTILINE)
+        assert "plan for more with expected=" in result.stdout
 
 
 def test_json_is_strict_without_an_upper_end(capsys):
     release = pp.Release(1.0, 0.0, float("inf"), 0.95, 1.0, (1,))
-    print_json(Answers({"distinct": release}, pp.Guarantee(Fraction(1)), 1, 0.95))
+    print_json(Printed(Answers([release]), pp.Guarantee(Fraction(1)), 1, 0.95))
 
     def refuse(constant):
         raise AssertionError(constant)
 
     document = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    assert document["statistics"]["distinct"]["high"] == "inf"
+    assert document["answers"][0]["high"] == "inf"
 
 
 def test_text_output_shows_a_line_a_state_and_says_what_is_left_out(folder):
-    words = ("run", folder / "visits.parquet", *INCIDENCE, "--epsilon", "4")
-    lines = run_command(*words).stdout.splitlines()
+    words = ("run", folder / "visits.parquet", "--epsilon", "4", "--user", "id", "--stat")
+    lines = run_command(*words, COUNTED).stdout.splitlines()
     assert [line.split()[:2] for line in lines[1:4]] == [["exactly", str(n)] for n in range(3)]
-    many = run_command(*words[:6], "--bound", "40", *words[8:]).stdout
+    many = run_command(*words, COUNTED.replace("=5", "=40")).stdout
     assert "20 more states: --json shows them." in many
 
 
 @pytest.mark.parametrize(
-    "stat", [("distinct",), ("incidence",), ("incidence", "--cropped-sum", "3", "--demo")]
+    "stat",
+    [
+        ("distinct,deletions",),
+        ("incidence",),
+        ("incidence,cropped_sum=3", "--demo"),
+        ("incidence", "--stat", "distinct,deletions"),
+    ],
 )
 def test_a_picture_is_drawn(folder, tmp_path, stat):
     target = tmp_path / "picture.png"
+    words = [f"{one},bound=3,expected=15000" if one[0] != "-" else one for one in stat]
     answer(
-        folder / "moves.parquet", "--user", "id", *DELETIONS, "--bound", "3",
-        "--expected", "15000", "--plot", target, "--stat", *stat,
+        folder / "moves.parquet", "--user", "id", *DELTA, "--plot", target, "--stat", *words,
     )  # fmt: skip
     assert target.read_bytes().startswith(b"\x89PNG")
 
@@ -250,85 +277,84 @@ def test_a_picture_is_drawn(folder, tmp_path, stat):
 def test_made_up_users_are_as_many_as_the_answer_says(folder, asked, full):
     statistic = pp.Incidence(universe=USERS, bound=5, epsilon=4)
     statistic.update(pq.read_table(folder / "visits.parquet")["id"])
-    ordinary, private = throw_away_counters(statistic.plan, statistic.release(**asked))
+    ordinary, private = throw_away_cells(statistic.plan, Answers([statistic.release(**asked)]))
     assert (ordinary != 0).mean() == pytest.approx(full, abs=0.1)
     assert ordinary.shape == private.shape
     assert (ordinary != private).mean() > 0.05
 
 
 @pytest.mark.parametrize(
-    ("arguments", "reason"),
+    ("stat", "reason"),
     [
-        (("--stat", "incidence", "--universe", "9"), "say --bound"),
-        (("--stat", "incidence", "--bound", "5"), "--universe, or --expected"),
-        (("--stat", "distinct", "--bound", "5"), "--bound is for --stat incidence, cropped-sum"),
-        (("--stat", "distinct", "--signed"), "--signed is for --stat incidence, or distinct"),
-        (("--stat", "distinct", "--exactly", "1"), "are for --stat incidence"),
-        (("--stat", "distinct", "--deletions"), "--deletions needs --delta"),
-        (("--stat", "distinct", *DELETIONS), "say --bound"),
-        (
-            (*INCIDENCE, "--exactly", "6"),
-            "--exactly must lie within 0 to 5, the bound: raise the bound",
-        ),
-        ((*INCIDENCE, "--exactly", "-1"), "states below 0 need --signed"),
-        ((*INCIDENCE, "--exactly", "x"), "--exactly must name states"),
-        ((*INCIDENCE, "--exactly", "5:1"), "--exactly must name states"),
-        ((*INCIDENCE, "--exactly", "0:99999999"), "at most 100,000 states"),
-        ((*INCIDENCE, "--at-least", "0"), "--at-least must lie within 1 to 5"),
-        ((*INCIDENCE, "--delta", "name"), "whole numbers"),
-        ((*INCIDENCE, "--delta", "nothing"), "there is no column"),
-        ((*INCIDENCE, "--bound", "99999999999"), "bound must be at most"),
-        ((*INCIDENCE, "--memory", "1", "--bound", "300"), "too large for a --memory"),
-        (("--stat", "incidence", "--bound", "5", "--expected", "10"), "cannot be read"),
-        (("--stat", "distinct", "--universe", "9"), "--universe is for"),
-        (("--stat", "distinct", "--expected", "9:5"), "from low to high"),
-        (("--stat", "density", "--universe", "9", "--expected", "5"), "--expected is for"),
-        ((*INCIDENCE, "--expected", "5"), "--expected is for"),
-        ((*INCIDENCE, "--bound", "5.5"), "'5.5' is not a whole number"),
-        (
-            ("--stat", "incidence", "--bound", "5", "--expected", "9000", "--exactly", "0"),
-            "without --universe",
-        ),
+        ("incidence,universe=9", "incidence needs bound=: the largest sum"),
+        ("incidence,bound=5", "universe="),
+        ("distinct,bound=5", "bound= and signed= are for deletions=True"),
+        ("distinct,signed", "bound= and signed= are for deletions=True"),
+        ("distinct,exactly=1", "distinct has no exactly=: its sizes are expected, memory"),
+        ("distinct,deletions,bound=5", "distinct needs --delta: the column that says who"),
+        ("distinct,deletions", "deletions needs bound="),
+        (f"{COUNTED},exactly=6", "exactly must lie within 0 to 5, the bound: raise the bound"),
+        (f"{COUNTED},exactly=-1", "states below 0 need signed"),
+        (f"{COUNTED},exactly=x", "exactly must name states"),
+        (f"{COUNTED},exactly=5:1", "exactly must name states"),
+        (f"{COUNTED},exactly=0:99999999", "at most 100,000 states"),
+        (f"{COUNTED},at_least=0", "at_least must lie within 1 to 5"),
+        ("incidence,bound=99999999999,universe=9", "bound must be at most"),
+        (f"incidence,bound=300,universe={USERS},memory=1", "too large for a memory"),
+        ("incidence,bound=5,expected=10", "cannot be read"),
+        ("distinct,universe=9", "distinct has no universe="),
+        ("distinct,expected=9:5", "from low to high"),
+        ("density,universe=9,expected=5", "density has no expected="),
+        (f"{COUNTED},expected=5", "expected= is for open-ended ids"),
+        (f"incidence,bound=5.5,universe={USERS}", "'5.5' is not a whole number"),
+        ("incidence,bound=5,expected=9000,exactly=0", "without universe="),
     ],
 )
-def test_what_does_not_fit_is_refused(folder, arguments, reason):
-    path = folder / "visits.parquet"
-    assert reason in refused(path, "--user", "id", "--epsilon", "4", *arguments)
+def test_what_does_not_fit_is_refused(folder, stat, reason):
+    words = ("--user", "id", "--epsilon", "4", "--stat", stat)
+    assert reason in refused(folder / "visits.parquet", *words)
 
 
-def test_a_negative_delta_needs_the_word(folder):
-    message = refused(folder / "moves.parquet", *INCIDENCE, "--epsilon", "4", "--delta", "delta")
-    assert "--deletions" in message
-    assert f"row {3 * USERS + 1} " in message.replace(",", "")
+@pytest.mark.parametrize(
+    ("column", "reason"), [("name", "whole numbers"), ("nothing", "there is no column")]
+)
+def test_a_column_of_deltas_that_is_none_is_refused(folder, column, reason):
+    words = (*incidence(), "--epsilon", "4", "--delta", column)
+    assert reason in refused(folder / "visits.parquet", *words)
 
 
 def test_a_delta_beyond_the_bound_is_refused_by_row(folder, tmp_path):
     path = tmp_path / "far.csv"
     path.write_text("id,delta\n1,1\n2,-6\n")
-    assert "row 2 " in refused(path, *INCIDENCE, *DELETIONS, "--epsilon", "4")
+    assert "row 2 " in refused(path, *incidence(), *DELTA, "--epsilon", "4")
     path.write_text("id,delta\n1,1\n2,\n")
-    assert "row 2 " in refused(path, *INCIDENCE, *DELETIONS, "--epsilon", "4")
+    assert "row 2 " in refused(path, *incidence(), *DELTA, "--epsilon", "4")
     path.write_text("id,delta\n1,1\n2,0.5\n")
-    assert "row 2 " in refused(path, *INCIDENCE, *DELETIONS, "--epsilon", "4")
+    assert "row 2 " in refused(path, *incidence(), *DELTA, "--epsilon", "4")
 
 
-@pytest.mark.parametrize("stat", [("incidence", "--bound", "5", *DELETIONS), ("density",)])
-def test_skipped_rows_count_in_the_row_that_is_named(tmp_path, stat):
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--stat", "incidence,bound=5,universe=1000", *DELTA),
+        ("--stat", "density,universe=1000"),
+    ],
+)
+def test_skipped_rows_count_in_the_row_that_is_named(tmp_path, words):
     path = tmp_path / "gaps.csv"
     path.write_text("id,delta\n,1\n1,1\n,1\n4711,-60\n")
-    words = ("--user", "id", "--universe", "1000", "--epsilon", "4", "--nulls", "skip")
-    assert "row 4 " in refused(path, *words, "--stat", *stat)
+    assert "row 4 " in refused(path, "--user", "id", "--epsilon", "4", "--nulls", "skip", *words)
 
 
 @pytest.mark.parametrize(
     ("text", "states"),
-    [(None, ()), ("3", (3,)), ("0:2", (0, 1, 2)), ("-2:0,7", (-2, -1, 0, 7)), ("4:4", (4,))],
+    [("3", (3,)), ("0:2", (0, 1, 2)), ("-2:0,7", (-2, -1, 0, 7)), ("4:4", (4,))],
 )
 def test_states_are_read_as_lists_and_ranges(text, states):
-    assert parse_states("--exactly", text) == states
+    assert parse_states("exactly", text) == states
 
 
 @pytest.mark.parametrize("text", ["", ",", "1:", ":1", "1.5", "1:2:3", "2:1", "a"])
 def test_other_texts_name_no_states(text):
-    with pytest.raises(PlanError, match="--exactly must name states"):
-        parse_states("--exactly", text)
+    with pytest.raises(PlanError, match="exactly must name states"):
+        parse_states("exactly", text)

@@ -11,15 +11,16 @@ from fractions import Fraction
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from panprivacy.options import Asked, Sizes, Statistics
 
 import panprivacy as pp
 from panprivacy._parse import parse_duration
 from panprivacy.programs.counting import make_counting
+from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 from tests.service.running import PLAIN
 
-TIGHT = ("--epsilon", "30", "--expected", "10:1000000")
+TIGHT = ("--epsilon", "30")
+DISTINCT = "distinct,expected=10:1000000"
 LINE = '{} - - [21/Nov/2026:08:00:00 +0000] "GET /{} HTTP/1.1" 200 5 "-" "curl/8"\n'
 
 
@@ -38,7 +39,8 @@ def refused(*arguments):
 
 
 def distinct(document):
-    return document["statistics"]["distinct"]["value"]
+    (row,) = document["answers"]
+    return row["value"]
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def log(tmp_path):
 
 
 class TestLogs:
-    STAT = ("--stat", "distinct", *TIGHT)
+    STAT = ("--stat", DISTINCT, *TIGHT)
 
     def test_addresses_are_read_as_numbers(self, log):
         found = answer(log, "--format", "combined", "--user", "remote_addr", *self.STAT)
@@ -95,12 +97,12 @@ class TestLogs:
 
 def test_a_batch_that_one_statistic_refuses_is_counted_by_none():
     counting = make_counting(
-        [Statistics.distinct, Statistics.density], Sizes(universe=1_000, expected=1_000), Asked(),
-        None, 1, epsilon=Fraction(8), confidence=0.9,
-    )  # fmt: skip
+        [Specification.from_text(one) for one in ("distinct,expected=1e3", "density,universe=1e3")],
+        epsilon=Fraction(8),
+    )
     before = [one.state() for one in counting.statistics.values()]
     with pytest.raises(pp.InputError):
-        counting.update([3, 1_100], None, None)
+        counting.update([3, 1_100])
     assert [one.state() for one in counting.statistics.values()] == before
 
 
@@ -114,11 +116,10 @@ def pages(tmp_path):
 
 
 class TestGroups:
-    STAT = ("--user", "id", "--stat", "distinct", *TIGHT, "--memory", "8192")
+    STAT = ("--user", "id", "--stat", f"{DISTINCT},memory=8192", *TIGHT)
 
     def values(self, document):
-        groups = document["statistics"]["distinct"]["groups"]
-        return {label: one["value"] for label, one in groups.items()}
+        return {one["group"]: one["value"] for one in document["answers"]}
 
     def test_each_group_is_counted(self, pages):
         found = answer(pages, *self.STAT, "--by", "page", "--groups", "p1, p2,p3")
@@ -143,16 +144,16 @@ class TestGroups:
         rows = "".join(f"{i},a,1\n{i},b,1\n{i},b,-1\n" for i in range(90))
         path.write_text("id,page,delta\n" + rows)
         found = answer(
-            path, "--user", "id", "--stat", "density", "--stat", "incidence", "--universe", "100",
+            path, "--user", "id", "--stat", "density,universe=100",
+            "--stat", "incidence,universe=100,bound=1,exactly=0:1",
             "--by", "page", "--groups", "a,b", "--per-user", "2", "--delta", "delta",
-            "--deletions", "--bound", "1", "--exactly", "0:1", "--epsilon", "60",
-        )["statistics"]  # fmt: skip
-        groups = found["density"]["groups"]
-        assert groups["a"]["value"] == pytest.approx(0.9, abs=0.05)
-        assert groups["b"]["value"] == pytest.approx(0, abs=0.05)
-        assert found["incidence"]["groups"]["b"]["exactly"]["0"]["value"] == pytest.approx(
-            100, abs=9
-        )
+            "--epsilon", "60",
+        )["answers"]  # fmt: skip
+        values = {(row["question"], row["argument"], row["group"]): row["value"] for row in found}
+        assert len(values) == len(found) == 6
+        assert values["density", None, "a"] == pytest.approx(0.9, abs=0.05)
+        assert values["density", None, "b"] == pytest.approx(0, abs=0.05)
+        assert values["exactly", 0, "b"] == pytest.approx(100, abs=9)
 
     def test_undeclared_groups_name_their_row_or_are_left_out(self, pages):
         words = (*self.STAT, "--by", "page", "--groups", "p1")
@@ -204,7 +205,7 @@ def until_idle(lines):
 class TestWindows:
     COMMAND = (
         *PLAIN, "run", "-", "--format", "csv", "--user", "id",
-        "--stat", "distinct", *TIGHT, "--window", "1s",
+        "--stat", DISTINCT, *TIGHT, "--window", "1s",
     )  # fmt: skip
 
     def test_each_window_answers_for_itself_and_idle_ones_too(self):
@@ -273,7 +274,7 @@ class TestWindows:
         ],
     )
     def test_wrong_arguments(self, pages, words, says):
-        assert says in refused(pages, "--user", "id", "--stat", "distinct", *TIGHT, *words)
+        assert says in refused(pages, "--user", "id", "--stat", DISTINCT, *TIGHT, *words)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +302,7 @@ def test_the_epsilon_that_would_do_is_that_of_the_option(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_text("id,page\n1,a\n")
     words = (
-        "--user", "id", "--stat", "density", "--universe", "100", "--by", "page",
+        "--user", "id", "--stat", "density,universe=100", "--by", "page",
         "--groups", "a,b,c,d", "--per-user", "4",
     )  # fmt: skip
     said = refused(path, *words, "--epsilon", "1")

@@ -214,7 +214,7 @@ def test_answers_from_the_histogram_are_unbiased_and_stray_as_stated(name, epoch
         stated = model.whole(question, chances @ counted, 0.0)
         assert variance == pytest.approx(float(stated.constant), rel=1e-6, abs=signal)
         if question.name.question == "exactly":
-            assert values == pytest.approx(entries[:, question.argument], abs=signal)
+            assert values == pytest.approx(entries[:, question.name.argument], abs=signal)
 
 
 @pytest.mark.parametrize(("name", "epoch"), LOOKS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +22,7 @@ from panprivacy.statistics.records import Field, Sizes
 from panprivacy.statistics.statistic import request
 
 _DAMAGED = "the state is damaged: its public parameters do not go together"
-_MOST_VERSION = 40
+_VERSION = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,6 @@ def _part(public: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _text(public: Mapping[str, Any], name: str) -> str:
     found = public.get(name)
-    if not isinstance(found, str) or (name == "version" and len(found) > _MOST_VERSION):
+    if not isinstance(found, str) or (name == "version" and not _VERSION.fullmatch(found)):
         raise InputError(_DAMAGED)
     return found

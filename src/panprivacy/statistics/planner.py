@@ -101,6 +101,7 @@ def plan_for(
         return candidate.relative_margin(confidence) <= target
 
     if epsilon is None:
+        search.plan(_EPSILONS[1], memory)  # raises what is wrong with any epsilon
         found = search.smallest_epsilon(memory, reaches)
         return found or search.refuse(None, memory or search.sizes.most_memory, reaches)
     found = search.smallest_memory(epsilon, memory or _MOST_SEARCHED, reaches)

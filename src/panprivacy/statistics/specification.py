@@ -155,12 +155,11 @@ def together(
 
 def _texts(kind: Kind, parts: Sequence[str]) -> dict[str, str]:
     """The values by name, as texts."""
-    known = {*kind.sizes_type.fields(), *kind.query_type.fields()}
     texts: dict[str, str] = {}
     last = None
     for part in parts:
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if equals or name in known:
+        if equals or (name.isidentifier() and name != LABEL):  # numbers continue, words do not
             last = name
             if last in texts:
                 message = f"{kind.name}, {last}= is given twice"

@@ -1,0 +1,138 @@
+"""What leaves: answers, their names, and tables of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import panprivacy as pp
+from panprivacy.statistics.release import COLUMNS, Lost, as_table
+
+SUM = pp.Name("visits", "cropped_sum", (("tau", 10),))
+ANSWER = pp.Release(1234.5, 1100.25, 1400.0, 0.95, 0.1, (7, 8), SUM, "visits")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (pp.Name("x", "distinct"), "distinct"),
+        (pp.Name("x", "exactly", (("state", 3),)), "exactly 3"),
+        (SUM, "cropped sum 10"),
+        (
+            pp.Name("x", "cropped_moment", (("tau", 10), ("power", 2)), "home"),
+            "cropped moment 10**2",
+        ),
+    ],
+)
+def test_a_name_in_words(name, text):
+    assert str(name) == text
+
+
+def test_a_name_moves_under_another_statistic_or_group():
+    assert SUM.under("other", None) == SUM._replace(statistic="other")
+    assert SUM.under(None, 0) == SUM._replace(group=0)
+    assert SUM.under(None, None) == SUM
+    assert SUM.columns() == {
+        "statistic": "visits",
+        "question": "cropped_sum",
+        "argument": 10,
+        "arguments": "tau=10",
+        "group": None,
+    }
+    assert SUM.under(None, 80).columns()["group"] == "80"
+
+
+class TestRelease:
+    def test_it_is_a_number_where_one_is_wanted(self):
+        assert float(ANSWER) == 1234.5
+        assert (round(ANSWER), round(ANSWER, 1)) == (1234, 1234.5)
+        assert isinstance(round(ANSWER), int)
+        assert (f"{ANSWER:,.0f}", f"{ANSWER:.2e}") == ("1,234", "1.23e+03")
+        assert f"{ANSWER}" == str(ANSWER) == "1,234 (1,100 to 1,400, 95 %)"
+
+    def test_its_representation_has_its_name_and_no_counts(self):
+        assert repr(ANSWER) == "<Release cropped sum 10: 1,234 (1,100 to 1,400, 95 %)>"
+        bare = dataclasses.replace(ANSWER, name=pp.Name("", ""))
+        assert repr(bare) == "<Release 1,234 (1,100 to 1,400, 95 %)>"
+
+    def test_shares_are_shown_with_digits_and_no_upper_end_as_infinite(self):
+        share = dataclasses.replace(ANSWER, value=0.5, low=0.25, high=1.0, unit="share of all")
+        assert share.shown() == ("0.5000", "0.2500", "1.0000")
+        assert dataclasses.replace(ANSWER, high=math.inf).shown()[2] == "inf"
+
+    def test_its_columns_are_those_of_every_table(self):
+        row = ANSWER.to_dict()
+        assert list(row) == list(COLUMNS)
+        numbers = {"value": 1234.5, "low": 1100.25, "high": 1400.0}
+        assert row == {**SUM.columns(), **numbers, "confidence": 0.95, "epsilon": 0.1}
+        assert ANSWER.to_arrow().to_pylist() == [row]
+        assert ANSWER.to_arrow().schema == pa.schema(
+            [(name, kind) for name, (kind, _) in COLUMNS.items()]
+        )
+        assert isinstance(ANSWER.to_pandas(), pd.DataFrame)
+
+    def test_a_page_shows_no_markup_of_a_group(self):
+        page = ANSWER.under(group="<b>&")._repr_html_()
+        assert "&lt;b&gt;&amp;" in page
+        assert "<b>" not in page
+        assert "<td>cropped sum 10</td>" in page
+
+
+class TestAnswers:
+    ANSWERS = pp.Answers([
+        ANSWER.under("visits", "home"),
+        Lost((SUM._replace(group="help"), pp.Name("visits", "distinct", (), "help"))),
+        dataclasses.replace(ANSWER, counts=(9,), name=pp.Name("who", "distinct", (), "home")),
+    ])  # fmt: skip
+
+    def test_it_is_a_mapping_of_names(self):
+        assert len(self.ANSWERS) == len(list(self.ANSWERS)) == 4
+        assert self.ANSWERS[SUM._replace(group="home")].value == 1234.5
+        assert self.ANSWERS[SUM._replace(group="help")] is None
+        with pytest.raises(KeyError):
+            self.ANSWERS[SUM]
+        assert self.ANSWERS.lost
+        assert self.ANSWERS.counts == (7, 8, 9)
+
+    def test_some_are_chosen_by_parts_of_their_names(self):
+        home = self.ANSWERS.where(group="home")
+        assert not home.lost
+        assert [name.statistic for name in home] == ["visits", "who"]
+        assert home.where(statistic="who").only().counts == (9,)
+        assert len(self.ANSWERS.where(group="help", question="distinct")) == 1
+        assert len(self.ANSWERS.where(group="shop")) == 0
+
+    @pytest.mark.parametrize("wanted", [{"group": "home"}, {"group": "shop"}, {"statistic": "no"},
+                                        {"group": "help", "question": "distinct"}])  # fmt: skip
+    def test_only_wants_one_that_is_there(self, wanted):
+        with pytest.raises(pp.PanPrivacyError, match="wants one that is not lost"):
+            self.ANSWERS.where(**wanted).only()
+
+    def test_rows_and_tables_have_the_columns_and_nulls_for_what_is_lost(self):
+        rows, found = self.ANSWERS.rows(), self.ANSWERS.to_arrow()
+        assert found.to_pylist() == rows
+        assert found.column_names == list(COLUMNS)
+        assert all(list(row) == list(COLUMNS) for row in rows)
+        assert found["value"].to_pylist() == [1234.5, None, None, 1234.5]
+        assert found["confidence"].null_count == 2
+        assert found["group"].to_pylist() == ["home", "help", "help", "home"]
+        assert len(self.ANSWERS.to_pandas()) == 4
+        assert as_table({}).column_names == list(COLUMNS)
+
+    def test_it_is_shown_in_words(self):
+        assert "cropped sum 10: 1,234" in repr(self.ANSWERS)
+        page = self.ANSWERS._repr_html_()
+        assert page.count("<tr>") == 5
+        assert page.count("<td>lost</td>") == 2
+
+    def test_of_many_states_a_few_are_shown_and_all_are_in_the_table(self):
+        visits = pp.Incidence(universe=1_000, bound=60, epsilon=1)
+        answers = pp.Answers([visits.release()])
+        assert len(answers) == answers.to_arrow().num_rows == 61
+        assert repr(answers).count("exactly") == 21
+        assert repr(answers).endswith(", ...>")
+        assert answers._repr_html_().count("<tr>") == 22

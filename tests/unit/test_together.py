@@ -1,0 +1,170 @@
+"""Several statistics as one: they count, release and go on together, or not at all."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+
+
+def make(total=20, releases=2, intrusions=0, **members):
+    """A density and an incidence, with a ledger of their own."""
+    ledger = pp.Ledger(total)
+    share = {"epsilon": Fraction(total, 2), "ledger": ledger, "releases": releases,
+             "intrusions": intrusions}  # fmt: skip
+    return pp.Together(
+        {
+            "here": pp.Density(universe=100, **share),
+            "often": pp.Incidence(bound=5, **{"universe": 200, **members}, **share),
+        },
+        {"often": {"exactly": (1, 2)}},
+    )
+
+
+def test_all_answers_come_under_the_names_of_the_members():
+    both = make(total=200)
+    both.update([1, 2, 3], [1, 1, 1])
+    answers = both.release(confidence=0.8)
+    assert [(name.statistic, str(name)) for name in answers] == [
+        ("here", "density"), ("often", "exactly 1"), ("often", "exactly 2"),
+    ]  # fmt: skip
+    assert {one.confidence for one in answers.values()} == {0.8}
+    assert answers.where(statistic="here").only().value == pytest.approx(0.03, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("users", "deltas"),
+    [([1, 150], None), ([1, None], None), ([1, 2], [1, 9]), ([1, 2], [1])],
+    ids=["one member refuses", "all refuse", "a delta that one refuses", "too few deltas"],
+)
+def test_a_batch_is_counted_by_all_or_by_none(users, deltas):
+    both = make()
+    before = both.state()
+    with pytest.raises(pp.InputError):
+        both.update(users, deltas)
+    assert both.state() == before
+
+
+def test_several_batches_are_counted_in_one_pass():
+    both = make(total=200)
+    both.apply(*(both.prepare([user]) for user in (1, 2, 3)))
+    answers = both.release()
+    assert [round(one.value * scale) for one, scale in zip(answers.values(), (100, 1, 1),
+            strict=True)] == [3, 3, 0]  # fmt: skip
+
+
+def test_the_losses_add_up_under_one_ledger():
+    both = make(intrusions=1)
+    members = both.members.values()
+    assert both.guarantee == pp.Guarantee(Fraction(20), intrusions=1)
+    assert both.state_epsilon == sum(one.state_epsilon for one in members) == both.ledger.spent
+    assert both.unseen == sum(one.unseen for one in members)
+    both.release()
+    both.announce_intrusion()
+    assert both.releases == 1
+    assert both.ledger.spent == both.state_epsilon + both.release_epsilon
+    both.release()
+    assert both.ledger.spent == 20
+    with pytest.raises(pp.BudgetError, match="all 2 planned"):
+        both.release()
+    assert both.ledger.spent == 20
+
+
+def test_what_cannot_be_asked_spends_nothing():
+    both = make()
+    spent = both.ledger.spent
+    for wrong in ({"confidence": 2}, {"exactly": 1}):
+        with pytest.raises(pp.PlanError):
+            both.release(**wrong)
+    assert (both.ledger.spent, both.releases) == (spent, 0)
+
+
+def test_members_that_do_not_go_together_are_refused():
+    with pytest.raises(pp.PlanError, match="at least one"):
+        pp.Together({})
+    one, ledger = pp.Density(universe=9, epsilon=1), pp.Ledger(9)
+    with pytest.raises(pp.PlanError, match="one ledger"):
+        pp.Together({"a": one, "b": pp.Density(universe=9, epsilon=1)})
+    each = [pp.Density(universe=9, epsilon=1, releases=n, ledger=ledger) for n in (1, 2)]
+    with pytest.raises(pp.PlanError, match="the same number of releases="):
+        pp.Together(dict(zip("ab", each, strict=True)))
+
+
+def test_lost_answers_of_one_member_leave_the_others():
+    ledger = pp.Ledger(32)
+    both = pp.Together(
+        {
+            "who": pp.DistinctCount(expected=50_000, epsilon=16, ledger=ledger),
+            "often": pp.Incidence(expected=5_000, bound=30, epsilon=16, ledger=ledger),
+        },
+        {"often": {"exactly": (1, 2)}},
+    )
+    both.update(np.arange(80_000))
+    answers = both.release()
+    assert answers.lost
+    assert {str(name) for name in answers.where(statistic="often")} == {"exactly 1", "exactly 2"}
+    assert set(answers.where(statistic="often").values()) == {None}
+    assert answers.where(statistic="who").only().value > 10_000
+    assert ledger.spent == 32
+    assert set(both.lost()) == set(answers)
+
+
+class TestState:
+    def test_all_go_on(self):
+        before, after = make(), make()
+        before.update([1, 2, 3])
+        before.release()
+        state = before.state()
+        assert len(state) == before.state_bytes
+        after.check_state(state)
+        after.resume(state)
+        assert after.state() == state
+        assert after.ledger.spent == before.ledger.spent
+        after.release()
+        with pytest.raises(pp.BudgetError):
+            after.release()
+
+    def test_releases_that_left_are_paid_for(self):
+        after = make()
+        after.resume(make().state(), released=2)
+        assert after.ledger.spent == 20
+
+    @pytest.mark.parametrize("damage", [
+        lambda state: state[:-1],
+        lambda state: state + b"x",
+        lambda state: b"x" + state,
+        lambda _: make(universe=201).state(),
+        lambda _: make(total=21).state(),
+        lambda _: make(releases=3).state(),
+        lambda _: pp.Density(universe=100, epsilon=10).state(),
+        lambda _: b"",
+    ])  # fmt: skip
+    def test_other_states_are_refused_and_change_nothing(self, damage):
+        one = make()
+        before, spent = one.state(), one.ledger.spent
+        for take in (one.check_state, one.resume):
+            with pytest.raises(pp.InputError):
+                take(damage(make().state()))
+        assert (one.state(), one.ledger.spent) == (before, spent)
+
+    def test_members_of_other_names_are_others(self):
+        def named(name):
+            return pp.Together({name: pp.Density(universe=9, epsilon=1)})
+
+        with pytest.raises(pp.InputError, match="another members"):
+            named("a").resume(named("b").state())
+
+    def test_it_cannot_be_copied_and_is_wiped_as_one(self):
+        both = make()
+        for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="second intrusion"):
+                duplicate(both)
+        both.forget()
+        both.forget()
+        with pytest.raises(pp.PanPrivacyError, match="wiped"):
+            both.update([1])

@@ -134,7 +134,7 @@ def test_the_table_of_the_page_has_every_statistic_with_all_that_it_may_be_told(
     assert list(told) == list(kinds())
     for name, kind in kinds().items():
         needs, may = (set(re.findall(r"`(\w+)`", cell)) for cell in told[name])
-        sizes, query = kind.sizes_type.entries(), kind.query_type.entries()
+        sizes, query = kind.sizes_type.fields(), kind.query_type.fields()
         assert needs | may == {*sizes, *query}, name
         assert {one.name for one in sizes.values() if one.required} <= needs
 

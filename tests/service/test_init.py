@@ -225,7 +225,7 @@ def with_statistic(kind, names):
 
 def needs(kind, name):
     """Each choice of further keys that one of a statistic needs."""
-    sizes = kinds()[kind].sizes_type.entries()
+    sizes = kinds()[kind].sizes_type.fields()
     needed = {one.name: "" for one in sizes.values() if one.required}
     besides = BESIDES.get(kind, {}).get(name)
     needed |= {} if besides is None else {besides: "true", "bound": ""}
@@ -291,9 +291,9 @@ def test_every_statistic_with_all_its_sizes_and_questions_is_in_the_text():
     assert [table["name"] for table in stream["stat"]] == list(kinds())
     for table in stream["stat"]:
         kind = kinds()[table["name"]]
-        known = {*kind.sizes_type.entries(), *kind.query_type.entries(), "name"} - {"law"}
+        known = {*kind.sizes_type.fields(), *kind.query_type.fields(), "name"} - {"law"}
         assert set(table) - {"as"} == known
-        for entry in kind.sizes_type.entries().values():
+        for entry in kind.sizes_type.fields().values():
             if entry.name in table and isinstance(entry.default, bool | int):
                 assert table[entry.name] == entry.default
 
@@ -302,7 +302,7 @@ def test_every_size_has_its_meaning_beside_it():
     for kind, lines in STATISTICS.items():
         text = re.sub(r"\n# *# ", " ", "\n".join(lines))
         for record in (kinds()[kind].sizes_type, kinds()[kind].query_type):
-            for entry in record.entries().values():
+            for entry in record.fields().values():
                 needed = "needed: " if entry.required else ""
                 if entry.name != "law":
                     line = rf"^#{entry.name} = .*  # {needed}{re.escape(entry.says)}$"

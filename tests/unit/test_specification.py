@@ -134,14 +134,14 @@ class TestRecords:
     @pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
     def test_every_field_has_a_meaning_and_a_form(self, kind):
         for record in (kind.sizes_type, kind.query_type):
-            for entry in record.entries().values():
+            for entry in record.fields().values():
                 assert entry.says
                 assert not entry.says.endswith(".")
                 assert f"{entry.name}: {entry.says}" in " ".join(kind.__doc__.split("\n        "))
 
     @pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
     def test_a_missing_or_unknown_size_is_no_type_error(self, kind):
-        needed = [one for one in kind.sizes_type.entries().values() if one.required]
+        needed = [one for one in kind.sizes_type.fields().values() if one.required]
         with pytest.raises(pp.PlanError, match=f"{kind.name} has no colour="):
             kind(epsilon=1, colour=3)
         if needed:
@@ -172,7 +172,7 @@ class TestTogether:
         assert [one.guarantee.epsilon for one in made.members.values()] == [Fraction(3, 2)] * 2
 
     def test_two_of_one_label_are_refused(self):
-        with pytest.raises(pp.PlanError, match="two statistics are called distinct: .* as="):
+        with pytest.raises(pp.PlanError, match=r"two statistics are called distinct: .* as="):
             together([read("distinct"), read("distinct")], epsilon=Fraction(1), releases=1)
 
     def test_nothing_to_count_is_refused(self):

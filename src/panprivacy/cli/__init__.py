@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from panprivacy._version import VERSION
@@ -38,7 +38,6 @@ _ELSEWHERE = {"restore": "serve"}
 """The module of a command that has none of its own."""
 
 _PLAIN: dict[str, Any] = {
-    "add_completion": False,
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
 }
@@ -63,6 +62,23 @@ _CLOSED_PIPE = 141
 """What a shell gives for a program that nobody reads any more."""
 
 
+class _InSections(TyperCommand):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options of each heading, in the order in which headings come first."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            heading = getattr(parameter, "rich_help_panel", None)
+            if record is not None:
+                kind = f"{parameter.param_type_name.capitalize()}s"
+                sections.setdefault(heading or kind, []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
 class _Commands(TyperGroup):
     """Commands whose modules are imported when they are chosen."""
 
@@ -75,8 +91,8 @@ class _Commands(TyperGroup):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"panprivacy.cli.{_ELSEWHERE.get(cmd_name, cmd_name)}")
-        single = typer.Typer(**_PLAIN)
-        single.command(cmd_name)(getattr(module, cmd_name))
+        single = typer.Typer(add_completion=False, **_PLAIN)
+        single.command(cmd_name, cls=_InSections)(getattr(module, cmd_name))
         return get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002

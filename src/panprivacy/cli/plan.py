@@ -11,6 +11,7 @@ from rich.table import Table
 
 from panprivacy._parse import parse_whole
 from panprivacy._validate import MOST_BYTES, positive_fraction, positive_integer, proportion
+from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
 from panprivacy.statistics.planner import Search, plan_for
 from panprivacy.statistics.specification import Specification
@@ -24,6 +25,7 @@ def plan(
         str,
         typer.Argument(
             metavar="NAME,SIZE=N",
+            autocompletion=completed,
             help="The statistic, such as distinct,expected=3000; panprivacy stats lists all.",
         ),
     ],

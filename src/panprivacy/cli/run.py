@@ -17,6 +17,7 @@ from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.options import check_png
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
+from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
 from panprivacy.programs.counting import Counting, Grouping, check_deltas, make_counting, numbered
 from panprivacy.programs.intake import Columns, Intake, Nulls
@@ -44,6 +45,7 @@ def run(
         list[str] | None,
         _counted(
             metavar="NAME,SIZE=N",
+            autocompletion=completed,
             help="What to count, such as cropped-sum,tau=10,universe=50_000; may be repeated. "
             "panprivacy stats lists all.",
         ),

@@ -45,3 +45,20 @@ def _print_entries(entries: Iterable[Field]) -> None:
         indent = " " * 29
         typer.echo(textwrap.fill(says, _WIDTH, initial_indent=f"  {written:<26} ",
                                  subsequent_indent=indent))  # fmt: skip
+
+
+def completed(incomplete: str) -> list[str]:
+    """What a specification that is being typed may go on with, for the shell."""
+    *written, last = incomplete.split(",")
+    if not written:
+        return [name for name in kinds() if name.startswith(last)]
+    kind = kinds().get(written[0])
+    if kind is None or "=" in last:
+        return []
+    fields = {**kind.sizes_type.fields(), **kind.query_type.fields()}
+    begun = ",".join(written)
+    return [
+        f"{begun},{one.name}{'=' if one.form else ''}"
+        for one in fields.values()
+        if one.name.startswith(last) and one.name not in {part.split("=")[0] for part in written}
+    ]

@@ -31,8 +31,8 @@ class NoisyCounter:
         return SimpleNamespace(counts=(self._sum + int(noise[0]),))
 
 
-def loss(make, stream, neighbour, tail=6):
-    return exact_loss(make, stream, neighbour, coins=EnumeratedCoins(tail=tail))
+def loss(make, stream, neighbour, **tails):
+    return exact_loss(make, stream, neighbour, coins=EnumeratedCoins(**{"tail": 6, **tails}))
 
 
 @pytest.mark.parametrize(("scale", "epsilon"), [("1", 1), ("1/2", 2), ("2", 0.5)])
@@ -51,9 +51,10 @@ def test_noise_that_is_too_small_is_caught():
 
 
 def test_a_look_and_a_release_from_it_add_up():
-    found = loss(NoisyCounter, [[0], RELEASE], [[], RELEASE], tail=4)
-    assert found.within(Fraction(2))
-    assert found.epsilon == pytest.approx(1, abs=0.1)  # given the look, the release tells no more
+    found = loss(NoisyCounter, [[0], RELEASE, [1]], [[], RELEASE, [1]], tail=12, state_tail=2)
+    assert found.epsilon == pytest.approx(1, abs=1e-9)  # the release tells what the look does
+    apart = loss(NoisyCounter, [RELEASE, [0]], [RELEASE, []], tail=12, state_tail=2)
+    assert apart.epsilon == pytest.approx(2, abs=1e-9)  # the user came between the two
 
 
 def test_a_user_of_two_events_loses_twice_as_much():

@@ -139,16 +139,22 @@ class Chain:
 
     def _run(self, point: Point | None, steps: tuple[Step, ...]) -> _End:
         """Make the statistic and lead it through the steps, as the coins fall."""
+        self.coins.publishing = False
         statistic, answer = self._make(self.coins), None
         for step in steps[:-1]:
-            take(statistic, step)
+            self._take(statistic, step)
         if point is not None:
             if self.coins.tossed != len(point.path) or statistic.state() != point.state:
                 raise PlanError(_UNREPEATABLE)
-            answer = take(statistic, steps[-1])
+            answer = self._take(statistic, steps[-1])
         drawn = tuple(self.coins.noise), self.coins.far
         published = self._interned(answer) if steps[-1:] == (RELEASE,) else None
         return self._point(statistic, steps), published, *drawn
+
+    def _take(self, statistic: Audited, step: Step) -> Any:
+        """Lead a statistic through one step; coins tell noise that leaves from noise that stays."""
+        self.coins.publishing = step == RELEASE
+        return take(statistic, step)
 
     def _point(self, statistic: Audited, steps: tuple[Step, ...]) -> Point:
         path, survives = self.coins.path, self._survivors.fingerprint(statistic)

@@ -40,20 +40,26 @@ class EnumeratedCoins:
     Args:
         addressing_key: what `key` returns, cut or repeated to length.
         tail: noise beyond ± this marks the outcome as `far`.
+        state_tail: the same of noise in steps that publish nothing, which stays in the state; None
+            for the same. Counts of a release lie up to four times as far apart, and the tail must
+            reach over that.
         probability: of this round.
         far: whether noise of this round lies beyond the tail.
         noise: of this round.
         gaussian: whether any round drew Gaussian noise.
         tossed: how many draws were made in this round.
+        publishing: whether the step that is walked is a release.
     """
 
     addressing_key: bytes = bytes(16)
     tail: int = TAIL
+    state_tail: int | None = None
     probability: Fraction = Fraction(1)
     far: bool = False
     noise: list[int] = field(default_factory=list)
     gaussian: bool = False
     tossed: int = 0
+    publishing: bool = False
     _given: Path = ()
     _choices: list[list[int]] = field(default_factory=list)
 
@@ -95,12 +101,12 @@ class EnumeratedCoins:
 
     def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
         """Integers with `P(k)` proportional to `exp(-|k|/scale)`, up to ±2·tail."""
-        return self._draw_noise(_laplace_law(Fraction(scale), 2 * self.tail), size)
+        return self._draw_noise(_laplace_law(Fraction(scale), 2 * self._tail), size)
 
     def discrete_gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
         """Integers with `P(k)` proportional to `exp(-k**2/(2*variance))`, up to ±2·tail."""
         self.gaussian = True
-        return self._draw_noise(_gaussian_law(Fraction(variance), 2 * self.tail), size)
+        return self._draw_noise(_gaussian_law(Fraction(variance), 2 * self._tail), size)
 
     def key(self, nbytes: int) -> bytes:
         """The fixed key."""
@@ -109,6 +115,11 @@ class EnumeratedCoins:
     def secret(self, nbytes: int) -> bytes:
         """Every possible secret, as likely as any other."""
         return self.categorical([1] * 256, nbytes).astype(np.uint8).tobytes()
+
+    @property
+    def _tail(self) -> int:
+        """Of noise in the step that is walked."""
+        return self.tail if self.publishing or self.state_tail is None else self.state_tail
 
     def _choose(self, law: Sequence[Fraction]) -> int:
         """The outcome of one draw in this round; impossible outcomes are skipped."""
@@ -124,10 +135,10 @@ class EnumeratedCoins:
 
     def _draw_noise(self, law: Sequence[Fraction], size: int) -> NDArray[np.int64]:
         start = self.tossed
-        noise = np.array([self._choose(law) for _ in range(size)], np.int64) - 2 * self.tail
+        noise = np.array([self._choose(law) for _ in range(size)], np.int64) - 2 * self._tail
         fresh = noise[max(len(self._given) - start, 0) :].tolist()
         self.noise += fresh
-        self.far |= any(abs(value) > self.tail for value in fresh)
+        self.far |= any(abs(value) > self._tail for value in fresh)
         return noise
 
 

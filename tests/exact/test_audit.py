@@ -208,12 +208,6 @@ class Gaussian(Odd):
         return Shown((self.state()[-1] + int(noise[0]),), None)
 
 
-class NoiseInTheState(Odd):
-    def __init__(self, coins):
-        super().__init__(coins)
-        self._noise = coins.discrete_laplace(Fraction(1), 1)
-
-
 class DrawsInState(Odd):
     def state(self):
         return super().state() + self._coins.bernoulli(Fraction(1, 2), 1).tobytes()
@@ -255,7 +249,6 @@ ODD = {
     Rounded: "noise must be added to whole numbers",
     TwoNoises: "noise must be added to whole numbers",
     Gaussian: "Gaussian noise has no finite loss",
-    NoiseInTheState: "noise without end that stays in the state",
     DrawsInState: "comes out otherwise although its coins fall as before",
     InAClassVariable: "comes out otherwise although its coins fall as before",
     AGeneratorOfItsOwn: "comes out otherwise although its coins fall as before",

@@ -20,6 +20,7 @@ from panprivacy.audit.exact.chain import Chain, Point, Published, Transition
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.noise import check_noise
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
+from panprivacy.errors import PlanError
 
 View = tuple[object, ...]
 """What an intruder sees, in the order of time: states as bytes, releases as tuples of counts."""
@@ -97,6 +98,9 @@ class Laws:
 
     def _compare(self, stream: Stream, neighbour: Stream) -> Iterator[Comparison]:
         walk = _PairLaws(self, stream, neighbour)
+        if self._chain.coins.gaussian:
+            message = "Gaussian noise has no finite loss of this kind: ratios grow without end"
+            raise PlanError(message)
         announced = [place + 1 for place, step in enumerate(stream) if step == ANNOUNCE]
         laws, near = walk.births(), walk.births(near=True)
         for time in range(len(stream) + 1):

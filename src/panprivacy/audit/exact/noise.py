@@ -25,9 +25,6 @@ _Sums = tuple[tuple[int, ...], Point]
 
 def check_noise(outcomes: Mapping[Point, Sequence[Transition]], coins: EnumeratedCoins) -> None:
     """Raise `PlanError` if outcomes of a release, from all points reached, cannot be compared."""
-    if coins.gaussian:
-        message = "Gaussian noise has no finite loss of this kind: ratios grow without end"
-        raise PlanError(message)
     sums = {counts for each in outcomes.values() for counts, _ in _without_noise(each)}
     apart = max((max(column) - min(column) for column in zip(*sums, strict=True)), default=0)
     if apart > coins.tail and any(one.noise for each in outcomes.values() for one in each):

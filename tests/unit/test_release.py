@@ -22,7 +22,10 @@ ANSWER = pp.Release(1234.5, 1100.25, 1400.0, 0.95, 0.1, (7, 8), SUM, "visits")
         (pp.Name("x", "distinct"), "distinct"),
         (pp.Name("x", "exactly", (("state", 3),)), "exactly 3"),
         (SUM, "cropped sum 10"),
-        (pp.Name("x", "cropped_moment", (("tau", 10), ("power", 2)), "home"), "cropped moment 10**2"),
+        (
+            pp.Name("x", "cropped_moment", (("tau", 10), ("power", 2)), "home"),
+            "cropped moment 10**2",
+        ),
     ],
 )
 def test_a_name_in_words(name, text):

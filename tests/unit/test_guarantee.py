@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from decimal import Decimal, localcontext
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -336,7 +336,9 @@ def test_rho_adjacency_and_conditions_are_told():
         Fraction(3), 1, 2, Fraction(1, 10**6), Fraction(1, 3), "device", ("coins are fair", "x")
     )
     text = str(promise)
-    assert text.startswith("rho 0.333334, that is epsilon 3 and delta 1e-6 for adding or removing")
+    assert text.startswith(
+        "rho 0.333334, that is epsilon 3 and delta 0.000001 for adding or removing"
+    )
     assert "one device" in text
     assert "one user" not in text
     assert "1 announced intrusions and one unannounced look" in text

@@ -37,8 +37,11 @@ def test_a_name_moves_under_another_statistic_or_group():
     assert SUM.under(None, 0) == SUM._replace(group=0)
     assert SUM.under(None, None) == SUM
     assert SUM.columns() == {
-        **{"statistic": "visits", "question": "cropped_sum", "argument": 10},
-        **{"arguments": "tau=10", "group": None},
+        "statistic": "visits",
+        "question": "cropped_sum",
+        "argument": 10,
+        "arguments": "tau=10",
+        "group": None,
     }
     assert SUM.under(None, 80).columns()["group"] == "80"
 

@@ -36,15 +36,22 @@ table = Specification.from_table
         (
             "incidence,exactly=-2:0,5,universe=9,distinct,signed,bound=30",
             {
-                **{"name": "incidence", "bound": 30, "universe": 9, "signed": True},
-                **{"exactly": (-2, -1, 0, 5), "distinct": True},
+                "name": "incidence",
+                "bound": 30,
+                "universe": 9,
+                "signed": True,
+                "exactly": (-2, -1, 0, 5),
+                "distinct": True,
             },
         ),
         (
             "incidence,bound=30,universe=9,cropped_moment=10**2,5**3,at_least=2",
             {
-                **{"name": "incidence", "bound": 30, "universe": 9, "at_least": 2},
-                **{"cropped_moment": [(10, 2), (5, 3)]},
+                "name": "incidence",
+                "bound": 30,
+                "universe": 9,
+                "at_least": 2,
+                "cropped_moment": [(10, 2), (5, 3)],
             },
         ),
         (
@@ -165,7 +172,7 @@ class TestTogether:
         assert [one.guarantee.epsilon for one in made.members.values()] == [Fraction(3, 2)] * 2
 
     def test_two_of_one_label_are_refused(self):
-        with pytest.raises(pp.PlanError, match="two statistics are called distinct: .* as="):
+        with pytest.raises(pp.PlanError, match=r"two statistics are called distinct: .* as="):
             together([read("distinct"), read("distinct")], epsilon=Fraction(1), releases=1)
 
     def test_nothing_to_count_is_refused(self):

@@ -337,7 +337,7 @@ def test_a_stream_of_a_service_is_explained_with_its_batch_ids(file):
 
 def test_what_holds_states_and_is_not_known_is_refused(file):
     file.write_bytes(Container("Sack", {}, 0, [STATISTICS["density"]()]).packed())
-    with pytest.raises(InputError, match="does not know|do not go together"):
+    with pytest.raises(InputError, match=r"does not know|do not go together"):
         read_states(file)
 
 

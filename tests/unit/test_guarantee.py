@@ -336,9 +336,7 @@ def test_rho_adjacency_and_conditions_are_told():
         Fraction(3), 1, 2, Fraction(1, 10**6), Fraction(1, 3), "device", ("coins are fair", "x")
     )
     text = str(promise)
-    assert text.startswith(
-        "rho 0.333334, that is epsilon 3 and delta 0.000001 for adding or removing"
-    )
+    assert text.startswith("rho 0.333334, that is epsilon 3 and delta 0.000001 for adding")
     assert "one device" in text
     assert "one user" not in text
     assert "1 announced intrusions and one unannounced look" in text

@@ -151,7 +151,9 @@ class Guarantee:
 
 def _loss(epsilon: Fraction, delta: Fraction) -> str:
     """A loss in words."""
-    return f"epsilon {shown(epsilon)}" + (f" and delta {float(delta):.3g}" if delta else "")
+    return f"epsilon {shown(epsilon)}" + (
+        f" and delta {rounded_up(delta, 3).normalize():g}" if delta else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)

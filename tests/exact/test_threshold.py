@@ -9,6 +9,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, exact_loss
 from panprivacy.cells.difference_sets import residues
+from panprivacy.statistics.threshold.plan import ThresholdPlan
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -78,11 +79,11 @@ def test_the_state_spends_all_that_its_law_loses():
 
 
 def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
-    monkeypatch.setattr("panprivacy.planning.threshold.block_sets", lambda *_: [residues(7)])
+    monkeypatch.setattr("panprivacy.statistics.threshold.plan.block_sets", lambda *_: [residues(7)])
     budget = pp.Budget(state=Fraction(1, 2), release=6)
     build = threshold(bound=3, universe=1, budget=budget)
     assert build(None).plan.sensitivity == 2
     stream, neighbour = [[], [(0, 2)], RELEASE], [[], [], RELEASE]
     check(build, stream, neighbour, budget.total(releases=1, intrusions=0))
-    monkeypatch.setattr(pp.ThresholdCount, "_sensitivity", 1)
+    monkeypatch.setattr(ThresholdPlan, "sensitivity", 1)
     assert not exact_loss(build, stream, neighbour).within(10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -317,3 +318,27 @@ def test_statistics_of_many_threads_share_a_ledger_exactly():
 def test_the_guarantee_names_the_intrusions_it_covers():
     statistic = pp.Density(universe=8, epsilon=1, intrusions=2)
     assert "2 announced intrusions" in str(statistic.guarantee)
+
+
+def test_a_delta_is_told_rounded_up_and_doubled_with_what_epsilon_makes_of_it():
+    promise = pp.Guarantee(Fraction(1), delta=Fraction(10001, 10**13))
+    assert "epsilon 1 and delta 1.01e-9 for adding or removing one user" in str(promise)
+    exact = promise.delta * (1 + Fraction(math.e))
+    assert exact < promise.replace_delta < exact * (1 + Fraction(1, 10**15))
+    assert "2 and delta 3.72e-9 for replacing one by another" in str(promise)
+    assert "delta" not in str(pp.Guarantee(Fraction(1)))
+    assert pp.Guarantee(Fraction(1)).replace_delta == 0
+    assert pp.Guarantee(Fraction(10**6), delta=Fraction(1, 2)).replace_delta > 1
+
+
+def test_rho_adjacency_and_conditions_are_told():
+    promise = pp.Guarantee(
+        Fraction(3), 1, 2, Fraction(1, 10**6), Fraction(1, 3), "device", ("coins are fair", "x")
+    )
+    text = str(promise)
+    assert text.startswith("rho 0.333334, that is epsilon 3 and delta 0.000001 for adding")
+    assert "one device" in text
+    assert "one user" not in text
+    assert "1 announced intrusions and one unannounced look" in text
+    assert text.endswith("each further group costs him 1.5 more; coins are fair; x")
+    assert promise.replace == 6

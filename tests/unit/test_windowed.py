@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.guarantee import unseen_loss
+from panprivacy.statistics.release import COLUMNS
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
 DAY = 86_400
@@ -355,3 +356,33 @@ class TestResume:
         state = self.begun(clock).state()
         with pytest.raises(pp.InputError, match=message):
             other(clock).resume(state)
+
+
+class TestTables:
+    def test_a_row_for_each_answer_of_each_window(self):
+        clock = Clock()
+        daily = windowed(clock)
+        assert daily.release().to_arrow().num_rows == 0
+        columns = daily.release().to_arrow().schema
+        for _ in range(2):
+            daily.update([3])
+            clock.now += DAY
+        windows = daily.release()
+        found = windows.to_arrow()
+        assert found.schema == columns
+        assert found.column_names == ["start", "end", "complete", *COLUMNS]
+        assert found["start"].to_pylist() == [window.start for window in windows]
+        assert found["complete"].to_pylist() == [window.complete for window in windows]
+        assert found["value"].to_pylist() == [window.release.value for window in windows]
+        assert len(windows[:1]) == 1
+        assert len(windows.to_pandas()) == 2
+        assert len(daily.release()) == 0
+
+    @pytest.mark.parametrize("every", [86_400_000, 401 * DAY])
+    def test_a_number_that_looks_like_milliseconds_is_refused(self, every):
+        with pytest.raises(pp.PlanError, match=r"if milliseconds are, divide|whole seconds from 1"):
+            windowed(Clock(), every)
+
+    def test_a_clock_of_milliseconds_is_refused(self):
+        with pytest.raises(pp.PlanError, match="seconds since 1970"):
+            pp.Windowed(density, every=DAY, clock=lambda: 1e15)

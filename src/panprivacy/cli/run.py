@@ -110,9 +110,7 @@ def run(
     ] = False,
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
-    if sys.stdout is None:
-        message = "standard output is closed: the answers would be lost"
-        raise PlanError(message)
+    _check_output()
     schedule = Schedule(positive_integer(releases=releases), every, window, windows)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
     if (demo or plot) and not (window is None and grouping is None):
@@ -143,9 +141,8 @@ def run(
         None if delta is None else Column(delta, integers=True),
         None if by is None else Column(by),
     )
-    kind = format and str(format)
     show, lost = print_json if json else print_text, False
-    with open_source(file, columns=columns.wanted(), format=kind, pattern=pattern) as source:
+    with open_source(file, columns=columns.wanted(), format=format, pattern=pattern) as source:
         _check_clock(source, schedule)
         for printed in publish(source, Intake(columns, nulls, demonstration), publisher):
             show(printed)
@@ -202,6 +199,13 @@ def _draw(plot: Path, counting: Counting, printed: Printed) -> None:
     truths = printed.facts.truth if printed.facts else None
     if statistics:
         plot_answers(plot, statistics, printed.answers, truths)
+
+
+def _check_output() -> None:
+    """Refuse to count for nobody."""
+    if sys.stdout is None:
+        message = "standard output is closed: the answers would be lost"
+        raise PlanError(message)
 
 
 def _check_plot(plot: Path | None) -> None:

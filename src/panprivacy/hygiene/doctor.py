@@ -95,40 +95,26 @@ def _dumps() -> Measure:
     dumpable = _LIBC.prctl(_GET_DUMPABLE, 0, 0, 0, 0) != 0
     limit = resource.getrlimit(resource.RLIMIT_CORE)[0]
     off = not dumpable and limit == 0
-    return Measure(
-        "dumps",
-        off,
-        "no core dumps; other processes of this user cannot read this one"
-        if off
-        else "this process can be dumped or read",
-        "start it as panprivacy, not from within another program",
-    )
+    says = "this process can be dumped or read"
+    if off:
+        says = "no core dumps; other processes of this user cannot read this one"
+    return Measure("dumps", off, says, "start it as panprivacy, not from within another program")
 
 
 def _swap() -> Measure:
-    locked = _is_locked()
-    swappable = not locked and bool(_swaps())
-    return Measure(
-        "swap",
-        not swappable,
-        "memory may be written to swap"
-        if swappable
-        else "memory is locked"
-        if locked
-        else "there is no swap",
-        "allow locking (ulimit -l unlimited; LimitMEMLOCK=infinity for systemd), or swapoff -a",
-    )
+    fix = "allow locking (ulimit -l unlimited; LimitMEMLOCK=infinity for systemd), or swapoff -a"
+    if _is_locked():
+        return Measure("swap", ok=True, says="memory is locked", fix=fix)
+    swaps = bool(_swaps())
+    says = "memory may be written to swap" if swaps else "there is no swap"
+    return Measure("swap", not swaps, says, fix)
 
 
 def _is_locked() -> bool:
     """Whether what is mapped from now on is locked; a library may have locked a page of its own."""
-    before = _locked_kibibytes()
+    before = int(_status("VmLck").split()[0])
     with mmap.mmap(-1, mmap.PAGESIZE):
-        return _locked_kibibytes() > before
-
-
-def _locked_kibibytes() -> int:
-    return int(_status("VmLck").split()[0])
+        return int(_status("VmLck").split()[0]) > before
 
 
 def _swaps() -> list[str]:
@@ -158,15 +144,12 @@ def _tracing() -> Measure:
 
 
 def _sealing_key() -> Measure:
-    found = next(_key_files(), None)
-    return Measure(
-        "sealing key",
-        found is None,
-        "no age identity in the usual places"
-        if found is None
-        else f"an age identity lies in {_printable(found.parent.absolute())}",
-        "move the identity to another machine: whoever takes this one opens all checkpoints",
-    )
+    says, found = "no age identity in the usual places", next(_key_files(), None)
+    if found is not None:
+        folder = os.fsencode(found.parent.absolute())  # a name on disk can be any bytes
+        says = f"an age identity lies in {folder.decode(errors='backslashreplace')}"
+    fix = "move the identity to another machine: whoever takes this one opens all checkpoints"
+    return Measure("sealing key", found is None, says, fix)
 
 
 def _key_files() -> Iterator[Path]:
@@ -174,35 +157,19 @@ def _key_files() -> Iterator[Path]:
     for folder in _KEY_FOLDERS:
         with suppress(OSError, RuntimeError):  # unreadable, or a user without a home
             for path in sorted(Path(folder).expanduser().iterdir()):
-                if _holds_key(path):
-                    yield path
-
-
-def _holds_key(path: Path) -> bool:
-    """Whether it is a small file with the mark; those of the kernel have no size, and may wait."""
-    with suppress(OSError):
-        status = path.stat()
-        if stat.S_ISREG(status.st_mode) and 0 < status.st_size <= _MOST_KEY_BYTES:
-            return _KEY_MARK in path.read_bytes()
-    return False
-
-
-def _printable(path: Path) -> str:
-    """A path as text; a name on disk can be any bytes."""
-    return os.fsencode(path).decode(errors="backslashreplace")
+                with suppress(OSError):
+                    status = path.stat()  # files of the kernel have no size, and may wait
+                    is_small = 0 < status.st_size <= _MOST_KEY_BYTES
+                    if is_small and stat.S_ISREG(status.st_mode) and _KEY_MARK in path.read_bytes():
+                        yield path
 
 
 def _clock() -> Measure:
     record = ctypes.create_string_buffer(256)  # zero modes: it is only read
     state = _LIBC.adjtimex(record)
-    return Measure(
-        "clock",
-        0 <= state < _NOT_SYNCHRONISED,
-        "synchronised"
-        if 0 <= state < _NOT_SYNCHRONISED
-        else "nothing keeps the clock right, by which windows are cut",
-        "timedatectl set-ntp true, or run chrony",
-    )
+    kept = 0 <= state < _NOT_SYNCHRONISED
+    says = "synchronised" if kept else "nothing keeps the clock right, by which windows are cut"
+    return Measure("clock", kept, says, "timedatectl set-ntp true, or run chrony")
 
 
 def _status(name: str) -> str:

@@ -88,7 +88,10 @@ class Intake:
             columns = (users,) if self.columns.group is None else (users, groups)
             return read, counting.prepare(*columns, deltas)
         except InputError as error:
-            raise self._placed(error, batch).after(rows_before) from None
+            if error.row is not None and self.nulls is Nulls.skip:  # skipped rows count too
+                kept = np.flatnonzero(np.asarray(batch.column(0).is_valid()))
+                error = InputError(error.reason, row=int(kept[error.row - 1]) + 1)
+            raise error.after(rows_before) from None
 
     def _read(self, batch: pa.RecordBatch) -> _Read:
         """Users, deltas and groups of the rows that count."""
@@ -102,24 +105,13 @@ class Intake:
         users, deltas, groups = batch.column(0), None, None
         if self.columns.delta is not None:
             deltas = batch.column(1)
-            self._check_deltas(deltas, self.columns.delta.name)
+            try:
+                read_deltas(deltas, len(deltas))
+            except InputError as error:  # the statistics would refuse it, but not name the column
+                reason = f"column {show(self.columns.delta.name)}: {error.reason}"
+                raise InputError(reason, row=error.row) from None
         if self.columns.group is not None:
             groups = batch.column(batch.num_columns - 1)
             if pa.types.is_integer(groups.type):  # groups are declared as texts
                 groups = groups.cast(pa.string())
         return users, deltas, groups
-
-    def _check_deltas(self, column: pa.Array, name: str) -> None:
-        """Refuse what the statistics would refuse, in words that name the column."""
-        try:
-            read_deltas(column, len(column))
-        except InputError as error:
-            reason = f"column {show(name)}: {error.reason}"
-            raise InputError(reason, row=error.row) from None
-
-    def _placed(self, error: InputError, batch: pa.RecordBatch) -> InputError:
-        """The error with its row in the batch, where skipped rows count too."""
-        if error.row is None or self.nulls is not Nulls.skip:
-            return error
-        kept = np.flatnonzero(np.asarray(batch.column(0).is_valid()))
-        return InputError(error.reason, row=int(kept[error.row - 1]) + 1)

@@ -155,9 +155,7 @@ class Input(Feed):
 class Source:
     """Arrow record batches of the wanted columns, as the input arrives; a context manager.
 
-    Args:
-        file: the input; closed on leaving.
-        batches: parses it; is run in a thread of its own.
+    The input is parsed in a thread of its own, and closed on leaving.
     """
 
     def __init__(self, file: Input, batches: Iterator[pa.RecordBatch]) -> None:

@@ -117,12 +117,9 @@ class Instruction(Lazy):
 
 
 def kernel(*signatures: str) -> Callable[[Callable[..., Any]], Kernel]:
-    """Compile a function for arguments of these types when it is first called.
+    """Compile a function when it is first called, for types such as "void(uint8[::1], int64)".
 
     Other threads run while it does: whoever shares an array with one locks it, as for NumPy.
-
-    Args:
-        signatures: in numba's words, such as "void(uint8[::1], int64)".
     """
     return lambda function: Kernel(function, signatures)
 
@@ -170,13 +167,10 @@ def _with_made(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def cache_folder(named: str) -> Path | None:
-    """The first folder that can be written; None if compiled kernels cannot be kept.
+    """The first folder that can be written, first the one that NUMBA_CACHE_DIR names, or None.
 
     Each version has its own: numba sees when the file of a kernel changes, but not when that of a
     function changes that it calls.
-
-    Args:
-        named: what NUMBA_CACHE_DIR says.
     """
     for base in _folders(named):
         folder = base / f"kernels-{VERSION}"

@@ -76,10 +76,6 @@ def unseen_loss(state: Fraction, release: Fraction) -> Fraction:
 
     It is `2 artanh(tanh(state/2) tanh(release/2))`: the release tells about the user's cell, and
     the cell tells about the user, each through noise of its own. [docs/guarantees/windows.md]
-
-    Args:
-        state: epsilon of the state, in nats.
-        release: epsilon of the release.
     """
     if state + release > LARGEST_EXPONENT:
         return min(state, release)

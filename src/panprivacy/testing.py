@@ -22,9 +22,6 @@ class SeededCoins(ByteCoins):
     >>> from fractions import Fraction
     >>> [SeededCoins(7).bernoulli(Fraction(1, 2), 8).tolist() for _ in range(2)]
     [[1, 1, 1, 0, 1, 0, 1, 0], [1, 1, 1, 0, 1, 0, 1, 0]]
-
-    Args:
-        seed: any whole number.
     """
 
     def __init__(self, seed: int) -> None:

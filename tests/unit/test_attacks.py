@@ -281,7 +281,7 @@ def test_a_sketch_never_forgets_and_depends_on_its_key(kind):
 
 def test_a_hyperloglog_ranks_like_coins():
     sketch = HyperLogLog(1, b"k" * 16)
-    _, ranks = sketch._ranks(np.arange(100_000))
+    _, ranks = sketch._marks(np.arange(100_000))
     assert np.allclose(np.bincount(ranks)[1:6] / 1e5, 2.0 ** -np.arange(1, 6), atol=0.01)
     assert ranks.min() == 1
 

@@ -14,13 +14,7 @@ _ROUNDING = 1 + 1e-6
 
 
 def clopper_pearson(hits: int, runs: int, error: float) -> tuple[float, float]:
-    """Bounds on a probability, each of which is wrong with a probability of at most `error`.
-
-    Args:
-        hits: how often the event happened.
-        runs: how often it could have happened.
-        error: of each bound alone.
-    """
+    """Bounds on a probability, each of which is wrong with a probability of at most `error`."""
     ways = _log_ways(runs)
     return _lower(hits, runs, ways, error), 1 - _lower(runs - hits, runs, ways, error)
 

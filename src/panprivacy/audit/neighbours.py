@@ -56,14 +56,7 @@ def event(stream: Stream, user: object) -> Iterator[Stream]:
 def short_streams(
     batches: Sequence[Step], length: int, *, releases: int = 0, announced: int = 0
 ) -> Iterator[Stream]:
-    """Every stream of a few batches, with releases and announced intrusions in every place.
-
-    Args:
-        batches: what a batch may be.
-        length: the largest number of batches.
-        releases: how many releases each stream has.
-        announced: how many announced intrusions.
-    """
+    """Every stream of up to `length` such batches, with releases and announcements anywhere."""
     public = [RELEASE] * releases + [ANNOUNCE] * announced
     for count in range(1, length + 1):
         orders = sorted(set(itertools.permutations([""] * count + public)))

@@ -36,13 +36,7 @@ _MOST_SINGER = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class DifferenceSet:
-    """A difference set by its numbers; `members` makes it.
-
-    Args:
-        family: "residues", "biquadratic", "singer" or "point".
-        modulus: `v`.
-        size: `k`.
-    """
+    """A difference set by its family, its modulus `v` and its size `k`; `members` makes it."""
 
     family: str
     modulus: int

@@ -328,10 +328,7 @@ def high_and_low(modulus: int, epsilon: Fraction) -> tuple[int, int]:
 def hit_and_miss(chosen: DifferenceSet, epsilon: Fraction, epoch: int) -> tuple[float, float]:
     """How often a counter shows a member: at a sum of 0, and at any other, each as likely.
 
-    Args:
-        chosen: the set that the law is larger on.
-        epsilon: of one look.
-        epoch: how many times the noise was added again.
+    The law is larger on the chosen set, and its noise was added `epoch` times more.
     """
     if epoch:
         law = on_set(chosen, epsilon)

@@ -39,8 +39,6 @@ class ThresholdCells(BlockCells):
     [tests/exact/test_heavy.py]
 
     Args:
-        cells: the number of counters.
-        law: the noise they are born with, on blocks.
         block: the length of a block, in units of the resolution.
         resolution: what a delta is rounded to multiples of.
     """

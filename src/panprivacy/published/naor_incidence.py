@@ -39,15 +39,9 @@ _STATE_SHARE = Fraction(9, 10)
 
 @dataclass(frozen=True, slots=True)
 class PrimeHistograms:
-    """The noised histograms of all primes, and what is read off them.
+    """For each prime how many counters hold each value, noised, and what is read off them.
 
-    Args:
-        primes: the moduli.
-        histograms: for each prime, how many counters hold each value, noised.
-        bound: the largest state.
-        universe: number of users.
-        law_epsilon: for which the laws of the counters are made.
-        epsilon: what this release cost, in nats.
+    `epsilon` is what this release cost, `law_epsilon` what the laws of the counters are made for.
     """
 
     primes: tuple[int, ...]

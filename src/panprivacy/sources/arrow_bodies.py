@@ -40,29 +40,18 @@ def read_arrow_body(body: pa.Buffer, columns: Sequence[Column]) -> Iterator[pa.R
     names = [column.name for column in columns]
     with damage_refused("Arrow IPC"):
         check_messages(body, most)
-        unpacked = _Allowance(most, too_large(most))
-        checked = _Allowance(_CHECKED_PER_UNPACKED * most, InputError(_REPEATED))
+        unpacked = checked = 0
         for batch in _batches(body, columns):
             wanted = batch.select(names)
             wanted.validate()
-            checked.spend(sum(map(_checked_bytes, wanted.columns)))
+            checked += sum(map(_checked_bytes, wanted.columns))
+            if checked > _CHECKED_PER_UNPACKED * most:
+                raise InputError(_REPEATED)
             wanted.validate(full=True)
-            unpacked.spend(sum(map(_unpacked_bytes, wanted.columns, columns)))
+            unpacked += sum(map(_unpacked_bytes, wanted.columns, columns))
+            if unpacked > most:
+                raise too_large(most)
             yield from parts(wanted)
-
-
-class _Allowance:
-    """A number of bytes, and what to say when they are used up."""
-
-    def __init__(self, most: int, error: InputError) -> None:
-        self._left = most
-        self._error = error
-
-    def spend(self, amount: int) -> None:
-        """Take from what is left."""
-        self._left -= amount
-        if self._left < 0:
-            raise self._error
 
 
 def _batches(body: pa.Buffer, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:

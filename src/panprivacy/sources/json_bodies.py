@@ -99,7 +99,7 @@ def _only_field(found: pa.ChunkedArray) -> pa.Array:
 
 
 def _read_column(text: bytes, column: Column, shapes: Sequence[_Shape]) -> pa.Array:
-    """One column, in the first shape that it fits."""
+    """One column, in the first shape that it fits, of the null type if all ids are null."""
     complaints = []
     for schema, values in shapes:
         try:
@@ -108,18 +108,14 @@ def _read_column(text: bytes, column: Column, shapes: Sequence[_Shape]) -> pa.Ar
             complaints.append(str(error))
             continue
         _check_one(table)
-        return _checked(values(table[0]), column, text)
+        found = values(table[0])
+        if found.null_count < len(found) or not len(found):
+            return found
+        if not has_field(text, column.name):
+            message = f"there is no field {show(column.name)}"
+            raise InputError(message)
+        return found if column.integers else pa.nulls(len(found))
     raise _explain(text, column, complaints)
-
-
-def _checked(values: pa.Array, column: Column, text: bytes) -> pa.Array:
-    """The values, of the null type if there are none; refuse a column of which nothing is there."""
-    if values.null_count < len(values) or not len(values):
-        return values
-    if not has_field(text, column.name):
-        message = f"there is no field {show(column.name)}"
-        raise InputError(message)
-    return values if column.integers else pa.nulls(len(values))
 
 
 def _explain(text: bytes, column: Column, complaints: Sequence[str]) -> InputError:

@@ -242,10 +242,6 @@ def _find_fields(text: Bytes, bounds: Bounds) -> int:
 
     No search goes past a newline, and the last byte is one: nothing outside of the text is read.
 
-    Args:
-        text: lines, each with a newline at its end.
-        bounds: of each line, where each field starts and ends.
-
     Returns:
         The first line that is not in the combined format, or -1.
     """

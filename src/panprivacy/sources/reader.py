@@ -43,12 +43,10 @@ class Feed:
     """Bytes in order, as the parsers take them.
 
     Args:
-        raw: a binary stream.
+        raw: a binary stream, for a reader that seeks.
         size: in bytes; None means that it cannot be sought in, and that its rows are not counted.
 
     Attributes:
-        raw: the stream, for a reader that seeks.
-        size: as given.
         position: bytes read so far; a reader that seeks sets its own estimate. Of a stream without
             a size nothing is counted: the count would be state that an intruder could read.
         closed: pyarrow asks for it.
@@ -157,9 +155,7 @@ class Input(Feed):
 class Source:
     """Arrow record batches of the wanted columns, as the input arrives; a context manager.
 
-    Args:
-        file: the input; closed on leaving.
-        batches: parses it; is run in a thread of its own.
+    The input is parsed in a thread of its own, and closed on leaving.
     """
 
     def __init__(self, file: Input, batches: Iterator[pa.RecordBatch]) -> None:

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from panprivacy._validate import positive_fraction
-from panprivacy.audit.attacks.guesses import Guesses, Truths, percent
+from panprivacy.audit.attacks.guesses import Guesses, percent
 from panprivacy.audit.attacks.outcome import (
     ORDINARY,
     PRODUCT,
@@ -46,20 +46,15 @@ def attack(epsilon: Fraction | float) -> Outcome:
         findings.append(fallen(name, "members found", guesses.found, rates))
         findings.append(fallen(name, "advantage", advantage, rates, least=_LEAST_ADVANTAGE))
         panels.append(Panel(f"{name}, looked up", ORDINARY, guesses))
-    ours = _guess_members(total, came)
+    visitors = DistinctCount(epsilon=total, memory=MEMORY)
+    visitors.update(np.flatnonzero(came))
+    seized = Seized.of(visitors)
+    bits = np.unpackbits(seized.table, bitorder="little")
+    cells = seized.slots(np.arange(len(came)))
+    ours = Guesses(came, bits[cells].astype(np.bool_))  # the best guess: the candidate's bit
     findings.append(bounded_advantage(_OURS, ours, total, _rates(ours)))
     panels.append(Panel(f"{_OURS}, looked up", PRODUCT, ours))
     return Outcome("dictionary", float(total), tuple(findings), tuple(panels))
-
-
-def _guess_members(epsilon: Fraction, came: Truths) -> Guesses:
-    """The best guess from our state: the bit of each candidate's cell."""
-    visitors = DistinctCount(epsilon=epsilon, memory=MEMORY)
-    visitors.update(np.flatnonzero(came))
-    seized = Seized.of(visitors)
-    cells = seized.slots(np.arange(len(came)))
-    bits = np.unpackbits(seized.table, bitorder="little")
-    return Guesses(came, bits[cells].astype(np.bool_))
 
 
 def _rates(guesses: Guesses) -> str:

@@ -18,18 +18,14 @@ _LARGE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One number of one program.
+    """One number of the program that is attacked, and the same in a sentence.
 
     Args:
-        target: the program that is attacked.
         kind: "ordinary" for one that is to fall, "product" for ours, which is to hold, or
             "outside the guarantee" for ours where nothing is promised.
-        figure: what is measured.
-        measured: the number.
         bound: the most that is promised, exactly; None where nothing is.
         limit: the bound and the slack of this run, which chance exceeds once in a million runs.
         as_stated: whether an ordinary program fell, ours held, or what is outside is as we say.
-        sentence: the same in words.
     """
 
     target: str
@@ -53,14 +49,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What an attack found.
-
-    Args:
-        name: of the attack.
-        epsilon: of the programs that are to hold.
-        findings: one for each number.
-        panels: what the intruder says, for some of the programs.
-    """
+    """What an attack found; `epsilon` is that of the programs that are to hold."""
 
     name: str
     epsilon: float

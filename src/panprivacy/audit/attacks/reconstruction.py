@@ -28,12 +28,7 @@ def least_absolute(queries: Queries, answers: Floats, accuracy: float) -> Truths
     """The bits with the least sum of absolute errors, rounded (Theorem 10).
 
     Answers that are far off keep little weight, so that a constant share of them may be anything.
-    Reweighted least squares find the minimum.
-
-    Args:
-        queries: one row each, of +1 and -1.
-        answers: one to each.
-        accuracy: errors below it count as that large.
+    Reweighted least squares find the minimum; errors below the accuracy count as that large.
     """
     weighted = queries
     for _ in range(_ROUNDS):

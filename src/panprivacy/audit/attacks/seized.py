@@ -52,14 +52,7 @@ def guess_from_noise(
 ) -> Guesses:
     """The best guess from counters: whether their noise was likelier with visits or without.
 
-    Args:
-        law: of the noise.
-        counters: one for each person.
-        came: whether each person came.
-        visits: how often those who came did.
-
-    Returns:
-        Guesses about the people whose counter is not as likely with visits as without.
+    They are about the people whose counter is not as likely with so many visits as without.
     """
     present, absent = np.roll(law.weights, visits)[counters], law.weights[counters]
     told = present != absent

@@ -94,12 +94,7 @@ _End = tuple[Point, Published | None, tuple[int, ...], bool]
 
 
 class Chain:
-    """All that a statistic can do, walked as far as it is asked for.
-
-    Args:
-        make: makes the statistic with the coins it is given.
-        coins: which it is given.
-    """
+    """All that a statistic can do with these coins, walked as far as it is asked for."""
 
     def __init__(self, make: Callable[[EnumeratedCoins], Audited], coins: EnumeratedCoins) -> None:
         self.coins = coins
@@ -149,6 +144,7 @@ class Chain:
             answer = self._take(statistic, steps[-1])
         drawn = tuple(self.coins.noise), self.coins.far
         published = self._interned(answer) if steps[-1:] == (RELEASE,) else None
+<<<<<<< HEAD
         return self._point(statistic, steps), published, *drawn
 
     def _take(self, statistic: Audited, step: Step) -> Any:
@@ -157,15 +153,20 @@ class Chain:
         return take(statistic, step)
 
     def _point(self, statistic: Audited, steps: tuple[Step, ...]) -> Point:
+=======
+        if self.coins.far and published is None:
+            message = "noise without end that stays in the state cannot be walked"
+            raise PlanError(message)
+>>>>>>> part-join2
         path, survives = self.coins.path, self._survivors.fingerprint(statistic)
         state: Any = statistic.state()
         if not isinstance(state, bytes):
             message = f"state() must return bytes, not {type(state).__name__}"
             raise PlanError(message)
-        point = self._points.setdefault(survives, Point(state, steps, path))
-        if point.state != state or self.coins.path != path:
+        after = self._points.setdefault(survives, Point(state, steps, path))
+        if after.state != state or self.coins.path != path:
             raise PlanError(_UNREPEATABLE)
-        return point
+        return after, published, *drawn
 
     def _interned(self, answer: Any) -> Published:
         tells = self._survivors.fingerprint(answer)

@@ -44,16 +44,7 @@ _CLOSE: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The worst outcome at one intrusion time.
-
-    Args:
-        weights: of the outcome under the stream and under its neighbour.
-        denominator: what they are to be divided by.
-        after_step: the intrusion time.
-        view: the outcome.
-        set_aside: the probability of views that were not compared.
-        shared: how many bytes at their start all states have in common then.
-    """
+    """The worst outcome at one intrusion time, as in `Loss`; weights are over the denominator."""
 
     weights: tuple[int, int]
     denominator: int

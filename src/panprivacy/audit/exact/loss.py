@@ -29,8 +29,6 @@ class Loss:
 
     Args:
         epsilon: the exact worst loss over all intrusion times and outcomes; may be infinite.
-        stream: under which that is so.
-        neighbour: its neighbour.
         after_step: the intrusion time that attains it, in steps of the stream.
         view: the outcome that attains it.
         probabilities: of that outcome and all that tell the same, under stream and neighbour.
@@ -53,11 +51,26 @@ class Loss:
 
     def __str__(self) -> str:
         first, second = (float(probability) for probability in self.probabilities)
+        view, seen = iter(self.view), []
+        for place, step in enumerate([*self.stream, None]):
+            if place == self.after_step:
+                seen.append(f"reads the state {self._differing(next(view))} after step {place}")
+            if step == ANNOUNCE:
+                seen.append(f"read the state {self._differing(next(view))} in step {place + 1}")
+            if step == RELEASE:
+                seen.append(f"is told {next(view)} or the like in step {place + 1}")
         aside = f" ({float(self.set_aside):.2%} were set aside)" if self.set_aside else ""
         return (
-            f"{self.epsilon:.6g}: an intruder {_seen(self)}, with probability {first:.4g} after "
-            f"{_shown(self.stream)} and {second:.4g} after {_shown(self.neighbour)}{aside}"
+            f"{self.epsilon:.6g}: an intruder {', '.join(seen)}, with probability {first:.4g} "
+            f"after {_shown(self.stream)} and {second:.4g} after {_shown(self.neighbour)}{aside}"
         )
+
+    def _differing(self, state: object) -> str:
+        """The bytes of a state that are not the same in all; of many, the last."""
+        if not isinstance(state, bytes) or not state:
+            return "that holds nothing" if state == b"" else str(state)
+        end = state[self.shared :][-_MOST_SHOWN:]
+        return f"{'…' if len(end) < len(state) else ''}{end.hex()}"
 
     def within(self, claimed: Fraction | float) -> bool:
         """Whether the loss is at most `claimed`, decided in rational numbers to 1e-30."""
@@ -129,27 +142,6 @@ def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:
     found, stream, neighbour = worst
     step, view, masses, shared = found.after_step, found.view, found.masses, found.shared
     return Loss(ln(found.ratio), stream, neighbour, step, view, masses, set_aside, shared)
-
-
-def _seen(loss: Loss) -> str:
-    """What is seen, and when, in words."""
-    view, told = iter(loss.view), []
-    for place, step in enumerate([*loss.stream, None]):
-        if place == loss.after_step:
-            told.append(f"reads the state {_differing(next(view), loss)} after step {place}")
-        if step == ANNOUNCE:
-            told.append(f"read the state {_differing(next(view), loss)} in step {place + 1}")
-        if step == RELEASE:
-            told.append(f"is told {next(view)} or the like in step {place + 1}")
-    return ", ".join(told)
-
-
-def _differing(state: object, loss: Loss) -> str:
-    """The bytes of a state that are not the same in all; of many, the last."""
-    if not isinstance(state, bytes) or not state:
-        return "that holds nothing" if state == b"" else str(state)
-    end = state[loss.shared :][-_MOST_SHOWN:]
-    return f"{'…' if len(end) < len(state) else ''}{end.hex()}"
 
 
 def _shown(stream: Stream) -> str:

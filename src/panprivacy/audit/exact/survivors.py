@@ -43,14 +43,10 @@ Walk = Callable[[object], Hashable]
 
 
 class Survivors:
-    """Makes fingerprints of live objects; one object of this class for one audit.
+    """Makes fingerprints of live objects for one audit; its coins are looked through no further."""
 
-    Args:
-        public: an object that is looked through no further: the coins, which belong to the audit.
-    """
-
-    def __init__(self, public: object) -> None:
-        self._public = public
+    def __init__(self, coins: object) -> None:
+        self._coins = coins
         self._frozen: dict[int, tuple[object, Hashable]] = {}
         self._strangers = itertools.count()
 
@@ -67,7 +63,7 @@ class Survivors:
 
     def _walk(self, thing: object, seen: dict[int, tuple[object, int]]) -> Hashable:
         """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
-        if thing is self._public:
+        if thing is self._coins:
             return "the coins"
         if _is_value(thing):  # told from equal ones of other types, and 0.0 from -0.0
             value: Any = thing.hex() if isinstance(thing, float) else thing

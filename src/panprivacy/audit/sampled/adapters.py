@@ -76,11 +76,9 @@ class Sampler:
         return np.stack([self._view(stream) for _ in range(size)])
 
     def once(self, stream: Mapping[str, Stream], users: int = 1) -> NDArray[np.float64]:  # noqa: ARG002
-        """One view, float64[features].
+        """One view, float64[features], of the stream under "steps".
 
-        Args:
-            stream: with the stream under "steps".
-            users: in how many users neighbours differ, which a recorder reads here.
+        `users` says in how many users neighbours differ; a recorder reads it here.
         """
         return self._view(stream["steps"])
 

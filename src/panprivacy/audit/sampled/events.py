@@ -42,9 +42,7 @@ class Cells:
     """The words of the states that tell the streams apart, taken as independent.
 
     Args:
-        width: bytes of a word.
-        values: words are taken modulo this.
-        places: of the words.
+        width: bytes of a word, which is taken modulo `values`.
         ratios: log-likelihood ratio of each value, one row a word.
     """
 
@@ -115,8 +113,6 @@ class Score:
     """Log-likelihood ratio of a view: that of its states, and of counts given that.
 
     Args:
-        cells: score the states.
-        summarise: summarises the last state.
         places: of the counts.
         weights: of the summary, to predict each count.
         steps: between scores of states that count as one.

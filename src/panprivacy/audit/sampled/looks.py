@@ -15,10 +15,8 @@ from panprivacy.coins import SystemCoins
 class FixedKeyCoins(SystemCoins):
     """The coins of production, but for the addressing key, which is the same in every run.
 
-    The guarantee holds for every key, and under fresh keys no cell would be the user's.
-
-    Args:
-        addressing_key: what `key` returns, cut or repeated to length.
+    The guarantee holds for every key, and under fresh keys no cell would be the user's. The key is
+    cut or repeated to length.
     """
 
     __slots__ = ("_key",)

@@ -25,11 +25,9 @@ def known_names() -> list[str]:
 
 
 def rows(names: Sequence[str], epsilon: Fraction) -> Iterator[Row]:
-    """The audits of those named, in order, on all processors.
+    """The audits of one or more `known_names`, in order, on all processors.
 
-    Args:
-        names: of `known_names`, one or more.
-        epsilon: of the products; controls have the one for which their loss is known.
+    The epsilon is that of products; controls have the one for which their loss is known.
 
     Raises:
         KeyError: there is no subject of a name.

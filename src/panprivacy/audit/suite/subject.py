@@ -29,10 +29,7 @@ class Subject:
     """A program, what is claimed of it, and the streams on which the claim is tried.
 
     Args:
-        name: on the command line.
         kind: a product has to keep its claim, a control has to be caught.
-        says: in one sentence, what it is.
-        make: makes it with the coins it is given.
         claimed: the loss that is claimed, in nats.
         streams: each is compared with its neighbours.
         users: whose rows neighbours lack, and to whom they are moved.

@@ -144,20 +144,6 @@ class Chain:
             answer = self._take(statistic, steps[-1])
         drawn = tuple(self.coins.noise), self.coins.far
         published = self._interned(answer) if steps[-1:] == (RELEASE,) else None
-<<<<<<< HEAD
-        return self._point(statistic, steps), published, *drawn
-
-    def _take(self, statistic: Audited, step: Step) -> Any:
-        """Lead a statistic through one step; coins tell noise that leaves from noise that stays."""
-        self.coins.publishing = step == RELEASE
-        return take(statistic, step)
-
-    def _point(self, statistic: Audited, steps: tuple[Step, ...]) -> Point:
-=======
-        if self.coins.far and published is None:
-            message = "noise without end that stays in the state cannot be walked"
-            raise PlanError(message)
->>>>>>> part-join2
         path, survives = self.coins.path, self._survivors.fingerprint(statistic)
         state: Any = statistic.state()
         if not isinstance(state, bytes):
@@ -167,6 +153,11 @@ class Chain:
         if after.state != state or self.coins.path != path:
             raise PlanError(_UNREPEATABLE)
         return after, published, *drawn
+
+    def _take(self, statistic: Audited, step: Step) -> Any:
+        """Lead a statistic through one step; coins tell noise that leaves from noise that stays."""
+        self.coins.publishing = step == RELEASE
+        return take(statistic, step)
 
     def _interned(self, answer: Any) -> Published:
         tells = self._survivors.fingerprint(answer)

@@ -112,9 +112,13 @@ def _swap() -> Measure:
 
 def _is_locked() -> bool:
     """Whether what is mapped from now on is locked; a library may have locked a page of its own."""
-    before = int(_status("VmLck").split()[0])
+    before = _locked_kibibytes()
     with mmap.mmap(-1, mmap.PAGESIZE):
-        return int(_status("VmLck").split()[0]) > before
+        return _locked_kibibytes() > before
+
+
+def _locked_kibibytes() -> int:
+    return int(_status("VmLck").split()[0])
 
 
 def _swaps() -> list[str]:

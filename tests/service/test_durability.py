@@ -70,7 +70,7 @@ class Held:
             stream = Stream("visits", config.streams["visits"], store)
             stream.resume(states)
         self.batches = set(stream._batch_ids._hashes)
-        counts = stream._windowed.current.release()["incidence"].counts
+        counts = stream._windowed.current.release().counts
         self.once, self.oftener = counts[1], list(counts[2:])
 
     def __contains__(self, name):

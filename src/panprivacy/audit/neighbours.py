@@ -25,7 +25,7 @@ from typing import Final
 
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream, user_and_delta
 
-Place = tuple[int, int]
+RowPlace = tuple[int, int]
 """Of a row: its step, and its place in the batch."""
 
 Pair = tuple[Stream, Stream]
@@ -73,7 +73,7 @@ def pairs(
     return ((stream, other) for stream in streams for other in neighbours(stream))
 
 
-def _places(stream: Stream, user: object) -> list[Place]:
+def _places(stream: Stream, user: object) -> list[RowPlace]:
     """Where the rows of a user stand."""
     return [
         (number, place)
@@ -84,7 +84,7 @@ def _places(stream: Stream, user: object) -> list[Place]:
     ]
 
 
-def _some(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
+def _some(places: Sequence[RowPlace]) -> Iterator[Sequence[RowPlace]]:
     """Every choice of at least one; of many, each one, the first and the last ones."""
     if len(places) <= _MOST_CHOSEN:
         for count in range(1, len(places) + 1):
@@ -95,7 +95,9 @@ def _some(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
         yield from (places[-count:] for count in range(2, len(places)))
 
 
-def _changed(stream: Stream, places: Sequence[Place], change: Callable[[object], object]) -> Stream:
+def _changed(
+    stream: Stream, places: Sequence[RowPlace], change: Callable[[object], object]
+) -> Stream:
     """The stream with some rows changed, and without those that change to None."""
     return [
         step

@@ -53,7 +53,7 @@ _SPARSE_PEOPLE, _SPARSE_ONES = 40, 4
 _SPARSE_ACCURACY = Accuracy(share=0.05, more=0.3)
 
 
-class Program(Protocol):
+class Queried(Protocol):
     """A state that was taken, and can be run forward."""
 
     def counts_with(self, fed: Truths) -> Floats:
@@ -115,26 +115,26 @@ def attack(epsilon: Fraction | float) -> Outcome:
     return Outcome("decoding", float(total), findings, panels)
 
 
-def seize_density(epsilon: Fraction, came: Truths, coins: Coins) -> Program:
+def seize_density(epsilon: Fraction, came: Truths, coins: Coins) -> Queried:
     """The state of a `Density` after these people came."""
     members = Density(universe=len(came), epsilon=epsilon)
     members.update(np.flatnonzero(came))
     return SeizedDensity(Seized.of(members), coins)
 
 
-def dot_products(program: Program, queries: Truths) -> Floats:
+def dot_products(program: Queried, queries: Truths) -> Floats:
     """The dot product of each query with the bits of the state, as Corollary 1 has it."""
     alone = program.counts_with(np.zeros((1, queries.shape[1]), np.bool_))
     return alone + queries.sum(axis=1, dtype=np.float32) - program.counts_with(queries)
 
 
-def decode_products(program: Program, coins: Coins) -> Truths:
+def decode_products(program: Queried, coins: Coins) -> Truths:
     """Decode from dot products with random bits (Theorem 9)."""
     queries = tossed(coins, QUERIES * PEOPLE).reshape(QUERIES, PEOPLE)
     return least_squares(queries.astype(np.float32), dot_products(program, queries))
 
 
-def decode_signs(program: Program, coins: Coins, *, wrong: int) -> Truths:
+def decode_signs(program: Queried, coins: Coins, *, wrong: int) -> Truths:
     """Decode from dot products with random signs, so many of them arbitrarily wrong (Theorem 10).
 
     Signs are the difference of two queries of bits (Theorem 13).

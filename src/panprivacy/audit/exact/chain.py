@@ -48,7 +48,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Published:
+class Told:
     """What left, as the public sees it; equal things are the same object.
 
     Args:
@@ -72,7 +72,7 @@ class Transition:
 
     probability: Fraction
     point: Point
-    published: Published | None
+    published: Told | None
     noise: tuple[int, ...]
     far: bool
 
@@ -90,7 +90,7 @@ _UNREPEATABLE = (
     "else, keeps memory in a module or a class variable, or state() draws or changes it"
 )
 
-_End = tuple[Point, Published | None, tuple[int, ...], bool]
+_End = tuple[Point, Told | None, tuple[int, ...], bool]
 
 
 class Chain:
@@ -101,7 +101,7 @@ class Chain:
         self._make = make
         self._survivors = Survivors(coins)
         self._points: dict[Hashable, Point] = {}
-        self._published: dict[Hashable, Published] = {}
+        self._published: dict[Hashable, Told] = {}
         self._runs = 0
         self._alike: Counter[tuple[int, ...]] = Counter()
         self._known: dict[tuple[Point | None, str], tuple[Transition, ...]] = {}
@@ -159,7 +159,7 @@ class Chain:
         self.coins.publishing = step == RELEASE
         return take(statistic, step)
 
-    def _interned(self, answer: Any) -> Published:
+    def _interned(self, answer: Any) -> Told:
         tells = self._survivors.fingerprint(answer)
         if tells not in self._published:
             given: Any = getattr(answer, "counts", None)
@@ -169,5 +169,5 @@ class Chain:
                 raise PlanError(message)
             counts = tuple(map(int, numbers))
             self._alike[counts] += 1
-            self._published[tells] = Published(counts, answer, self._alike)
+            self._published[tells] = Told(counts, answer, self._alike)
         return self._published[tells]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from panprivacy.audit.exact.chain import Chain, Point, Published, Transition
+from panprivacy.audit.exact.chain import Chain, Point, Told, Transition
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.noise import check_noise
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
@@ -25,17 +25,17 @@ from panprivacy.errors import PlanError
 View = tuple[object, ...]
 """What an intruder sees, in the order of time: states as bytes, releases as tuples of counts."""
 
-Law = Mapping[tuple[Point, View], int]
+ViewLaw = Mapping[tuple[Point, View], int]
 """The weight of being somewhere, and of what has been seen on the way."""
 
-Move = tuple[Fraction, Point, Published | None, bool]
+Move = tuple[Fraction, Point, Told | None, bool]
 """The probability of a move, where it leads, what is published, and whether noise that stays in the
 state lies beyond the tail."""
 
 Moves = Mapping[Point, Sequence[Move]]
 """From each point of a law."""
 
-Weighted = tuple[int, Point, Published | None, bool]
+WeightedMove = tuple[int, Point, Told | None, bool]
 """A move, its probability as a whole number over a common denominator."""
 
 _CLOSE: Final = 1e-12
@@ -136,12 +136,12 @@ class _PairLaws:
             (_whole(mass, self.denominator), point, far) for mass, point, _, far in births
         ]
         self.far = any(far for _, _, far in self._births)
-        self._weights: list[tuple[dict[Point, list[Weighted]], ...]] = []
+        self._weights: list[tuple[dict[Point, list[WeightedMove]], ...]] = []
         reached = [frozenset(point for _, point, _, _ in births)] * 2
         for steps in self._steps:
             reached = self._step(laws, steps, reached)
 
-    def births(self, *, near: bool = False) -> tuple[Law, Law]:
+    def births(self, *, near: bool = False) -> tuple[ViewLaw, ViewLaw]:
         """Both laws before the first step; of noise within the tail alone, or of all."""
         start: dict[tuple[Point, View], int] = defaultdict(int)
         for weight, point, far in self._births:
@@ -170,7 +170,9 @@ class _PairLaws:
         self.far |= any(far for each in moves for way in each.values() for *_, far in way)
         return [frozenset(end for way in each.values() for _, end, _, _ in way) for each in moves]
 
-    def advanced(self, laws: tuple[Law, Law], time: int, *, near: bool = False) -> tuple[Law, Law]:
+    def advanced(
+        self, laws: tuple[ViewLaw, ViewLaw], time: int, *, near: bool = False
+    ) -> tuple[ViewLaw, ViewLaw]:
         """Both laws after the step that follows `time`; of near noise alone, or of all."""
         seen = _looked_at(laws) if self._steps[time][0] == ANNOUNCE else laws
         first, second = (
@@ -180,7 +182,7 @@ class _PairLaws:
         return first, second
 
     def ends(
-        self, laws: tuple[Law, Law], time: int, *, near: bool = False
+        self, laws: tuple[ViewLaw, ViewLaw], time: int, *, near: bool = False
     ) -> list[dict[View, int]]:
         """The laws of the whole view, once a look was taken at `time`."""
         for step in range(time, len(self._steps)):
@@ -195,7 +197,7 @@ class _PairLaws:
 
 
 def _moved(
-    law: Law, moves: Mapping[Point, Sequence[Weighted]], *, near: bool
+    law: ViewLaw, moves: Mapping[Point, Sequence[WeightedMove]], *, near: bool
 ) -> dict[tuple[Point, View], int]:
     after: dict[tuple[Point, View], int] = defaultdict(int)
     for (point, view), weight in law.items():
@@ -205,7 +207,7 @@ def _moved(
     return after
 
 
-def _looked_at(laws: tuple[Law, Law]) -> tuple[Law, Law]:
+def _looked_at(laws: tuple[ViewLaw, ViewLaw]) -> tuple[ViewLaw, ViewLaw]:
     """Both laws with the state added to what has been seen."""
     first, second = (
         {(point, (*view, point.state)): weight for (point, view), weight in law.items()}
@@ -239,7 +241,7 @@ def _worst(
         if rarer[1] >= rarer[0] and _is_above(rarer, worst[0]):
             worst = rarer, view
     compared = min(sum(near_first.values()), sum(near_second.values()))
-    shown = tuple(told.shown() if isinstance(told, Published) else told for told in worst[1])
+    shown = tuple(told.shown() if isinstance(told, Told) else told for told in worst[1])
     return worst[0], shown, 1 - Fraction(compared, denominator)
 
 
@@ -278,8 +280,8 @@ def _told_apart(outcomes: Mapping[Point, Sequence[Transition]], coins: Enumerate
             ways[one.published][point, one.point] += one.probability
     for far in {one.published for each in outcomes.values() for one in each if one.far}:
         del ways[far]
-    moves: dict[tuple[Point, Point, Published], Fraction] = defaultdict(Fraction)
-    likes: dict[Hashable, Published] = {}
+    moves: dict[tuple[Point, Point, Told], Fraction] = defaultdict(Fraction)
+    likes: dict[Hashable, Told] = {}
     for published, way in ways.items():
         total = sum(way.values())
         like = frozenset((ends, mass / total) for ends, mass in way.items())

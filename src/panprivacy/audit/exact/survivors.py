@@ -39,7 +39,7 @@ _LOCK: Final = type(Lock())
 _PROTOCOL: Final = 4
 """Of `pickle`, by which objects written in C say what they are made of."""
 
-Walk = Callable[[object], Hashable]
+Walker = Callable[[object], Hashable]
 
 
 class Survivors:
@@ -79,7 +79,7 @@ class Survivors:
         seen[id(thing)] = thing, len(seen)
         return self._parts(thing, lambda part: self._walk(part, seen))
 
-    def _parts(self, thing: Any, walk: Walk) -> Hashable:
+    def _parts(self, thing: Any, walk: Walker) -> Hashable:
         """The class of a thing, what it is made of, and its attributes."""
         if isinstance(thing, FunctionType):
             names = thing.__closure__, thing.__defaults__, thing.__kwdefaults__, thing.__dict__
@@ -101,7 +101,7 @@ class Survivors:
         held = {**slots, **getattr(thing, "__dict__", {})}
         return kind, made_of, tuple((name, walk(value)) for name, value in held.items())
 
-    def _object(self, thing: Any, walk: Walk) -> Hashable:
+    def _object(self, thing: Any, walk: Walker) -> Hashable:
         """What an object holds beside attributes."""
         if isinstance(thing, MethodType):
             return walk(thing.__func__), walk(thing.__self__)
@@ -111,7 +111,7 @@ class Survivors:
             return "empty" if thing == CellType() else walk(thing.cell_contents)
         return self._written_down(thing, walk) if _hides(type(thing)) else None
 
-    def _written_down(self, thing: object, walk: Walk) -> Hashable:
+    def _written_down(self, thing: object, walk: Walker) -> Hashable:
         """What an object written in C says for pickling."""
         known: Any = copyreg.dispatch_table.get(type(thing))
         if hasattr(thing, "cache_info"):  # a cache says its name only
@@ -126,7 +126,7 @@ class Survivors:
         return tuple(map(walk, [*made[:3], *items]))
 
 
-def _array(array: Any, walk: Walk) -> Hashable:
+def _array(array: Any, walk: Walker) -> Hashable:
     """An array, and the memory that it is a view of."""
     held = walk(array.tolist()) if array.dtype.hasobject else array.tobytes()
     start = array.ctypes.data - array.base.ctypes.data if isinstance(array.base, np.ndarray) else 0

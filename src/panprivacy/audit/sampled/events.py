@@ -38,7 +38,7 @@ _CANDIDATES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class CellCounts:
     """The words of the states that tell the streams apart, taken as independent.
 
     Args:
@@ -68,7 +68,7 @@ def _words(seen: Seen, width: int) -> NDArray[np.uint64]:
     return np.concatenate([read_words(state, width) for state in seen.states])
 
 
-def screen(pair: Sequence[Runs], runs: int, width: int) -> Cells:
+def screen(pair: Sequence[Runs], runs: int, width: int) -> CellCounts:
     """Find the words from histograms of every one; no state is kept."""
     pilot = np.array([_words(seen, width) for run in pair for seen in run(_PILOT)])
     varying = (pilot != pilot[0]).any(axis=0)
@@ -83,7 +83,7 @@ def screen(pair: Sequence[Runs], runs: int, width: int) -> Cells:
     for place in np.ndindex(*telling.shape[:-1]):
         if _surprise(telling[place], usual) < _CHANCE:  # the law of all words is known better
             telling[place] = usual
-    return Cells(width, values, places, _log_ratios(*telling))
+    return CellCounts(width, values, places, _log_ratios(*telling))
 
 
 class Sample(NamedTuple):
@@ -98,7 +98,7 @@ class Sample(NamedTuple):
         return self.counts[:, places] - np.rint(self.summaries @ weights)
 
 
-def summed_up(seen: Iterable[Seen], cells: Cells, summarise: Summary) -> Sample:
+def summed_up(seen: Iterable[Seen], cells: CellCounts, summarise: Summary) -> Sample:
     """What scores need of runs of one stream."""
     rows = [
         (cells.score(one), summarise(one.states[-1]) if one.counts else (), one.counts)
@@ -120,7 +120,7 @@ class Score:
         ratios: log-likelihood ratios, by count, step and bin.
     """
 
-    cells: Cells
+    cells: CellCounts
     summarise: Summary
     places: Places
     weights: Floats
@@ -137,7 +137,7 @@ class Score:
         return total
 
 
-def fit(samples: Sequence[Sample], cells: Cells, summarise: Summary) -> Score:
+def fit(samples: Sequence[Sample], cells: CellCounts, summarise: Summary) -> Score:
     """Learn what the released counts tell beyond the state, by ridge regression on summaries."""
     both = Sample(*(np.concatenate(column) for column in zip(*samples, strict=True)))
     square = both.summaries.T @ both.summaries

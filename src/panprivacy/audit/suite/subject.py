@@ -15,7 +15,7 @@ from panprivacy.audit.exact.loss import Loss, worst_of
 from panprivacy.audit.neighbours import add_remove, event, pairs, replace
 from panprivacy.audit.streams import Stream
 
-Kind = Literal["product", "control"]
+SubjectKind = Literal["product", "control"]
 Adjacency = Literal["add_remove", "replace", "event"]
 
 Losses = dict[Adjacency, Loss]
@@ -38,7 +38,7 @@ class Subject:
     """
 
     name: str
-    kind: Kind
+    kind: SubjectKind
     says: str
     make: Callable[[EnumeratedCoins], Audited]
     claimed: Fraction

@@ -11,11 +11,11 @@ from panprivacy.audit.exact.coins import TAIL, EnumeratedCoins
 from panprivacy.audit.exact.loss import Loss, exact_loss
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.streams import RELEASE, Stream
-from panprivacy.audit.suite.subject import Kind, Subject
+from panprivacy.audit.suite.subject import Subject, SubjectKind
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Counted:
     """A release of a printed algorithm: the noised numbers."""
 
     counts: tuple[int, ...]
@@ -30,7 +30,7 @@ class Control(Subject):
         true_loss: what it loses on them, in nats.
     """
 
-    kind: Kind = field(default="control", init=False)
+    kind: SubjectKind = field(default="control", init=False)
     pair: tuple[Stream, Stream]
     true_loss: float
 

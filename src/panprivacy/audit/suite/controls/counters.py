@@ -14,7 +14,7 @@ import numpy as np
 
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.streams import RELEASE
-from panprivacy.audit.suite.controls.control import Answer, Control, shown_by_one
+from panprivacy.audit.suite.controls.control import Control, Counted, shown_by_one
 from panprivacy.coins import Coins
 
 _ONE = 1 << 40
@@ -43,10 +43,10 @@ class CroppedMoment:
             moved = self._counters[user] + self._weights[user] * delta
             self._counters[user] = moved % self._modulus
 
-    def release(self) -> Answer:
+    def release(self) -> Counted:
         """The sum of the counters, with noise of scale 2 tau/epsilon."""
         noise = self._coins.discrete_laplace(self._scale, 1)
-        return Answer((int(self._counters.sum()) + int(noise[0]),))
+        return Counted((int(self._counters.sum()) + int(noise[0]),))
 
     def state(self) -> bytes:
         """The weights and the counters."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.suite.controls.control import Answer, Control, shown_by_one
+from panprivacy.audit.suite.controls.control import Control, Counted, shown_by_one
 from panprivacy.coins import Coins
 
 
@@ -40,10 +40,10 @@ class PrintedBits:
         for user in users:
             self._bits[user] = self._coins.bernoulli(self._constants.present, 1)[0]
 
-    def release(self) -> Answer:
+    def release(self) -> Counted:
         """The sum of the bits, with noise."""
         noise = self._coins.discrete_laplace(self._constants.scale, 1)
-        return Answer((self._constants.unit * int(self._bits.sum()) + int(noise[0]),))
+        return Counted((self._constants.unit * int(self._bits.sum()) + int(noise[0]),))
 
     def state(self) -> bytes:
         """The bits."""

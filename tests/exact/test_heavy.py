@@ -9,6 +9,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.cells.difference_sets import residues
+from panprivacy.statistics.heavy.plan import HeavyPlan
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -99,11 +100,11 @@ def test_rounding_costs_nothing_and_spends_nothing():
 
 def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
     """With blocks of residues a user moves the count by up to two; noise for one is too little."""
-    monkeypatch.setattr("panprivacy.planning.heavy.block_sets", lambda *_: [residues(7)])
+    monkeypatch.setattr("panprivacy.statistics.heavy.plan.block_sets", lambda *_: [residues(7)])
     budget = pp.Budget(state=Fraction(1, 2), release=6)
     build = heavy(total=3, budget=budget)
     assert build(None).plan.sensitivity == 2
     stream, neighbour = [[], [(0, 2)], RELEASE], [[], [], RELEASE]
     check(build, stream, neighbour, budget.total(releases=1, intrusions=0))
-    monkeypatch.setattr(pp.HeavyHitterCount, "_sensitivity", 1)
+    monkeypatch.setattr(HeavyPlan, "sensitivity", 1)
     assert not exact_loss(build, stream, neighbour).within(10)

@@ -120,14 +120,14 @@ def estimates(answer, question):
 
 def read(states, runs, kind, *argument):
     """What all runs say about one question."""
-    plan = runs[0].plan
-    question = getattr(plan.states, kind)(*argument)
+    population = runs[0].population
+    question = getattr(population.states, kind)(*argument)
     truth = float(question.scores[states].sum())
     found = [estimates(answer, question) for answer in runs]
     values = np.array([float(one.values) for one in found])
     at_truth = [dataclasses.replace(one, values=np.asarray(truth)).deviations() for one in found]
     releases = [getattr(answer, kind)(*argument) for answer in runs]
-    most = plan.universe and plan.universe * question.scores.max()
+    most = population.universe and population.universe * question.scores.max()
     shown = [one.value for one in releases]
     np.testing.assert_allclose(shown, np.clip(values, 0, most), atol=1e-6)
     return Answers(truth, values, float(np.sqrt(np.mean(np.square(at_truth)))), releases)

@@ -15,7 +15,7 @@ from .checks import accepted, centred, chi_square_tail, happens, rejected, repea
 
 RUNS = 1_000
 LEAST_COVERAGE = 0.945
-SIZES = {"least": 10, "bound": 60, "universe": 4_000, "epsilon": 2}
+SIZES = {"threshold": 10, "bound": 60, "universe": 4_000, "epsilon": 2}
 STREAMS = {
     "nobody": np.zeros(4_000, np.int64),
     "all above": np.full(4_000, 31),

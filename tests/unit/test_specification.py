@@ -77,8 +77,8 @@ def test_what_is_asked_goes_to_the_query_and_not_to_the_sizes():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the statistics are distinct, density, incidence"),
-        ("median", "the statistics are"),
+        ("", "there are distinct, density, incidence"),
+        ("median", "there are distinct"),
         ("densty,universe=9", "did you mean density?"),
         ("density", "density needs universe=: how many users"),
         ("density,universe=", "density, universe=: '' is not a whole number"),
@@ -113,7 +113,7 @@ def test_a_text_that_is_none_says_what_is_wrong(text, message):
     ("wrong", "message"),
     [
         ({}, 'name is missing; it is needed, such as name = "distinct"'),
-        ({"name": 5}, "the statistics are"),
+        ({"name": 5}, "there are distinct, density"),
         ({"name": ["distinct"]}, "there is no statistic of that name"),
         ({"name": "density"}, "density needs universe="),
         ({"name": "density", "universe": "9"}, "universe must be a whole number"),

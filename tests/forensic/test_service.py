@@ -368,7 +368,7 @@ def free_port(kind):
 
 def is_up(daemon):
     assert daemon.process.poll() is None, daemon.log()
-    return "listening at" in daemon.log() and (daemon.folder / "panprivacy.sealed").exists()
+    return "listening where=" in daemon.log() and (daemon.folder / "panprivacy.sealed").exists()
 
 
 # What is sent: every case has ids of its own

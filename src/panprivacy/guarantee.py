@@ -7,13 +7,14 @@ Everything here is a `Fraction`. Irrational numbers enter only through `exp_boun
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from threading import Lock
 
 from panprivacy._validate import positive_fraction
-from panprivacy.errors import BudgetError
+from panprivacy.errors import BudgetError, PlanError
 
 _DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999)
 _ULP = Fraction(1, 10**50)
@@ -124,6 +125,29 @@ class Guarantee:
     def replace_delta(self) -> Fraction:
         """The delta that belongs to `replace`, rounded up: `(1 + e**epsilon) delta`."""
         return self.delta * (1 + exp_bounds(min(self.epsilon, LARGEST_EXPONENT))[1])
+
+    @classmethod
+    def of_all(cls, several: Iterable[Guarantee]) -> Guarantee:
+        """What holds for all of several programs over one stream together: their losses add up.
+
+        Raises:
+            PlanError: they speak of different neighbours, of which no sum can be told.
+        """
+        each = list(several)
+        first, rhos = each[0], [one.rho for one in each]
+        if any(one.adjacency != first.adjacency for one in each):
+            message = "programs that hide users, events and devices do not go together"
+            raise PlanError(message)
+        known = [rho for rho in rhos if rho is not None]
+        return cls(
+            sum((one.epsilon for one in each), Fraction(0)),
+            min(one.intrusions for one in each),
+            min((one.groups for one in each if one.groups is not None), default=None),
+            sum((one.delta for one in each), Fraction(0)),
+            sum(known, Fraction(0)) if len(known) == len(each) else None,
+            first.adjacency,
+            tuple(dict.fromkeys(word for one in each for word in one.conditions)),
+        )
 
     def __str__(self) -> str:
         seen = "one unannounced look at the whole state"

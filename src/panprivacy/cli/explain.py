@@ -158,6 +158,9 @@ def _facts(described: Description) -> dict[str, str]:
     """What is public about a state, by name."""
     plan = described.plan
     facts = {"question": plan.question}
+    if plan.range_of_states is not None:
+        low, high = plan.range_of_states
+        facts["range of states"] = f"{low:,} to {high:,} (a user's events add up to no more)"
     for entry, value in described.settled():
         if entry.name != "cells" and value is not False:
             facts[entry.name] = f"{_size(value)} ({entry.says})"

@@ -84,13 +84,17 @@ class Plan(ABC):
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Raise `InputError` for a delta that cannot be counted: no two states are so far apart."""
-        bound, signed = self._states()
-        if bound is not None:
-            refuse_beyond(deltas, bound, signed=signed)
+        if self.range_of_states is not None:
+            low, high = self.range_of_states
+            refuse_beyond(deltas, high, signed=low < 0)
 
-    def _states(self) -> tuple[int | None, bool]:
-        """The largest distance of a state from 0, if there is one, and whether some are below."""
-        return getattr(self, "bound", None), getattr(self, "signed", False)
+    @property
+    def range_of_states(self) -> tuple[int, int] | None:
+        """The lowest and the highest state that is told right; None where there are no states."""
+        bound: int | None = getattr(self, "bound", None)
+        if bound is None:
+            return None
+        return (-bound if getattr(self, "signed", False) else 0), bound
 
     @abstractmethod
     def reading(self, query: Any, epoch: int) -> Reading:
@@ -152,10 +156,10 @@ class Plan(ABC):
 
     def beyond(self, states: UserStates) -> int:
         """How many users are in a state that the plan rules out."""
-        bound, signed = self._states()
-        if bound is None:
+        if self.range_of_states is None:
             return 0
-        return int(((states > bound) | (states < (-bound if signed else 0))).sum())
+        low, high = self.range_of_states
+        return int(((states > high) | (states < low)).sum())
 
     def facts(self, states: UserStates) -> list[str]:  # noqa: ARG002
         """What else belongs beside the truth of a demonstration."""

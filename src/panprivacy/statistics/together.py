@@ -83,8 +83,7 @@ class Together(Generic[K, M]):
     @property
     def guarantee(self) -> Guarantee:
         """Of all together."""
-        epsilon = self._sum(lambda one: one.guarantee.epsilon)
-        return Guarantee(epsilon, self._first.guarantee.intrusions)
+        return Guarantee.of_all(one.guarantee for one in self._members.values())
 
     @property
     def unseen(self) -> Fraction:

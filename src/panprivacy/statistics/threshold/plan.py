@@ -70,7 +70,8 @@ class ThresholdPlan(CountPlan):
     @property
     def question(self) -> str:
         """What it answers, in words."""
-        return f"how many users are in a state of about {self.threshold:,} or more?"
+        part = f"in full from {self.high:,} on, in part above {self.low:,}"
+        return f"how many users are in a state of about {self.threshold:,} or more, {part}?"
 
     @property
     def unit(self) -> str:

@@ -146,7 +146,7 @@ def test_a_plain_file_is_refused(checkpoint, identity, tmp_path):
 
 def test_other_statistics_are_refused_by_name(checkpoint, identity, tmp_path):
     checkpoint.write(fed())
-    refused(checkpoint, identity, "another epsilon, ledger, release, state", statistics(epsilon=2))
+    refused(checkpoint, identity, "another budget, epsilon, ledger", statistics(epsilon=2))
     refused(checkpoint, identity, "statistic", statistics()[::-1])
     refused(checkpoint, identity, "more follows", statistics()[:1])
     checkpoint.write(fed()[:1])

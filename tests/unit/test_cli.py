@@ -269,7 +269,7 @@ def test_a_plan_finds_the_memory_for_an_error(arguments):
         (["threshold,threshold=9", "--epsilon", "1"], "threshold needs universe="),
         (["threshold,universe=9,threshold=3,tau=2", "--epsilon", "1"], "threshold has no tau="),
         (["incidence", "--epsilon", "1"], "incidence needs bound="),
-        (["median", "--epsilon", "1"], "the statistics are distinct, density"),
+        (["median", "--epsilon", "1"], "there are distinct, density"),
         (["distinct", "--epsilon", "1", "--releases", "0"], "--releases must be"),
         (["distinct", "--epsilon", "1", "--memory", "0"], "memory must be"),
         (["--epsilon", "1"], "Missing argument"),
@@ -310,7 +310,7 @@ class TestStats:
 
     def test_another_name_is_refused_with_the_nearest(self):
         assert "did you mean density?" in refused("stats", "densty")
-        assert "the statistics are distinct, density" in refused("stats", SECRET)
+        assert "there are distinct, density" in refused("stats", SECRET)
 
 
 def test_the_rows_of_a_pipe_are_not_counted_on():

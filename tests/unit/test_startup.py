@@ -242,7 +242,7 @@ class TestCompiling:
     def test_a_call_takes_one_more_of_python_s(self):
         plain, ours = njit("int64(int64)")(_double), kernel("int64(int64)")(_double)
         seconds = [min(timeit.repeat(lambda: one(1), number=20_000)) for one in (plain, ours)]  # noqa: B023
-        assert seconds[1] < 3 * seconds[0]
+        assert seconds[1] < 6 * seconds[0]
 
 
 make = Kernel._make
@@ -291,7 +291,7 @@ class TestReadiness:
         config = mock.Mock()
         config.server.directory, config.checkpoint = tmp_path, None
         monkeypatch.setattr(server, "compile_kernels", _stop)
-        monkeypatch.setattr(server, "_listening", None)
+        monkeypatch.setattr(server, "http_socket", None)
         monkeypatch.setattr(server, "Engine", mock.Mock())
         with pytest.raises(Stopped):
             server.serve(config)

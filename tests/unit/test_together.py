@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.statistics.release import Answers, Name, Release
 
 
 def make(total=20, releases=2, intrusions=0, **members):
@@ -93,6 +94,70 @@ def test_members_that_do_not_go_together_are_refused():
     each = [pp.Density(universe=9, epsilon=1, releases=n, ledger=ledger) for n in (1, 2)]
     with pytest.raises(pp.PlanError, match="the same number of releases="):
         pp.Together(dict(zip("ab", each, strict=True)))
+    seen = [pp.Density(universe=9, epsilon=1, intrusions=n, ledger=ledger) for n in (1, 0)]
+    with pytest.raises(pp.PlanError, match="the same number of intrusions="):
+        pp.Together(dict(zip("ab", seen, strict=True)))
+    with pytest.raises(pp.PlanError, match="there twice"):
+        pp.Together({"a": one, "b": one})
+    with pytest.raises(pp.PlanError, match="put windows around them"):
+        pp.Together({"a": pp.Windowed(lambda: pp.Density(universe=9, epsilon=1), every=9)})
+    with pytest.raises(pp.PlanError, match="asked= names"):
+        pp.Together({"a": one}, {"b": {}})
+
+
+def test_answers_of_one_name_are_refused():
+    ledger = pp.Ledger(9)
+    three = [pp.Density(universe=9, epsilon=1, ledger=ledger) for _ in range(3)]
+    inner = pp.Together(dict(zip("ab", three, strict=False)))
+    with pytest.raises(pp.PlanError, match="one name"):
+        pp.Together({"x": inner, "y": three[2]})
+    with pytest.raises(pp.PlanError, match="one name"):
+        pp.Together({1: three[0], "1": three[1]})
+
+
+def test_a_guarantee_keeps_every_condition_of_the_members():
+    ledger = pp.Ledger(4)
+    pages = pp.Grouped(
+        lambda epsilon: pp.Density(universe=9, epsilon=epsilon), ["a", "b"], epsilon=1,
+        per_user=1, ledger=ledger,
+    )  # fmt: skip
+    both = pp.Together({"pages": pages, "all": pp.Density(universe=9, epsilon=3, ledger=ledger)})
+    assert (both.guarantee.epsilon, both.guarantee.groups) == (4, 1)
+    assert len(both.release()) == 3
+
+
+def test_a_column_that_can_be_read_once_reaches_every_member():
+    both, same = make(total=2_000), make(total=2_000)
+    both.update(iter(range(90)))
+    same.update(list(range(90)))
+    for one in (both, same):
+        assert one.release().where(statistic="here").only().value == pytest.approx(0.9, abs=0.01)
+
+
+def test_a_batch_of_another_plan_is_refused():
+    small, large = (pp.Density(universe=size, epsilon=1) for size in (10, 20))
+    before = small.state()
+    with pytest.raises(pp.InputError, match="another plan"):
+        small.apply(large.prepare([19]))
+    assert small.state() == before
+
+
+def test_sums_are_wiped_when_they_are_noised():
+    often = pp.Incidence(universe=200, bound=5, epsilon=1)
+    reading = often.reading()
+    sums = often.sums(reading)
+    assert sums.any()
+    often.noised(reading, sums)
+    assert not sums.any()
+
+
+def test_equal_counts_of_two_statistics_are_two():
+    names = [Name(statistic, "density") for statistic in ("a", "b")]
+    counts = [(7,), tuple(range(7, 8))]
+    answers = Answers(
+        Release(1, 0, 2, 0.95, 1, one, name=name) for one, name in zip(counts, names, strict=True)
+    )
+    assert answers.counts == (7, 7)
 
 
 def test_lost_answers_of_one_member_leave_the_others():
@@ -133,6 +198,9 @@ class TestState:
         after = make()
         after.resume(make().state(), released=2)
         assert after.ledger.spent == 20
+        for take in (after.check_state, make().check_state):
+            with pytest.raises(pp.PanPrivacyError):
+                take(make().state(), released=3)
 
     @pytest.mark.parametrize("damage", [
         lambda state: state[:-1],

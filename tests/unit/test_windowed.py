@@ -62,7 +62,7 @@ class TestClock:
         assert window.end == datetime(2026, 11, 17, tzinfo=UTC)
         assert daily.ends == datetime(2026, 11, 18, tzinfo=UTC)
         assert not window.complete
-        assert daily.take() == [window]
+        assert list(daily.take()) == [window]
         assert len(daily.releases) == 0
 
     def test_weeks_begin_on_mondays_and_hours_on_the_hour(self):

@@ -22,6 +22,10 @@ from panprivacy.statistics.records import Field, Sizes
 from panprivacy.statistics.statistic import request
 
 _DAMAGED = "the state is damaged: its public parameters do not go together"
+_OTHER = (
+    "the state does not go together as panprivacy of this version plans; version {} made it: "
+    "explain it with that one"
+)
 _VERSION = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 
 
@@ -149,7 +153,8 @@ def _check(described: Description, budget: Budget, header: Header) -> None:
         and not header.tick
     )
     if not sound:
-        raise InputError(_DAMAGED)
+        other = described.version != VERSION
+        raise InputError(_OTHER.format(described.version) if other else _DAMAGED)
 
 
 def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> tuple[Request, Budget]:

@@ -17,8 +17,12 @@ from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
 
-HOLDERS = frozenset({"Stream", "Windowed", "Grouped", "Together"})
-"""What can hold the states of statistics."""
+HOLDERS = {"Stream": 16, "Windowed": 8, "Grouped": 0, "Together": 0}
+"""What can hold the states of statistics; what each adds to them has so many bytes, or of a
+stream a multiple of them."""
+_DEEPEST = 8
+"""So many of them may be within one another."""
+_DAMAGED = "the state is damaged: its public parameters do not go together"
 
 _Found = tuple[Header, tuple[str, ...]]
 
@@ -79,10 +83,11 @@ def _headers(stream: BinaryIO) -> Iterator[_Found]:
     around: list[tuple[str, int]] = []
     while start < size or place == 1:
         around = [(name, end) for name, end in around if start < end]
+        end = around[-1][1] if around else size
         try:
             stream.seek(start)
             header = read_header(stream)
-            own_bytes = _own_bytes(header, size - start)
+            own_bytes = _own_bytes(header, end - start, len(around))
         except InputError as error:
             where = f"after state {place - 1:,} of the file: " if place > 1 else ""
             raise InputError(where + error.reason) from None
@@ -95,7 +100,7 @@ def _headers(stream: BinaryIO) -> Iterator[_Found]:
             start += header.front_bytes + own_bytes
 
 
-def _own_bytes(header: Header, left: int) -> int | None:
+def _own_bytes(header: Header, left: int, depth: int) -> int | None:
     """How many bytes of its own stand before the states that this one holds; None if it is one."""
     if header.state_bytes > left:
         message = "the state is cut off"
@@ -104,10 +109,12 @@ def _own_bytes(header: Header, left: int) -> int | None:
     own_bytes = public.get(OWN_BYTES)
     if own_bytes is None:
         return None
-    known = public.get("statistic") in HOLDERS
-    if not known or type(own_bytes) is not int or not 0 <= own_bytes <= header.body_bytes:
-        message = "the state is damaged: its public parameters do not go together"
-        raise InputError(message)
+    step = HOLDERS.get(str(public.get("statistic")))
+    if step is None or type(own_bytes) is not int or not 0 <= own_bytes < header.body_bytes:
+        raise InputError(_DAMAGED)
+    known = own_bytes == step or (step == HOLDERS["Stream"] and own_bytes % step == 0)
+    if not known or depth == _DEEPEST:
+        raise InputError(_DAMAGED)
     return own_bytes
 
 

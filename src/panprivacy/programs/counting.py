@@ -46,7 +46,7 @@ def make_counting(
         SpecificationError: one cannot be planned, or its answers would be noise.
     """
     if not specifications:
-        message = "stat= must say what to count, such as stat=distinct; see panprivacy stats"
+        message = "stat= must say what to count, such as distinct; see panprivacy stats"
         raise PlanError(message)
     counting: Counting
     if grouping is None:

@@ -113,14 +113,7 @@ def _group_names(pattern: str) -> list[str]:
 
 def _parse_lines(block: bytes, *, columns: Sequence[Column], pattern: str) -> pa.Table:
     """One block of whole lines, as a table of the wanted columns."""
-    text = np.frombuffer(block, np.uint8)
-    newlines = np.flatnonzero(text == _LF)
-    ends = np.zeros(len(newlines) + 1, np.int32)
-    data = pa.allocate_buffer(len(block))
-    _cut(text, newlines, ends, np.frombuffer(data, np.uint8))
-    buffers = [None, pa.py_buffer(ends), data]
-    lines = pa.Array.from_buffers(pa.binary(), len(newlines), buffers)
-    matched = pc.extract_regex(lines, pattern)
+    matched = pc.extract_regex(_lines(block), pattern)
     if matched.null_count:
         message = "this line does not match the pattern"
         raise InputError(message, row=first_null(matched) + 1)
@@ -137,6 +130,16 @@ def _parse_combined(block: bytes, *, columns: Sequence[Column]) -> pa.Table:
         message = "this line is not in the combined log format"
         raise InputError(message, row=bad + 1)
     return pa.table({c.name: _finished(_field(text, bounds, c.name), c) for c in columns})
+
+
+def _lines(block: bytes) -> pa.Array:
+    """The lines of a block, without their ends."""
+    text = np.frombuffer(block, np.uint8)
+    newlines = np.flatnonzero(text == _LF)
+    ends = np.zeros(len(newlines) + 1, np.int32)
+    data = pa.allocate_buffer(len(block))
+    _cut(text, newlines, ends, np.frombuffer(data, np.uint8))
+    return pa.Array.from_buffers(pa.binary(), len(newlines), [None, pa.py_buffer(ends), data])
 
 
 def _field(text: Bytes, bounds: Bounds, name: str) -> pa.Array:

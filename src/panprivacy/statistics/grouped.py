@@ -92,9 +92,12 @@ class Grouped(Together[Label, S]):
         self._account = self._ledger.open(self._total)
         self._account.spend(self.state_epsilon)
 
-    def _check_members(self) -> None:
+    def _check_spending(self) -> None:
         """Refuse a factory that does not spend what it is given, or not on equal tables."""
         each, share = list(self._members.values()), self._total / self._per_user
+        if self._first.guarantee.groups is not None:
+            message = "groups cannot be within groups: declare a group for each pair"
+            raise PlanError(message)
         if len({one.front for one in each}) > 1:
             message = "the factory must plan the same statistic for each group"
             raise PlanError(message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.statistics.release import Answer, Answers
@@ -30,6 +30,7 @@ class Resumable(Protocol):
         """Go on from an earlier state in place of its own; see `Statistic.resume`."""
 
 
+@runtime_checkable
 class Private(Resumable, Protocol):
     """What counts events of users, and publishes answers."""
 

@@ -154,10 +154,9 @@ class Sizes(Record, frozen=True):
         """The same with so many bytes of table at most, where memory is to be had for accuracy."""
         return msgspec.structs.replace(self, memory=memory) if self.takes_memory() else self
 
-    @classmethod
-    def takes_memory(cls) -> bool:
-        """Whether it can be told how much memory there is."""
-        return "memory" in cls.fields()
+    def takes_memory(self) -> bool:
+        """Whether it can be told how much memory there is: its cells are not counted already."""
+        return "memory" in self.fields() and getattr(self, "cells", None) is None
 
 
 class Query(Record, frozen=True):

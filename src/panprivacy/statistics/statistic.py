@@ -174,6 +174,9 @@ class Statistic(Generic[P, A]):
         **named: Any,
     ) -> None:
         asked = request(epsilon, releases, intrusions, budget)
+        if sizes is not None and (named or not isinstance(sizes, self.sizes_type)):
+            message = f"name the sizes of {self.name}, or give one {self.sizes_type.__name__}"
+            raise PlanError(message)
         self._sizes = self.sizes_type.read(self.name, named) if sizes is None else sizes
         plan: P = self._sizes.plan(asked)
         self._plan = plan
@@ -346,6 +349,10 @@ class Statistic(Generic[P, A]):
 
     def noised(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Pay for a release, and add output noise to its sums, which are wiped.
+
+        Args:
+            reading: of this statistic, made since its last announced intrusion.
+            sums: what `sums` gave for it, or the total of several.
 
         Raises:
             BudgetError: all planned releases have been made. Nothing was spent.

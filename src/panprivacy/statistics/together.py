@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -40,7 +40,8 @@ class Together(Generic[K, M]):
         asked: what each is asked at a release, by name; nothing for those that are left out.
 
     Raises:
-        PlanError: no members, several ledgers, or different numbers of planned releases.
+        PlanError: no members, several ledgers, different numbers of planned releases or announced
+            intrusions, or answers of one name.
     """
 
     __slots__ = ("_asked", "_members")
@@ -53,16 +54,37 @@ class Together(Generic[K, M]):
         self._check_members()
 
     def _check_members(self) -> None:
-        """Refuse what cannot go together."""
+        """Refuse what cannot count, be seen and release together."""
         each = list(self._members.values())
         if not each:
             message = "name at least one statistic"
             raise PlanError(message)
-        if any(one.ledger is not each[0].ledger for one in each):
-            message = "statistics of one stream need one ledger: make each with ledger="
+        if not all(isinstance(one, Private) for one in {type(one): one for one in each}.values()):
+            message = "only statistics, and groups of them, go together; put windows around them"
+            raise PlanError(message)
+        if len({id(one) for one in each}) < len(each):
+            message = "one statistic is there twice: make one for each name"
+            raise PlanError(message)
+        if not self._asked.keys() <= self._members.keys():
+            message = "asked= names a statistic that is not there"
             raise PlanError(message)
         if len({one.planned for one in each}) > 1:
             message = "statistics that release together need the same number of releases="
+            raise PlanError(message)
+        if len({one.guarantee.intrusions for one in each}) > 1:
+            message = "statistics that are seen together need the same number of intrusions="
+            raise PlanError(message)
+        self._check_spending()
+
+    def _check_spending(self) -> None:
+        """Refuse members that do not share a ledger, or whose answers could not be told apart."""
+        if any(one.ledger is not self.ledger for one in self._members.values()):
+            message = "statistics of one stream need one ledger: make each with ledger="
+            raise PlanError(message)
+        lost = {name: one.lost(**self._asked.get(name, {})) for name, one in self._members.items()}
+        found = {name for label, one in lost.items() for name in self._named(label, one).answers()}
+        if len(found) < sum(len(one.answers()) for one in lost.values()):
+            message = "answers would have one name: put statistics side by side, groups around them"
             raise PlanError(message)
 
     @property
@@ -135,7 +157,8 @@ class Together(Generic[K, M]):
         Raises:
             InputError: one of them cannot count it.
         """
-        return [one.prepare(*columns, **named) for one in self._members.values()]
+        given = [list(one) if isinstance(one, Iterator) else one for one in columns]
+        return [one.prepare(*given, **named) for one in self._members.values()]
 
     def apply(self, *batches: Sequence[Any]) -> None:
         """Have every member count what `prepare` has checked, in one pass."""

@@ -13,10 +13,12 @@ from panprivacy.addressing import MAX_UNIVERSE, Direct, Levelled, Sampled
 from panprivacy.decoders.intervals import discrete_laplace_variance, noise_quantile
 from panprivacy.guarantee import randomised_response
 from panprivacy.planning.request import Request, Split, best_split
+from panprivacy.programs.counting import make_counting
 from panprivacy.statistics.catalogue import kind_of
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, plan_density
 from panprivacy.statistics.distinct.plan import DistinctPlan, plan_distinct
 from panprivacy.statistics.planner import check_useful
+from panprivacy.statistics.specification import Specification
 
 ONE = Request(Fraction(1))
 KIB = 1_024
@@ -471,3 +473,38 @@ def test_the_way_out_of_noise_is_one():
 def test_a_plan_whose_answer_would_be_noise_is_refused_with_a_way_out(arguments, epsilon):
     with pytest.raises(pp.PlanError, match=r"would be noise; .*epsilon [\d.]+ would do"):
         check(arguments, epsilon)
+
+
+@pytest.mark.parametrize("statistic", ["distinct", "incidence"])
+def test_noise_begins_where_the_limits_say(statistic):
+    """The largest epsilon that is refused is just below the least that is taken."""
+    sizes = kind_of(statistic).sizes_type.read(statistic, USEFUL[statistic])
+    noise, useful = Fraction(1, 50), Fraction(8)
+    for _ in range(7):
+        middle = (noise + useful) / 2
+        planned = sizes.plan(Request(middle))
+        try:
+            check_useful(planned, sizes)
+            useful = middle
+        except pp.PlanError:
+            noise = middle
+    errors = [sizes.plan(Request(epsilon)).relative_error() for epsilon in (noise, useful)]
+    assert errors[1] < planned.limits[0] <= errors[0]
+
+
+USEFUL = {
+    "distinct": {"expected": (200, 400), "memory": 512},
+    "incidence": {"universe": 4_000, "bound": 3},
+}
+
+
+def test_what_several_statistics_are_advised_is_enough_for_them():
+    """Each has only a part of the epsilon that is advised."""
+    several = [
+        Specification.from_text(text)
+        for text in ("distinct,expected=200:400,memory=512", "incidence,universe=4_000,bound=3")
+    ]
+    with pytest.raises(pp.PlanError, match=r"epsilon [0-9.]+ would do") as refused:
+        make_counting(several, epsilon=Fraction(1, 10), releases=1)
+    (advised,) = re.findall(r"epsilon ([0-9.]+) would do", str(refused.value))
+    make_counting(several[:1], epsilon=Fraction(advised) / 2, releases=1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -23,7 +25,7 @@ from panprivacy.programs.counting import Counting, Grouping, check_deltas, make_
 from panprivacy.programs.intake import Columns, Intake, Nulls
 from panprivacy.sources import FORMATS, Column, Prefixes, Source, open_source
 from panprivacy.sources.columns import parse_prefixes
-from panprivacy.statistics.specification import Specification
+from panprivacy.statistics.specification import Specification, SpecificationError
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
 
@@ -117,20 +119,22 @@ def run(
         message = "--demo and --plot are for one count of everything: leave out --window and --by"
         raise PlanError(message)
     level = proportion(confidence=confidence)
+    specifications = [Specification.from_text(text) for text in stat or []]
     make = partial(
         make_counting,
-        [Specification.from_text(text) for text in stat or []],
+        specifications,
         epsilon=positive_fraction(epsilon=epsilon),
         releases=schedule.releases,
         grouping=grouping,
     )
     compile_kernels()
     demonstration = Demonstration() if demo else None
-    publisher = (
-        Timed(make(), schedule, level, demonstration)
-        if window is None
-        else InWindows(make, schedule, level)
-    )
+    with _naming(specifications):
+        publisher = (
+            Timed(make(), schedule, level, demonstration)
+            if window is None
+            else InWindows(make, schedule, level)
+        )
     counting = publisher.counting()
     counting.check_release(confidence=level)
     check_deltas(counting, delta)
@@ -150,6 +154,18 @@ def run(
     if plot is not None:
         _draw(plot, publisher.counting(), printed)
     raise typer.Exit(int(lost))
+
+
+@contextmanager
+def _naming(specifications: Sequence[Specification]) -> Iterator[None]:
+    """Say which statistic cannot be counted, where there are several."""
+    try:
+        yield
+    except SpecificationError as error:
+        if len(specifications) == 1:
+            raise
+        message = f"{specifications[error.position].label}: {error.reason}"
+        raise PlanError(message) from None
 
 
 def _prefixes(prefix: Prefixes | None, ip: bool | None, *, known: bool) -> Prefixes | None:

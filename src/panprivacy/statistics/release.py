@@ -236,7 +236,15 @@ class Answers(Mapping[Name, Release | None]):
         return {name: one for part in self._parts for name, one in part.answers(most).items()}
 
     def where(self, **wanted: object) -> Answers:
-        """Those whose names have these parts, such as `group="home"`."""
+        """Those whose names have these parts, such as `group="home"`.
+
+        Raises:
+            PanPrivacyError: names have no such part.
+        """
+        parts = (*Name._fields, "argument")
+        if not wanted.keys() <= set(parts):
+            message = f"answers are chosen by {', '.join(parts)}"
+            raise PanPrivacyError(message)
         return Answers(
             Lost((name,)) if one is None else one
             for name, one in self._named.items()

@@ -137,7 +137,9 @@ class Statistic(Generic[P, A]):
         BudgetError: the ledger has less than `epsilon` available.
     """
 
-    __slots__ = ("_account", "_addressing", "_coins", "_kept", "_ledger", "_plan", "_sizes")
+    __slots__ = (
+        "_account", "_addressing", "_asked", "_coins", "_kept", "_ledger", "_plan", "_sizes",
+    )  # fmt: skip
 
     name: ClassVar[str]
     """What the command line, configurations and states call it: the tag of its sizes."""
@@ -180,6 +182,7 @@ class Statistic(Generic[P, A]):
         self._sizes = self.sizes_type.read(self.name, named) if sizes is None else sizes
         plan: P = self._sizes.plan(asked)
         self._plan = plan
+        self._asked: tuple[Reading, int] | None = None
         self._coins = SystemCoins() if coins is None else coins
         self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         self._ledger.check(asked.epsilon)
@@ -338,27 +341,37 @@ class Statistic(Generic[P, A]):
         Raises:
             PlanError: something cannot be asked.
         """
-        return self._plan.reading(self.query_type.read(self.name, asked), self._state.intrusions)
+        reading: Reading = self._plan.reading(
+            self.query_type.read(self.name, asked), self._state.intrusions
+        )
+        return reading
 
     def sums(self, reading: Reading) -> NDArray[np.int64]:
         """What is to be noised, as whole numbers. Those of tables of other users may be added.
 
         They are a part of the state: whoever sees them has looked.
         """
-        return reading.sums(self._plan.table, self._state.table)
+        sums = reading.sums(self._plan.table, self._state.table)
+        self._asked = reading, len(sums)
+        return sums
 
     def noised(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Pay for a release, and add output noise to its sums, which are wiped.
 
         Args:
-            reading: of this statistic, made since its last announced intrusion.
-            sums: what `sums` gave for it, or the total of several.
+            reading: that of the last `sums` of this statistic.
+            sums: what these gave, or their total with those of tables of other users.
 
         Raises:
             BudgetError: all planned releases have been made. Nothing was spent.
+            PanPrivacyError: these are other sums, or another reading. Nothing was spent.
         """
         try:
+            if self._asked is None or self._asked[0] is not reading or len(sums) != self._asked[1]:
+                message = "noise goes on what sums() of this statistic gave last, for that reading"
+                raise PanPrivacyError(message)
             self._check_left()
+            self._asked = None
             self._account.spend(self.release_epsilon)
             noise = self._noise(reading.scales, len(sums))
             counts = sums + noise
@@ -420,6 +433,7 @@ class Statistic(Generic[P, A]):
                 "plan for more with intrusions= when the statistic is made"
             )
             raise BudgetError(message)
+        self._asked = None
         self._plan.table.rerandomise(self._state.table, self._coins)
         self._state.intrusions += 1
 

@@ -28,6 +28,7 @@ from panprivacy.audit.attacks.guesses import (
     right_probability,
 )
 from panprivacy.audit.attacks.outcome import bounded_advantage, bounded_share
+from panprivacy.audit.attacks.picture import draw
 from panprivacy.audit.attacks.reconstruction import (
     Accuracy,
     consistent,
@@ -343,7 +344,7 @@ def test_our_state_is_run_forward_as_the_program_runs():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pictures_are_written(outcomes, tmp_path, name):
-    outcomes[name].draw(tmp_path / "picture.png")
+    draw(outcomes[name], tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 

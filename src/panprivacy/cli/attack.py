@@ -39,7 +39,9 @@ def attack(
             raise PlanError(message)
     outcome = ATTACKS[name](positive_fraction(epsilon=epsilon))
     if plot is not None:
-        outcome.draw(plot)
+        from panprivacy.audit.attacks.picture import draw  # noqa: PLC0415 - Matplotlib is slow
+
+        draw(outcome, plot)
     if json:
         document = {
             "attack": outcome.name,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 from panprivacy.audit.attacks.guesses import FALSE_ALARM, Guesses, percent, right_probability
 from panprivacy.audit.binomial import upper_quantile
@@ -78,12 +77,6 @@ class Outcome:
         if any(one.kind == OUTSIDE for one in self.findings):
             return f"A second unannounced look tells who came; announced looks hold{little}."
         return f"Ordinary programs fall, ours holds{little}."
-
-    def draw(self, path: Path) -> None:
-        """Draw the numbers with their bounds, and what the intruder says; a PNG file."""
-        from panprivacy.audit.attacks.picture import draw  # noqa: PLC0415 - Matplotlib is slow
-
-        draw(self, path)
 
 
 def fallen(

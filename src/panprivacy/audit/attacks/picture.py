@@ -22,7 +22,7 @@ _BOUND = "#222222"
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    """Draw an outcome to a PNG file."""
+    """Draw the numbers with their bounds, and what the intruder says; a PNG file."""
     widths = [1.5, *[1] * len(outcome.panels)]
     height = 2.2 + 0.42 * max(len(outcome.findings), 4)
     figure = Figure(figsize=(3.1 * sum(widths), height), layout="constrained", dpi=120)

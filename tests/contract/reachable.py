@@ -21,7 +21,9 @@ VALUES = {bool, int, float, str, bytes, Fraction, NoneType, np.uint64, np.ndarra
 SEQUENCES = {list, tuple, set, frozenset}
 LOCK = type(Lock())
 
-DECLARED = {"_account", "_addressing", "_coins", "_ledger", "_plan", "_kept", "_sizes"}
+DECLARED = {
+    "_account", "_addressing", "_asked", "_coins", "_ledger", "_plan", "_kept", "_sizes",
+}  # fmt: skip
 """The attributes of a statistic."""
 
 MAY_HOLD_BYTES = {

@@ -149,7 +149,9 @@ def together(
                 message = f"two statistics are called {one.label}: give one another name with "
                 message += f"{LABEL}="
                 raise PlanError(message)
-            members[one.label] = one.make(epsilon=share, releases=releases, ledger=ledger)
+            made = one.make(epsilon=share, releases=releases, ledger=ledger)
+            made.check_release(**one.asked())
+            members[one.label] = made
     return Together(members, {one.label: one.asked() for one in specifications})
 
 

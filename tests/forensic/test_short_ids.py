@@ -73,6 +73,12 @@ def test_nothing_is_left_of_short_ids(tmp_path):
 
 @pytest.mark.parametrize("command", [PLAIN, [sys.executable, "-c", WITHOUT_SPARE_WORDS]])
 def test_without_hardening_or_spare_words_some_are_found(command, tmp_path):
-    found, answers = left_in(command, tmp_path)
-    assert found > 0
-    assert answers == {202, 400}
+    """What is written over what was freed is chance, so several services are asked."""
+    for attempt in range(6):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        found, answers = left_in(command, folder)
+        assert answers == {202, 400}
+        if found:
+            return
+    pytest.fail("the search finds no ids where they were not wiped")

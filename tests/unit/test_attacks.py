@@ -213,10 +213,12 @@ def test_a_second_look_that_betrays_nobody_is_not_as_stated(monkeypatch):
 
 def test_a_generator_that_cannot_be_replayed_is_not_ok(monkeypatch):
     monkeypatch.setattr(replay, "KeptGenerator", Unreplayable)
-    outcome = ATTACKS["replay"](1)
-    fell = [one.as_stated for one in outcome.findings if one.kind == "ordinary"]
-    assert not any(fell)
-    assert all(one.as_stated for one in of_kind(outcome, "product"))
+    for _ in range(6):  # now and then chance foresees the noise
+        outcome = ATTACKS["replay"](1)
+        assert all(one.as_stated for one in of_kind(outcome, "product"))
+        if not any(one.as_stated for one in of_kind(outcome, "ordinary")):
+            return
+    pytest.fail("a generator is foreseen that draws from another seed")
 
 
 class Unreplayable(replay.KeptGenerator):

@@ -131,6 +131,7 @@ class TestRefused:
             (([1, 2, 3], [0.5, 1, 2]), "groups must be all texts"),
             (("canary", ["home"]), "user ids must be"),
             (([1, 2], ["home", "help"], [1]), "one delta for each id: 2 ids, 1 deltas"),
+            (([1, 2], ["home", "help"], [1, 1, 1]), "one delta for each id: 2 ids, 3 deltas"),
             (([1, 2], ["home", "help"], [1, 5]), "row 2: delta must be 1"),
             (([[1], [2]], ["home", "help"]), "user ids must be"),
         ],

@@ -22,7 +22,7 @@ SEQUENCES = {list, tuple, set, frozenset}
 LOCK = type(Lock())
 
 DECLARED = {
-    "_account", "_addressing", "_asked", "_coins", "_ledger", "_plan", "_kept", "_sizes",
+    "_account", "_addressing", "_coins", "_ledger", "_plan", "_kept", "_sizes", "_summed",
 }  # fmt: skip
 """The attributes of a statistic."""
 

@@ -17,9 +17,13 @@ from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
 
-HOLDERS = {"Stream": 16, "Windowed": 8, "Grouped": 0, "Together": 0}
-"""What can hold the states of statistics; what each adds to them has so many bytes, or of a
-stream a multiple of them."""
+_OWN_BYTES = {
+    "Stream": range(0, 1 << 62, 16),  # hashes of as many batches as were asked for
+    "Windowed": range(8, 9),
+    "Grouped": range(1),
+    "Together": range(1),
+}
+"""What can hold the states of statistics, and how many bytes each may add to them."""
 _DEEPEST = 8
 """So many of them may be within one another."""
 _DAMAGED = "the state is damaged: its public parameters do not go together"
@@ -109,10 +113,8 @@ def _own_bytes(header: Header, left: int, depth: int) -> int | None:
     own_bytes = public.get(OWN_BYTES)
     if own_bytes is None:
         return None
-    step = HOLDERS.get(str(public.get("statistic")))
-    if step is None or type(own_bytes) is not int or not 0 <= own_bytes < header.body_bytes:
-        raise InputError(_DAMAGED)
-    known = own_bytes == step or (step == HOLDERS["Stream"] and own_bytes % step == 0)
+    possible = _OWN_BYTES.get(str(public.get("statistic")), ())
+    known = type(own_bytes) is int and own_bytes in possible and own_bytes < header.body_bytes
     if not known or depth == _DEEPEST:
         raise InputError(_DAMAGED)
     return own_bytes

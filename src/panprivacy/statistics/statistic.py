@@ -138,7 +138,7 @@ class Statistic(Generic[P, A]):
     """
 
     __slots__ = (
-        "_account", "_addressing", "_asked", "_coins", "_kept", "_ledger", "_plan", "_sizes",
+        "_account", "_addressing", "_coins", "_kept", "_ledger", "_plan", "_sizes", "_summed",
     )  # fmt: skip
 
     name: ClassVar[str]
@@ -182,7 +182,7 @@ class Statistic(Generic[P, A]):
         self._sizes = self.sizes_type.read(self.name, named) if sizes is None else sizes
         plan: P = self._sizes.plan(asked)
         self._plan = plan
-        self._asked: tuple[Reading, int] | None = None
+        self._summed: tuple[Reading, int] | None = None
         self._coins = SystemCoins() if coins is None else coins
         self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         self._ledger.check(asked.epsilon)
@@ -352,7 +352,7 @@ class Statistic(Generic[P, A]):
         They are a part of the state: whoever sees them has looked.
         """
         sums = reading.sums(self._plan.table, self._state.table)
-        self._asked = reading, len(sums)
+        self._summed = reading, len(sums)
         return sums
 
     def noised(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -367,11 +367,15 @@ class Statistic(Generic[P, A]):
             PanPrivacyError: these are other sums, or another reading. Nothing was spent.
         """
         try:
-            if self._asked is None or self._asked[0] is not reading or len(sums) != self._asked[1]:
+            if (
+                self._summed is None
+                or self._summed[0] is not reading
+                or len(sums) != self._summed[1]
+            ):
                 message = "noise goes on what sums() of this statistic gave last, for that reading"
                 raise PanPrivacyError(message)
             self._check_left()
-            self._asked = None
+            self._summed = None
             self._account.spend(self.release_epsilon)
             noise = self._noise(reading.scales, len(sums))
             counts = sums + noise
@@ -433,7 +437,7 @@ class Statistic(Generic[P, A]):
                 "plan for more with intrusions= when the statistic is made"
             )
             raise BudgetError(message)
-        self._asked = None
+        self._summed = None
         self._plan.table.rerandomise(self._state.table, self._coins)
         self._state.intrusions += 1
 

@@ -2,7 +2,8 @@
 
 A user is a whole number, a byte string or a text; a text is its UTF-8 bytes. Whole numbers of any
 width that are equal are the same user (unsigned ones from 2**63 on stand for the negative ones
-with the same bits). Everything else (floats, dates, nulls) is refused by row.
+with the same bits), and so is a text that is the shortest decimal form of one: 7, "7" and b"7".
+Everything else (floats, dates, nulls) is refused by row.
 """
 
 from __future__ import annotations

@@ -19,12 +19,15 @@ from numpy import uint64
 from numpy.typing import NDArray
 
 from panprivacy._kernels import inlined, kernel, read_only
-from panprivacy.hashing import multiply_high
+from panprivacy.hashing import decimal_word, may_be_number, multiply_high
 
 PRIME = (1 << 61) - 1
 WORD_BYTES = 8
 DIGIT_BYTES = 7
 """Of a byte string; those of whole numbers have four."""
+
+_INTEGER = np.uint64(1 << 57)
+"""In the first digit of a whole number, in place of a length."""
 
 _PRIME = np.uint64(PRIME)
 _BITS = np.uint64(61)
@@ -62,6 +65,12 @@ def _cell(number: np.uint64, words: Words, cells: np.uint64) -> np.int64:
     return np.int64(multiply_high(value << _LEFT, cells))
 
 
+@inlined
+def _of_word(word: np.uint64, point: np.uint64) -> np.uint64:
+    """The number that a whole number becomes; no byte string is as long as its first digit."""
+    return _step(_INTEGER | word >> uint64(32), point, word & uint64(0xFFFFFFFF))
+
+
 _WORDS = read_only("uint64")
 _SLOTS = "int64[::1]"
 
@@ -72,9 +81,7 @@ def slots_of_integers(
 ) -> None:
     """Write the cell of each whole number into `slots`."""
     for row in range(values.size):
-        value = uint64(values[row])
-        digits = value >> uint64(32), value & uint64(0xFFFFFFFF)
-        slots[row] = _cell(_step(digits[0], words[0], digits[1]), words, cells)
+        slots[row] = _cell(_of_word(uint64(values[row]), words[0]), words, cells)
 
 
 @kernel(
@@ -93,6 +100,11 @@ def slots_of_byte_strings(
     """Write the cell of each byte string into `slots`; its first digit is its length."""
     for row in range(slots.size):
         start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if may_be_number(data, start, end):
+            decimal, word = decimal_word(data, start, end)
+            if decimal:
+                slots[row] = _cell(_of_word(word, words[0]), words, cells)
+                continue
         number = uint64(end - start)
         while start < end:
             stop = min(start + DIGIT_BYTES, end)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 
 from panprivacy.testing import SeededCoins
 
@@ -210,6 +211,14 @@ def test_texts_are_the_same_users_in_every_form(case, form):
     users = [f"üser-{user}" for user in ids]
     given = TEXT_FORMS[form](users)
     assert state_after(case, given, deltas) == state_after(case, users, deltas)
+
+
+@pytest.mark.parametrize("form", [list, np.array, encoded, dictionary])
+def test_a_number_and_its_text_are_one_user(bytes_case, form):
+    ids, deltas = bytes_case.rows(60)
+    users = [-ids[0], 2**63 - 1, *ids[2:]]
+    given = form([str(user) for user in users])
+    assert state_after(bytes_case, given, deltas) == state_after(bytes_case, users, deltas)
 
 
 def test_another_user_gives_another_state(case):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 
@@ -21,6 +22,13 @@ ROWS = 100_000
 
 KEYS = st.binary(min_size=16, max_size=16)
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
+NUMERALS = st.one_of(
+    st.integers(-(2**65), 2**65).map(lambda number: b"%d" % number),
+    st.integers(-3, 3).flatmap(
+        lambda off: st.sampled_from([2**63, -(2**63), 2**64]).map(lambda end: b"%d" % (end + off))
+    ),
+    st.text("0123456789-+ .", max_size=22).map(str.encode),
+)
 
 
 # The formulas again, in integers of any size
@@ -35,9 +43,19 @@ def reference_hash_word(word, key_0, key_1):
     return fold(product ^ SECRET_0, word ^ SECRET_1 ^ key_1)
 
 
+def number_or_bytes(user):
+    """The whole number of 64 bits of which a byte string is the shortest decimal form, or that."""
+    with contextlib.suppress(ValueError):
+        number = int(user)
+        if str(number).encode() == user and -(2**63) <= number < 2**64:
+            return number
+    return user
+
+
 def reference_hash(user, key):
     """The hash of a whole number or a byte string."""
     key_0, key_1 = (int.from_bytes(half, "little") for half in (key[:8], key[8:]))
+    user = number_or_bytes(user)
     if isinstance(user, int):
         return reference_hash_word(user & MASK, key_0, key_1)
     state = key_0
@@ -83,6 +101,25 @@ def test_the_hash_of_integers_is_the_documented_one(values, key):
 def test_the_hash_of_strings_is_the_documented_one(strings, key, before, dtype):
     hashes = string_hashes(strings, key, before=before, dtype=dtype)
     assert hashes.tolist() == [reference_hash(string, key) for string in strings]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(NUMERALS, max_size=20), KEYS)
+def test_only_the_shortest_decimal_form_of_a_number_is_that_number(strings, key):
+    hashes = string_hashes(strings, key)
+    assert hashes.tolist() == [reference_hash(string, key) for string in strings]
+
+
+def test_numbers_and_their_texts_are_one_user_up_to_the_last():
+    key, ends = a_key("ends"), [0, 7, -7, 2**63 - 1, -(2**63)]
+    assert string_hashes([b"%d" % end for end in ends], key).tolist() == (
+        integer_hashes(ends, key).tolist()
+    )
+    (largest,) = string_hashes([b"%d" % (2**64 - 1)], key)
+    assert largest == integer_hashes([-1], key)[0]
+    others = [b"07", b"+7", b"-0", b"", b"-", b"7 ", b"7.0", b"%d" % 2**64, b"%d" % (-(2**63) - 1)]
+    numbers = {*integer_hashes([0, 7, -7, -1, 2**63 - 1, -(2**63)], key).tolist()}
+    assert not numbers & {*string_hashes(others, key).tolist()}
 
 
 @pytest.mark.parametrize("length", range(41))

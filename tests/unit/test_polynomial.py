@@ -15,6 +15,8 @@ from panprivacy.addressing import Independent
 from panprivacy.ids import read_ids
 from panprivacy.polynomial import DIGIT_BYTES, PRIME, WORD_BYTES, words_of
 
+from .test_hashing import NUMERALS, number_or_bytes
+
 KEYS = st.binary(min_size=24, max_size=64).map(lambda key: key[: len(key) // 8 * 8])
 
 
@@ -24,8 +26,9 @@ def slots_of(addressing, users):
 
 def number_of(user, point):
     """The first polynomial, in whole numbers of any size."""
+    user = number_or_bytes(user)
     if isinstance(user, int):
-        digits = [user % 2**64 >> 32, user % 2**32]
+        digits = [2**57 + (user % 2**64 >> 32), user % 2**32]
     else:
         parts = range(0, len(user), DIGIT_BYTES)
         digits = [int.from_bytes(user[at : at + DIGIT_BYTES], "little") for at in parts]
@@ -56,7 +59,7 @@ def test_the_cell_of_a_whole_number_is_the_documented_one(cells, key, users):
 
 
 @settings(deadline=None)
-@given(KEYS, st.lists(st.binary(max_size=40), min_size=1, max_size=10))
+@given(KEYS, st.lists(st.binary(max_size=40) | NUMERALS, min_size=1, max_size=10))
 def test_the_cell_of_a_byte_string_is_the_documented_one(key, users):
     found = slots_of(Independent(9_973, key), pa.array(users, pa.binary()))
     assert found.tolist() == [cell_of(user, key, 9_973) for user in users]

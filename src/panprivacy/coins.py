@@ -7,7 +7,6 @@ code (`panprivacy.audit`) or make a run repeatable (`panprivacy.testing`).
 
 from __future__ import annotations
 
-import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from numpy.typing import NDArray
 
 from panprivacy import noise
+from panprivacy.hygiene.uncounted import uncounted
 from panprivacy.noise import Draw
 
 
@@ -115,7 +115,7 @@ class SystemCoins(ByteCoins):
             key[:] = bytes(len(key))
 
 
-_leading_digit = functools.lru_cache(maxsize=256)(noise.leading_digit)
+_leading_digit = uncounted(noise.leading_digit)
 """Of the probabilities that programs ask for: they are public, and few."""
 
 

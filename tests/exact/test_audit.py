@@ -16,11 +16,11 @@ import pytest
 import typer
 
 import panprivacy as pp
-from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss, worst_loss
+from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, LeakError, exact_loss, worst_loss
+from panprivacy.audit.controls import CONTROLS
 from panprivacy.audit.exact import Loss, chain
 from panprivacy.audit.exact.laws import _is_above
 from panprivacy.audit.neighbours import add_remove, pairs, replace, short_streams
-from panprivacy.audit.suite.controls import CONTROLS
 from panprivacy.audit.suite.products import products
 from panprivacy.audit.suite.subject import ADJACENCIES, Row
 from panprivacy.cli.audit import line
@@ -50,8 +50,12 @@ def marked(name, epsilon):
 TRIED = [marked(name, epsilon) for epsilon in (1, Fraction(1, 3)) for name in NAMES]
 
 
+REFUSED = [control for control in CONTROLS if control.refused]
+LOSING = [control for control in CONTROLS if not control.refused]
+
+
 def audited(subject):
-    return Row(subject, subject.losses())
+    return subject.row()
 
 
 @pytest.mark.parametrize(("name", "epsilon"), TRIED)
@@ -67,7 +71,20 @@ def test_a_product_keeps_its_claim(name, epsilon):
         assert line(row).rstrip() in PAGE
 
 
-@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
+@pytest.mark.parametrize("control", REFUSED, ids=lambda control: control.name)
+def test_a_control_that_no_loss_shows_is_refused(control):
+    with pytest.raises(LeakError, match=control.refused):
+        control.shown()
+    row = audited(control)
+    assert not row.holds
+    assert row.is_right
+    assert row.verdict == "refused"
+    assert control.refused in row.says
+    assert line(row).rstrip() in PAGE
+    assert f"\n| `{control.name}` |" in PAGE
+
+
+@pytest.mark.parametrize("control", LOSING, ids=lambda control: control.name)
 def test_a_control_is_caught_with_the_loss_that_it_has(control):
     assert float(control.shown()) == pytest.approx(control.true_loss, rel=2e-3)
     row = audited(control)
@@ -250,7 +267,7 @@ ODD = {
     TwoNoises: "noise must be added to whole numbers",
     Gaussian: "Gaussian noise has no finite loss",
     DrawsInState: "comes out otherwise although its coins fall as before",
-    InAClassVariable: "comes out otherwise although its coins fall as before",
+    InAClassVariable: "something of the rows is left in the variable tests.exact.test_audit.Odd",
     AGeneratorOfItsOwn: "comes out otherwise although its coins fall as before",
     NoCounts: "must have `counts`",
     Quarters: "must have `counts`",
@@ -515,9 +532,47 @@ def test_the_command_says_in_words_what_attains_the_loss():
     assert result.stdout.splitlines()[-1] == "1 of 1 controls caught."
 
 
+OWN = """
+from fractions import Fraction
+import panprivacy as pp
+from panprivacy.audit import Subject
+
+SEEN = []
+
+class Remembers(pp.Density):
+    def update(self, users, deltas=None):
+        super().update(users)
+        SEEN.extend(users)
+
+def subject(make):
+    return Subject("mine", "product", "a class of my own", make, Fraction(1), [[[0]]])
+
+good = subject(lambda coins: pp.Density(universe=2, epsilon=1, coins=coins))
+bad = subject(lambda coins: Remembers(universe=2, epsilon=1, coins=coins))
+"""
+
+
+def test_a_program_of_ones_own_is_audited_as_module_and_variable(tmp_path):
+    (tmp_path / "my_audit.py").write_text(OWN)
+    good = run_command("audit", "my_audit:good", cwd=tmp_path)
+    assert good.code == 0, good.stderr
+    assert good.stdout.splitlines()[-1] == "1 of 1 products hold."
+    bad = run_command("audit", "my_audit:bad", "--json", cwd=tmp_path)
+    assert bad.code == 1
+    assert json.loads(bad.stdout)[0]["verdict"] == "refused"
+    assert json.loads(bad.stdout)[0]["replace"] is None
+    words = run_command("audit", "my_audit:bad", cwd=tmp_path).stdout
+    assert "the variable my_audit.SEEN" in words
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["densty"], "there is nothing of this name"), (["--epsilon", "0"], "--epsilon")],
+    [
+        (["densty"], "there is nothing of this name"),
+        (["--epsilon", "0"], "--epsilon"),
+        (["no_such_module:thing"], "write it as module:variable"),
+        (["json:dumps"], "write it as module:variable"),
+    ],
 )
 def test_wrong_arguments_are_refused_in_one_line(arguments, message):
     result = audit_command(*arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -13,15 +14,30 @@ from panprivacy.audit import ANNOUNCE, RELEASE
 from panprivacy.audit.binomial import clopper_pearson
 from panprivacy.audit.sampled.adapters import Sampler, users_apart
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look, read_bits, read_words
-from panprivacy.audit.sampled.loss import sampled_loss
+from panprivacy.audit.sampled.loss import _width, sampled_loss
 from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
+from panprivacy.ids import read_ids
 
 STREAM, NEIGHBOUR = [[1, 2], RELEASE, [2]], [[2], RELEASE, [2]]
 
 
 def density(coins):
     return pp.Density(universe=20, epsilon=1, intrusions=1, coins=coins)
+
+
+class Wrapper:
+    def __init__(self, coins):
+        self._coins, self._inner = coins, pp.Density(universe=8, epsilon=1, coins=coins)
+
+    def update(self, users, deltas=None):
+        self._inner.update(users)
+
+    def release(self):
+        return self._inner.release()
+
+    def state(self):
+        return self._inner.state()
 
 
 def at_least(hits: int, runs: int, probability: Fraction) -> Fraction:
@@ -138,7 +154,7 @@ class TestAuditorium:
         def histogram(first, second):
             return np.bincount(first, minlength=2) - np.bincount(second, minlength=2)
 
-        sampler = Sampler(density, after_step=1)
+        sampler = Sampler(density, after_step=1, parts=["states", "counts"])
         found = [sampler(stream, 9)[:, -2].astype(int) for stream in (STREAM, NEIGHBOUR)]
         assert histogram(*found).sum() == 0
 
@@ -188,6 +204,142 @@ class TestRecorder:
         assert users_apart(*inputs) <= float(params["users"]) + 1e-9
         samples = [np.array(once(stream=given, **params), float).ravel() for given in inputs * 3]
         assert np.isfinite(np.vstack(samples)).all()
+
+
+# What other tools need
+
+
+def heavy(coins):
+    return pp.HeavyHitterCount(k=4, total=400, epsilon=1, coins=coins)
+
+
+def test_users_lie_in_cells_of_their_own_unless_a_key_is_given():
+    key = FixedKeyCoins().key(10_000)
+    assert len(set(key)) == 256
+    assert FixedKeyCoins().key(64) == key[:64]
+    statistic = heavy(FixedKeyCoins())
+    slots = np.concatenate(list(statistic._addressing.slots(read_ids(list(range(50))))))
+    assert len(np.unique(slots)) == statistic.plan.table.cells
+
+
+@pytest.mark.parametrize("make", [density, heavy])
+def test_parts_of_a_view_are_chosen(make):
+    seen = look(make(FixedKeyCoins()), STREAM, 3)
+    states, counts, bars = (
+        Sampler(make, parts=[part])(STREAM, 4) for part in ("states", "counts", "bars")
+    )
+    assert states.shape == (4, 8 * len(seen.states[0]))
+    assert counts.shape == (4, len(seen.counts))
+    assert bars.shape == (4, len(seen.bars))
+    assert (np.diff(bars.reshape(4, -1, 3)[:, :, [1, 0, 2]]) >= 0).all(), "low, value, high"
+    assert Sampler(make)(STREAM, 1).shape[1] == states.shape[1] + counts.shape[1] + bars.shape[1]
+
+
+class LeakyInterval(Wrapper):
+    """The count is noised, and the interval is as wide as the table is full."""
+
+    def release(self):
+        answer = self._inner.release()
+        return dataclasses.replace(answer, high=answer.low + self._inner.state()[-1].bit_count())
+
+
+def test_an_interval_that_leaks_is_a_feature():
+    stream, neighbour = [[0, 1, 2, 3], RELEASE], [[], RELEASE]
+    bars = Sampler(LeakyInterval, parts=["bars"])
+    widths = [
+        (found[:, 2] - found[:, 1]).mean() for found in (bars(s, 200) for s in (stream, neighbour))
+    ]
+    assert abs(widths[0] - widths[1]) > 0.3
+
+
+def test_infinite_ends_and_lost_answers_are_numbers():
+    bars = Sampler(Endless, parts=["bars"])([[0], RELEASE], 2)
+    assert np.isfinite(bars).all()
+
+
+class Endless(Wrapper):
+    def release(self):
+        return dataclasses.replace(self._inner.release(), high=math.inf)
+
+
+def test_screening_keeps_what_tells_streams_apart():
+    sampler = Sampler(lambda coins: pp.Density(universe=500, epsilon=4, coins=coins))
+    stream, neighbour = [[7], RELEASE], [[], RELEASE]
+    screened = sampler.screened(stream, neighbour, runs=300, most=2)
+    assert screened(stream, 5).shape == (5, 2)
+    first, second = (screened(steps, 400)[:, 0].mean() for steps in (stream, neighbour))
+    assert first > 0.7
+    assert second < 0.3
+
+
+def test_scaling_makes_features_alike_and_can_be_screened():
+    stream, neighbour = [[7], RELEASE], [[], RELEASE]
+    sampler = Sampler(density, parts=["counts", "bars"])
+    scaled = sampler.scaled(stream, neighbour, runs=400)
+    both = np.concatenate([scaled(steps, 400) for steps in (stream, neighbour)])
+    assert np.abs(both.mean(axis=0)).max() < 0.3
+    deviations = both.std(axis=0)
+    assert np.abs(deviations[deviations > 0] - 1).max() < 0.3, "ends that never move stay 0"
+    assert (deviations[:2] > 0).all()
+    one = scaled.screened(stream, neighbour, runs=50, most=1)
+    assert one(stream, 3).shape == (3, 1)
+    again = sampler.screened(stream, neighbour, runs=50, most=2).scaled(stream, neighbour, runs=400)
+    assert abs(again(stream, 400).mean()) < 0.5
+
+
+class Growing(Wrapper):
+    """A state whose front is longer now and then."""
+
+    def state(self):
+        front = b"x" * int(self._coins.bernoulli(Fraction(1, 2), 1)[0])
+        return front + self._inner.state()
+
+
+def test_states_of_different_lengths_are_aligned_at_their_ends():
+    sampler = Sampler(Growing, parts=["states"])
+    plain = Sampler(Wrapper, parts=["states"])
+    assert sampler([[1]], 60).shape[1] == plain([[1]], 1).shape[1] + 8
+    fixed = sampler.screened([[1]], [[]], runs=50, most=10_000)
+    assert fixed([[1]], 1).shape == fixed([[1]], 1).shape
+
+
+def test_cells_of_another_width_are_refused_and_the_right_one_is_found():
+    stream, neighbour = [[1]], [[]]
+    with pytest.raises(PlanError, match="have 2 bytes: leave cell_bytes out"):
+        sampled_loss(heavy, stream, neighbour, cell_bytes=4, runs=100)
+    assert _width(heavy(FixedKeyCoins()), None) == 2
+    assert _width(density(FixedKeyCoins()), None) == 1
+    assert _width(Wrapper(FixedKeyCoins()), 3) == 3
+    both = pp.Together({name: pp.Density(universe=3, epsilon=1) for name in ("one", "other")})
+    assert _width(both, None) == 1
+
+
+def grouped(coins):
+    return pp.Grouped(
+        lambda share: pp.Density(universe=20, epsilon=share, coins=coins), ["a", "b"], epsilon=4
+    )
+
+
+def windowed(coins):
+    return pp.Windowed(
+        lambda: pp.Density(universe=20, epsilon=4, coins=coins), every=60, clock=lambda: 7.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "row"), [(grouped, (3, "a")), (windowed, 3), (grouped, (3, "b", -1))]
+)
+def test_groups_and_windows_are_sampled(make, row):
+    stream, neighbour = [[row], RELEASE], [[], RELEASE]
+    sampler = Sampler(make)
+    assert sampler(stream, 3).shape == sampler(neighbour, 3).shape
+    assert Sampler(make, parts=["counts"])(neighbour, 3).shape[1] >= 1
+    assert users_apart({"steps": stream}, {"steps": neighbour}) == 1
+
+
+@pytest.mark.parametrize(("make", "row"), [(grouped, (3, "a")), (windowed, 3)])
+def test_losses_of_groups_and_windows_are_bounded(make, row):
+    assert 1 < sampled_loss(make, [[row]], [[]], runs=2_000).epsilon < 4
 
 
 def test_users_are_apart_where_their_rows_differ():

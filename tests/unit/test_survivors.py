@@ -119,6 +119,11 @@ def filled(value):
     return cache
 
 
+def after_calls(cache):
+    cache(0)
+    return cache
+
+
 ARRAY = np.arange(4, dtype=np.int32)
 SHARED = [1, 2]
 
@@ -159,6 +164,8 @@ DIFFERENT = {
     "what a function has closed over": (closing_over(1), closing_over(2)),
     "what a function has by default": (lambda a=1: a, lambda a=2: a),
     "what a method is bound to": (Plain(a=1).__eq__, Plain(a=2).__eq__),
+    "what a method written in C is bound to": ([1].append, [2].append),
+    "calls of a cache": (filled(1), after_calls(filled(1))),
     "locks": (lock(taken=False), lock(taken=True)),
     "iterators": (advanced(1), advanced(2)),
     "chains": (itertools.chain([1]), itertools.chain([2])),

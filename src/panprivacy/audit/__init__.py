@@ -1,10 +1,10 @@
 """Is it true? The guarantee, checked on the code that ships.
 
-`exact` walks every outcome, `sampled` bounds losses from runs, `suite` has the products and the
-controls, `attacks` plays the intruder.
+`exact` walks every outcome, `sampled` bounds losses from runs, `controls` are programs that must be
+caught, `suite` has the products, `attacks` plays the intruder.
 """
 
-from panprivacy.audit.exact import EnumeratedCoins, Loss, exact_loss, worst_loss
+from panprivacy.audit.exact import EnumeratedCoins, LeakError, Loss, exact_loss, worst_loss
 from panprivacy.audit.sampled import (
     SampledLoss,
     Sampler,
@@ -14,14 +14,17 @@ from panprivacy.audit.sampled import (
     users_apart,
 )
 from panprivacy.audit.streams import ANNOUNCE, RELEASE
+from panprivacy.audit.suite.subject import Subject
 
 __all__ = [
     "ANNOUNCE",
     "RELEASE",
     "EnumeratedCoins",
+    "LeakError",
     "Loss",
     "SampledLoss",
     "Sampler",
+    "Subject",
     "exact_loss",
     "read_bits",
     "read_words",

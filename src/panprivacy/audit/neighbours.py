@@ -23,7 +23,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream, user_and_delta
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream, user_and_rest
 
 RowPlace = tuple[int, int]
 """Of a row: its step, and its place in the batch."""
@@ -44,7 +44,7 @@ def add_remove(stream: Stream, user: object) -> Iterator[Stream]:
 def replace(stream: Stream, user: object, by: object) -> Iterator[Stream]:
     """Every stream in which some or all updates of one user are another's."""
     for moved in _some(_places(stream, user)):
-        yield _changed(stream, moved, lambda row: (by, row[1]) if isinstance(row, tuple) else by)
+        yield _changed(stream, moved, lambda row: (by, *row[1:]) if isinstance(row, tuple) else by)
 
 
 def event(stream: Stream, user: object) -> Iterator[Stream]:
@@ -80,7 +80,7 @@ def _places(stream: Stream, user: object) -> list[RowPlace]:
         for number, step in enumerate(stream)
         if not isinstance(step, str)
         for place, row in enumerate(step)
-        if user_and_delta(row)[0] == user
+        if user_and_rest(row)[0] == user
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,10 @@ ANNOUNCE: Final = "announce"
 """A step of a stream: somebody reads the state, and the statistic is told."""
 
 Step = Sequence[object] | str
-"""A batch of user ids, or of pairs `(user, delta)`, or `RELEASE`, or `ANNOUNCE`."""
+"""A batch of user ids, or of tuples, or `RELEASE`, or `ANNOUNCE`.
+
+A tuple has what the statistic's `update` takes, such as `(user, delta)`, or `(user, group)`.
+"""
 
 Stream = Sequence[Step]
 """What a statistic lives through."""
@@ -51,29 +55,41 @@ def _step(step: Any) -> Step:
             raise PlanError(message)
         return step
     rows = step.tolist() if isinstance(step, np.ndarray) else list(step)
-    pairs = [isinstance(row, tuple) and len(row) == 2 for row in rows]
-    if any(pairs) and not all(pairs):
-        message = "rows of a batch are all users, or all pairs (user, delta)"
+    columns = {len(row) if isinstance(row, tuple) else 0 for row in rows}
+    if len(columns) > 1:
+        message = "rows of a batch are all users, or all pairs (user, delta), or tuples of a length"
         raise PlanError(message)
     return rows
 
 
-def user_and_delta(row: Any) -> tuple[Any, int]:
-    """A row as a pair; a user alone has the delta 1."""
-    return row if isinstance(row, tuple) else (row, 1)
+def user_and_rest(row: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A user and what a row says of him; a user alone has the delta 1."""
+    return (row[0], row[1:]) if isinstance(row, tuple) else (row, (1,))
 
 
 def take(statistic: Any, step: Step) -> Any:
     """Lead a statistic through one step; the answer if it is a release."""
-    if isinstance(step, str):
-        if step == RELEASE:
-            return statistic.release()
+    if step == RELEASE:
+        if hasattr(statistic, "close"):  # windows release at their ends
+            statistic.close()
+        return statistic.release()
+    if step == ANNOUNCE:
         statistic.announce_intrusion()
     elif step and isinstance(step[0], tuple):
         statistic.update(*map(list, zip(*step, strict=True)))
-    else:
+    elif step:
         statistic.update(list(step))
+    else:
+        statistic.update(*([] for _ in range(_columns(statistic))))
     return None
+
+
+def _columns(statistic: Any) -> int:
+    """How many columns a batch must have, also one of no rows; groups need theirs."""
+    counting = getattr(statistic, "current", statistic)
+    taken = signature(getattr(counting, "prepare", counting.update)).parameters.values()
+    needed = [one for one in taken if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+    return sum(one.kind is not one.VAR_POSITIONAL for one in needed) or 1
 
 
 def repeated(key: bytes, nbytes: int) -> bytes:

@@ -29,6 +29,7 @@ from panprivacy.cells.protocol import Deltas, presence, sum_runs, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
 from panprivacy.hashing import popcount, trailing_zeros
+from panprivacy.hygiene.uncounted import uncounted
 from panprivacy.noise import wipe
 
 Table = NDArray[np.uint8]
@@ -155,7 +156,7 @@ def _contrast(cells: BitCells, epoch: int) -> Fraction:
     return (2 * randomised_response(cells.epsilon_state) - 1) * cells.gain() ** epoch
 
 
-@functools.lru_cache(maxsize=1024)
+@uncounted
 def _presence(cells: BitCells, epoch: int) -> Fraction:
     return (1 + _contrast(cells, epoch)) / 2
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from panprivacy._validate import positive_fraction
+from panprivacy.audit.exact.loss import Loss
 from panprivacy.audit.suite.run import known_names, rows
 from panprivacy.audit.suite.subject import ADJACENCIES, Row
 from panprivacy.errors import PlanError
@@ -20,7 +21,10 @@ _HEADINGS = "name", "kind", "claimed", "add/remove", "replace", "event", "set as
 def audit(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="What to audit, see docs/audit.md; all unless given."),
+        typer.Argument(
+            metavar="NAME",
+            help="What to audit: names, or module:variable of your own; all unless given.",
+        ),
     ] = None,
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of the products.")] = "1",
     json: Annotated[bool, typer.Option("--json", help="Print a JSON array, one row each.")] = False,
@@ -33,27 +37,28 @@ def audit(
     total = positive_fraction(epsilon=epsilon)
     known = known_names()
     chosen = list(dict.fromkeys(names or known))
-    if not {*chosen} <= {*known}:
+    if not {name for name in chosen if ":" not in name} <= {*known}:
         message = f"there is nothing of this name to audit; there are {', '.join(known)}"
         raise PlanError(message)
-    found: list[Row] = []
+    audits, found = rows(chosen, total), list[Row]()
     if json:
-        found += rows(chosen, total)
+        found += audits
         print(json_format.dumps([_document(row) for row in found]))
     else:
         print(_LINE.format(*_HEADINGS))
-        for row in rows(chosen, total):
+        for row in audits:
             found.append(row)
             print(line(row), flush=True)
             if names or not row.is_right:
-                print(f"  {row.subject.says}\n  {row.worst}", flush=True)
+                print(f"  {row.subject.says}\n  {row.says}", flush=True)
         _print_verdict(found)
     raise typer.Exit(int(not all(row.is_right for row in found)))
 
 
 def line(row: Row) -> str:
     """A row of the table."""
-    losses = (f"{float(row.losses[adjacency]):.4f}" for adjacency in ADJACENCIES)
+    shown = (row.losses.get(adjacency) for adjacency in ADJACENCIES)
+    losses = ("-" if loss is None else f"{float(loss):.4f}" for loss in shown)
     aside = f"{float(row.set_aside):.2%}" if row.set_aside else "-"
     subject, claimed = row.subject, f"{float(row.subject.claimed):.4f}"
     return _LINE.format(subject.name, subject.kind, claimed, *losses, aside, row.verdict)
@@ -69,11 +74,15 @@ def _print_verdict(found: list[Row]) -> None:
 
 
 def _document(row: Row) -> dict[str, object]:
-    losses = {adjacency: row.losses[adjacency].epsilon for adjacency in ADJACENCIES}
+    losses = {adjacency: row.losses.get(adjacency) for adjacency in ADJACENCIES}
     return {
         "name": row.subject.name,
         "kind": row.subject.kind,
         "claimed": float(row.subject.claimed),
-        **{name: "inf" if math.isinf(loss) else loss for name, loss in losses.items()},
+        **{name: None if loss is None else _number(loss) for name, loss in losses.items()},
         "verdict": row.verdict,
     }
+
+
+def _number(loss: Loss) -> float | str:
+    return "inf" if math.isinf(loss.epsilon) else loss.epsilon

@@ -2,5 +2,6 @@
 
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.loss import Loss, exact_loss, worst_loss
+from panprivacy.audit.exact.traces import LeakError
 
-__all__ = ["EnumeratedCoins", "Loss", "exact_loss", "worst_loss"]
+__all__ = ["EnumeratedCoins", "LeakError", "Loss", "exact_loss", "worst_loss"]

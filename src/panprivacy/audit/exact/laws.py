@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from panprivacy.audit.exact.chain import Chain, Point, Told, Transition
-from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.noise import check_noise
+from panprivacy.audit.exact.traces import SAYS_MORE
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream
 from panprivacy.errors import PlanError
 
@@ -73,10 +73,15 @@ class Comparison:
 
 
 class Laws:
-    """Compares what is seen under streams and their neighbours; each pair serves the next."""
+    """Compares what is seen under streams and their neighbours; each pair serves the next.
+
+    `says_more` is why answers that far noise reaches are refused, once some were seen that do not
+    follow from their counts; None if all do.
+    """
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
+        self.says_more: str | None = None
         self._releases: dict[frozenset[Point], Moves] = {}
         self._compared: dict[str, list[Comparison]] = {}
 
@@ -115,7 +120,10 @@ class Laws:
             return {point: _plain(self._chain.after(point, step)) for point in points}
         if points not in self._releases:
             outcomes = {point: self._chain.after(point, step) for point in points}
-            self._releases[points] = _told_apart(outcomes, self._chain.coins)
+            check_noise(outcomes, self._chain.coins)
+            if _far_ones_say_more(outcomes):
+                self.says_more = SAYS_MORE
+            self._releases[points] = _told_apart(outcomes)
         return self._releases[points]
 
 
@@ -265,13 +273,21 @@ def _plain(outcomes: Sequence[Transition]) -> list[Move]:
     return [(mass, point, None, far) for (point, far), mass in masses.items()]
 
 
-def _told_apart(outcomes: Mapping[Point, Sequence[Transition]], coins: EnumeratedCoins) -> Moves:
+def _far_ones_say_more(outcomes: Mapping[Point, Sequence[Transition]]) -> bool:
+    """Whether an answer that is set aside is not the only one with its counts."""
+    ends = [one for each in outcomes.values() for one in each if one.published is not None]
+    answers: dict[Hashable, set[Told | None]] = defaultdict(set)
+    for one in ends:
+        answers[one.published and one.published.counts].add(one.published)
+    return any(one.far and len(answers[one.published and one.published.counts]) > 1 for one in ends)
+
+
+def _told_apart(outcomes: Mapping[Point, Sequence[Transition]]) -> Moves:
     """The moves of a release; answers that far noise can reach are left out.
 
     Two answers tell the same if their probabilities, from every point to every next one, are
     proportional: then they change every ratio alike, and one stands for both.
     """
-    check_noise(outcomes, coins)
     ways: dict[Any, dict[tuple[Point, Point], Fraction]] = defaultdict(
         lambda: defaultdict(Fraction)
     )

@@ -16,6 +16,7 @@ from panprivacy.audit.exact.chain import Audited, Chain
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.laws import Comparison, Laws, View
 from panprivacy.audit.exact.numbers import CLOSE, exp, ln
+from panprivacy.audit.exact.traces import LeakError, check_traces
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream, checked
 from panprivacy.errors import PlanError
 
@@ -99,6 +100,10 @@ def exact_loss(
     `Loss.set_aside` is their probability. The loss is that of all others; with discrete Laplace
     noise those set aside tell no more (docs/audit.md).
 
+    A child process first leads the program through both streams, with the same coins and the same
+    counts: whatever differs then in files, lines, warnings, variables of modules or answers is
+    refused (`docs/audit.md` says what is seen).
+
     Args:
         make: makes the statistic with the coins it is given.
         stream: batches and `RELEASE` and `ANNOUNCE` steps.
@@ -106,6 +111,7 @@ def exact_loss(
         coins: an own `EnumeratedCoins`, for another key or tail.
 
     Raises:
+        LeakError: the program tells more than its state and its counts do.
         PlanError: the streams differ in more than rows, which is public; the class cannot be
             audited (the message says why); or a tail is too short.
     """
@@ -123,7 +129,19 @@ def worst_loss(
     Raises:
         PlanError: as for `exact_loss`; or there are no pairs.
     """
-    return worst_of(Laws(Chain(make, EnumeratedCoins() if coins is None else coins)), pairs)
+    drawn = EnumeratedCoins() if coins is None else coins
+    tried = [checked(*pair) for pair in pairs]
+    says_more = check_traces(make, tried, drawn) if tried else None
+    laws = Laws(Chain(make, drawn))
+    loss = worst_of(laws, tried)
+    check_answers(says_more or laws.says_more, [loss])
+    return loss
+
+
+def check_answers(says_more: str | None, losses: Iterable[Loss]) -> None:
+    """Raise `LeakError` for answers that say more than counts, unless an infinite loss shows it."""
+    if says_more is not None and all(math.isfinite(loss.epsilon) for loss in losses):
+        raise LeakError(says_more)
 
 
 def worst_of(laws: Laws, pairs: Iterable[tuple[Stream, Stream]]) -> Loss:

@@ -13,8 +13,10 @@ from __future__ import annotations
 import copyreg
 import dataclasses
 import functools
+import gc
 import itertools
-from collections.abc import Callable, Hashable
+import logging
+from collections.abc import Callable, Hashable, Iterable
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -34,7 +36,11 @@ from typing import Any, Final
 import numpy as np
 
 _VALUES: Final = {NoneType, bool, int, float, complex, str, bytes, Fraction, Decimal}
-_NAMES: Final = (np.generic, Enum, type, ModuleType, CodeType, BuiltinFunctionType)
+_NAMES: Final = (np.generic, Enum, type, ModuleType, CodeType, logging.Logger)
+_COMPILED: Final = ("numba", "llvmlite", "typing")
+"""Libraries whose objects hold code or types, and no data."""
+
+_CACHE: Final[Any] = type(functools.cache(lambda: None))
 _LOCK: Final = type(Lock())
 _PROTOCOL: Final = 4
 """Of `pickle`, by which objects written in C say what they are made of."""
@@ -60,6 +66,11 @@ class Survivors:
             and not (callable(value) or hasattr(value, "__get__"))  # functions and descriptors
         }
         return self._walk([thing, variables], {})
+
+    def held(self, things: Iterable[object]) -> list[Hashable]:
+        """Everything that can be reached from each; what was met before is named alone."""
+        seen: dict[int, tuple[object, int]] = {}
+        return [self._walk(thing, seen) for thing in things]
 
     def _walk(self, thing: object, seen: dict[int, tuple[object, int]]) -> Hashable:
         """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
@@ -105,6 +116,8 @@ class Survivors:
         """What an object holds beside attributes."""
         if isinstance(thing, MethodType):
             return walk(thing.__func__), walk(thing.__self__)
+        if isinstance(thing, BuiltinFunctionType):
+            return thing.__name__, walk(thing.__self__)
         if isinstance(thing, _LOCK):
             return thing.locked()
         if isinstance(thing, CellType):
@@ -114,8 +127,8 @@ class Survivors:
     def _written_down(self, thing: object, walk: Walker) -> Hashable:
         """What an object written in C says for pickling."""
         known: Any = copyreg.dispatch_table.get(type(thing))
-        if hasattr(thing, "cache_info"):  # a cache says its name only
-            return "unlike any other", next(self._strangers)
+        if isinstance(thing, _CACHE):  # it writes down its name only
+            return tuple(thing.cache_info()), tuple(map(walk, gc.get_referents(thing)))
         try:
             made = known(thing) if known else thing.__reduce_ex__(_PROTOCOL)
         except (TypeError, ValueError):  # it cannot be written down
@@ -151,7 +164,9 @@ def _hides(kind: type) -> bool:
 
 
 def _is_value(thing: object) -> bool:
-    return type(thing) in _VALUES or isinstance(thing, _NAMES)
+    kind = type(thing)
+    named = isinstance(thing, _NAMES) or kind.__module__.split(".")[0] in _COMPILED
+    return kind in _VALUES or named
 
 
 def _is_frozen(thing: Any) -> bool:

@@ -42,50 +42,186 @@ None of the tools is needed to import this; each is handed a `Sampler`:
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from panprivacy.audit.sampled.events import surprise
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look, read_bits
-from panprivacy.audit.streams import Stream, user_and_delta
+from panprivacy.audit.streams import Stream, checked, user_and_rest
 from panprivacy.coins import Coins
+
+Part = Literal["states", "counts", "bars"]
+
+_MOST_BINS: Final = 16
+_FIRST: Final = 8
+"""Runs that show how long states are."""
+
+_LARGEST: Final = 1e12
+"""Stands for an end of an interval that is infinite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which features a sampler gives, and how they are scaled.
+
+    Args:
+        lengths: how many numbers each part has; a shorter one has zeros in front.
+        places: of the features; None for all.
+        centre: that is taken off each of them.
+        spread: by which each is divided then.
+    """
+
+    lengths: tuple[int, ...]
+    places: NDArray[np.intp] | None = None
+    centre: NDArray[np.float64] | float = 0.0
+    spread: NDArray[np.float64] | float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
     """What an intruder sees, as numbers: a mechanism for black-box tools.
 
+    >>> import panprivacy as pp
+    >>> def make(coins):
+    ...     return pp.Density(universe=1_000, epsilon=3, coins=coins)
+    >>> Sampler(make)([[5]], 20).shape[1] >= 1_000  # too many for most tools
+    True
+    >>> Sampler(make).screened([[5]], [[]], runs=200, most=2)([[5]], 20).shape
+    (20, 2)
+
     Args:
         make: makes the statistic with the coins it is given.
         after_step: how many steps the intruder waits; None for all of them.
         read: the numbers of a state.
         coins: of all runs; the addressing key must be the same in each.
+        parts: what is given, in this order: the states, the noised counts of all releases, and of
+            each answer its value and the ends of its interval, its error bar.
+        chosen: which of the features; see `screened` and `scaled`.
     """
 
     make: Callable[[Coins], Any]
     after_step: int | None = None
     read: Callable[[bytes], NDArray[Any]] = read_bits
     coins: Coins = field(default_factory=FixedKeyCoins)
+    parts: Collection[Part] = ("states", "counts", "bars")
+    chosen: Chosen | None = None
 
     def __call__(self, stream: Stream, size: int) -> NDArray[np.float64]:
-        """Independent views of a stream, float64[size, features]: states, then counts."""
-        return np.stack([self._view(stream) for _ in range(size)])
+        """Independent views of a stream, float64[size, features].
+
+        States of different lengths are aligned at their ends, where the cells are.
+        """
+        views = [self._view(stream) for _ in range(size)]
+        lengths = tuple(max(map(len, part)) for part in zip(*views, strict=True))
+        chosen = self.chosen or Chosen(lengths)
+        found = np.stack([_aligned(view, chosen.lengths) for view in views])
+        kept = found if chosen.places is None else found[:, chosen.places]
+        return (kept - chosen.centre) / chosen.spread
+
+    def screened(
+        self, stream: Stream, neighbour: Stream, *, runs: int = 1_000, most: int = 8
+    ) -> Sampler:
+        """The same with those features alone that tell the streams apart best, on runs of its own.
+
+        Args:
+            stream: as for a call.
+            neighbour: the other one.
+            runs: of each stream; their features are in memory at once, 4 bytes each.
+            most: features, of which the most telling is the first.
+        """
+        pair, lengths = self._tried(stream, neighbour, runs)
+        surprises = [
+            _apart(one, other) for one, other in zip(*(each.T for each in pair), strict=True)
+        ]
+        places = np.argsort(-np.array(surprises), kind="stable")[:most]
+        return replace(self, chosen=self._narrowed(lengths, places))
+
+    def scaled(self, stream: Stream, neighbour: Stream, *, runs: int = 1_000) -> Sampler:
+        """The same with features of mean 0 and deviation 1 over runs of both streams."""
+        pair, lengths = self._tried(stream, neighbour, runs)
+        both = np.concatenate(pair).astype(np.float64)
+        spread = both.std(axis=0)
+        chosen = self.chosen or Chosen(lengths)
+        spread[spread == 0] = 1
+        centre = both.mean(axis=0) * chosen.spread + chosen.centre
+        return replace(self, chosen=replace(chosen, centre=centre, spread=spread * chosen.spread))
 
     def once(self, stream: Mapping[str, Stream], users: int = 1) -> NDArray[np.float64]:  # noqa: ARG002
         """One view, float64[features], of the stream under "steps".
 
         `users` says in how many users neighbours differ; a recorder reads it here.
         """
-        return self._view(stream["steps"])
+        return self(stream["steps"], 1)[0]
 
-    def _view(self, stream: Stream) -> NDArray[np.float64]:
+    def _tried(
+        self, stream: Stream, neighbour: Stream, runs: int
+    ) -> tuple[list[NDArray[np.float32]], tuple[int, ...]]:
+        """Features of both streams, and the lengths of their parts."""
+        one, other = checked(stream, neighbour)
+        views = [[self._view(steps) for _ in range(_FIRST)] for steps in (one, other)]
+        parts = zip(*views[0], *views[1], strict=True)
+        lengths = tuple(max(map(len, part)) for part in parts)
+        fixed = self if self.chosen else replace(self, chosen=Chosen(lengths))
+        return [
+            np.concatenate([fixed(steps, 1).astype(np.float32) for _ in range(runs)])
+            for steps in (one, other)
+        ], lengths
+
+    def _narrowed(self, lengths: tuple[int, ...], places: NDArray[np.intp]) -> Chosen:
+        """Some of the features that are chosen already."""
+        chosen = self.chosen or Chosen(lengths)
+        before = np.arange(sum(chosen.lengths)) if chosen.places is None else chosen.places
+        centre, spread = (
+            each if isinstance(each, float) else each[places]
+            for each in (chosen.centre, chosen.spread)
+        )
+        return Chosen(chosen.lengths, before[places], centre, spread)
+
+    def _view(self, stream: Stream) -> list[NDArray[np.float64]]:
+        """The numbers of each part of a view."""
         looked = len(stream) if self.after_step is None else self.after_step
         seen = look(self.make(self.coins), stream, looked)
-        return np.concatenate([*map(self.read, seen.states), seen.counts]).astype(np.float64)
+        read = {
+            "states": [self.read(state) for state in seen.states],
+            "counts": [np.array(seen.counts)],
+            "bars": [np.clip(np.array(seen.bars), -_LARGEST, _LARGEST)],
+        }
+        return [
+            part.astype(np.float64)
+            for name, parts in read.items()
+            if name in self.parts
+            for part in parts
+        ]
+
+
+def _aligned(view: Sequence[NDArray[np.float64]], lengths: Sequence[int]) -> NDArray[np.float64]:
+    """All parts in one, each with zeros in front or without its start."""
+    found = [np.zeros(length) for length in lengths]
+    for whole, part in zip(found, view, strict=True):
+        shared = min(len(whole), len(part))
+        whole[len(whole) - shared :] = part[len(part) - shared :]
+    return np.concatenate(found)
+
+
+def _apart(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    """How surprising it is that a feature comes out like this under both streams."""
+    both = np.concatenate([one, other])
+    values = np.unique(both)
+    if len(values) == 1:
+        return -math.inf
+    if len(values) > _MOST_BINS:
+        values = np.unique(np.quantile(both, np.arange(_MOST_BINS) / _MOST_BINS))
+    tables = [
+        np.bincount(np.searchsorted(values, each, "right"), minlength=len(values) + 1)
+        for each in (one, other)
+    ]
+    return surprise(*tables)
 
 
 def users_apart(first: Mapping[str, Stream], second: Mapping[str, Stream]) -> float:
@@ -96,7 +232,7 @@ def users_apart(first: Mapping[str, Stream], second: Mapping[str, Stream]) -> fl
     """
     rows = [
         Counter(
-            (number, *user_and_delta(row))
+            (number, *user_and_rest(row))
             for number, step in enumerate(stream["steps"])
             if not isinstance(step, str)
             for row in step

@@ -78,12 +78,12 @@ def screen(pair: Sequence[Runs], runs: int, width: int) -> CellCounts:
     for table, run in zip(tables, pair, strict=True):
         for seen in run(runs):
             table[np.arange(words), _words(seen, width) % values] += 1
-    places = _telling([_surprise(*one) for one in zip(*tables, strict=True)])
-    telling, usual = tables[:, places].astype(np.int64), tables[:, varying].sum((0, 1))
-    for place in np.ndindex(*telling.shape[:-1]):
-        if _surprise(telling[place], usual) < _CHANCE:  # the law of all words is known better
-            telling[place] = usual
-    return CellCounts(width, values, places, _log_ratios(*telling))
+    places = telling([surprise(*one) for one in zip(*tables, strict=True)])
+    found, usual = tables[:, places].astype(np.int64), tables[:, varying].sum((0, 1))
+    for place in np.ndindex(*found.shape[:-1]):
+        if surprise(found[place], usual) < _CHANCE:  # the law of all words is known better
+            found[place] = usual
+    return CellCounts(width, values, places, _log_ratios(*found))
 
 
 class Sample(NamedTuple):
@@ -151,7 +151,7 @@ def fit(samples: Sequence[Sample], cells: CellCounts, summarise: Summary) -> Sco
     for count, column in enumerate(missed.T):
         bins = np.searchsorted(edges[count], column)
         np.add.at(tables[:, count], (label, np.searchsorted(steps, both.states), bins), 1)
-    places = _telling([_surprise(*one) for one in zip(*tables, strict=True)])
+    places = telling([surprise(*one) for one in zip(*tables, strict=True)])
     ratios = _log_ratios(*tables[:, places])
     return Score(cells, summarise, places, weights[:, places], steps, edges[places], ratios)
 
@@ -190,14 +190,14 @@ def _share_below(ordered: Floats, candidates: Floats, side: Any) -> Floats:
     return (below + 0.5) / (len(ordered) + 1)
 
 
-def _telling(surprises: Sequence[float]) -> Places:
+def telling(surprises: Sequence[float]) -> Places:
     """The places of the few largest that chance does not explain among so many."""
     found, chance = np.array(surprises), math.sqrt(2 * math.log(max(len(surprises), 1))) + 2
     largest = np.argsort(-found)[:_MOST_PARTS]
     return largest[found[largest] > chance]
 
 
-def _surprise(first: NDArray[Any], second: NDArray[Any]) -> float:
+def surprise(first: NDArray[Any], second: NDArray[Any]) -> float:
     """Pearson's statistic of two tables of outcomes, in deviations from what chance gives."""
     one, two = np.atleast_2d(first).astype(float), np.atleast_2d(second).astype(float)
     total = one + two

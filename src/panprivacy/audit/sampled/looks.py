@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,39 +17,69 @@ from panprivacy.coins import SystemCoins
 class FixedKeyCoins(SystemCoins):
     """The coins of production, but for the addressing key, which is the same in every run.
 
-    The guarantee holds for every key, and under fresh keys no cell would be the user's. The key is
-    cut or repeated to length.
+    The guarantee holds for every key, and under fresh keys no cell would be the user's.
+
+    Args:
+        addressing_key: cut or repeated to length; None for one that looks random at any length, so
+            that users lie in cells of their own.
     """
 
     __slots__ = ("_key",)
 
-    def __init__(self, addressing_key: bytes = bytes(16)) -> None:
+    def __init__(self, addressing_key: bytes | None = None) -> None:
         self._key = addressing_key
 
     def key(self, nbytes: int) -> bytes:
         """The fixed key."""
+        if self._key is None:
+            return hashlib.shake_256(b"panprivacy audit").digest(nbytes)
         return repeated(self._key, nbytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an intruder sees of one run: the state at each look, and the counts of all releases."""
+    """What an intruder sees of one run.
+
+    Args:
+        states: at each look.
+        counts: the noised ones of all releases.
+        bars: value, low and high of each answer; 0 of one that is lost.
+    """
 
     states: list[bytes]
     counts: list[int]
+    bars: list[float]
 
 
 def look(statistic: Any, steps: Stream, after_step: int) -> Seen:
     """Run a statistic, and see its state after so many steps, and all that is public."""
-    seen = Seen([], [])
+    seen = Seen([], [], [])
     for number, step in enumerate(steps):
         if number == after_step or step == ANNOUNCE:
             seen.states.append(statistic.state())
-        answer = take(statistic, step)
-        seen.counts.extend(answer.counts if step == RELEASE else ())
+        given = take(statistic, step)
+        for answer in _answers(given) if step == RELEASE else ():
+            seen.counts.extend(answer.counts)
+            seen.bars.extend(_bars(answer))
     if after_step == len(steps):
         seen.states.append(statistic.state())
     return seen
+
+
+def _answers(given: Any) -> Iterator[Any]:
+    """The answers of a release, or of each window that has ended."""
+    if hasattr(given, "counts"):
+        yield given
+    else:
+        yield from (window.release for window in given if window.release is not None)
+
+
+def _bars(answer: Any) -> Iterator[float]:
+    """The ends of intervals, with the values; an own class may have these alone, or none."""
+    ones = answer.answers().values() if hasattr(answer, "answers") else [answer]
+    for one in ones:
+        for name in ("value", "low", "high"):
+            yield float(getattr(one, name, 0))
 
 
 def read_words(state: bytes, cell_bytes: int = 1) -> NDArray[np.uint64]:

@@ -23,6 +23,7 @@ from panprivacy.audit.sampled.events import Runs, Score, Summary, fit, screen, s
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look
 from panprivacy.audit.streams import ANNOUNCE, Stream, checked
 from panprivacy.coins import Coins
+from panprivacy.errors import PlanError
 
 _LEAST_RUNS, _MOST_RUNS = 100, 1 << 32
 _CHUNK: Final = 500
@@ -58,9 +59,9 @@ def sampled_loss(
     after_step: int | None = None,
     runs: int = 20_000,
     confidence: float = 1 - 1e-6,
-    cell_bytes: int = 1,
+    cell_bytes: int | None = None,
     summary: Summary | None = None,
-    addressing_key: bytes = bytes(16),
+    addressing_key: bytes | None = None,
 ) -> SampledLoss:
     """A lower bound on the privacy loss between two streams.
 
@@ -84,23 +85,25 @@ def sampled_loss(
         after_step: how many steps the intruder waits; None for all of them.
         runs: how often each stream is run; half of that chooses the events.
         confidence: probability that the bound is not above the loss.
-        cell_bytes: of the words that states are read as, 1 to 8, from the end.
+        cell_bytes: of the words that states are read as, 1 to 8, from the end; None for those of
+            the statistic's tables, and 1 where it says none.
         summary: numbers of a state on which released counts depend linearly, but for noise; None
             for the number of ones, with longer words how many have each value.
-        addressing_key: the key of all runs.
+        addressing_key: the key of all runs, cut or repeated to length; None for one that looks
+            random.
 
     Raises:
-        PlanError: the streams differ in more than rows, which is public, or an argument is out of
-            range.
+        PlanError: the streams differ in more than rows, which is public, an argument is out of
+            range, or the statistic's cells have other bytes.
     """
     total = whole_number(_LEAST_RUNS, _MOST_RUNS, runs=runs)
     level = proportion(confidence=confidence)
-    width = whole_number(1, 8, cell_bytes=cell_bytes)
     stream, neighbour = checked(stream, neighbour)
     announced = [number + 1 for number, step in enumerate(stream) if step == ANNOUNCE]
     asked = len(stream) if after_step is None else after_step
     looked = whole_number(max(announced, default=0), len(stream), after_step=asked)
     coins = FixedKeyCoins(addressing_key)
+    width = _width(make(coins), cell_bytes)
 
     def runs_of(steps: Stream) -> Runs:
         return lambda size: (look(make(coins), steps, looked) for _ in range(size))
@@ -112,6 +115,21 @@ def sampled_loss(
     score, fresh = fit(samples, cells, summarise), total // 2
     ends = thresholds([score(sample) for sample in samples], fresh, 5)
     return _evaluate(pair, score, ends, fresh, level)
+
+
+def _width(statistic: Any, asked: int | None) -> int:
+    """The bytes of a word; words of another width than a cell's would hide the user's cell."""
+    one = getattr(statistic, "current", statistic)
+    members = getattr(one, "statistics", {"": one}).values()
+    tables = [member.plan.table for member in members if hasattr(member, "plan")]
+    widths = {max(table.nbytes // table.cells, 1) for table in tables}
+    if asked is None:
+        return widths.pop() if len(widths) == 1 else 1
+    width = whole_number(1, 8, cell_bytes=asked)
+    if widths and not {width} & {1, *widths}:
+        message = f"cells of this statistic have {max(widths)} bytes: leave cell_bytes out"
+        raise PlanError(message)
+    return width
 
 
 def _evaluate(

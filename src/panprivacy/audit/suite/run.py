@@ -6,14 +6,18 @@ import ctypes
 import functools
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from importlib import import_module
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Final
 
-from panprivacy.audit.suite.controls import CONTROLS
+from panprivacy.audit.controls import CONTROLS
 from panprivacy.audit.suite.products import products
 from panprivacy.audit.suite.subject import Losses, Row, Subject
+from panprivacy.errors import PlanError
 
 _CONTROLS: Final = {control.name: control for control in CONTROLS}
 _PR_SET_PDEATHSIG: Final = 1
@@ -25,26 +29,46 @@ def known_names() -> list[str]:
 
 
 def rows(names: Sequence[str], epsilon: Fraction) -> Iterator[Row]:
-    """The audits of one or more `known_names`, in order, on all processors.
+    """The audits of one or more `known_names` or `module:variable`, in order, on all processors.
 
     The epsilon is that of products; controls have the one for which their loss is known.
 
     Raises:
         KeyError: there is no subject of a name.
-        PlanError: no product can be planned with this epsilon.
+        PlanError: no product can be planned with this epsilon, or a variable is no subject.
     """
-    chosen = [_subject(name, epsilon) for name in names]
+    return _rows(names, [_subject(name, epsilon) for name in names], epsilon)
+
+
+def _rows(names: Sequence[str], chosen: Sequence[Subject], epsilon: Fraction) -> Iterator[Row]:
     processes = min(len(chosen), os.cpu_count() or 1)
     if processes == 1:
-        yield from map(Row, chosen, (subject.losses() for subject in chosen))
+        yield from (subject.row() for subject in chosen)
         return
     with get_context("spawn").Pool(processes, _begin) as pool:  # leaving it ends the processes
-        losses = pool.imap(_losses, [(name, epsilon) for name in names])
-        yield from map(Row, chosen, losses)
+        found = pool.imap(_found, [(name, epsilon) for name in names])
+        yield from (Row(subject, *each) for subject, each in zip(chosen, found, strict=True))
 
 
 def _subject(name: str, epsilon: Fraction) -> Subject:
+    if ":" in name:
+        return _own(name)
     return _CONTROLS[name] if name in _CONTROLS else _products(epsilon)[name]
+
+
+def _own(name: str) -> Subject:
+    """A subject in a module of the user's, as `module:name`."""
+    module, _, variable = name.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(import_module(module), variable, None)
+    except ImportError:
+        found = None
+    if not isinstance(found, Subject):
+        message = f"there is no panprivacy.audit.Subject at {name}: write it as module:variable"
+        raise PlanError(message)
+    return found
 
 
 @functools.cache
@@ -52,9 +76,10 @@ def _products(epsilon: Fraction) -> dict[str, Subject]:
     return {product.name: product for product in products(epsilon)}
 
 
-def _losses(named: tuple[str, Fraction]) -> Losses:
-    """The losses of one subject; its functions cannot be sent from process to process."""
-    return _subject(*named).losses()
+def _found(named: tuple[str, Fraction]) -> tuple[Losses, str]:
+    """What a row says of a subject, whose functions cannot be sent from process to process."""
+    row = _subject(*named).row()
+    return row.losses, row.refused
 
 
 def _begin() -> None:

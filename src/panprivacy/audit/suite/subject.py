@@ -11,7 +11,8 @@ from typing import Final, Literal
 from panprivacy.audit.exact.chain import Audited, Chain
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.laws import Laws
-from panprivacy.audit.exact.loss import Loss, worst_of
+from panprivacy.audit.exact.loss import Loss, check_answers, worst_of
+from panprivacy.audit.exact.traces import LeakError, check_traces
 from panprivacy.audit.neighbours import add_remove, event, pairs, replace
 from panprivacy.audit.streams import Stream
 
@@ -55,13 +56,28 @@ class Subject:
             else:
                 yield from {"add_remove": add_remove, "event": event}[adjacency](stream, user)
 
+    def row(self) -> Row:
+        """The audit of this subject."""
+        try:
+            return Row(self, self.losses())
+        except LeakError as error:
+            return Row(self, {}, str(error))
+
     def losses(self) -> Losses:
-        """The worst loss over all streams, for each adjacency."""
+        """The worst loss over all streams, for each adjacency.
+
+        Raises:
+            LeakError: the program tells more than its state and its counts do.
+        """
         laws = Laws(Chain(self.make, self.coins))
-        return {
-            adjacency: worst_of(laws, pairs(self.streams, partial(self.neighbours, adjacency)))
+        tried = {
+            adjacency: list(pairs(self.streams, partial(self.neighbours, adjacency)))
             for adjacency in ADJACENCIES
         }
+        says_more = check_traces(self.make, tried[self.adjacency], self.coins)
+        losses = {adjacency: worst_of(laws, each) for adjacency, each in tried.items()}
+        check_answers(says_more or laws.says_more, losses.values())
+        return losses
 
     def limit(self, adjacency: Adjacency) -> Fraction:
         """What the claim says of an adjacency: to replace is to remove and to add."""
@@ -71,28 +87,36 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The outcome of the audit of one subject: its worst loss for each adjacency."""
+    """The outcome of the audit of one subject.
+
+    Args:
+        losses: the worst one for each adjacency; none if it was refused.
+        refused: why it was; empty if it was not.
+    """
 
     subject: Subject
     losses: Losses
+    refused: str = ""
 
     @property
     def holds(self) -> bool:
         """Whether the claim holds on every stream and outcome, decided exactly."""
-        return all(
+        return not self.refused and all(
             loss.within(self.subject.limit(adjacency)) for adjacency, loss in self.losses.items()
         )
 
     @property
     def verdict(self) -> str:
         """One word."""
+        if self.refused:
+            return "refused"
         if self.subject.kind == "product":
             return "holds" if self.holds else "exceeds"
         return "missed" if self.holds else "caught"
 
     @property
     def is_right(self) -> bool:
-        """Whether a product keeps its claim, or a control was caught."""
+        """Whether a product keeps its claim, or a control was caught or refused."""
         return self.holds == (self.subject.kind == "product")
 
     @property
@@ -101,6 +125,11 @@ class Row:
         return self.losses[self.subject.adjacency]
 
     @property
+    def says(self) -> str:
+        """Why it was refused, or what attains the loss."""
+        return self.refused or str(self.worst)
+
+    @property
     def set_aside(self) -> Fraction:
         """The largest probability of what was not compared."""
-        return max(loss.set_aside for loss in self.losses.values())
+        return max((loss.set_aside for loss in self.losses.values()), default=Fraction(0))

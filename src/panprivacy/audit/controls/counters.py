@@ -12,9 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from panprivacy.audit.controls.control import Control, Counted, shown_by_one
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.streams import RELEASE
-from panprivacy.audit.suite.controls.control import Control, Counted, shown_by_one
 from panprivacy.coins import Coins
 
 _ONE = 1 << 40

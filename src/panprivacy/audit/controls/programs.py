@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
+from panprivacy.audit.controls.control import shown_by_one
 from panprivacy.audit.kept_generator import KeptGenerator
-from panprivacy.audit.suite.controls.control import shown_by_one
 from panprivacy.coins import Coins
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.release import Release

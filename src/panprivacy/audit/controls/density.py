@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from panprivacy.audit.controls.control import Control, Counted, shown_by_one
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.suite.controls.control import Control, Counted, shown_by_one
 from panprivacy.coins import Coins
 
 

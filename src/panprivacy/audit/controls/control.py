@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -28,14 +29,20 @@ class Control(Subject):
     Args:
         pair: a stream and its neighbour that show it.
         true_loss: what it loses on them, in nats.
+        refused: why it is refused, in the words of the audit; empty where the loss shows it.
     """
 
     kind: SubjectKind = field(default="control", init=False)
     pair: tuple[Stream, Stream]
-    true_loss: float
+    true_loss: float = math.inf
+    refused: str = ""
 
     def shown(self) -> Loss:
-        """The exact loss on the pair."""
+        """The exact loss on the pair.
+
+        Raises:
+            LeakError: it is one of those.
+        """
         return exact_loss(self.make, *self.pair, coins=self.coins)
 
 

@@ -1,0 +1,15 @@
+"""Programs that claim more than they keep: the audit has to catch each of them.
+
+The published algorithms as they are printed, with the constants that do not hold, and ordinary
+mistakes around our own classes. They are here to be caught; nobody should run them.
+"""
+
+from panprivacy.audit.controls.control import Control
+from panprivacy.audit.controls.counters import COUNTERS
+from panprivacy.audit.controls.density import DENSITY
+from panprivacy.audit.controls.programs import PROGRAMS
+from panprivacy.audit.controls.traces import TRACES
+
+CONTROLS: tuple[Control, ...] = (*DENSITY, *COUNTERS, *PROGRAMS, *TRACES)
+
+__all__ = ["CONTROLS", "Control"]

@@ -1,0 +1,407 @@
+"""What a program leaves outside of its state, and what its answers tell beyond their counts.
+
+A child process leads the program through a stream, another one through the neighbour. Both draw the
+same, and the noise of a release is such that the same counts come out. What a program then leaves
+in files, lines, warnings, variables of modules and caches of functions must be the same, and so
+must its answers: whatever differs was told by the rows.
+
+The noise is tried near, and far beyond what the audit walks. What is not seen: what libraries
+written in C keep, what other processes are told, and what is left only for one id or one count that
+is not tried.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import hashlib
+import io
+import itertools
+import json
+import logging
+import os
+import stat
+import sys
+import sysconfig
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from select import select
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._kernels import compile_kernels
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.exact.survivors import Survivors
+from panprivacy.audit.streams import RELEASE, Stream, take
+from panprivacy.errors import PlanError
+
+Make = Callable[[EnumeratedCoins], Any]
+Traces = list[list[str]]
+"""Each place, and what is there, in short; in the order in which they were found."""
+
+
+class LeakError(PlanError):
+    """A program tells more than its state and its counts do."""
+
+
+_PATTERNS: Final = 8
+"""Ways for draws to come out: each the first outcome, the last, or in six ways mixed."""
+
+_TARGETS: Final = (0, 3, -3, 100, -100, 10**6, -(10**6))
+"""The counts of all releases, in tails."""
+
+SAYS_MORE: Final = (
+    "an answer tells more than its counts: with the same counts it is not always the same; compute "
+    "all of it from the noised counts"
+)
+
+_ANSWER: Final = "answer"
+_LONGEST: Final = 600.0
+"""Seconds, after which a child is given up."""
+
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_EVENTS: Final = (
+    "os.exec", "os.link", "os.mkdir", "os.posix_spawn", "os.putenv", "os.remove", "os.rename",
+    "os.rmdir", "os.setxattr", "os.spawn", "os.symlink", "os.system", "os.truncate", "os.utime",
+    "socket.bind", "socket.connect", "socket.sendmsg", "socket.sendto", "sqlite3.connect",
+    "subprocess.Popen", "syslog.syslog",
+)  # fmt: skip
+"""What Python tells of (PEP 578) and other processes can see, beside `open`."""
+
+_CLOCKS: Final = {
+    "created", "msecs", "relativeCreated", "process", "processName", "thread", "threadName",
+    "taskName",
+}  # fmt: skip
+"""Of a log record: who wrote when."""
+
+_MADE_BY_PYTHON: Final = {
+    "__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__name__", "__package__",
+    "__path__", "__spec__", "__warningregistry__",
+}  # fmt: skip
+"""Of a module; warnings are noted when they are given."""
+
+
+@dataclass(slots=True)
+class PlannedCoins(EnumeratedCoins):
+    """Coins that come out as planned: by a pattern, and the noise of releases as it was ordered.
+
+    Args:
+        pattern: one of `_PATTERNS` ways to come out.
+        ordered: noise of all releases, 0 where there is no more.
+    """
+
+    pattern: int = 0
+    ordered: list[int] = field(default_factory=list)
+
+    def _choose(self, law: Sequence[Fraction]) -> int:
+        """The planned outcome of one draw."""
+        possible = [index for index, weight in enumerate(law) if weight]
+        self.tossed += 1
+        if self.pattern < 2:
+            return possible[-self.pattern]
+        mixed = hashlib.sha256(f"{self.pattern} {self.tossed}".encode()).digest()
+        return possible[int.from_bytes(mixed) % len(possible)]
+
+    def _draw_noise(self, law: Sequence[Fraction], size: int) -> NDArray[np.int64]:
+        if not self.publishing:  # it stays in the state
+            return np.array([self._choose(law) for _ in range(size)], np.int64) - len(law) // 2
+        drawn = [self.ordered.pop(0) if self.ordered else 0 for _ in range(size)]
+        return np.array(drawn, np.int64)
+
+
+def check_traces(
+    make: Make, pairs: Iterable[tuple[Stream, Stream]], coins: EnumeratedCoins
+) -> str | None:
+    """Refuse a program that leaves something of its rows where its state is not.
+
+    Tried is the pair of streams that differ in most steps.
+
+    Returns:
+        Why the program has to be refused unless its loss is infinite: an answer tells more than its
+        counts; None if none does.
+
+    Raises:
+        LeakError: something else is not the same after a stream and after its neighbour.
+    """
+    compile_kernels()  # here, once, and not in every child
+    pair = max(pairs, key=_steps_apart)
+    runs = [(pattern, tails * coins.tail) for tails in _TARGETS for pattern in range(_PATTERNS)]
+
+    def plan(run: int, ordered: Sequence[int] = ()) -> PlannedCoins:
+        return PlannedCoins(
+            coins.addressing_key, coins.tail, coins.state_tail,
+            pattern=runs[run][0], ordered=[*ordered],
+        )  # fmt: skip
+
+    found: list[Any] = [
+        _in_a_child(_raw_counts, make, stream, [plan(run) for run in range(len(runs))])
+        for stream in pair
+    ]
+    if None in found or [*map(len, found[0]["raw"])] != [*map(len, found[1]["raw"])]:
+        return None  # it fails, or has no such counts: the walk says so
+    traces: list[Any] = []
+    for stream, each in zip(pair, found, strict=True):
+        _import(each["imported"])  # or else they would be new in each child, and slow
+        targets = [(raw, target) for raw, (_, target) in zip(each["raw"], runs, strict=True)]
+        ordered = [[target - count for count in raw] for raw, target in targets]
+        planned = [plan(run, noise) for run, noise in enumerate(ordered)]
+        traces.append(_in_a_child(_traces, make, stream, planned))
+    return _told_apart(*traces)
+
+
+def _told_apart(first: Any, second: Any) -> str | None:
+    """Raise `LeakError` at the first place where two lists of traces differ, but for answers."""
+    if first is None or second is None:
+        return "it fails where the noise of a release is large: answers must be given for any noise"
+    answers = [[trace for trace in traces if trace[0] == _ANSWER] for traces in (first, second)]
+    others = [[trace for trace in traces if trace[0] != _ANSWER] for traces in (first, second)]
+    for one, other in itertools.zip_longest(*others, fillvalue=None):
+        if one != other:
+            place = (one or other or [""])[0]
+            message = (
+                f"something of the rows is left in {place}: after a stream and its neighbour it "
+                "is not the same, though answers are; keep it in state(), or do not keep it"
+            )
+            raise LeakError(message)
+    if answers[0] != answers[1]:
+        return SAYS_MORE
+    return None
+
+
+def _import(names: Iterable[str]) -> None:
+    for name in names:
+        with suppress(ImportError):
+            import_module(name)
+
+
+def _steps_apart(pair: tuple[Stream, Stream]) -> int:
+    return sum(repr(one) != repr(other) for one, other in zip(*pair, strict=True))
+
+
+def _raw_counts(make: Make, stream: Stream, planned: Iterable[PlannedCoins]) -> dict[str, Any]:
+    """The counts of all releases of each run, without noise, and what was imported meanwhile."""
+    before = {*sys.modules}
+    _Listener()  # or else others would hear this run
+    raw = [
+        [int(count) for answer in _lived(make, stream, coins)[1] for count in answer.counts]
+        for coins in planned
+    ]
+    return {"raw": raw, "imported": [name for name in sys.modules if name not in before]}
+
+
+def _lived(make: Make, stream: Stream, coins: PlannedCoins) -> tuple[Any, list[Any]]:
+    """A statistic at the end of a stream, and its answers."""
+    statistic, answers = make(coins), []
+    for step in stream:
+        coins.publishing = step == RELEASE
+        answer = take(statistic, step)
+        answers += [answer] if coins.publishing else []
+    return statistic, answers
+
+
+def _traces(make: Make, stream: Stream, planned: Sequence[PlannedCoins]) -> Traces:
+    """All that runs of a program leave in this process and outside of it."""
+    said, answers = _Listener(), []
+    for coins in planned:
+        statistic, given = _lived(make, stream, coins)
+        walk = Survivors(coins)
+        answers += [[_ANSWER, _short(walk.fingerprint(answer))] for answer in given]
+    traces = answers + said.heard()
+    found = sorted(_variables(make, statistic), key=lambda one: not isinstance(one[1], _CONTAINERS))
+    held = Survivors(None).held(value for _, value in found)
+    named = zip(found, held, strict=True)
+    return traces + [[f"the variable {name}", _short(one)] for (name, _), one in named]
+
+
+_CONTAINERS: Final = (list, dict, set, bytearray, np.ndarray, type(functools.cache(lambda: None)))
+"""Walked first, so that they are named, and not what leads to them."""
+
+
+def _short(thing: Hashable) -> str:
+    return hashlib.sha256(repr(thing).encode(errors="backslashreplace")).hexdigest()
+
+
+# What is written
+
+
+class _Listener:
+    """Notes what a process writes, from now on until it ends."""
+
+    def __init__(self) -> None:
+        self._heard: Traces = []
+        self._paths: dict[str, None] = {}
+        self._open = _lengths()
+        self._streams = [_redirected(number) for number in (1, 2)]
+        sys.stdout, sys.stderr = (
+            io.TextIOWrapper(os.fdopen(os.dup(number), "wb", 0), write_through=True)
+            for number in (1, 2)
+        )
+        warnings.simplefilter("always")
+        warnings.showwarning = self._warning
+        logging.disable(logging.NOTSET)
+        for logger in [logging.root, *logging.root.manager.loggerDict.values()]:
+            if isinstance(logger, logging.Logger):
+                logger.setLevel(1)
+                logger.disabled = False
+        vars(logging)["Logger"].handle = lambda _, record: self._record(record)
+        self._listens = True
+        sys.addaudithook(self._event)
+
+    def heard(self) -> Traces:
+        """All that was written, and by which way."""
+        self._listens = False
+        written = [
+            [f"the file {path}", _short(Path(path).read_bytes())]
+            for path in self._paths
+            if Path(path).is_file()
+        ]
+        grown = [[f"the open file {name}", str(end)] for name, end in _lengths(self._open).items()]
+        lines = [
+            ["a line of the output", _short(os.pread(number, os.fstat(number).st_size, 0))]
+            for number in self._streams
+        ]
+        return [
+            *self._heard,
+            *written,
+            *grown,
+            *lines,
+            ["the environment", _short(repr(os.environ))],
+        ]
+
+    def _warning(self, message: Any, category: Any, *_: Any, **__: Any) -> None:
+        self._heard.append(["a warning", _short((str(message), category.__qualname__))])
+
+    def _record(self, record: logging.LogRecord) -> None:
+        told = {name: value for name, value in vars(record).items() if name not in _CLOCKS}
+        self._heard.append(["a log line", _short(*Survivors(None).held([told]))])
+
+    def _event(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self._listens:
+            return
+        if event == "open":
+            path, mode, flags = arguments
+            writes = any(letter in mode for letter in "wax+") if mode else flags & _WRITES
+            if writes and not isinstance(path, int):
+                place = os.path.relpath(os.fsdecode(path))
+                self._paths[place] = None
+                self._heard.append([f"the file {place}", ""])
+        elif event.startswith(_EVENTS):
+            self._heard.append([f"what {event} does", _short(arguments)])
+
+
+def _redirected(number: int) -> int:
+    """Have a stream written to a file that has no name."""
+    held, name = tempfile.mkstemp()
+    Path(name).unlink()
+    os.dup2(held, number)
+    return held
+
+
+def _lengths(before: Mapping[str, int] | None = None) -> dict[str, int]:
+    """How long each file is that is open for writing."""
+    found = {}
+    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 - the numbers alone
+        try:
+            info, name = os.fstat(int(number)), str(Path(f"/proc/self/fd/{number}").readlink())
+        except OSError:  # the listing's own
+            continue
+        if stat.S_ISREG(info.st_mode) and (before is None or name in before):
+            found[name] = info.st_size
+    return found
+
+
+# What is kept
+
+
+def _variables(make: Make, statistic: Any) -> Iterator[tuple[str, Any]]:
+    """The variables of the program's modules and classes, by name."""
+    kinds = [kind for kind in type(statistic).__mro__ if kind is not object]
+    functions = [make, *(value for kind in kinds for value in vars(kind).values())]
+    namespaces: dict[int, tuple[str, dict[str, Any]]] = {}
+    packages = {getattr(thing, "__module__", "").split(".")[0] for thing in (make, *kinds)}
+    packages -= sys.stdlib_module_names
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType) and _is_of_program(name, module, packages):
+            namespaces[id(vars(module))] = name, vars(module)
+    for function in functions:
+        if isinstance(function, FunctionType):
+            names = function.__globals__
+            namespaces.setdefault(id(names), (str(names.get("__name__")), names))
+    for module_name, names in namespaces.values():
+        for name, value in list(names.items()):
+            if name not in _MADE_BY_PYTHON:
+                yield f"{module_name}.{name}", value
+                if isinstance(value, type) and value.__module__ == module_name:
+                    held = {key: each for key, each in vars(value).items() if key != "__weakref__"}
+                    yield f"{module_name}.{name}", held
+
+
+def _is_of_program(name: str, module: ModuleType, packages: set[str]) -> bool:
+    """Whether a module is neither Python's nor an installed library, or is of the program."""
+    if name.partition(".")[0] in packages or name == "__main__":
+        return True
+    path = getattr(module, "__file__", None)
+    return path is not None and not path.startswith(_LIBRARIES)
+
+
+_LIBRARIES: Final = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+# Children
+
+
+def _in_a_child(run: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns in a child process, in a folder of its own; None if it fails."""
+    reader, writer = os.pipe()
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads; the child has one
+        child = os.fork()
+        if child == 0:
+            _live_and_die(run, arguments, writer, folder)
+        os.close(writer)
+        try:
+            found = _read_all(reader)
+        finally:
+            os.close(reader)
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+    return json.loads(found) if found else None
+
+
+def _live_and_die(
+    run: Callable[..., Any], arguments: Sequence[Any], writer: int, folder: str
+) -> None:
+    """Write down what a function returns, and end this process, whatever comes."""
+    try:
+        gc.disable()  # which is slow where memory is shared
+        os.chdir(folder)
+        tempfile.tempdir = "."
+        found = json.dumps(run(*arguments)).encode()
+        with os.fdopen(writer, "wb") as file:
+            file.write(found)
+    finally:
+        os._exit(0)
+
+
+def _read_all(reader: int) -> bytes:
+    """What a child writes until it ends."""
+    parts: list[bytes] = []
+    end = time.monotonic() + _LONGEST
+    while select([reader], [], [], max(end - time.monotonic(), 0))[0]:
+        part = os.read(reader, 1 << 20)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+    return b""

@@ -33,7 +33,8 @@ from panprivacy.cells.law import Law
 from panprivacy.decoders.circular import convolve, correlate
 from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.planning.request import Request
-from panprivacy.statistics.cropped.plan import CroppedPlan, plan_cropped
+from panprivacy.statistics.cropped.plan import CroppedPlan
+from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.incidence.named_counts import NamedCounts
 from panprivacy.statistics.incidence.plan import IncidencePlan, plan_incidence
 
@@ -87,7 +88,7 @@ class Trial:
     def plan(self) -> CroppedPlan | IncidencePlan:
         """Of the statistic that asks for this cropped sum alone."""
         if self.law == "block":
-            return plan_cropped(self.tau, BOUND, self.cells, None, None, REQUEST)
+            return CroppedSizes(tau=self.tau, bound=BOUND, universe=self.cells).plan(REQUEST)
         law = law_of(self.law)
         return plan_incidence(BOUND, self.cells, None, None, law, REQUEST, signed=False)
 

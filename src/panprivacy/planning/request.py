@@ -81,8 +81,8 @@ def budgets(request: Request) -> list[Budget]:
 
 
 @functools.lru_cache(maxsize=256)
-def _splits(request: Request, *, deletions: bool) -> tuple[Split, ...]:
-    return tuple(_split(budget, request, deletions=deletions) for budget in budgets(request))
+def _splits(request: Request) -> tuple[Split, ...]:
+    return tuple(_split(budget, request) for budget in budgets(request))
 
 
 def _shared(request: Request, share: Fraction) -> Budget:
@@ -92,8 +92,8 @@ def _shared(request: Request, share: Fraction) -> Budget:
     )
 
 
-def _split(budget: Budget, request: Request, *, deletions: bool) -> Split:
-    contrast = approximate_contrast(float(budget.state), request.intrusions, deletions=deletions)
+def _split(budget: Budget, request: Request) -> Split:
+    contrast = approximate_contrast(float(budget.state), request.intrusions)
     return Split(budget, contrast, noise_variance(1, budget))
 
 
@@ -103,14 +103,14 @@ def noise_variance(sensitivity: float, budget: Budget) -> float:
     return discrete_laplace_variance(1 / release) if release > _LEAST else math.inf
 
 
-def best_split(request: Request, cells: int, *, deletions: bool = False) -> Split:
+def best_split(request: Request, cells: int) -> Split:
     """The split with the smallest error for a count of `cells` bits.
 
     Raises:
         PlanError: epsilon is too small for any bit to tell anything.
     """
-    split = min(_splits(request, deletions=deletions), key=lambda split: split.error(cells))
-    bit = BitCells(1, split.budget.state, request.intrusions, deletions)
+    split = min(_splits(request), key=lambda split: split.error(cells))
+    bit = BitCells(1, split.budget.state, request.intrusions)
     if not bit.contrast(request.intrusions) or math.isinf(split.noise_variance):
         raise no_signal(request)
     return split

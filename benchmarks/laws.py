@@ -33,9 +33,12 @@ from panprivacy.cells.law import Law
 from panprivacy.decoders.circular import convolve, correlate
 from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.planning.request import Request
-from panprivacy.statistics.cropped.plan import CroppedPlan, plan_cropped
-from panprivacy.statistics.incidence.named_counts import NamedCounts
-from panprivacy.statistics.incidence.plan import IncidencePlan, plan_incidence
+from panprivacy.statistics.cropped.plan import CroppedPlan
+from panprivacy.statistics.cropped.sizes import CroppedSizes
+from panprivacy.statistics.incidence.plan import IncidencePlan
+from panprivacy.statistics.incidence.query import IncidenceQuery
+from panprivacy.statistics.incidence.reading import NamedReading
+from panprivacy.statistics.incidence.sizes import IncidenceSizes
 
 Floats = NDArray[np.float64]
 
@@ -87,9 +90,9 @@ class Trial:
     def plan(self) -> CroppedPlan | IncidencePlan:
         """Of the statistic that asks for this cropped sum alone."""
         if self.law == "block":
-            return plan_cropped(self.tau, BOUND, self.cells, None, None, REQUEST)
-        law = law_of(self.law)
-        return plan_incidence(BOUND, self.cells, None, None, law, REQUEST, signed=False)
+            return CroppedSizes(tau=self.tau, bound=BOUND, universe=self.cells).plan(REQUEST)
+        sizes = IncidenceSizes(bound=BOUND, universe=self.cells, law=law_of(self.law))
+        return sizes.plan(REQUEST)
 
     def answer(self) -> float:
         """A fresh statistic's answer for the worst stream, before it is cut to what can be."""
@@ -132,15 +135,13 @@ def of_blocks(trial: Trial, plan: CroppedPlan) -> Prediction:
 def of_scores(trial: Trial, plan: IncidencePlan) -> Prediction:
     """From a count of cells by scores, or from the histogram where that has less output noise."""
     model, query = plan.model(0), plan.states.cropped_sum(trial.tau)
-    release = plan.split.budget.release
-    named = NamedCounts.of(model, [query], release) if plan.can_name(0) else None
+    reading = plan.reading(IncidenceQuery(cropped_sum=(trial.tau,)), 0)
+    noise = discrete_laplace_variance(float(reading.scales[0]))
     second, fourth = moments(plan.law, query.scores)
     state = int(np.argmax(second[: BOUND + 1]))
-    if named is not None and named.is_better():
-        noise = discrete_laplace_variance(float(named.scales[0]))
+    if isinstance(reading, NamedReading):
         estimates = model.named(query, 0, noise)
     else:
-        noise = discrete_laplace_variance(float(2 / release))
         expected = trial.cells * np.roll(plan.law.probabilities(), state)
         estimates = model.whole(query, expected, noise)
     variance = float(estimates.constant + estimates.output)

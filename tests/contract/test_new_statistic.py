@@ -27,7 +27,7 @@ from panprivacy.statistics import catalogue
 from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.density.decoder import DensityModel
-from panprivacy.statistics.plan import CountPlan, made_up_alike, one_answer
+from panprivacy.statistics.plan import CountPlan
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic
@@ -91,17 +91,11 @@ class AbsentPlan(CountPlan):
     def largest(self):
         return float(self.members)
 
-    def error(self):
-        return float(self.model(self.request.intrusions).deviation(self.members))
-
-    def margin(self, confidence):
-        return 2 * self.error()
-
     def truth(self, name, states, last):
         return float(self.members - len(states))
 
-    def made_up(self, answers):
-        return made_up_alike(self.members - one_answer(answers), 1, self.members)
+    def alike(self, answer):
+        return self.members - answer, 1
 
 
 class AbsentSizes(Sizes, frozen=True, tag="absent"):

@@ -11,7 +11,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.statistics.cropped import sizes as cropped_sizes
-from panprivacy.statistics.cropped.levels_plan import plan_cropped_levels
+from panprivacy.statistics.cropped.levels_plan import plan_levels
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -75,9 +75,7 @@ def test_hashed_users_of_one_cell_keep_the_claim():
 def test_users_of_levels_keep_the_claim(user, monkeypatch):
     """Two levels of a cell each; of each the number of cells that count is published."""
     planned = partial(replace, levels=2, cells=2)
-    monkeypatch.setattr(
-        cropped_sizes, "plan_cropped_levels", lambda *sizes: planned(plan_cropped_levels(*sizes))
-    )
+    monkeypatch.setattr(cropped_sizes, "plan_levels", lambda *sizes: planned(plan_levels(*sizes)))
     budget, sizes = pp.Budget(state=2, release=3), {"universe": None, "expected": (1, 2)}
     make = cropped(budget=budget, tau=1, bound=1, memory=64, **sizes)
     assert make(None).plan.groups == 2

@@ -100,7 +100,7 @@ def test_rounding_costs_nothing_and_spends_nothing():
 
 def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
     """With blocks of residues a user moves the count by up to two; noise for one is too little."""
-    monkeypatch.setattr("panprivacy.statistics.heavy.plan.block_sets", lambda *_: [residues(7)])
+    monkeypatch.setattr("panprivacy.planning.blocks.block_sets", lambda *_: [residues(7)])
     budget = pp.Budget(state=Fraction(1, 2), release=6)
     build = heavy(total=3, budget=budget)
     assert build(None).plan.sensitivity == 2

@@ -18,7 +18,6 @@ from panprivacy.cells.modular import BlockCells
 from panprivacy.decoders.blocks import CroppedModel
 from panprivacy.planning.blocks import block_chances
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel
-from panprivacy.statistics.cropped.plan import worst
 from panprivacy.testing import SeededCoins
 
 from .test_law import EPSILONS, check_private
@@ -178,7 +177,8 @@ def units(tau, bound, epsilon=1):
     """The largest deviation in units of the root of the cells, without output noise."""
     plan = pp.CroppedSum(tau=tau, bound=bound, universe=10**6, epsilon=epsilon).plan
     chances = block_chances(plan.chosen, tau, pp.Budget(epsilon, 1), 0)
-    return worst(CroppedModel(10**6, 10**6, tau, *chances, 0.0), tau * 10**6) / 1_000
+    model = CroppedModel(10**6, 10**6, tau, *chances, 0.0)
+    return model.deviation(np.linspace(0, tau * 10**6, 17)).max() / 1_000
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def describe(header: Header) -> Description:
     try:
         sizes = kind.sizes_type.read(kind.name, _part(public, "sizes"))
         asked, budget = _asked(_part(public, "request"), _part(public, "budget"))
-        plan: Plan = sizes.plan(asked)
+        plan: Plan = sizes.planned(asked)
         ledger = positive_fraction(ledger=_text(public, "ledger"))
     except PlanError:
         raise InputError(_DAMAGED) from None

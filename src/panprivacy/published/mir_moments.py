@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,13 +28,8 @@ from panprivacy.ids import ByteIds, IntegerIds
 from panprivacy.noise import wipe
 from panprivacy.planning.blocks import best_of, excess
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
-from panprivacy.statistics.plan import (
-    CountPlan,
-    UserStates,
-    made_up_alike,
-    one_answer,
-)
-from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.release import Name
 
 Floats = NDArray[np.float64]
 
@@ -233,26 +228,18 @@ class MomentPlan(CountPlan):
             scale=1.0 if self.crop == self.tau else math.sqrt(least * most),
         )
 
-    def error(self) -> float:
-        """The largest standard deviation of the answer, without its bias."""
-        return float(self.model(0).deviation(0))
-
     @property
     def largest(self) -> float:
         """The largest sum."""
         return float(self.crop * self.universe)
 
-    def margin(self, confidence: float) -> float:
-        """How far an answer strays by noise at most with this probability."""
-        return noise_quantile(confidence, self.model(0).output_share(0)) * self.error()
-
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The sum of states, each cropped."""
         return float(np.clip(states, 0, self.crop).sum())
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
-        """As many users of tau as the sum says."""
-        return made_up_alike(one_answer(answers) / self.crop, self.tau, self.universe)
+    def alike(self, answer: float) -> tuple[float, int]:
+        """Users of tau."""
+        return answer / self.crop, self.tau
 
 
 def seen(tau: int, grid: int, weighted: NDArray[np.int64]) -> Floats:

@@ -24,7 +24,7 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.ids import read_deltas
 from panprivacy.noise import wipe
-from panprivacy.statistics.incidence.plan import plan_incidence
+from panprivacy.statistics.incidence.sizes import IncidenceSizes
 from panprivacy.statistics.incidence.statistic import Incidence
 from panprivacy.statistics.statistic import Batch, instance, request
 from panprivacy.statistics.together import Together
@@ -175,25 +175,29 @@ class PrimeIncidence(Together[int, Incidence]):
         )
         share = Budget(whole.state / count, whole.release / count)
         self._law_epsilon = share.state
-        for prime in chosen:  # what cannot be planned is refused before anything is spent
-            of_prime = request(asked.epsilon / count, asked.releases, 0, share)
-            law, size = Law.geometric(prime, share.state), self._universe
-            plan_incidence(prime - 1, size, size, None, law, of_prime, signed=False)
+        sizes = {
+            prime: IncidenceSizes(
+                bound=prime - 1,
+                universe=self._universe,
+                cells=self._universe,
+                law=Law.geometric(prime, share.state),
+            )
+            for prime in chosen
+        }
+        for one in sizes.values():  # what cannot be planned is refused before anything is spent
+            one.planned(request(asked.epsilon / count, asked.releases, 0, share))
         common = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         common.check(asked.epsilon)
         tables = {
             prime: Incidence(
+                one,
                 epsilon=asked.epsilon / count,
-                universe=self._universe,
-                cells=self._universe,
-                bound=prime - 1,
-                law=Law.geometric(prime, share.state),
                 releases=asked.releases,
                 budget=share,
                 ledger=common,
                 coins=coins,
             )
-            for prime in chosen
+            for prime, one in sizes.items()
         }
         super().__init__(tables)
 

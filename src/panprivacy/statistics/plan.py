@@ -6,6 +6,7 @@ epsilon is spent, how a release is read, and what all of it is called. It is pub
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from panprivacy.addressing import Addressing
 from panprivacy.cells.protocol import Cells, Deltas, Table
-from panprivacy.decoders.intervals import Model
+from panprivacy.decoders.intervals import Model, noise_quantile
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
 from panprivacy.statistics.deltas import refuse_beyond
@@ -207,6 +208,30 @@ class CountPlan(Plan):
     def model(self, epoch: int) -> Model:
         """What counts that are released after `epoch` announced intrusions say."""
 
+    @property
+    def limit(self) -> float:
+        """The largest answer that there can be."""
+        return self.largest
+
+    def error(self, truth: float | None = None) -> float:
+        """The predicted standard deviation of the answer, at most, after all planned intrusions.
+
+        Where users share cells it is the root mean square of the error, with what they may hide.
+
+        Args:
+            truth: the answer; None for where the deviation is largest.
+        """
+        model = self.model(self.request.intrusions)
+        return float(np.max(model.deviation(_SHARES * self.limit if truth is None else truth)))
+
+    def margin(self, confidence: float) -> float:
+        """How far from the truth an answer strays at most with this probability."""
+        model = self.model(self.request.intrusions)
+        share = max(model.output_share(float(truth)) for truth in _SHARES * self.limit)
+        quantile = noise_quantile(confidence, share)
+        # What collisions hide is no noise: bias + q sd <= hypot(1, q) hypot(bias, sd).
+        return (math.hypot(1, quantile) if self.numbered is None else quantile) * self.error()
+
     def names(self, query: object) -> tuple[Name, ...]:  # noqa: ARG002
         """The one answer."""
         return (self.name,)
@@ -215,9 +240,24 @@ class CountPlan(Plan):
         """How a release is made after `epoch` announced intrusions."""
         return CountReading(self, epoch)
 
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
+        """Users in one state, as many as the answer says; none if it is lost."""
+        answer = sum(one.value for one in answers.values() if one is not None)
+        users, state = self.alike(answer)
+        most = MOST_MADE_UP if self.numbered is None else min(self.numbered, MOST_MADE_UP)
+        return np.full(min(round(users), most), state)
+
+    def alike(self, answer: float) -> tuple[float, int]:
+        """How many users in which state have such an answer."""
+        return answer, 1
+
     def drawn_groups(self) -> int:
         """The levels, if there are any."""
         return self.groups
+
+
+_SHARES = np.linspace(0, 1, 17)
+"""Of the largest answer: where errors are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +290,3 @@ class CountReading:
         return Release(
             value, low, high, confidence, epsilon, numbers, self.plan.name, self.plan.unit
         )
-
-
-def made_up_alike(users: float, state: int, universe: int | None = None) -> UserStates:
-    """So many made-up users in one state, as far as there are so many."""
-    most = MOST_MADE_UP if universe is None else min(universe, MOST_MADE_UP)
-    return np.full(min(round(users), most), state)
-
-
-def one_answer(answers: Mapping[Name, Release | None]) -> float:
-    """The value of the one answer that there is; 0 if it is lost."""
-    return sum(one.value for one in answers.values() if one is not None)

@@ -157,7 +157,7 @@ class Search:
     def plan(self, epsilon: Fraction, memory: int | None) -> Plan:
         """The plan for an epsilon, within so many bytes of table; None for those of the sizes."""
         sizes = self.sizes if memory is None else self.sizes.within(memory)
-        planned: Plan = sizes.plan(Request(epsilon, *self._covers))
+        planned: Plan = sizes.planned(Request(epsilon, *self._covers))
         return planned
 
     def smallest_memory(self, epsilon: Fraction, most: int, reaches: Reaches) -> Plan | None:

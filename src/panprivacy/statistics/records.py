@@ -143,12 +143,16 @@ class Sizes(Record, frozen=True):
     """Bytes of table, at most, where nobody says."""
 
     def plan(self, request: Request) -> Any:
-        """The plan of a statistic of these sizes; equal ones share one, which is cached.
+        """Choose the plan of a statistic of these sizes.
 
         Raises:
             PlanError: they do not go together, or no signal would be left.
         """
         raise NotImplementedError
+
+    def planned(self, request: Request) -> Any:
+        """The same plan; equal sizes and requests share one."""
+        return _planned(self, request)
 
     def within(self, memory: int) -> Self:
         """The same with so many bytes of table at most, where memory is to be had for accuracy."""
@@ -163,6 +167,11 @@ class Query(Record, frozen=True):
     """What a release may be asked; most statistics have one question, and are asked nothing."""
 
     what: ClassVar[str] = "questions"
+
+
+@functools.lru_cache(maxsize=128)
+def _planned(sizes: Sizes, request: Request) -> Any:
+    return sizes.plan(request)
 
 
 @functools.cache

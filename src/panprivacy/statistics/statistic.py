@@ -181,7 +181,7 @@ class Statistic(Generic[P, A]):
             message = f"name the sizes of {self.name}, or give one {self.sizes_type.__name__}"
             raise PlanError(message)
         self._sizes = self.sizes_type.read(self.name, named) if sizes is None else sizes
-        plan: P = self._sizes.plan(asked)
+        plan: P = self._sizes.planned(asked)
         self._plan = plan
         self._summed: tuple[Reading, int] | None = None
         self._coins = SystemCoins() if coins is None else coins

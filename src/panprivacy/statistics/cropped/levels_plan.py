@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
@@ -11,11 +10,11 @@ import numpy as np
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.planning.blocks import block_chances, block_sets, too_small
+from panprivacy.planning.blocks import block_chances, block_sets, block_split, too_small
 from panprivacy.planning.regret import least_regret
-from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.planning.request import Request, Split, budgets, no_signal
 from panprivacy.planning.universe import cells_within
-from panprivacy.statistics.cropped.plan import MOST_SHARING, CroppedPlan, check_blocks
+from panprivacy.statistics.cropped.plan import MOST_SHARING, CroppedPlan
 
 _REACH = 8
 """Levels tell sums that are so many times as large as what is expected, for the case that it is
@@ -37,9 +36,8 @@ class _Spending:
         return float(np.sqrt(variance)) / self.split.contrast
 
 
-@functools.lru_cache(maxsize=64)
-def plan_cropped_levels(
-    tau: int, bound: int, expected: tuple[int, int], request: Request, memory: int | None = None
+def plan_levels(
+    tau: int, bound: int, expected: tuple[int, int], request: Request, memory: int | None
 ) -> CroppedPlan:
     """Plan a `CroppedSum` that errs by nearly as little as possible over a range of sums.
 
@@ -54,7 +52,6 @@ def plan_cropped_levels(
     Raises:
         PlanError: they do not go together, or no signal would be left.
     """
-    check_blocks(tau, bound, request)
     sets = block_sets(tau, MOST_SHARING * bound)
     cells = cells_within(memory, tau * max(one.modulus for one in sets))
     if not cells:
@@ -63,17 +60,8 @@ def plan_cropped_levels(
 
     def design(levels: int, cells_per_level: int) -> CroppedPlan:
         spent = min(spendings, key=lambda one: one.error(cells_per_level))
-        return CroppedPlan(
-            tau,
-            bound,
-            None,
-            levels * cells_per_level,
-            expected,
-            spent.chosen,
-            request,
-            spent.split,
-            levels,
-        )
+        sizes = tau, bound, None, levels * cells_per_level, expected
+        return CroppedPlan(*sizes, spent.chosen, request, spent.split, levels)
 
     low, high = expected
     best = least_regret(design, (low, _REACH * high), cells)
@@ -89,8 +77,8 @@ def _spendings(tau: int, sets: list[DifferenceSet], request: Request) -> list[_S
     """All ways to spend epsilon that leave a signal."""
 
     def spending(chosen: DifferenceSet, budget: Budget) -> _Spending:
-        absent, contrast = block_chances(chosen, tau, budget, request.intrusions)
-        return _Spending(chosen, Split(budget, contrast, noise_variance(1, budget)), absent)
+        absent, _ = block_chances(chosen, tau, budget, request.intrusions)
+        return _Spending(chosen, block_split(chosen, tau, request, budget), absent)
 
     spendings = [spending(chosen, budget) for chosen in sets for budget in budgets(request)]
     readable = [one for one in spendings if one.split.contrast > 0 and np.isfinite(one.error(1))]

@@ -6,12 +6,16 @@ from typing import Annotated
 
 from panprivacy._parse import Users
 from panprivacy.errors import PlanError
-from panprivacy.planning.blocks import MOST_BOUND
+from panprivacy.planning.blocks import MOST_BOUND, best_plan, check_intrusions, default_reach
 from panprivacy.planning.request import Request
+from panprivacy.planning.universe import check_cells
 from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
-from panprivacy.statistics.cropped.levels_plan import plan_cropped_levels
-from panprivacy.statistics.cropped.plan import CroppedPlan, default_bound, plan_cropped
+from panprivacy.statistics.cropped.levels_plan import plan_levels
+from panprivacy.statistics.cropped.plan import MOST_SHARING, CroppedPlan
 from panprivacy.statistics.records import Sizes, users, whole
+
+_CELLS_PER_USER = tuple(4 << power for power in range(9))
+"""Of hashed cells: with more the noise of empty cells grows, with fewer what collisions hide."""
 
 
 class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
@@ -34,13 +38,33 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
 
     def plan(self, request: Request) -> CroppedPlan:
         """A counter for each user, or hashed ones, or levels of them for a range of users."""
-        if isinstance(self.expected, tuple):
+        tau, universe, expected = self.tau, self.universe, self.expected
+        if isinstance(expected, tuple):
             self._check_range()
-            reach = self.bound or default_bound(self.tau, None)
-            sizes = self.tau, reach, self.expected
-            return plan_cropped_levels(*sizes, request, self.memory)
-        sizes_of_users = self.universe, self.cells, self.expected
-        return plan_cropped(self.tau, self.bound, *sizes_of_users, request, self.memory)
+        sharing = 1 if universe else MOST_SHARING
+        bound = self.bound or default_reach(tau, MOST_BOUND // sharing)
+        if tau > bound:
+            message = (
+                f"tau ({tau:,}) exceeds the bound ({bound:,}): no state would be cropped there"
+            )
+            raise PlanError(message)
+        check_intrusions(request, "a cropped sum", "a fresh one")
+        if isinstance(expected, tuple):
+            return plan_levels(tau, bound, expected, request, self.memory)
+        self._check_users()
+        hashed = [times * (expected or 1) for times in _CELLS_PER_USER]
+        return best_plan(
+            lambda cells, chosen, split: CroppedPlan(
+                tau, bound, universe, cells, expected, chosen, request, split
+            ),
+            request,
+            tau,
+            sharing * bound,
+            cells=self.cells,
+            memory=self.memory,
+            wanted=[universe] if universe else hashed,
+            fewest=2 * (expected or 1) if universe is None else 1,
+        )
 
     def _check_range(self) -> None:
         """Refuse what levels have no use for."""
@@ -49,4 +73,21 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
             raise PlanError(message)
         if self.cells is not None:
             message = "a range of expected users is planned by memory=, not by cells="
+            raise PlanError(message)
+
+    def _check_users(self) -> None:
+        """Refuse sizes that do not say how many users there are, or contradict each other."""
+        cells, expected = self.cells, self.expected
+        if (self.universe is None) == (expected is None):
+            message = (
+                "say either universe= (how many users there could be) or, for open-ended ids, "
+                "expected= (the most that may come)"
+            )
+            raise PlanError(message)
+        check_cells(self.universe, cells)
+        if isinstance(expected, int) and cells is not None and cells < 2 * expected:
+            message = (
+                f"cells ({cells:,}) must be at least twice the {expected:,} users expected, "
+                "because those who share one hide each other"
+            )
             raise PlanError(message)

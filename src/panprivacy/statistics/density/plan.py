@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +14,8 @@ from panprivacy.planning.request import Request, Split, best_split
 from panprivacy.planning.universe import check_cells
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.density.decoder import DensityModel
-from panprivacy.statistics.plan import CountPlan, UserStates, made_up_alike, one_answer
-from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.release import Name
 
 MAX_DIRECT_CELLS = 1 << 27
 """A universe of up to so many users gets one cell each (16 MiB of bits); larger ones a sample."""
@@ -63,22 +62,18 @@ class DensityPlan(CountPlan):
         contrast = float(self.table.contrast(epoch))
         return DensityModel(self.universe, self.cells, contrast, self.split.noise_variance)
 
-    def error(self, share: float = 0.5) -> float:
-        """The predicted standard deviation of the answer, as a share of the universe; at a half."""
-        return float(self.model(self.request.intrusions).deviation(share))
-
     def margin(self, confidence: float) -> float:
         """How far from the truth an answer strays at most with this probability, at any share."""
         model = self.model(self.request.intrusions)
-        return noise_quantile(confidence, model.output_share(0.5)) * self.error(0.5)
+        return noise_quantile(confidence, model.output_share(0.5)) * self.error()
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Who enters twice and leaves once has left."""
         return float((last > 0).sum()) / self.universe
 
-    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
+    def alike(self, answer: float) -> tuple[float, int]:
         """As many users as the share says."""
-        return made_up_alike(one_answer(answers) * self.universe, 1, self.universe)
+        return answer * self.universe, 1
 
 
 @functools.lru_cache(maxsize=256)

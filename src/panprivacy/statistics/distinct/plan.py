@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,8 @@ from panprivacy.planning.regret import WORST_ERROR, grid, least_regret
 from panprivacy.planning.request import Request, Split, best_split
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
-from panprivacy.statistics.plan import CountPlan, UserStates, made_up_alike, one_answer
-from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.release import Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +93,6 @@ class LevelledPlan(CountPlan):
         worst = int(np.argmax(errors))
         share = self.model(self.request.intrusions).output_share(users[worst])
         return noise_quantile(confidence, share) * float(errors[worst])
-
-    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
-        """As many users as the answer says."""
-        return made_up_alike(one_answer(answers), 1)
 
 
 @dataclass(frozen=True, slots=True)

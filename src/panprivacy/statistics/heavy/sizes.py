@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.errors import PlanError
+from panprivacy.planning.blocks import best_plan, check_intrusions, count_range
 from panprivacy.planning.request import Request
 from panprivacy.statistics.common_sizes import Memory
-from panprivacy.statistics.heavy.plan import (
-    LEAST_INDEPENDENCE,
-    MOST_INDEPENDENCE,
-    MOST_K,
-    MOST_TOTAL,
-    HeavyPlan,
-    plan_heavy,
-)
+from panprivacy.statistics.heavy.plan import HeavyPlan
 from panprivacy.statistics.records import Sizes, given_as, whole
+
+_MOST_K, _MOST_TOTAL = 1 << 15, 1 << 60
+
+LEAST_INDEPENDENCE, MOST_INDEPENDENCE = 4, 64
+"""With 4, pairs of users that share cells are as many as if all cells were independent, and vary
+as much; with 2, ids in a row may all share cells or none."""
+
+_UNITS, _UNITS_OF_A_USER = 1 << 20, 1 << 8
+"""A total is counted in at least so many units, or so many times k, if it has as many."""
+
+_LEAST_THRESHOLD = 0.95
+"""A threshold that is a multiple of the resolution may be so much of what it should be."""
+
+_DEVIATIONS = 6
+"""By so many standard deviations of the rounding a counter may exceed the total."""
+
+_CELLS_OF_A_USER = tuple(2 << power for power in range(10))
+"""Times k: with more the noise of empty cells grows, with fewer what collisions add."""
 
 
 def _independence(name: str, given: object) -> int:
@@ -34,9 +47,9 @@ def _independence(name: str, given: object) -> int:
 class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
     """The number of users that hold at least 1/k of a public total."""
 
-    k: Annotated[int, whole("who holds at least 1/k of the total counts", MOST_K, example=10_000)]
+    k: Annotated[int, whole("who holds at least 1/k of the total counts", _MOST_K, example=10_000)]
     total: Annotated[
-        int, whole("what all deltas add up to, which is public", MOST_TOTAL, example=10_000_000)
+        int, whole("what all deltas add up to, which is public", _MOST_TOTAL, example=10_000_000)
     ]
     cells: Annotated[
         int | None,
@@ -50,7 +63,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
     resolution: Annotated[
         int | None,
         whole("what each delta is rounded to a multiple of, at random; the finest unless told",
-              MOST_TOTAL, example=4),
+              _MOST_TOTAL, example=4),
     ] = None  # fmt: skip
     independence: Annotated[
         int, given_as(_independence, "N", "the cells of so many users are independent, 4 to 64")
@@ -58,5 +71,45 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
 
     def plan(self, request: Request) -> HeavyPlan:
         """Several times k counters, whatever the number of users."""
-        sizes = self.k, self.total, self.cells, self.resolution
-        return plan_heavy(*sizes, request, self.memory, self.independence)
+        k, total = self.k, self.total
+        self._check()
+        check_intrusions(request, "a count of heavy hitters", "a fresh one")
+        unit = self.resolution or -(-total // max(_UNITS, _UNITS_OF_A_USER * k))
+        block = total // (2 * k * unit)
+        if not block:
+            least = 2 * k * unit
+            message = f"total ({total:,}) must be at least 2 k times the resolution ({least:,})"
+            raise PlanError(message)
+        if unit > 1 and block * unit < _LEAST_THRESHOLD * total / (2 * k):
+            message = (
+                f"a resolution of {unit:,} moves the thresholds; take one that divides total/2k"
+            )
+            raise PlanError(message)
+        units = -(-total // unit)
+        return best_plan(
+            lambda cells, chosen, split: HeavyPlan(
+                k, total, unit, cells, self.independence, chosen, request, split
+            ),
+            request,
+            block,
+            units + (_DEVIATIONS * math.isqrt(units) if unit > 1 else 0),
+            cells=self.cells,
+            memory=self.memory,
+            wanted=[times * k for times in _CELLS_OF_A_USER],
+            fewest=2 * k,
+            moved=count_range,
+        )
+
+    def _check(self) -> None:
+        """Refuse what leaves nothing to tell."""
+        k, total, cells = self.k, self.total, self.cells
+        if total < 2 * k:
+            message = (
+                f"total ({total:,}) must be at least 2 k ({2 * k:,}), or users of 1 would count"
+            )
+            raise PlanError(message)
+        if cells is not None and cells < 2 * k:
+            message = (
+                f"cells ({cells:,}) must be at least 2 k ({2 * k:,}): users who share one add up"
+            )
+            raise PlanError(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,53 +16,80 @@ from panprivacy.errors import LostReleaseError
 from panprivacy.noise import wipe
 from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery
-from panprivacy.statistics.incidence.named_counts import NamedCounts
 from panprivacy.statistics.incidence.release import IncidenceRelease, Population, Whole
 
-
-class IncidenceReading(Protocol):
-    """One of the two."""
-
-    @property
-    def scales(self) -> Sequence[Fraction]:
-        """Of the noise on each sum, or one for all of them."""
-
-    def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
-        """What is to be noised."""
-
-    def answer(self, counts: NDArray[np.int64], confidence: float) -> IncidenceRelease:
-        """What noised sums say."""
+_MOST_SCALE, _MOST_SUM = 1 << 52, 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class NamedReading:
-    """One weighted count of cells for each query, with much less noise than the histogram.
+    """One weighted count of cells for each query; a user moves each by at most its range.
+
+    It needs far less noise than a histogram of all cell values, as long as only a few are asked
+    for.
 
     Args:
         population: of the statistic.
-        named: the counts.
+        model: reads the counts.
+        queries: what is asked.
+        scores: int64[queries, M], what a cell of each value counts.
+        epsilon: of the release.
     """
 
     population: Population
-    named: NamedCounts
+    model: StateModel
+    queries: Sequence[LinearQuery]
+    scores: NDArray[np.int64]
+    epsilon: Fraction
+
+    @classmethod
+    def of(
+        cls,
+        population: Population,
+        model: StateModel,
+        queries: Sequence[LinearQuery],
+        epsilon: Fraction,
+    ) -> NamedReading:
+        """The counts that answer these queries."""
+        scores = np.array([model.scores(query) for query in queries], np.int64)
+        return cls(population, model, queries, scores, epsilon)
 
     @property
-    def scales(self) -> Sequence[Fraction]:
+    def scales(self) -> list[Fraction]:
         """They share epsilon equally."""
-        return self.named.scales
+        ranges = np.ptp(self.scores, axis=1).tolist()
+        return [len(ranges) * Fraction(most) / self.epsilon for most in ranges]
+
+    def is_better(self) -> bool:
+        """Whether these counts have less output noise than the histogram, and fit in 64 bits."""
+        largest = int(np.abs(self.scores).max()) * self.model.cells
+        if max(self.scales) > _MOST_SCALE or largest > _MOST_SUM:
+            return False
+        histogram = discrete_laplace_variance(float(2 / self.epsilon))
+        if not histogram:  # too little noise for a float: then all answers are exact
+            return True
+        ratios = [
+            self.model.named_noise(discrete_laplace_variance(float(scale)))
+            / self.model.whole_noise(query, histogram)
+            for query, scale in zip(self.queries, self.scales, strict=True)
+        ]
+        return float(np.mean(ratios)) < 1
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
         """The weighted counts of cells."""
         histogram = cells.histogram(table)
-        sums: NDArray[np.int64] = self.named.scores @ histogram
+        sums: NDArray[np.int64] = self.scores @ histogram
         wipe(histogram)
         return sums
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> IncidenceRelease:
         """An answer for each count."""
-        epsilon, answers = float(self.named.epsilon), self.named.answers(counts)
         numbers = tuple(counts.tolist())
-        return IncidenceRelease(self.population, numbers, confidence, epsilon, answers)
+        answers = {}
+        for query, count, scale in zip(self.queries, numbers, self.scales, strict=True):
+            noise = discrete_laplace_variance(float(scale))
+            answers[query.name] = query, self.model.named(query, count, noise)
+        return IncidenceRelease(self.population, numbers, confidence, float(self.epsilon), answers)
 
 
 @dataclass(frozen=True, slots=True)

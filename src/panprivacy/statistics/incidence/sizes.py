@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Annotated
+
+import numpy as np
+from msgspec.structs import replace
 
 from panprivacy._parse import Users
 from panprivacy._validate import MOST_BYTES, expected_range
-from panprivacy.cells.law import Law
+from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
+from panprivacy.cells.law import MOST_MODULUS, Law, on_set
 from panprivacy.errors import PlanError
-from panprivacy.planning.request import Request
+from panprivacy.guarantee import Budget
+from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.planning.universe import cells_within, check_cells, check_memory
 from panprivacy.statistics.common_sizes import Memory, PerhapsUniverse
-from panprivacy.statistics.incidence.plan import MOST_BOUND, IncidencePlan, plan_incidence
+from panprivacy.statistics.incidence.plan import Entry, IncidencePlan
 from panprivacy.statistics.records import Sizes, flag, given_as, users, whole
+
+_MOST_BOUND = MOST_MODULUS // 8 - 1
+"""Signed states are twice as many, and a difference set may be 4 times larger."""
+
+_TYPICAL_QUESTIONS = 8
+"""A split of epsilon is for so many named counts, or the whole histogram if that is better."""
+
+_CELLS_PER_USER = 2
+"""Of hashed cells: with more the noise of empty cells grows, with fewer that of collisions."""
 
 _MOST_OWN_WEIGHTS = 3_000
 """So many can stand in the front of a state, which says all that is public about it."""
@@ -40,7 +57,7 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
 
     bound: Annotated[
         int,
-        whole("the largest sum of a user's deltas; others spoil answers", MOST_BOUND, example=30),
+        whole("the largest sum of a user's deltas; others spoil answers", _MOST_BOUND, example=30),
     ]
     universe: PerhapsUniverse = None
     expected: Annotated[
@@ -59,14 +76,107 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
 
     def plan(self, request: Request) -> IncidencePlan:
         """A counter for each user, of a universe or a sample of it, or hashed ones."""
-        sizes = self.bound, self.universe, self.cells, self._most_users(), self.law
-        return plan_incidence(*sizes, request, self.memory, signed=self.signed)
+        self._check()
+        planned = self.attempt(request)
+        if planned.readable:
+            return planned
+        refused = f"{planned.cells:,} hashed counters cannot be read at bound {self.bound:,}"
+        if self.cells is not None or self.law is not None or self.memory is not None:
+            message = f"{refused}; take more cells, a larger epsilon or a smaller bound"
+            raise PlanError(message)
+        enough = self._enough(request)
+        ways = f"plan for {enough:,} expected users, " if enough else ""
+        users = f"{self.most_users:,} users"
+        message = f"{refused} and {users}; {ways}a larger epsilon or a smaller bound"
+        raise PlanError(message)
 
-    def _most_users(self) -> int | None:
+    @property
+    def most_users(self) -> int | None:
         """The most users that may come, for open-ended ids."""
-        if self.expected is None:
-            return None
-        if self.universe is not None:
+        return None if self.expected is None else expected_range(self.expected)[1]
+
+    def _check(self) -> None:
+        """Refuse sizes that do not say how many users there are, or contradict each other."""
+        if self.expected is not None and self.universe is not None:
             message = "expected= is for open-ended ids: a universe says how many users there are"
             raise PlanError(message)
-        return expected_range(self.expected)[1]
+        check_cells(self.universe, self.cells)
+        if self.universe is None and self.cells is None and self.expected is None:
+            message = (
+                "say universe= (how many users there could be), or for open-ended ids expected= "
+                "(the most that may come) or cells="
+            )
+            raise PlanError(message)
+        check_memory(self.cells, self.memory)
+
+    def attempt(self, request: Request) -> IncidencePlan:
+        """The plan, whether it can be read or not."""
+        states = 2 * self.bound + 1 if self.signed else self.bound + 1
+        if self.law is None:
+            budget, chosen = self._best(states, request)
+            law = on_set(chosen, budget.state)
+        else:
+            budget, law = _budget_for(self.law, states, request), self.law
+        if law.ratio == 1 or not math.isfinite(noise_variance(2, budget)):
+            raise no_signal(request)
+        contrast = 0.0 if law.members is None else law.hit() - law.miss()
+        split = Split(budget, contrast, noise_variance(1, budget))
+        cells = self._counters(law.modulus)
+        if not cells:
+            message = f"bound= is too large for a memory= of {self.memory} bytes"
+            raise PlanError(message)
+        users = self.universe, cells, self.most_users
+        return IncidencePlan(self.bound, self.signed, *users, law, request, split)
+
+    def _counters(self, modulus: int) -> int:
+        """One for each user, as far as memory reaches; hashed ones for those that are expected."""
+        if self.cells is not None:
+            return self.cells
+        if self.universe is not None:
+            return min(self.universe, cells_within(self.memory, modulus))
+        wanted = _CELLS_PER_USER * (self.most_users or 1)
+        return wanted if self.memory is None else min(wanted, cells_within(self.memory, modulus))
+
+    def _best(self, states: int, request: Request) -> tuple[Budget, DifferenceSet]:
+        """The budget and the set of the smallest predicted error."""
+        hashed = self.universe is None
+        questions = math.inf if hashed or request.intrusions else _TYPICAL_QUESTIONS
+
+        def variance(budget: Budget, chosen: DifferenceSet) -> float:
+            cells = self._counters(chosen.modulus) or 1
+            entry = Entry.of(chosen, budget.state)
+            scale = (self.universe or cells) / cells
+            return scale**2 * entry.variance(cells, budget, questions, request.intrusions)
+
+        sets = [*of_at_least(max(states, 3)), point(max(states, 2))]
+        options = [(budget, chosen) for budget in budgets(request) for chosen in sets]
+        variances = [variance(*option) for option in options]
+        best = int(np.argmin(variances))
+        if not math.isfinite(variances[best]):
+            raise no_signal(request)
+        return options[best]
+
+    def _enough(self, request: Request) -> int | None:
+        """For how many users the plan can be read, because they get more counters."""
+        for doublings in range(1, 30):
+            expected = (self.most_users or 1) << doublings
+            if replace(self, expected=expected).attempt(request).readable:
+                return expected
+        return None
+
+
+def _budget_for(law: Law, states: int, request: Request) -> Budget:
+    """The budget that a law of the user's leaves."""
+    if law.modulus < states:
+        message = f"the law has {law.modulus:,} values, and the states need {states:,}"
+        raise PlanError(message)
+    law.check_readable()
+    state = request.budget.state if request.budget else Fraction(math.ceil(law.loss * 1e6), 10**6)
+    left = (request.epsilon - request.looks * state) / request.releases
+    if not law.within(state) or left <= 0:
+        message = (
+            f"the law's loss of {law.loss:.6g} a look exceeds what epsilon leaves the state; make "
+            "it with a smaller epsilon, such as 9/10 of the total"
+        )
+        raise PlanError(message)
+    return request.budget or Budget(state, left)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from panprivacy.planning.blocks import MOST_BOUND
+from panprivacy.errors import PlanError
+from panprivacy.planning.blocks import (
+    MOST_BOUND,
+    best_plan,
+    check_intrusions,
+    count_range,
+    default_reach,
+)
 from panprivacy.planning.request import Request
+from panprivacy.planning.universe import check_cells
 from panprivacy.statistics.common_sizes import Counters, Memory, Universe
 from panprivacy.statistics.records import Sizes, whole
-from panprivacy.statistics.threshold.plan import ThresholdPlan, plan_threshold
+from panprivacy.statistics.threshold.plan import ThresholdPlan
 
 
 class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
@@ -28,5 +36,25 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
 
     def plan(self, request: Request) -> ThresholdPlan:
         """One counter for each user, as far as the memory reaches, and a sample beyond that."""
-        sizes = self.threshold, self.bound, self.universe, self.cells
-        return plan_threshold(*sizes, request, self.memory)
+        threshold, universe = self.threshold, self.universe
+        bound = self.bound or default_reach(threshold)
+        if threshold < 2:
+            message = "threshold must be at least 2; for who came at all, count distinct users"
+            raise PlanError(message)
+        if threshold > bound:
+            message = f"threshold ({threshold:,}) exceeds the bound ({bound:,}): nobody would count"
+            raise PlanError(message)
+        check_cells(universe, self.cells)
+        check_intrusions(request, "a threshold", "a fresh count")
+        return best_plan(
+            lambda cells, chosen, split: ThresholdPlan(
+                threshold, bound, universe, cells, chosen, request, split
+            ),
+            request,
+            threshold // 2,
+            bound,
+            cells=self.cells,
+            memory=self.memory,
+            wanted=[universe],
+            moved=count_range,
+        )

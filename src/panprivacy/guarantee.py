@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from threading import Lock
 
@@ -20,6 +20,11 @@ _DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999
 _ULP = Fraction(1, 10**50)
 LARGEST_EXPONENT = Fraction(10_000)
 RANDOMISATION_BITS = 64
+
+_CHARGE_DIGITS = 15
+"""Of what releases of bits are charged: few enough to be written into a ledger."""
+_NOISE_DIGITS = 7
+"""Of the epsilon of a release of bits: so few that its noise is drawn in machine words."""
 
 
 def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
@@ -58,8 +63,12 @@ def log_above(ratio: Fraction) -> Fraction:
 
 def rounded_up(number: Fraction, digits: int) -> Decimal:
     """So many digits of a number, no smaller than it: a printed bound stays a bound."""
-    upward = Context(prec=digits, rounding=ROUND_CEILING, Emax=999_999, Emin=-999_999)
-    return upward.divide(*map(Decimal, number.as_integer_ratio()))
+    return _rounded(number, digits, ROUND_CEILING)
+
+
+def _rounded(number: Fraction, digits: int, direction: str) -> Decimal:
+    rounding = Context(prec=digits, rounding=direction, Emax=999_999, Emin=-999_999)
+    return rounding.divide(*map(Decimal, number.as_integer_ratio()))
 
 
 def shown(epsilon: Fraction) -> str:
@@ -83,6 +92,36 @@ def unseen_loss(state: Fraction, release: Fraction) -> Fraction:
     both, one, other = map(exp_bounds, (state + release, state, release))
     ratio = (1 + both[1]) / (one[0] + other[0])
     return min(state, release, log_above(ratio))
+
+
+@functools.lru_cache(maxsize=1024)
+def joint_loss(surest: Fraction, releases: Fraction) -> Fraction:
+    """An upper bound, in 15 digits, of what releases of bits cost on top of the looks.
+
+    It is `ln(1-p + p e**releases)`: a bit that looks did not show is the one that a release makes
+    more likely with probability p at most. [docs/guarantees/sums.md]
+
+    Args:
+        surest: p, at least 1/2 and below 1.
+        releases: the sum of their epsilons.
+    """
+    if releases > LARGEST_EXPONENT:
+        return releases
+    mean = 1 - surest + surest * exp_bounds(releases)[1]
+    return min(releases, Fraction(rounded_up(log_above(mean), _CHARGE_DIGITS)))
+
+
+def joint_releases(surest: Fraction, cost: Fraction, releases: int) -> Fraction:
+    """The epsilon of each release, for which all of them have a `joint_loss` of at most `cost`.
+
+    It is rounded down to 7 digits, and all that `joint_loss` rounds up is taken off before.
+    """
+    spent = cost * (1 - Fraction(1, 10 ** (_CHARGE_DIGITS - 2)))
+    total = spent
+    if spent < LARGEST_EXPONENT - 1:  # the releases add up to at most ln 2 more
+        odds = (exp_bounds(spent)[0] - 1 + surest) / surest
+        total = max(spent, -log_above(1 / odds))
+    return Fraction(_rounded(total / releases, _NOISE_DIGITS, ROUND_FLOOR))
 
 
 Epsilon = float | int | str | Decimal | Fraction

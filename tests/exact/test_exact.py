@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -137,6 +139,73 @@ def test_a_release_after_the_intrusion_costs_what_the_proof_says():
     loss = exact_loss(make, [[0], [], RELEASE], [[], [0], RELEASE])
     t = math.tanh(0.3)
     assert loss.epsilon == pytest.approx(0.6 + math.log((1 - t) / 2 + (1 + t) / 2 * math.exp(0.4)))
+
+
+@pytest.mark.parametrize(
+    ("make", "releases"),
+    [
+        (density(universe=1), 1),
+        (density(universe=1, epsilon=Fraction(3, 2), releases=2), 2),
+        (density(universe=1, epsilon=2, releases=3), 3),
+        (distinct(), 1),
+    ],
+    ids=["density", "two releases", "three releases", "distinct"],
+)
+def test_bits_and_releases_spend_all_that_they_may(make, releases):
+    """All releases, then the user comes, then the look: the plan leaves nothing unspent."""
+    promised = make(None).guarantee.epsilon
+    stream, neighbour = ([*[RELEASE] * releases, rows] for rows in ([0], []))
+    loss = exact_loss(make, stream, neighbour, coins=EnumeratedCoins(tail=8 // releases))
+    assert loss.within(promised)
+    assert loss.epsilon > (1 - 1e-5) * promised
+
+
+LOOKS, ANNOUNCES = [(8, 1)], [(9, 1)]
+
+
+class Followed:
+    """A first look that is announced later: what happens in between is not before it.
+
+    Batches stand for both, and what the look saw is told with the release.
+    """
+
+    def __init__(self, coins, budget):
+        self._inner = pp.Density(universe=1, epsilon=9, intrusions=1, budget=budget, coins=coins)
+        self._seen, self._announced = b"", False
+
+    def update(self, users, deltas=None):
+        if users == [8]:
+            self._seen = self._inner.state()
+        elif users == [9]:
+            self._inner.announce_intrusion()
+            self._announced = True
+        else:
+            self._inner.update(users, deltas)
+
+    def release(self):
+        return SimpleNamespace(counts=self._inner.release().counts, seen=self._seen)
+
+    def state(self):
+        return self._inner.state() if self._announced else b""
+
+
+@pytest.mark.parametrize("state", [Fraction(1, 2), Fraction(1, 5)])
+def test_a_release_between_two_looks_spends_all_that_it_may(state):
+    """Who comes, is seen, leaves: a release shows that, and so does what is left of it."""
+    budget = pp.Budget(state, Fraction(1, 2))
+    claimed = Followed(EnumeratedCoins(), budget)._inner.plan.split.budget.total(
+        releases=1, intrusions=1
+    )
+    assert claimed < 2 * state + Fraction(1, 2)
+    comes, leaves = [(0, 1)], [(0, -1)]
+    loss = exact_loss(
+        partial(Followed, budget=budget),
+        [comes, LOOKS, leaves, RELEASE, ANNOUNCES],
+        [[], LOOKS, [], RELEASE, ANNOUNCES],
+        coins=EnumeratedCoins(tail=3),
+    )
+    assert loss.within(claimed)
+    assert loss.epsilon == pytest.approx(float(claimed), rel=1e-5)
 
 
 class Overspending:

@@ -10,12 +10,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy._validate import expected_range, positive_fraction, positive_integer, proportion
-from panprivacy.guarantee import RANDOMISATION_BITS, exp_bounds, randomised_response
+from panprivacy.guarantee import (
+    RANDOMISATION_BITS,
+    exp_bounds,
+    joint_loss,
+    joint_releases,
+    randomised_response,
+)
 
 GRID = Fraction(1, 2**RANDOMISATION_BITS)
 EXPONENTS = st.fractions(-200, 200, max_denominator=10**9)
@@ -93,6 +99,45 @@ def test_a_huge_epsilon_leaves_the_smallest_doubt_there_is(epsilon):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2**63), Fraction(1, 10**30), Fraction(1, 10**100)])
 def test_a_tiny_epsilon_leaves_a_fair_coin(epsilon):
     assert randomised_response(epsilon) == Fraction(1, 2)
+
+
+# Releases of bits
+
+
+def joint(surest, releases):
+    """The logarithm of `1 - p + p e**releases`, to 80 digits or more."""
+    mean = 1 - surest + surest * precise(Decimal.exp, releases)
+    return precise(Decimal.ln, mean)
+
+
+CHANCES = st.builds(randomised_response, st.fractions(0, 30, max_denominator=10**6))
+LOSSES = st.fractions(Fraction(1, 10**9), 300, max_denominator=10**9)
+
+
+@settings(deadline=None)
+@given(CHANCES, LOSSES)
+def test_what_releases_of_bits_cost_is_rounded_up(surest, releases):
+    cost, exact = joint_loss(surest, releases), joint(surest, releases)
+    assert exact * (1 - Fraction(1, 10**80)) <= cost <= releases
+    assert float(cost) == pytest.approx(float(exact), rel=1e-13)
+    assert len(str(cost)) < 50  # a ledger has to write it
+
+
+def test_releases_of_bits_beyond_the_exponential_cost_their_sum():
+    assert joint_loss(Fraction(1, 2), Fraction(10_001)) == 10_001
+    assert joint_loss(Fraction(1, 2), Fraction(0)) == 0
+
+
+@settings(deadline=None)
+@given(CHANCES, LOSSES, st.integers(1, 10**6))
+@example(Fraction(1, 2), Fraction(10_000), 1)
+@example(Fraction(1, 2), 10_000 - Fraction(1, 10**3), 1)
+@example(Fraction(1, 2), 10_000 - Fraction(1, 10**13), 1)
+def test_releases_of_bits_cost_no_more_than_they_may(surest, cost, releases):
+    each = joint_releases(surest, cost, releases)
+    assert joint_loss(surest, releases * each) <= cost
+    assert float(joint_loss(surest, releases * each)) == pytest.approx(float(cost), rel=1e-4)
+    assert releases * each >= cost * (1 - Fraction(1, 10**6))
 
 
 # Guarantee and Budget

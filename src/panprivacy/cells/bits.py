@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy import uint8, uint64
@@ -35,6 +36,8 @@ Table = NDArray[np.uint8]
 
 Number = Fraction | float
 """Exact for what decides privacy, floating point to compare plans."""
+
+_Chance = TypeVar("_Chance", Fraction, float)
 
 _GAIN_GRID = 1 << 20
 _RATIO_BITS = 128
@@ -82,6 +85,15 @@ class BitCells:
         return (
             2 * keep_probability(self.epsilon_state, self.intrusions, deletions=self.deletions) - 1
         )
+
+    @property
+    def surest(self) -> Fraction:
+        """The highest probability of a value that a bit had, given what it was at planned looks.
+
+        It is for a bit that a look did not show as it was: one that was drawn or flipped between.
+        """
+        present = self.presence(0)
+        return _surest(present, (1 + self.gain()) / 2) if self.intrusions else present
 
     def contrast(self, epoch: int) -> Fraction:
         """Mean, in units of ±1, of a bit whose user appeared, after `epoch` intrusions."""
@@ -183,14 +195,23 @@ def keep_probability(epsilon_state: Fraction, intrusions: int, *, deletions: boo
     return (1 + gain) / 2
 
 
-def approximate_contrast(epsilon_state: float, intrusions: int, *, deletions: bool) -> float:
-    """The contrast after all intrusions in floating point, to compare plans with."""
+def approximate_bit(
+    epsilon_state: float, intrusions: int, *, deletions: bool
+) -> tuple[float, float]:
+    """The contrast after all intrusions, and the `surest`, in floating point: to compare plans."""
     mean = min(math.tanh(epsilon_state / 2), 1 - 2**-50)
+    present = (1 + mean) / 2
     if not intrusions:
-        return mean
+        return mean, present
     affordable = math.exp(min((intrusions + 1) * epsilon_state, 700))
-    gain = _largest_gain((1 + mean) / 2, affordable, intrusions, deletions=deletions) / _GAIN_GRID
-    return mean * gain**intrusions
+    gain = _largest_gain(present, affordable, intrusions, deletions=deletions) / _GAIN_GRID
+    return mean * gain**intrusions, _surest(present, (1 + gain) / 2)
+
+
+def _surest(present: _Chance, keep: _Chance) -> _Chance:
+    """The probability of a drawn bit, given one that it was flipped to: odds multiply."""
+    both, neither = present * keep, (1 - present) * (1 - keep)
+    return both / (both + neither)
 
 
 def _largest_gain(present: Number, affordable: Number, intrusions: int, *, deletions: bool) -> int:

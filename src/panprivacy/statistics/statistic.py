@@ -237,8 +237,11 @@ class Statistic(Generic[P, A]):
     @property
     def release_epsilon(self) -> Fraction:
         """What the next release costs, in nats; all have the same cost where losses are sums."""
-        made, budget = self._state.releases, self._plan.split.budget
-        return budget.of_releases(made + 1) - budget.of_releases(made)
+        return self.of_releases(self.releases + 1) - self.of_releases(self.releases)
+
+    def of_releases(self, count: int) -> Fraction:
+        """What the first so many releases cost, in nats, on top of the state."""
+        return self._plan.split.budget.of_releases(count)
 
     @property
     def _state(self) -> State:
@@ -466,7 +469,7 @@ class Statistic(Generic[P, A]):
         """
         earlier, kept = self._earlier(state, released), self._state
         if earlier.releases:
-            self._account.spend(self._plan.split.budget.of_releases(earlier.releases))
+            self._account.spend(self.of_releases(earlier.releases))
         kept.table[:] = earlier.table
         kept.key, kept.releases, kept.intrusions = earlier.key, earlier.releases, earlier.intrusions
         self._addressing = self._plan.address(kept.key)

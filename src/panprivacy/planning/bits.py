@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.cells.bits import BitCells, approximate_bit
-from panprivacy.guarantee import Budget, joint_loss, joint_releases
+from panprivacy.guarantee import Budget, joint_loss, joint_releases, unseen_bits, unseen_loss
 from panprivacy.planning.request import (
     Request,
     Split,
@@ -37,6 +37,12 @@ class BitBudget(Budget):
     def of_releases(self, count: int) -> Fraction:
         """What the first so many releases cost, on top of the state: less than their sum."""
         return joint_loss(self.surest, count * self.release)
+
+    def unseen(self, *, releases: int, intrusions: int) -> Fraction:
+        """What `releases` releases cost if nobody ever sees the state."""
+        of_any = unseen_loss(self.state, self.release, releases)
+        exact = None if intrusions else unseen_bits(self.surest, self.release, releases)
+        return of_any if exact is None else min(of_any, exact)
 
 
 def best_split(request: Request, cells: int, *, deletions: bool = False) -> Split:

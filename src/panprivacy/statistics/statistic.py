@@ -216,8 +216,7 @@ class Statistic(Generic[P, A]):
     @property
     def unseen(self) -> Fraction:
         """The loss if nobody ever sees the state; see `Windowed`."""
-        asked = self._plan.request
-        return self._plan.split.budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
+        return self._plan.unseen
 
     @property
     def releases(self) -> int:

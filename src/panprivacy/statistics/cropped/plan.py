@@ -6,13 +6,14 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.addressing import Addressing, Levelled
 from panprivacy.cells.difference_sets import DifferenceSet
-from panprivacy.cells.law import Law, on_blocks
+from panprivacy.cells.law import Law, on_blocks, outside
 from panprivacy.cells.modular import BlockCells
 from panprivacy.decoders.blocks import CroppedModel
 from panprivacy.decoders.intervals import noise_quantile
@@ -115,6 +116,11 @@ class CroppedPlan(CountPlan):
     def table(self) -> BlockCells:
         """The table's cells."""
         return BlockCells(self.cells, self.law)
+
+    @property
+    def counted(self) -> tuple[Fraction, Fraction]:
+        """How often a cell counts: least, and most."""
+        return outside(self.chosen, self.tau, self.split.budget.state)
 
     @property
     def groups(self) -> int:

@@ -18,7 +18,8 @@ from typing import Any
 
 import panprivacy as pp
 from benchmarks.trials import EDGE_DEVIATIONS, HIGGS, ROOT, Outcome, Trial, measure
-from panprivacy.planning.request import Request, best_split
+from panprivacy.planning.bits import best_split
+from panprivacy.planning.request import Request
 from panprivacy.statistics.distinct.plan import DistinctPlan
 from panprivacy.statistics.distinct.sizes import DistinctSizes
 

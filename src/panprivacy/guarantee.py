@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from threading import Lock
 
@@ -20,6 +20,14 @@ _DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999
 _ULP = Fraction(1, 10**50)
 LARGEST_EXPONENT = Fraction(10_000)
 RANDOMISATION_BITS = 64
+
+_CHARGE_DIGITS = 15
+"""Of what releases of bits are charged: few enough to be written into a ledger."""
+_NOISE_DIGITS = 7
+"""Of the epsilon of a release of bits: so few that its noise is drawn in machine words."""
+_STEP_DIGITS = 55
+_MOST_STEPS = 2_000
+"""Releases of an unseen state whose losses are followed; further ones cost all of theirs."""
 
 
 def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
@@ -58,8 +66,16 @@ def log_above(ratio: Fraction) -> Fraction:
 
 def rounded_up(number: Fraction, digits: int) -> Decimal:
     """So many digits of a number, no smaller than it: a printed bound stays a bound."""
-    upward = Context(prec=digits, rounding=ROUND_CEILING, Emax=999_999, Emin=-999_999)
-    return upward.divide(*map(Decimal, number.as_integer_ratio()))
+    return _rounded(number, digits, ROUND_CEILING)
+
+
+def _up(number: Fraction) -> Fraction:
+    return Fraction(rounded_up(number, _STEP_DIGITS))
+
+
+def _rounded(number: Fraction, digits: int, direction: str) -> Decimal:
+    rounding = Context(prec=digits, rounding=direction, Emax=999_999, Emin=-999_999)
+    return rounding.divide(*map(Decimal, number.as_integer_ratio()))
 
 
 def shown(epsilon: Fraction) -> str:
@@ -72,17 +88,89 @@ def shown(epsilon: Fraction) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def unseen_loss(state: Fraction, release: Fraction) -> Fraction:
-    """An upper bound, within a relative 1e-47, of what one release costs if nobody sees the state.
+def unseen_loss(state: Fraction, release: Fraction, releases: int = 1) -> Fraction:
+    """An upper bound of what so many releases cost if nobody sees the state, whatever the cells.
 
-    It is `2 artanh(tanh(state/2) tanh(release/2))`: the release tells about the user's cell, and
-    the cell tells about the user, each through noise of its own. [docs/guarantees/windows.md]
+    Of one release it is `2 artanh(tanh(state/2) tanh(release/2))`: the release tells about the
+    user's cell, and the cell tells about the user, each through noise of its own. Each further one
+    costs more, as those before it have told of the cell. [docs/guarantees/windows.md]
     """
-    if state + release > LARGEST_EXPONENT:
-        return min(state, release)
-    both, one, other = map(exp_bounds, (state + release, state, release))
-    ratio = (1 + both[1]) / (one[0] + other[0])
-    return min(state, release, log_above(ratio))
+    most = releases * release
+    if state + 2 * most > LARGEST_EXPONENT:
+        return min(state, release) + most - release
+    odds, each = exp_bounds(state)[1], exp_bounds(release)[1]
+    grown, steps = Fraction(1), min(releases, _MOST_STEPS)
+    for _ in range(steps):
+        factor = _up((1 + odds * each) / (odds + each))
+        grown, odds = _up(grown * factor), _up(odds * each * factor)
+    loss = log_above(grown) + (releases - steps) * release
+    return min(most, min(state, release) + most - release, loss)
+
+
+def unseen_bits(present: Fraction, release: Fraction, releases: int) -> Fraction | None:
+    """The same of bits that nobody flips, where it is smaller; None where that is not proved.
+
+    It is `ln(1-p + p e**(R release)) - R ln(p + (1-p) e**release)`.
+
+    Args:
+        present: p, the probability that a present bit is 1.
+        release: epsilon of each release.
+        releases: R, how many there are.
+    """
+    odds = present / (1 - present)
+    if releases * release > LARGEST_EXPONENT or exp_bounds(release)[1] > odds**2:
+        return None
+    most = 1 - present + present * exp_bounds(releases * release)[1]
+    least = present + (1 - present) * exp_bounds(release)[0]
+    return log_above(most) + releases * log_above(1 / least)
+
+
+def unseen_count(fewest: Fraction, most: Fraction, release: Fraction) -> Fraction:
+    """The same of one release of a number of cells that count, 1 each.
+
+    Args:
+        fewest: the lowest probability with which a cell counts, over all states of its users.
+        most: the highest one.
+        release: epsilon of the release.
+    """
+    if release > LARGEST_EXPONENT:
+        return release
+    each = exp_bounds(release)[1]
+    ratios = [
+        (1 - high + high * each) / (1 - low + low * each)
+        for low, high in ((fewest, most), (1 - most, 1 - fewest))
+    ]
+    return log_above(max(ratios))
+
+
+@functools.lru_cache(maxsize=1024)
+def joint_loss(surest: Fraction, releases: Fraction) -> Fraction:
+    """An upper bound, in 15 digits, of what releases of bits cost on top of the looks.
+
+    It is `ln(1-p + p e**releases)`: a bit that looks did not show is the one that a release makes
+    more likely with probability p at most. [docs/guarantees/sums.md]
+
+    Args:
+        surest: p, at least 1/2.
+        releases: the sum of their epsilons.
+    """
+    if releases > LARGEST_EXPONENT:
+        return releases
+    mean = 1 - surest + surest * exp_bounds(releases)[1]
+    return min(releases, Fraction(rounded_up(log_above(mean), _CHARGE_DIGITS)))
+
+
+def joint_releases(surest: Fraction, cost: Fraction, releases: int) -> Fraction:
+    """The epsilon of each release, for which all of them have a `joint_loss` of at most `cost`.
+
+    It is rounded down to 7 digits, and all that `joint_loss` rounds up is taken off before.
+    """
+    spent = cost * (1 - Fraction(1, 10 ** (_CHARGE_DIGITS - 2)))
+    total = spent
+    if spent < LARGEST_EXPONENT - 1:  # the releases add up to at most ln 2 more
+        odds = (exp_bounds(spent)[0] - 1 + surest) / surest
+        total = max(spent, -log_above(1 / odds))
+    return Fraction(_rounded(total / releases, _NOISE_DIGITS, ROUND_FLOOR))
 
 
 Epsilon = float | int | str | Decimal | Fraction
@@ -204,15 +292,9 @@ class Budget:
         """What the state, `releases` releases and `intrusions` announced intrusions cost."""
         return self.of_state(intrusions) + self.of_releases(releases)
 
-    def unseen(self, *, releases: int, intrusions: int) -> Fraction:
-        """What `releases` releases cost if nobody ever sees the state.
-
-        Several releases may tell how a cell moved between them, which its noise does not hide; a
-        cell that is re-randomised between them is not looked into further.
-        """
-        if releases == 1 and not intrusions:
-            return unseen_loss(self.state, self.release)
-        return releases * self.release
+    def unseen(self, *, releases: int, intrusions: int) -> Fraction:  # noqa: ARG002
+        """What `releases` releases cost if nobody ever sees the state."""
+        return unseen_loss(self.state, self.release, releases)
 
 
 class Account:

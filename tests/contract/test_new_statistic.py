@@ -17,7 +17,7 @@ from panprivacy.audit.suite.products import products
 from panprivacy.audit.suite.subject import Row
 from panprivacy.cells.bits import BitCells
 from panprivacy.decoders.intervals import Answering
-from panprivacy.planning.request import best_split
+from panprivacy.planning.bits import best_split
 from panprivacy.service.config.loading import load
 from panprivacy.service.config.template import configuration
 from panprivacy.service.config.tokens import Role

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
+from panprivacy.guarantee import joint_loss
 
 
 def density(universe=2, **arguments):
@@ -137,6 +140,71 @@ def test_a_release_after_the_intrusion_costs_what_the_proof_says():
     loss = exact_loss(make, [[0], [], RELEASE], [[], [0], RELEASE])
     t = math.tanh(0.3)
     assert loss.epsilon == pytest.approx(0.6 + math.log((1 - t) / 2 + (1 + t) / 2 * math.exp(0.4)))
+
+
+@pytest.mark.parametrize(
+    ("make", "releases"),
+    [
+        (density(universe=1), 1),
+        (density(universe=1, epsilon=Fraction(3, 2), releases=2), 2),
+        (density(universe=1, epsilon=2, releases=3), 3),
+        (distinct(), 1),
+    ],
+    ids=["density", "two releases", "three releases", "distinct"],
+)
+def test_bits_and_releases_spend_all_that_they_may(make, releases):
+    """All releases, then the user comes, then the look: the plan leaves nothing unspent."""
+    promised = make(None).guarantee.epsilon
+    stream, neighbour = ([*[RELEASE] * releases, rows] for rows in ([0], []))
+    loss = exact_loss(make, stream, neighbour, coins=EnumeratedCoins(tail=8 // releases))
+    assert loss.within(promised)
+    assert loss.epsilon > (1 - 1e-5) * promised
+
+
+LOOKS, ANNOUNCES = [(8, 1)], [(9, 1)]
+
+
+class Followed:
+    """A first look that is announced later: what happens in between is not before it.
+
+    Batches stand for both, and what the look saw is told with the release.
+    """
+
+    def __init__(self, coins, budget):
+        self._inner = pp.Density(universe=1, epsilon=9, intrusions=1, budget=budget, coins=coins)
+        self._seen, self._announced = b"", False
+
+    def update(self, users, deltas=None):
+        if users == [8]:
+            self._seen = self._inner.state()
+        elif users == [9]:
+            self._inner.announce_intrusion()
+            self._announced = True
+        else:
+            self._inner.update(users, deltas)
+
+    def release(self):
+        return SimpleNamespace(counts=self._inner.release().counts, seen=self._seen)
+
+    def state(self):
+        return self._inner.state() if self._announced else b""
+
+
+@pytest.mark.parametrize("state", [Fraction(1, 2), Fraction(1, 5)])
+def test_a_release_between_two_looks_costs_more_than_one_beside_a_look(state):
+    """Who comes, is seen, leaves: a release shows that, and so does what is left of it."""
+    release = Fraction(1, 2)
+    budget = pp.Budget(state, release)
+    table = Followed(EnumeratedCoins(), budget)._inner.plan.table
+    comes, leaves = [(0, 1)], [(0, -1)]
+    loss = exact_loss(
+        partial(Followed, budget=budget),
+        [comes, LOOKS, leaves, RELEASE, ANNOUNCES],
+        [[], LOOKS, [], RELEASE, ANNOUNCES],
+        coins=EnumeratedCoins(tail=3),
+    )
+    assert loss.within(2 * state + release)
+    assert loss.epsilon > 2 * state + joint_loss(table.presence(0), release)
 
 
 class Overspending:

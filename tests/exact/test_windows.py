@@ -11,6 +11,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
+from panprivacy.guarantee import unseen_bits, unseen_loss
 
 
 class Unseen:
@@ -106,19 +107,68 @@ def test_counters_that_nobody_saw_lose_at_most_what_is_claimed(states, law):
     assert loss.within(counter(None, law=chosen).unseen)
 
 
-def test_several_releases_claim_their_sum():
+@pytest.mark.parametrize("releases", [2, 3])
+@pytest.mark.parametrize("budget", [SPLITS[0], pp.Budget(Fraction(1, 5), Fraction(3, 10))])
+def test_several_releases_of_bits_lose_exactly_what_is_claimed(releases, budget):
+    """Who comes before each of them, or never."""
+    make = lambda coins: pp.Density(  # noqa: E731
+        universe=1, epsilon=9, releases=releases, budget=budget, coins=coins
+    )
+    claimed = make(None).unseen
+    assert claimed < releases * budget.release
+    streams = [[rows, RELEASE] * releases for rows in ([0], [])]
+    loss = exact_loss(lambda coins: Unseen(make(coins)), *streams, coins=NEAR(tail=2))
+    assert loss.within(claimed)
+    assert loss.epsilon == pytest.approx(float(claimed), rel=1e-6)
+
+
+def test_several_releases_of_bits_that_tell_more_than_the_cells_hide():
+    """Beyond twice the epsilon of the state another history is worse than coming every time."""
+    budget = pp.Budget(state=Fraction(1, 10), release=1)
+    make = lambda coins: pp.Density(  # noqa: E731
+        universe=1, epsilon=9, releases=2, budget=budget, coins=coins
+    )
+    present = make(None).plan.table.presence(0)
+    assert unseen_bits(present, budget.release, 2) is None
+    streams = [RELEASE, [0], RELEASE], [RELEASE, [], RELEASE]
+    loss = exact_loss(lambda coins: Unseen(make(coins)), *streams, coins=NEAR())
+    assert loss.within(make(None).unseen)
+
+
+@pytest.mark.parametrize("intrusions", [0, 1])
+def test_several_releases_of_counters_keep_their_claim(intrusions):
     """Counters keep their noise from release to release: how a user moved shows through it."""
     budget = pp.Budget(state=Fraction(1, 5), release=Fraction(2, 5))
-    make = lambda coins: counter(coins, budget=budget, releases=2)  # noqa: E731
-    claimed = make(None).unseen
-    assert claimed == 2 * budget.release
-    stream, neighbour = [RELEASE, [(0, 1)], RELEASE], [RELEASE, [], RELEASE]
-    loss = exact_loss(
-        lambda coins: Unseen(make(coins), exactly=(1,)), stream, neighbour, coins=NEAR()
+    make = lambda coins: counter(  # noqa: E731
+        coins, epsilon=3, budget=budget, releases=2, intrusions=intrusions
     )
+    claimed = make(None).unseen
+    assert claimed < 2 * budget.release
+    streams = [RELEASE, [(0, 1)], RELEASE], [RELEASE, [], RELEASE]
+    loss = exact_loss(lambda coins: Unseen(make(coins), exactly=(1,)), *streams, coins=NEAR())
     assert loss.within(claimed)
-    single = budget.unseen(releases=1, intrusions=0)
+    single = unseen_loss(budget.state, budget.release)
     assert not loss.within(2 * single)  # the claim of two releases of fresh states
+
+
+COUNTS = {
+    "cropped": lambda coins: pp.CroppedSum(
+        universe=1, tau=2, bound=4, epsilon=1, budget=HALVES, coins=coins
+    ),
+    "net": lambda coins: pp.DistinctCount(
+        expected=(1, 2), memory=1, deletions=True, bound=2, epsilon=1, budget=HALVES, coins=coins
+    ),
+}
+
+
+@pytest.mark.parametrize("make", COUNTS.values(), ids=COUNTS)
+def test_a_count_of_counters_that_nobody_saw_loses_exactly_what_is_claimed(make):
+    claimed = make(None).unseen
+    assert claimed < unseen_loss(HALVES.state, HALVES.release)
+    streams = [[(0, 2)], RELEASE], [[], RELEASE]
+    loss = exact_loss(lambda coins: Unseen(make(coins)), *streams, coins=NEAR())
+    assert loss.within(claimed)
+    assert loss.epsilon == pytest.approx(float(claimed), rel=1e-6)
 
 
 @pytest.mark.parametrize("seen", [0, 1])

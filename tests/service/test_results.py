@@ -99,6 +99,6 @@ def test_what_is_lost_has_a_row_with_its_question_and_what_was_paid():
         ("often", 1, True),
         ("often", 2, True),
     ]
-    costs = {label: float(one.release_epsilon) for label, one in counting.statistics.items()}
+    costs = {label: float(one.of_releases(1)) for label, one in counting.statistics.items()}
     assert [row.epsilon for row in found] == [costs[row.statistic] for row in found]
     assert {row.confidence for row in found} == {0.95}

@@ -118,10 +118,10 @@ def test_releases_and_announced_intrusions_are_counted(name, file):
                  statistic.announce_intrusion, statistic.release):  # fmt: skip
         step()
         losses.append(explained(file, statistic.state())[0].description.so_far.epsilon)
-    look, release = statistic.plan.split.budget.state, statistic.plan.split.budget.release
+    budget = statistic.plan.split.budget
     assert losses == sorted(losses)
-    assert losses[0] == look + release
-    assert losses[-1] == 3 * look + 3 * release <= 9
+    assert losses[0] == budget.state + budget.of_releases(1)
+    assert losses[-1] == 3 * budget.state + budget.of_releases(3) == statistic.ledger.spent <= 9
     described = explained(file, statistic.state())[0].description
     assert (described.releases.made, described.releases.planned) == (3, 3)
     assert (described.intrusions.made, described.intrusions.planned) == (2, 2)

@@ -10,12 +10,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy._validate import expected_range, positive_fraction, positive_integer, proportion
-from panprivacy.guarantee import RANDOMISATION_BITS, exp_bounds, randomised_response
+from panprivacy.guarantee import (
+    RANDOMISATION_BITS,
+    exp_bounds,
+    joint_loss,
+    joint_releases,
+    randomised_response,
+    unseen_bits,
+    unseen_count,
+    unseen_loss,
+)
 
 GRID = Fraction(1, 2**RANDOMISATION_BITS)
 EXPONENTS = st.fractions(-200, 200, max_denominator=10**9)
@@ -93,6 +102,94 @@ def test_a_huge_epsilon_leaves_the_smallest_doubt_there_is(epsilon):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2**63), Fraction(1, 10**30), Fraction(1, 10**100)])
 def test_a_tiny_epsilon_leaves_a_fair_coin(epsilon):
     assert randomised_response(epsilon) == Fraction(1, 2)
+
+
+# Releases of bits
+
+
+def joint(surest, releases):
+    """The logarithm of `1 - p + p e**releases`, to 80 digits or more."""
+    mean = 1 - surest + surest * precise(Decimal.exp, releases)
+    return precise(Decimal.ln, mean)
+
+
+CHANCES = st.builds(randomised_response, st.fractions(0, 30, max_denominator=10**6))
+LOSSES = st.fractions(Fraction(1, 10**9), 300, max_denominator=10**9)
+
+
+@settings(deadline=None)
+@given(CHANCES, LOSSES)
+def test_what_releases_of_bits_cost_is_rounded_up(surest, releases):
+    cost, exact = joint_loss(surest, releases), joint(surest, releases)
+    assert exact * (1 - Fraction(1, 10**80)) <= cost <= releases
+    assert float(cost) == pytest.approx(float(exact), rel=1e-13)
+    assert len(str(cost)) < 50  # a ledger has to write it
+
+
+def test_releases_of_bits_beyond_the_exponential_cost_their_sum():
+    assert joint_loss(Fraction(1, 2), Fraction(10_001)) == 10_001
+    assert joint_loss(Fraction(1, 2), Fraction(0)) == 0
+
+
+@settings(deadline=None)
+@given(CHANCES, LOSSES, st.integers(1, 10**6))
+@example(Fraction(1, 2), Fraction(10_000), 1)
+@example(Fraction(1, 2), 10_000 - Fraction(1, 10**3), 1)
+@example(Fraction(1, 2), 10_000 - Fraction(1, 10**13), 1)
+def test_releases_of_bits_cost_no_more_than_they_may(surest, cost, releases):
+    each = joint_releases(surest, cost, releases)
+    assert joint_loss(surest, releases * each) <= cost
+    assert float(joint_loss(surest, releases * each)) == pytest.approx(float(cost), rel=1e-4)
+    assert releases * each >= cost * (1 - Fraction(1, 10**6))
+
+
+# Unseen states
+
+PARTS = st.fractions(Fraction(1, 10**6), 30, max_denominator=10**6)
+NINTH = Fraction(1, 9)
+
+
+def logarithm(ratio):
+    return precise(Decimal.ln, ratio)
+
+
+@settings(deadline=None)
+@given(PARTS, PARTS, st.integers(1, 40))
+@example(NINTH, NINTH, 40)
+@example(Fraction(20), NINTH, 40)
+def test_what_an_unseen_state_loses_is_rounded_up(state, release, releases):
+    """To a hundred digits, and over many releases: a bound on the wrong side shows."""
+    exact, odds, each = Fraction(0), state, precise(Decimal.exp, release)
+    for _ in range(releases):
+        one = precise(Decimal.exp, odds)
+        more = logarithm((1 + one * each) / (one + each))
+        exact, odds = exact + more, odds + more + release
+    bound = unseen_loss(state, release, releases)
+    assert exact <= bound <= min(exact + Fraction(1, 10**45), releases * release)
+
+
+@settings(deadline=None)
+@given(CHANCES, PARTS, st.integers(1, 40))
+@example(randomised_response(NINTH), NINTH, 40)
+def test_what_unseen_bits_lose_is_rounded_up(present, release, releases):
+    bound = unseen_bits(present, release, releases)
+    each = precise(Decimal.exp, release)
+    assert (bound is None) == (each > (present / (1 - present)) ** 2)
+    if bound is not None:
+        most = logarithm(1 - present + present * precise(Decimal.exp, releases * release))
+        exact = most - releases * logarithm(present + (1 - present) * each)
+        assert exact <= bound <= exact + Fraction(1, 10**45)
+
+
+@given(PARTS, st.fractions(0, 1, max_denominator=10**6), st.fractions(0, 1, max_denominator=10**6))
+def test_what_an_unseen_count_loses_is_rounded_up(release, one, other):
+    fewest, most = sorted((one, other))
+    each = precise(Decimal.exp, release)
+    exact = max(
+        logarithm((1 - most + most * each) / (1 - fewest + fewest * each)),
+        logarithm((fewest + (1 - fewest) * each) / (most + (1 - most) * each)),
+    )
+    assert exact <= unseen_count(fewest, most, release) <= exact + Fraction(1, 10**45)
 
 
 # Guarantee and Budget

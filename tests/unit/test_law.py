@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.law import _FAMILIES
+from panprivacy.cells.difference_sets import point, residues
+from panprivacy.cells.law import _FAMILIES, on_blocks, outside
 from panprivacy.guarantee import exp_bounds
 
 MAKERS = [
@@ -310,3 +311,16 @@ def test_weights_under_the_name_of_a_family_are_custom_ones():
 def test_what_is_no_recipe_is_refused(recipe):
     with pytest.raises(pp.PlanError):
         pp.Law.from_recipe(recipe)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(3)])
+@pytest.mark.parametrize(("chosen", "tau"), [(residues(7), 1), (residues(11), 3), (point(5), 4)])
+def test_a_counter_is_outside_of_the_set_as_often_as_its_weights_say(chosen, tau, epsilon):
+    weights = on_blocks(chosen, tau, epsilon).weights.tolist()
+    inside = np.isin(np.arange(len(weights)) // tau, chosen.members())
+    chances = [
+        1 - Fraction(sum(weight for x, weight in enumerate(weights) if shifted[x]), sum(weights))
+        for shifted in (np.roll(inside, -state) for state in range(len(weights)))
+    ]
+    assert (min(chances), max(chances)) == outside(chosen, tau, epsilon)
+    assert chances[0] == min(chances)

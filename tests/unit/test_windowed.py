@@ -277,16 +277,31 @@ class TestLoss:
 
     def test_epsilons_beyond_the_exponential(self):
         assert unseen_loss(Fraction(10**6), Fraction(1, 2)) == Fraction(1, 2)
+        assert unseen_loss(Fraction(1, 2), Fraction(10**6), 3) == 2 * 10**6 + Fraction(1, 2)
 
-    def test_several_releases_or_intrusions_claim_the_sum(self):
-        budget = pp.Budget(*YEAR)
-        assert budget.unseen(releases=3, intrusions=0) == 3 * budget.release
-        assert budget.unseen(releases=1, intrusions=1) == budget.release
+    def test_a_day_of_releases_every_hour(self):
+        """The numbers of docs/guarantees/windows.md."""
+        hourly = Fraction("0.05") / 24
+        assert float(unseen_loss(Fraction("0.95"), hourly, 24)) == pytest.approx(0.0228, abs=5e-5)
+        budget = pp.Budget("0.95", hourly)
+        bits = density(epsilon=1, releases=24, budget=budget).unseen
+        assert float(bits) == pytest.approx(0.0224, abs=5e-5)
+
+    def test_more_releases_than_are_followed_cost_their_sum(self):
+        release = Fraction(1, 10**4)
+        followed = unseen_loss(Fraction(1), release, 2_000)
+        assert unseen_loss(Fraction(1), release, 2_100) == followed + 100 * release
+
+    def test_a_year_of_a_cropped_sum(self):
+        sizes = {"tau": 10, "bound": 100, "universe": 1_000}
+        make = lambda: pp.CroppedSum(epsilon=1, budget=pp.Budget(*YEAR), **sizes)  # noqa: E731
+        year = pp.Windowed(make, every=86_400).loss(365)
+        assert float(year) == pytest.approx(5.59, abs=0.005)
 
 
 def test_a_year_of_days_with_the_default_split_loses_what_the_page_says():
     daily = pp.Windowed(lambda: pp.DistinctCount(epsilon=1), every=86_400)
-    assert round(float(daily.loss(365, seen=1)), 1) == 11.4
+    assert round(float(daily.loss(365, seen=1)), 1) == 13.5
 
 
 class TestResume:

@@ -37,6 +37,7 @@ Table = NDArray[np.uint8]
 Number = Fraction | float
 """Exact for what decides privacy, floating point to compare plans."""
 
+
 _GAIN_GRID = 1 << 20
 _RATIO_BITS = 128
 
@@ -79,6 +80,15 @@ class BitCells:
         if not self.intrusions:
             return Fraction(1)
         return 2 * keep_probability(self.epsilon_state, self.intrusions) - 1
+
+    @property
+    def surest(self) -> Fraction:
+        """The highest probability of a value that a bit had, given what looks showed of others.
+
+        A bit that was not seen was drawn apart from those that were. After announced intrusions
+        looks at several branches of a life may tell of one bit, and 1 is all that is claimed.
+        """
+        return Fraction(1) if self.intrusions else self.presence(0)
 
     def contrast(self, epoch: int) -> Fraction:
         """Mean, in units of ±1, of a bit whose user appeared, after `epoch` intrusions."""

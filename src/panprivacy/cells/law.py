@@ -324,6 +324,17 @@ def high_and_low(modulus: int, epsilon: Fraction) -> tuple[int, int]:
     return high, -(-high // below)
 
 
+def outside(chosen: DifferenceSet, tau: int, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    """How often a counter shows a value outside of the blocks of the set: at a sum of 0, and most.
+
+    Exactly, whatever the sum is; it is outside most often at a sum that no two blocks differ by.
+    """
+    high, low = high_and_low(chosen.modulus * tau, epsilon)
+    weight = chosen.size * high + (chosen.modulus - chosen.size) * low
+    shared = chosen.overlap * high + (chosen.size - chosen.overlap) * low
+    return 1 - Fraction(chosen.size * high, weight), 1 - shared / weight
+
+
 @functools.lru_cache(maxsize=1024)
 def hit_and_miss(chosen: DifferenceSet, epsilon: Fraction, epoch: int) -> tuple[float, float]:
     """How often a counter shows a member: at a sum of 0, and at any other, each as likely.

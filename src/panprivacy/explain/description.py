@@ -119,7 +119,7 @@ def describe(header: Header) -> Description:
         raise InputError(message)
     try:
         sizes = kind.sizes_type.read(kind.name, _part(public, "sizes"))
-        asked, budget = _asked(_part(public, "request"), _part(public, "budget"))
+        asked = _asked(_part(public, "request"), _part(public, "budget"))
         plan: Plan = sizes.planned(asked)
         ledger = positive_fraction(ledger=_text(public, "ledger"))
     except PlanError:
@@ -134,18 +134,19 @@ def describe(header: Header) -> Description:
         Progress(header.intrusions, asked.intrusions),
         header.state_bytes,
     )
-    _check(described, budget, header)
+    _check(described, header)
     return described
 
 
-def _check(described: Description, budget: Budget, header: Header) -> None:
+def _check(described: Description, header: Header) -> None:
     """Refuse what the shipping code would not write."""
     plan, releases, intrusions = described.plan, described.releases, described.intrusions
-    own = public_text(described.kind.name, described.sizes, plan.request, budget, described.ledger)
+    own = public_text(
+        described.kind.name, described.sizes, plan.request, plan.split.budget, described.ledger
+    )
     told = header.public() | {"version": VERSION}
     sound = (
-        budget == plan.split.budget
-        and header.body_bytes == plan.key_bytes + plan.table.nbytes
+        header.body_bytes == plan.key_bytes + plan.table.nbytes
         and releases.made <= releases.planned
         and intrusions.made <= intrusions.planned
         and described.epsilon <= described.ledger
@@ -157,13 +158,11 @@ def _check(described: Description, budget: Budget, header: Header) -> None:
         raise InputError(_OTHER.format(described.version) if other else _DAMAGED)
 
 
-def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> tuple[Request, Budget]:
-    """The request, and how its epsilon was split."""
+def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> Request:
+    """The request, with its budget if it had one of its own."""
     parts = (positive_fraction(**{part: _text(budget, part)}) for part in ("state", "release"))
-    split = Budget(*parts)
-    own = asked.get("own_budget") is True
-    covers = asked.get("releases"), asked.get("intrusions")
-    return request(_text(asked, "epsilon"), *covers, split if own else None), split
+    own = Budget(*parts) if asked.get("own_budget") is True else None
+    return request(_text(asked, "epsilon"), asked.get("releases"), asked.get("intrusions"), own)
 
 
 def _part(public: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.cells.bits import BitCells, approximate_contrast
 from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
@@ -35,20 +34,20 @@ class Request:
     intrusions: int = 0
     budget: Budget | None = None
 
-    def __post_init__(self) -> None:
-        if self.budget is None:
-            return
-        total = self.budget.total(releases=self.releases, intrusions=self.intrusions)
+    @property
+    def looks(self) -> int:
+        """How often the state may be seen: at each announced intrusion and once unannounced."""
+        return self.intrusions + 1
+
+    def check(self, budget: Budget) -> Budget:
+        """Refuse a budget that costs more than epsilon."""
+        total = budget.total(releases=self.releases, intrusions=self.intrusions)
         if total > self.epsilon:
             message = (
                 f"this budget costs epsilon {float(total):g} in all, above {float(self.epsilon):g}"
             )
             raise PlanError(message)
-
-    @property
-    def looks(self) -> int:
-        """How often the state may be seen: at each announced intrusion and once unannounced."""
-        return self.intrusions + 1
+        return budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +65,19 @@ class Split:
     contrast: float
     noise_variance: float
 
-    def error(self, cells: int) -> float:
-        """Standard deviation of a count of `cells` fair bits, in units of one user."""
-        deviation = float(np.sqrt(cells / 4 + self.noise_variance))
-        return deviation / self.contrast if self.contrast else math.inf
+
+@functools.cache
+def release_shares() -> tuple[Fraction, ...]:
+    """The shares of epsilon to choose from for all releases: k/1024, k on a geometric grid."""
+    shares = np.unique(np.geomspace(1, 0.9 * _SPLIT_GRID, _SPLITS).round().astype(int))
+    return tuple(Fraction(int(share), _SPLIT_GRID) for share in shares)
 
 
 def budgets(request: Request) -> list[Budget]:
-    """The budgets to choose from: releases take k/1024 of epsilon, k on a geometric grid."""
+    """The budgets of counters to choose from; that of the request if it has one."""
     if request.budget is not None:
-        return [request.budget]
-    shares = np.unique(np.geomspace(1, 0.9 * _SPLIT_GRID, _SPLITS).round().astype(int))
-    return [_shared(request, Fraction(int(share), _SPLIT_GRID)) for share in shares]
-
-
-@functools.lru_cache(maxsize=256)
-def _splits(request: Request) -> tuple[Split, ...]:
-    return tuple(_split(budget, request) for budget in budgets(request))
+        return [request.check(request.budget)]
+    return [_shared(request, share) for share in release_shares()]
 
 
 def _shared(request: Request, share: Fraction) -> Budget:
@@ -92,28 +87,14 @@ def _shared(request: Request, share: Fraction) -> Budget:
     )
 
 
-def _split(budget: Budget, request: Request) -> Split:
-    contrast = approximate_contrast(float(budget.state), request.intrusions)
-    return Split(budget, contrast, noise_variance(1, budget))
-
-
 def noise_variance(sensitivity: float, budget: Budget) -> float:
     """The variance of the output noise on a count of this sensitivity."""
-    release = float(budget.release) / sensitivity
-    return discrete_laplace_variance(1 / release) if release > _LEAST else math.inf
+    return laplace_variance(float(budget.release) / sensitivity)
 
 
-def best_split(request: Request, cells: int) -> Split:
-    """The split with the smallest error for a count of `cells` bits.
-
-    Raises:
-        PlanError: epsilon is too small for any bit to tell anything.
-    """
-    split = min(_splits(request), key=lambda split: split.error(cells))
-    bit = BitCells(1, split.budget.state, request.intrusions)
-    if not bit.contrast(request.intrusions) or math.isinf(split.noise_variance):
-        raise no_signal(request)
-    return split
+def laplace_variance(epsilon: float) -> float:
+    """The variance of discrete Laplace noise of scale `1/epsilon`."""
+    return discrete_laplace_variance(1 / epsilon) if epsilon > _LEAST else math.inf
 
 
 def no_signal(request: Request) -> PlanError:

@@ -111,10 +111,9 @@ class Grouped(Together[Label, S]):
         first: Any = self._first
         return first.statistics if isinstance(first, Together) else {first.name: first}
 
-    @property
-    def release_costs(self) -> Mapping[str, Fraction]:
-        """What the next release of each statistic costs a user of `per_user` groups."""
-        costs = super().release_costs
+    def release_costs(self, number: int) -> Mapping[str, Fraction]:
+        """What a release of each statistic costs a user of `per_user` groups."""
+        costs = super().release_costs(number)
         return {label: self._per_user * cost for label, cost in costs.items()}
 
     @property
@@ -167,8 +166,8 @@ class Grouped(Together[Label, S]):
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state of the same groups and plan; see `Statistic.resume`."""
         super().resume(state, released=released, announced=announced)
-        for _ in range(self.releases):
-            self._account.spend(self.release_epsilon)
+        if self.releases:
+            self._account.spend(self.of_releases(self.releases))
 
     def _named(self, name: Label, answer: Answer) -> Answer:
         """An answer under its group; the statistic has its name."""

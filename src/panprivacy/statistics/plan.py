@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from panprivacy.addressing import Addressing
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.decoders.intervals import Model, noise_quantile
+from panprivacy.guarantee import unseen_count
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
 from panprivacy.statistics.deltas import refuse_beyond
@@ -104,6 +105,24 @@ class Plan(ABC):
         Raises:
             PlanError: the query cannot be answered.
         """
+
+    @property
+    def counted(self) -> tuple[Fraction, Fraction] | None:
+        """How often a cell counts that a release counts once or not at all: least, and most.
+
+        Over all states of its users, before an announced intrusion; None where nobody has looked
+        into that, or a release is something else.
+        """
+        return None
+
+    @property
+    def unseen(self) -> Fraction:
+        """The loss if nobody ever sees the state."""
+        asked, budget = self.request, self.split.budget
+        loss = budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
+        if self.counted is None or asked.releases > 1 or asked.intrusions:
+            return loss
+        return min(loss, unseen_count(*self.counted, budget.release))
 
     @property
     @abstractmethod

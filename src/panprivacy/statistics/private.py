@@ -55,6 +55,9 @@ class Private(Resumable, Protocol):
     def release_epsilon(self) -> Fraction:
         """What the next release costs."""
 
+    def of_releases(self, count: int) -> Fraction:
+        """What the first so many releases cost, on top of the state."""
+
     @property
     def releases(self) -> int:
         """How many releases have been made."""

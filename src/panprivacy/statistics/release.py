@@ -29,7 +29,7 @@ COLUMNS: Mapping[str, tuple[pa.DataType, str]] = {
     "low": (pa.float64(), "lower end of the interval"),
     "high": (pa.float64(), "upper end of the interval; it may be infinite"),
     "confidence": (pa.float64(), "how often the interval holds the truth"),
-    "epsilon": (pa.float64(), "what the release cost a user, in nats"),
+    "epsilon": (pa.float64(), "the most that the release cost a user, in nats"),
 }
 """Of every table of answers, with their meaning."""
 
@@ -114,8 +114,8 @@ class Release:
         high: upper end; infinite where the counts do not bound it.
         confidence: probability that the interval covers the truth, over all noise, sampling and
             hashing.
-        epsilon: what this release cost each user, in nats: the part of the loss that comes on top
-            of that of the state.
+        epsilon: the most that this release cost each user, in nats, on top of the state. The ledger
+            is charged less where state and releases together cost less than their sum.
         counts: the noised counts; `value`, `low` and `high` are functions of them and of public
             parameters.
         name: what it answers.

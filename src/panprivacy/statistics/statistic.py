@@ -217,8 +217,7 @@ class Statistic(Generic[P, A]):
     @property
     def unseen(self) -> Fraction:
         """The loss if nobody ever sees the state; see `Windowed`."""
-        asked = self._plan.request
-        return self._plan.split.budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
+        return self._plan.unseen
 
     @property
     def releases(self) -> int:
@@ -238,8 +237,11 @@ class Statistic(Generic[P, A]):
     @property
     def release_epsilon(self) -> Fraction:
         """What the next release costs, in nats; all have the same cost where losses are sums."""
-        made, budget = self._state.releases, self._plan.split.budget
-        return budget.of_releases(made + 1) - budget.of_releases(made)
+        return self.of_releases(self.releases + 1) - self.of_releases(self.releases)
+
+    def of_releases(self, count: int) -> Fraction:
+        """What the first so many releases cost, in nats, on top of the state."""
+        return self._plan.split.budget.of_releases(count)
 
     @property
     def _state(self) -> State:
@@ -488,7 +490,7 @@ class Statistic(Generic[P, A]):
         announcements = range(earlier.intrusions, announced)
         noises = [self._plan.table.fresh_noise(self._coins) for _ in announcements]
         if earlier.releases:
-            self._account.spend(self._plan.split.budget.of_releases(earlier.releases))
+            self._account.spend(self.of_releases(earlier.releases))
         kept.table[:] = earlier.table
         for noise in noises:
             self._plan.table.rerandomise(kept.table, noise)

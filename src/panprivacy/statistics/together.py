@@ -123,10 +123,16 @@ class Together(Generic[K, M]):
         """What the next release of all costs a user."""
         return self._sum(lambda one: one.release_epsilon)
 
-    @property
-    def release_costs(self) -> Mapping[str, Fraction]:
-        """What the next release of each statistic costs a user."""
-        return {label: one.release_epsilon for label, one in self.statistics.items()}
+    def of_releases(self, count: int) -> Fraction:
+        """What the first so many releases of all cost a user."""
+        return self._sum(lambda one: one.of_releases(count))
+
+    def release_costs(self, number: int) -> Mapping[str, Fraction]:
+        """What a release of each statistic costs a user, by its number, from 1."""
+        return {
+            label: one.of_releases(number) - one.of_releases(number - 1)
+            for label, one in self.statistics.items()
+        }
 
     @property
     def releases(self) -> int:

@@ -42,7 +42,7 @@ def published(
         confidence: of all intervals.
         moment: which release it is.
     """
-    costs = counting.release_costs
+    costs = counting.release_costs(moment.number)
     return [
         Published(
             **{

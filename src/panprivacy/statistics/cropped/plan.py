@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.addressing import Addressing, Levelled
 from panprivacy.cells.difference_sets import DifferenceSet
+from panprivacy.cells.law import outside
 from panprivacy.cells.modular import BlockCells
 from panprivacy.decoders.blocks import CroppedModel
 from panprivacy.planning.blocks import block_chances
@@ -87,6 +89,11 @@ class CroppedPlan(BlockPlan):
     def table(self) -> BlockCells:
         """The table's cells."""
         return BlockCells(self.cells, self.law)
+
+    @property
+    def counted(self) -> tuple[Fraction, Fraction]:
+        """How often a cell counts: least, and most."""
+        return outside(self.chosen, self.tau, self.split.budget.state)
 
     @property
     def groups(self) -> int:

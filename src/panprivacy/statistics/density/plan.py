@@ -10,7 +10,8 @@ import numpy as np
 from panprivacy.cells.bits import BitCells
 from panprivacy.cells.protocol import Deltas
 from panprivacy.decoders.intervals import noise_quantile
-from panprivacy.planning.request import Request, Split, best_split
+from panprivacy.planning.bits import best_split
+from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import check_cells
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.density.decoder import DensityModel

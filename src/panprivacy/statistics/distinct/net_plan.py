@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from panprivacy.cells.difference_sets import (
     next_residues,
     point,
 )
-from panprivacy.cells.law import MOST_MODULUS, Law, hit_and_miss, on_set
+from panprivacy.cells.law import MOST_MODULUS, Law, hit_and_miss, on_set, outside
 from panprivacy.cells.modular import ScaledCells, counter_type
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
@@ -54,6 +55,11 @@ class NetDistinctPlan(LevelledPlan):
     def law(self) -> Law:
         """The noise of the counters."""
         return on_set(self.chosen, self.split.budget.state)
+
+    @property
+    def counted(self) -> tuple[Fraction, Fraction]:
+        """How often a cell counts: least, and most."""
+        return outside(self.chosen, 1, self.split.budget.state)
 
     @property
     def table(self) -> ScaledCells:

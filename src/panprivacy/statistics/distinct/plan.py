@@ -14,8 +14,9 @@ from panprivacy.cells.bits import BitCells
 from panprivacy.cells.protocol import Deltas
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.hashing import KEY_BYTES
+from panprivacy.planning.bits import best_split
 from panprivacy.planning.regret import WORST_ERROR, grid, least_regret
-from panprivacy.planning.request import Request, Split, best_split
+from panprivacy.planning.request import Request, Split
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.plan import CountPlan, UserStates

@@ -179,4 +179,4 @@ def _budget_for(law: Law, states: int, request: Request) -> Budget:
             "it with a smaller epsilon, such as 9/10 of the total"
         )
         raise PlanError(message)
-    return request.budget or Budget(state, left)
+    return request.check(request.budget or Budget(state, left))

@@ -205,14 +205,20 @@ def discrete_laplace(draw: Draw, scale: Fraction, size: int) -> NDArray[np.int64
     pending = np.arange(size)
     while pending.size:
         magnitude, accepted = _geometric(draw, scale, pending.size)
-        negative = bernoulli(draw, Fraction(1, 2), pending.size).astype(bool)
+        negative = bernoulli(draw, Fraction(1, 2), pending.size).view(bool)
         accepted &= ~(negative & (magnitude == 0))
         np.negative(magnitude, out=magnitude, where=negative)
-        chosen = magnitude[accepted]
-        samples[pending[accepted]] = chosen
-        wipe(magnitude, negative, chosen)
+        _take(magnitude, accepted, pending, samples)
         pending = pending[~accepted]
+        wipe(magnitude, negative, accepted)
     return samples
+
+
+def _take(proposed: Integers, accepted: NDArray[np.bool_], places: Any, samples: Any) -> None:
+    """Write the accepted samples to their places, and leave no copy."""
+    chosen = proposed[accepted]
+    samples[places[accepted]] = chosen
+    wipe(chosen)
 
 
 def _geometric(draw: Draw, scale: Fraction, size: int) -> tuple[Integers, NDArray[np.bool_]]:
@@ -256,6 +262,8 @@ def bernoulli_exp(draw: Draw, numerators: Integers, denominator: int) -> NDArray
         tossed += 1
         alive = alive[success]
         alive = alive[whole[alive] > tossed]
+        wipe(success)
+    wipe(whole, part)
     return heads
 
 
@@ -270,11 +278,12 @@ def _bernoulli_exp_unit(draw: Draw, numerators: Integers, denominator: int) -> N
     k = 0
     while tossing.size:
         k += 1
-        below = uniform_below(draw, denominator, tossing.size) < numerators[tossing]
-        success = below.astype(bool) & (uniform_below(draw, k, tossing.size) == 0)
+        uniform, given = uniform_below(draw, denominator, tossing.size), numerators[tossing]
+        one_in_k = uniform_below(draw, k, tossing.size)
+        success = (uniform < given).astype(bool) & (one_in_k == 0)
         heads[tossing[~success]] = k % 2 == 1
         left = tossing[success]
-        wipe(tossing, below, success)
+        wipe(tossing, uniform, given, one_in_k, success)
         tossing = left
     return heads
 
@@ -290,8 +299,9 @@ def discrete_gaussian(draw: Draw, variance: Fraction, size: int) -> NDArray[np.i
     while pending.size:
         proposed = discrete_laplace(draw, Fraction(scale), pending.size)
         accepted = _gaussian_accepts(draw, proposed, variance, scale)
-        samples[pending[accepted]] = proposed[accepted]
+        _take(proposed, accepted, pending, samples)
         pending = pending[~accepted]
+        wipe(proposed, accepted)
     return samples
 
 

@@ -69,3 +69,40 @@ def test_the_key_stream_continues_across_pieces():
     whole, pieces = aes_stream(bytearray(32)), aes_stream(bytearray(32))
     together = np.concatenate([pieces(3), pieces(0), pieces(40), pieces(1)])
     assert whole(44).tolist() == together.tolist()
+
+
+SAMPLERS = {
+    "discrete Laplace": lambda draw: noise.discrete_laplace(draw, Fraction(3_000_000_001, 7), 200),
+    "discrete Gaussian": lambda draw: noise.discrete_gaussian(draw, Fraction(50, 3), 60),
+    "categorical": lambda draw: noise.categorical(draw, [3, 1, 5], 200),
+}
+PARTS = ["uniform_below", "_uniform_bits", "bernoulli", "bernoulli_exp", "_bernoulli_exp_unit",
+         "_geometric", "_geometric_unit", "discrete_laplace"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_nothing_of_a_sample_is_left_beside_it(name, monkeypatch):
+    """Whatever one part of a sampler hands to another is zero once there is a sample."""
+    seen = []
+
+    def spied(part):
+        def run(*arguments):
+            result = part(*arguments)
+            seen.extend(result if isinstance(result, tuple) else [result])
+            return result
+
+        return run
+
+    for part in PARTS:
+        monkeypatch.setattr(noise, part, spied(getattr(noise, part)))
+    samples = SAMPLERS[name](aes_stream(bytearray(b"nothing is left of what is drawn")))
+    others = [one for one in seen if one is not None and one is not samples]
+    assert len(others) > 1
+    assert np.any(samples)
+    assert not [one for one in others if np.any(one) and not np.shares_memory(one, samples)]
+
+
+def test_accepted_samples_are_written_to_their_places_alone():
+    samples = np.zeros(4, np.int64)
+    noise._take(np.array([5, 6, 7]), np.array([True, False, True]), np.array([3, 0, 1]), samples)
+    assert samples.tolist() == [0, 7, 0, 5]

@@ -133,7 +133,6 @@ def check_traces(
     Raises:
         LeakError: something else is not the same after a stream and after its neighbour.
     """
-    compile_kernels()  # here, once, and not in every child
     pair = max(pairs, key=_steps_apart)
     runs = [(pattern, tails * coins.tail) for tails in _TARGETS for pattern in range(_PATTERNS)]
 
@@ -149,9 +148,11 @@ def check_traces(
     ]
     if None in found or [*map(len, found[0]["raw"])] != [*map(len, found[1]["raw"])]:
         return None  # it fails, or has no such counts: the walk says so
+    for each in found:
+        _import(each["imported"])  # or else they would be new in each child, and slow
+    compile_kernels()  # here, once: numba writes files
     traces: list[Any] = []
     for stream, each in zip(pair, found, strict=True):
-        _import(each["imported"])  # or else they would be new in each child, and slow
         targets = [(raw, target) for raw, (_, target) in zip(each["raw"], runs, strict=True)]
         ordered = [[target - count for count in raw] for raw, target in targets]
         planned = [plan(run, noise) for run, noise in enumerate(ordered)]

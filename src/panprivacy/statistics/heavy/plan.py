@@ -132,10 +132,9 @@ class HeavyPlan(CountPlan):
         """The table's cells."""
         return ThresholdCells(self.cells, self.law, self.block, self.resolution)
 
-    @property
-    def sensitivity(self) -> int:
-        """By how much a user's cell may move the count."""
-        return count_range(self.chosen)
+    def sensitivity(self, epoch: int) -> int:
+        """By how much a user's cell may move the count: after an intrusion it counts for 0 or 1."""
+        return 1 if epoch else count_range(self.chosen)
 
     @property
     def key_bytes(self) -> int:
@@ -160,7 +159,8 @@ class HeavyPlan(CountPlan):
         # No more cells than this can hold the lower threshold.
         beyond = min(2 * self.limit / self.cells, 1)
         variance = light + beyond * (most - light)
-        numbers = (counted, contrast, variance, self.split.noise_variance)
+        noise = noise_variance(self.sensitivity(epoch), budget)
+        numbers = (counted, contrast, variance, noise)
         return HeavyModel(CellsModel(self.cells, self.limit, *numbers), self._rounding)
 
     @property

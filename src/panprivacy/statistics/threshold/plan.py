@@ -108,10 +108,9 @@ class ThresholdPlan(CountPlan):
         """The table's cells."""
         return ThresholdCells(self.cells, self.law, self.low, resolution=1)
 
-    @property
-    def sensitivity(self) -> int:
-        """By how much a user's cell may move the count."""
-        return count_range(self.chosen)
+    def sensitivity(self, epoch: int) -> int:
+        """By how much a user's cell may move the count: after an intrusion it counts for 0 or 1."""
+        return 1 if epoch else count_range(self.chosen)
 
     def model(self, epoch: int) -> ThresholdModel:
         """What a count that is released after `epoch` announced intrusions says."""
@@ -120,7 +119,7 @@ class ThresholdPlan(CountPlan):
         counted = 2 * absent + contrast - epoch
         # After an intrusion a cell counts for 0 or 1: a coin has a variance of at most a quarter.
         most = 0.25 if epoch else count_variances(self.chosen, self.low, budget)[1]
-        noise = self.split.noise_variance
+        noise = noise_variance(self.sensitivity(epoch), budget)
         return ThresholdModel(self.universe, self.cells, 1, counted, contrast, noise, most)
 
     def error(self, users: float | None = None) -> float:

@@ -17,6 +17,8 @@ from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal, un
 from panprivacy.statistics.containers import parted, resume_all
 from panprivacy.statistics.private import Resumable
 
+_NOTHING = "a checkpoint is of one or more statistics"
+
 
 class Checkpoint:
     """One sealed file with the latest states of some statistics, groups or windows, as a whole.
@@ -60,7 +62,9 @@ class Checkpoint:
         Raises:
             OSError: they cannot be written, as when the disk is full. The file is as it was.
         """
-        states = b"".join(one.state() for one in _some(statistics))
+        if not statistics:
+            raise PlanError(_NOTHING)
+        states = b"".join(one.state() for one in statistics)
         _replace(self._path, seal(states, self._recipient))
 
     def unsealed(self, identity: Path | str) -> bytes:
@@ -85,6 +89,7 @@ class Checkpoint:
         *,
         identity: Path | str,
         released: Sequence[int] | None = None,
+        announced: Sequence[int] | None = None,
     ) -> None:
         """Let new statistics of the same plans go on from the file.
 
@@ -94,25 +99,22 @@ class Checkpoint:
             statistics: in the order in which they were written.
             identity: a file with the private key, as age-keygen writes it.
             released: how many releases of each have left in all, if some did since.
+            announced: how many intrusions have been announced to each in all, if some were since.
 
         Raises:
             InputError: the file is damaged, sealed to another key, plain, or holds other
                 statistics. Nothing was changed.
             OSError: a file cannot be read.
         """
-        counts = [0] * len(_some(statistics)) if released is None else list(released)
-        if len(counts) != len(statistics):
-            message = f"released needs one number for each of {len(statistics)} statistics"
+        if not statistics:
+            raise PlanError(_NOTHING)
+        since = {"released": released, "announced": announced}
+        counts = {name: made for name, made in since.items() if made is not None}
+        wrong = [name for name, made in counts.items() if len(made) != len(statistics)]
+        if wrong:
+            message = f"{wrong[0]} needs one number for each of {len(statistics)} statistics"
             raise PlanError(message)
-        states = parted(self.unsealed(identity), statistics)
-        resume_all(statistics, states, counts)
-
-
-def _some(statistics: Sequence[Resumable]) -> Sequence[Resumable]:
-    if not statistics:
-        message = "a checkpoint is of one or more statistics"
-        raise PlanError(message)
-    return statistics
+        resume_all(statistics, parted(self.unsealed(identity), statistics), **counts)
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.testing import SeededCoins
 
 from .cases import LIFE
+from .doubles import BreakableCoins
 
 
 def begun(case, **overrides):
@@ -55,6 +58,43 @@ def test_releases_that_left_after_the_state_was_taken_are_spent_too(case):
     assert after.ledger.spent == after.state_epsilon + after.of_releases(2)
     with pytest.raises(pp.PlanError, match="released"):
         case.make(**LIFE).resume(state, released=3)
+
+
+def test_intrusions_announced_after_the_state_was_taken_re_randomise_it(case):
+    before = case.make(**LIFE)
+    before.update(*case.rows(40))
+    after, table = case.make(**LIFE, coins=SeededCoins(7)), before.plan.table
+    expected, noise = before._state.table.copy(), table.fresh_noise(copy.copy(after._coins))
+    table.rerandomise(expected, noise)
+    after.resume(before.state(), announced=1)
+    assert np.array_equal(after._state.table, expected)
+    assert not np.array_equal(after._state.table, before._state.table)
+    with pytest.raises(pp.BudgetError, match="intrusions="):
+        after.announce_intrusion()
+    again = case.make(**LIFE)
+    again.resume(after.state(), announced=1)  # it knows this one
+    assert again.state() == after.state()
+
+
+def test_more_announcements_than_were_planned_are_refused(case):
+    after = case.make(**LIFE)
+    state = after.state()
+    for use in (after.resume, after.check_state):
+        with pytest.raises(pp.PlanError, match="announced"):
+            use(state, announced=2)
+
+
+def test_announcements_for_which_there_are_no_coins_change_nothing(case):
+    coins = BreakableCoins(3)
+    after, earlier = case.make(**LIFE, coins=coins), begun(case)
+    before, spent = after.state(), after.ledger.spent
+    state = case.make(**LIFE).state()
+    coins.reads_left = 1
+    with pytest.raises(OSError, match="entropy"):
+        after.resume(state, announced=1)
+    assert (after.state(), after.ledger.spent) == (before, spent)
+    after.resume(earlier.state(), announced=1)
+    assert after.state() == earlier.state()
 
 
 def test_the_table_is_the_statistics_own(case):

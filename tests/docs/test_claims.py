@@ -7,17 +7,14 @@ import itertools
 import math
 from contextlib import suppress
 from fractions import Fraction
-from io import BytesIO
 
 import numpy as np
 import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.explain.description import describe
 from panprivacy.guarantee import exp_bounds, shown
 from panprivacy.ids import read_ids
-from panprivacy.statistics.header import read_header
 
 KEYS = [hashlib.sha256(bytes([name])).digest()[:16] for name in range(4)]
 
@@ -98,16 +95,6 @@ def test_what_kind_of_counts_is_released_does_not_depend_on_the_stream(names):
     }
     assert len(sizes) == 1
     assert (sizes == {names}) == (names <= 3)
-
-
-def test_the_first_looks_may_cost_more_than_their_share():
-    """The number of docs/guarantees/intrusions.md."""
-    budget = pp.Budget(state=1, release=1)
-    epsilon = budget.total(releases=1, intrusions=2)
-    density = pp.Density(universe=1, epsilon=epsilon, intrusions=2, budget=budget)
-    density.announce_intrusion()
-    seen = describe(read_header(BytesIO(density.state())))
-    assert float(seen.so_far.epsilon) == pytest.approx(2.047, abs=5e-4)
 
 
 def test_a_bound_of_the_exponential_is_as_near_as_its_page_says():

@@ -220,7 +220,7 @@ def test_a_changed_line_of_code_asks_for_the_proof_to_be_read_again(copied):
     [
         ("            wipe(fresh)\n", "            wipe(fresh)  # nobody may see it\n"),
         ("Redraw each touched bit once", "Redraw touched bits"),
-        ("flips = self._draw((1 - self.gain()) / 2, coins)", "flips = None"),
+        ("return self._draw((1 - self.gain()) / 2, coins)", "return None"),
     ],
     ids=["a comment", "a docstring", "another method"],
 )

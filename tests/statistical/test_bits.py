@@ -74,7 +74,7 @@ def test_an_announced_intrusion_leaves_the_stated_contrast(epsilon):
     bits = BitCells(CELLS, epsilon, intrusions=1)
     table = bits.born(COINS)
     update(bits, table)
-    bits.rerandomise(table, COINS)
+    bits.rerandomise(table, bits.fresh_noise(COINS))
 
     def p_value(gain):
         mean = math.tanh(float(epsilon) / 2) * gain

@@ -129,9 +129,9 @@ def test_fresh_noise_is_taken_away_modulo_the_modulus(tau):
     cells = BlockCells(500, pp.Law.block(tau, 7, 1))
     table = cells.born(SeededCoins(1))
     before, noise = table.astype(np.int64), cells.born(SeededCoins(2)).astype(np.int64)
-    cells.rerandomise(table, SeededCoins(2))
+    cells.rerandomise(table, cells.fresh_noise(SeededCoins(2)))
     assert np.array_equal(table, (before - noise) % (7 * tau))
-    cells.rerandomise(table, SeededCoins(1))
+    cells.rerandomise(table, cells.fresh_noise(SeededCoins(1)))
     assert cells.group_sums(table, 1, 1) == np.count_nonzero(table)
 
 

@@ -197,7 +197,7 @@ def test_an_announced_intrusion_adds_noise_to_every_cell(modulus, noise):
     table, drawn = some_table(cells), np.array(noise) % modulus
     expected = (table.astype(np.int64) + drawn) % modulus
     coins = GivenNoise(drawn)
-    cells.rerandomise(table, coins)
+    cells.rerandomise(table, cells.fresh_noise(coins))
     assert table.tolist() == expected.tolist()
     assert coins.asked == [(cells.law.weights.tolist(), CELLS)]
 

@@ -11,6 +11,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.statistics.release import Answers, Name, Release
+from tests.contract.doubles import BreakableCoins
 
 
 def make(total=20, releases=2, intrusions=0, **members):
@@ -76,6 +77,35 @@ def test_the_losses_add_up_under_one_ledger():
     with pytest.raises(pp.BudgetError, match="all 2 planned"):
         both.release()
     assert both.ledger.spent == both.state_epsilon + both.of_releases(2)
+
+
+@pytest.mark.parametrize("unlucky", ["b", "last"])
+def test_all_announce_an_intrusion_or_none(unlucky):
+    """Whoever has no coins, and however deep: all can announce it afterwards."""
+    coins, ledger = BreakableCoins(3), pp.Ledger(30)
+
+    def density(name, **others):
+        others |= {"coins": coins} if name == unlucky else {}
+        return pp.Density(universe=500, intrusions=1, **others)
+
+    names = iter("ab")
+    groups = pp.Grouped(
+        lambda epsilon: density(next(names), epsilon=epsilon),
+        ["a", "b"], epsilon=2, per_user=2, ledger=ledger,
+    )  # fmt: skip
+    alone = pp.Together({"last": density("last", epsilon=1, ledger=ledger)})
+    both = pp.Together({"groups": groups, "rest": alone})
+    before = both.state()
+    coins.reads_left = 0
+    with pytest.raises(OSError, match="entropy"):
+        both.announce_intrusion()
+    assert both.state() == before
+    coins.reads_left = float("inf")
+    both.announce_intrusion()
+    after = both.state()
+    with pytest.raises(pp.BudgetError, match="intrusions="):
+        both.announce_intrusion()
+    assert both.state() == after != before
 
 
 def test_what_cannot_be_asked_spends_nothing():

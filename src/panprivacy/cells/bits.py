@@ -18,7 +18,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeVar
 
 import numpy as np
 from numpy import uint8, uint64
@@ -28,7 +27,7 @@ from panprivacy._kernels import inlined, kernel, read_only
 from panprivacy.addressing import Slots
 from panprivacy.cells.protocol import Deltas, presence, sum_runs, with_deltas
 from panprivacy.coins import Coins
-from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, log_above, randomised_response
+from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
 from panprivacy.hashing import popcount, trailing_zeros
 from panprivacy.noise import wipe
 
@@ -36,8 +35,6 @@ Table = NDArray[np.uint8]
 
 Number = Fraction | float
 """Exact for what decides privacy, floating point to compare plans."""
-
-_Chance = TypeVar("_Chance", Fraction, float)
 
 _GAIN_GRID = 1 << 20
 _RATIO_BITS = 128
@@ -55,13 +52,11 @@ class BitCells:
         cells: the number of bits.
         epsilon_state: loss of one look, in nats.
         intrusions: how many announced intrusions are planned for.
-        deletions: whether users may be deleted, which an announced intrusion has to allow for.
     """
 
     cells: int
     epsilon_state: Fraction = field(hash=False)  # costs more than all else that a look-up takes
     intrusions: int = 0
-    deletions: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -82,18 +77,15 @@ class BitCells:
         """By what factor an announced intrusion shrinks the mean of each bit, in units of ±1."""
         if not self.intrusions:
             return Fraction(1)
-        return (
-            2 * keep_probability(self.epsilon_state, self.intrusions, deletions=self.deletions) - 1
-        )
+        return 2 * keep_probability(self.epsilon_state, self.intrusions) - 1
 
     @property
     def surest(self) -> Fraction:
         """The highest probability of a value that a bit had, given what it was at planned looks.
 
-        It is for a bit that a look did not show as it was: one that was drawn or flipped between.
+        It is for a bit that no look showed as it was: one that was drawn or flipped in between.
         """
-        present = self.presence(0)
-        return _surest(present, (1 + self.gain()) / 2) if self.intrusions else present
+        return Fraction(_surest(self.presence(0), self.gain(), self.intrusions))
 
     def contrast(self, epoch: int) -> Fraction:
         """Mean, in units of ±1, of a bit whose user appeared, after `epoch` intrusions."""
@@ -112,11 +104,13 @@ class BitCells:
         unused = -self.cells % 8
         return len(table) == self.nbytes and int(table[-1]) >> (8 - unused) == 0
 
-    def rerandomise(self, table: Table, coins: Coins) -> None:
-        """Flip each bit with probability `(1-s)/2`."""
-        flips = self._draw((1 - self.gain()) / 2, coins)
-        table ^= flips
-        wipe(flips)
+    def fresh_noise(self, coins: Coins) -> Table:
+        """Which bits an announced intrusion flips: each with probability `(1-s)/2`."""
+        return self._draw((1 - self.gain()) / 2, coins)
+
+    def rerandomise(self, table: Table, noise: Table) -> None:
+        """Flip the bits that the noise names."""
+        table ^= noise
 
     def _draw(self, probability: Fraction, coins: Coins) -> Table:
         """One coin for each cell, packed."""
@@ -155,14 +149,6 @@ class BitCells:
         """Which cells have users."""
         return presence(slots, self.cells)
 
-    def cost_of_looks(self, announced: int, each: Fraction) -> Fraction:
-        """Flips are just frequent enough for all planned looks: the first may cost a bit more."""
-        if not 0 < announced < self.intrusions:
-            return (announced + 1) * each
-        keep = keep_probability(each, self.intrusions, deletions=self.deletions)
-        ratio = worst_ratio(randomised_response(each), keep, announced, deletions=self.deletions)
-        return min(log_above(Fraction(ratio)), (self.intrusions + 1) * each)
-
     def ones(self, table: Table) -> NDArray[np.uint8]:
         """The bits, uint8[cells]."""
         return np.unpackbits(table, count=self.cells, bitorder="little")
@@ -183,99 +169,78 @@ def _presence(cells: BitCells, epoch: int) -> Fraction:
 
 
 @functools.lru_cache(maxsize=1024)
-def keep_probability(epsilon_state: Fraction, intrusions: int, *, deletions: bool) -> Fraction:
+def keep_probability(epsilon_state: Fraction, intrusions: int) -> Fraction:
     """The largest `(1+s)/2` for which all looks together cost `(intrusions + 1) * epsilon_state`.
 
-    For one intrusion and no deletions `s` is `tanh(epsilon_state)`; otherwise that gain costs too
-    much, and `s` follows from the exact worst case over all histories.
+    The gain `s` is rounded down to a multiple of 2**-20.
     """
     affordable, _ = exp_bounds(min((intrusions + 1) * epsilon_state, LARGEST_EXPONENT))
     present = randomised_response(epsilon_state)
-    gain = Fraction(_largest_gain(present, affordable, intrusions, deletions=deletions), _GAIN_GRID)
-    return (1 + gain) / 2
+    return (1 + Fraction(_largest_gain(present, affordable, intrusions), _GAIN_GRID)) / 2
 
 
-def approximate_bit(
-    epsilon_state: float, intrusions: int, *, deletions: bool
-) -> tuple[float, float]:
+def approximate_bit(epsilon_state: float, intrusions: int) -> tuple[float, float]:
     """The contrast after all intrusions, and the `surest`, in floating point: to compare plans."""
     mean = min(math.tanh(epsilon_state / 2), 1 - 2**-50)
     present = (1 + mean) / 2
     if not intrusions:
         return mean, present
     affordable = math.exp(min((intrusions + 1) * epsilon_state, 700))
-    gain = _largest_gain(present, affordable, intrusions, deletions=deletions) / _GAIN_GRID
-    return mean * gain**intrusions, _surest(present, (1 + gain) / 2)
+    gain = _largest_gain(present, affordable, intrusions) / _GAIN_GRID
+    return mean * gain**intrusions, float(_surest(present, gain, intrusions))
 
 
-def _surest(present: _Chance, keep: _Chance) -> _Chance:
-    """The probability of a drawn bit, given one that it was flipped to: odds multiply."""
-    both, neither = present * keep, (1 - present) * (1 - keep)
-    return both / (both + neither)
+def _surest(present: Number, gain: Number, intrusions: int) -> Number:
+    """The highest probability of a bit that no look showed as it was, given all planned looks.
+
+    Odds multiply: those of its draw, or of what an announcement left of an earlier bit, and those
+    of one look in each later epoch, through as many flips. For fractions it is rounded up.
+    """
+    odds: Number = present / (1 - present)
+    left = [(1 + gain**flips) / (1 - gain**flips) for flips in range(1, intrusions + 1)]
+    if left:
+        odds = max(odds * left[-1], left[0])
+    for factor in left[:-1]:
+        odds = _rounded_up(odds * factor)
+    return odds / (1 + odds)
 
 
-def _largest_gain(present: Number, affordable: Number, intrusions: int, *, deletions: bool) -> int:
+def _largest_gain(present: Number, affordable: Number, intrusions: int) -> int:
     """Bisect for the largest affordable gain, in units of 2**-20."""
     low, high = 0, _GAIN_GRID
     while high - low > 1:
         middle = (low + high) // 2
         gain = Fraction(middle, _GAIN_GRID)
         keep = (1 + (gain if isinstance(present, Fraction) else float(gain))) / 2
-        if worst_ratio(present, keep, intrusions, deletions=deletions) <= affordable:
+        if worst_ratio(present, keep, intrusions) <= affordable:
             low = middle
         else:
             high = middle
     return low
 
 
-def worst_ratio(
-    present: Number, keep: Number, intrusions: int, *, deletions: bool = False
-) -> Number:
+def worst_ratio(present: Number, keep: Number, intrusions: int) -> Number:
     """The worst probability ratio of the bits seen at `intrusions + 1` looks.
 
-    One stream is the other with updates of the cell's user removed. So in each epoch both leave
-    the cell in the same law, or the larger stream touches it and the smaller does not, or (with
-    deletions) both touch it and one of them deletes last. The bit seen at a look determines the
-    law of the next one.
+    Over all pairs of histories, with deletions and with returns to earlier states. The first look
+    costs `p/(1-p)`. At a later one a stream that left the cell alone shows the bit seen before with
+    probability `keep`, and the other stream has a mean of `t s` at the first flip, and of up to
+    `s**2` at later ones.
 
     Args:
-        present: `(1+t)/2`.
+        present: `p = (1+t)/2`.
         keep: `(1+s)/2`, the probability that a bit survives an announced intrusion.
         intrusions: the number of announced intrusions.
-        deletions: whether users may be deleted.
 
     Returns:
         For fractions, the exact ratio rounded up by less than `2**-128` an epoch.
     """
-    gain, mean = 2 * keep - 1, 2 * present - 1
-    worst: dict[int, dict[int, Number]] = {1: {0: 1, 1: 1}, -1: {0: 1, 1: 1}}
-    for epoch in range(intrusions, 0, -1):
-        touched = (1 + mean * gain**epoch) / 2
-        looks = {
-            seen: _look(touched, keep if seen else 1 - keep, deletions=deletions) for seen in (0, 1)
-        }
-        for direction, later in worst.items():
-            worst[direction] = {seen: _worst(looks[seen], later, direction) for seen in (0, 1)}
-    born = _look(present, 1 - present, deletions=deletions)
-    return max(_worst(born, later, direction) for direction, later in worst.items())
-
-
-def _look(touched: Number, untouched: Number, *, deletions: bool) -> list[tuple[int, Number]]:
-    """Each bit that a look may show, and its ratio of probabilities, larger stream to smaller."""
-    pairs = [(touched, untouched)]
-    if deletions:
-        gone = 1 - touched
-        pairs += [(gone, untouched), (touched, gone), (gone, touched)]
-    ones = [(1, larger / smaller) for larger, smaller in pairs]
-    return ones + [(0, (1 - larger) / (1 - smaller)) for larger, smaller in pairs]
-
-
-def _worst(looks: list[tuple[int, Number]], later: dict[int, Number], direction: int) -> Number:
-    """The worst product of this look's ratio and that of later looks, by the bit seen.
-
-    Equal histories give a ratio of 1; direction -1 turns the ratios over.
-    """
-    return _rounded_up(max(max(ratio**direction, 1) * later[bit] for bit, ratio in looks))
+    gain = 2 * keep - 1
+    ratio: Number = present / (1 - present)
+    for epoch in range(intrusions):
+        mean = gain**2 if epoch else (2 * present - 1) * gain
+        ratio = _rounded_up(ratio * (1 + mean) / (1 - gain))
+    return ratio
 
 
 def _rounded_up(ratio: Number) -> Number:

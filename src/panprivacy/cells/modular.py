@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -73,31 +72,25 @@ class ModularCells:
     def born(self, coins: Coins) -> Table:
         """A table in which nobody has appeared."""
         table = np.empty(self.cells, self.dtype)  # NumPy gives empty arrays large pages
-        table.fill(0)
-        self._add_noise(table, coins)
+        weights = self.law.weights.tolist()
+        for start in range(0, self.cells, _PIECE):
+            piece = table[start : start + _PIECE]  # so that what is drawn takes little memory
+            drawn = coins.categorical(weights, len(piece))
+            piece[:] = drawn
+            wipe(drawn)
         return table
 
     def is_table(self, table: Table) -> bool:
         """Whether each counter is below the modulus."""
         return len(table) == self.cells and int(table.max()) < self.law.modulus
 
-    def rerandomise(self, table: Table, coins: Coins) -> None:
-        """Add fresh noise to every cell."""
-        noisy = table.copy()
-        self._add_noise(noisy, coins)
-        table[:] = noisy
-        wipe(noisy)
+    def fresh_noise(self, coins: Coins) -> Table:
+        """Noise of the same law for every cell."""
+        return self.born(coins)
 
-    def _add_noise(self, table: Table, coins: Coins) -> None:
-        """Draw in pieces, so that the noise takes little more memory than the table."""
-        weights = self.law.weights.tolist()
-        everyone = np.arange(min(self.cells, _PIECE))
-        for start in range(0, self.cells, _PIECE):
-            piece = table[start : start + _PIECE]
-            drawn = coins.categorical(weights, len(piece))
-            noise = drawn.astype(np.int64)
-            _add(piece, everyone[: len(piece)], noise, self.law.modulus)
-            wipe(drawn, noise)
+    def rerandomise(self, table: Table, noise: Table) -> None:
+        """Add the noise to every cell."""
+        _add_table(table, noise, self.law.modulus)
 
     def update(
         self,
@@ -125,10 +118,6 @@ class ModularCells:
         table = np.zeros(self.cells, self.dtype)
         self.update(table, slots, deltas, 0, coins)
         return table.astype(np.int64)
-
-    def cost_of_looks(self, announced: int, each: Fraction) -> Fraction:
-        """Each look costs its own epsilon: an announced intrusion adds fresh noise."""
-        return (announced + 1) * each
 
     def histogram(self, table: Table) -> NDArray[np.int64]:
         """How many cells hold each value, int64[M]."""
@@ -198,15 +187,13 @@ class BlockCells(ModularCells):
     Guarantee: as for `ModularCells`. [tests/exact/test_cropped.py]
     """
 
-    def rerandomise(self, table: Table, coins: Coins) -> None:
-        """Take fresh noise away from every cell.
+    def rerandomise(self, table: Table, noise: Table) -> None:
+        """Take the noise away from every cell.
 
         Noise less noise of the same law has the autocorrelation of the law, which is affine in
         the cropped state; noise plus noise has not.
         """
-        fresh = self.born(coins)
-        _take_away(table, fresh, self.law.modulus)
-        wipe(fresh)
+        _take_away(table, noise, self.law.modulus)
 
     def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:
         """The number of cells that count, in each of `groups` equal runs of cells."""
@@ -256,6 +243,14 @@ def _add(table: Table, slots: Slots, deltas: Deltas, modulus: int) -> None:
         if slot >= 0:
             value = np.int64(table[slot]) + _reduce(deltas[row], modulus)
             table[slot] = value if value < modulus else value - modulus
+
+
+@kernel(*(f"void({kind}[::1], {kind}[::1], int64)" for kind in _COUNTERS))
+def _add_table(table: Table, noise: Table, modulus: int) -> None:
+    """Add to each cell what stands at its place in another table."""
+    for cell in range(table.size):
+        value = np.int64(table[cell]) + np.int64(noise[cell])
+        table[cell] = value if value < modulus else value - modulus
 
 
 @kernel(*(f"void({kind}[::1], {kind}[::1], int64)" for kind in _COUNTERS))

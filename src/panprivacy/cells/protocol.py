@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,8 +41,11 @@ class Cells(Protocol):
     def is_table(self, table: Table) -> bool:
         """Whether each cell holds a value that a cell can have."""
 
-    def rerandomise(self, table: Table, coins: Coins) -> None:
-        """Change each cell so that the table may be seen once more."""
+    def fresh_noise(self, coins: Coins) -> Table:
+        """What an announced intrusion takes: drawn beforehand, so that nothing fails half way."""
+
+    def rerandomise(self, table: Table, noise: Table) -> None:
+        """Change each cell, by fresh noise, so that the table may be seen once more."""
 
     def update(
         self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
@@ -65,9 +67,6 @@ class Cells(Protocol):
         self, slots: Iterable[Slots], deltas: Deltas, coins: Coins
     ) -> NDArray[np.int64]:
         """What a picture shows of the cells of an ordinary program."""
-
-    def cost_of_looks(self, announced: int, each: Fraction) -> Fraction:
-        """The loss of so many announced looks and one more, each planned to cost so much."""
 
 
 def with_deltas(

@@ -99,7 +99,7 @@ class Description:
     @property
     def so_far(self) -> Bound:
         """What holds for whoever saw this state, those announced before, and all releases."""
-        looks = self.plan.table.cost_of_looks(self.intrusions.made, self.budget.state)
+        looks = (self.intrusions.made + 1) * self.budget.state
         return Bound(looks + self.budget.of_releases(self.releases.made))
 
 

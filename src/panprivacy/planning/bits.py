@@ -45,7 +45,7 @@ class BitBudget(Budget):
         return of_any if exact is None else min(of_any, exact)
 
 
-def best_split(request: Request, cells: int, *, deletions: bool = False) -> Split:
+def best_split(request: Request, cells: int) -> Split:
     """The split with the smallest error for a count of `cells` bits.
 
     Raises:
@@ -53,18 +53,18 @@ def best_split(request: Request, cells: int, *, deletions: bool = False) -> Spli
             costs more.
     """
     if request.budget is not None:
-        return _split(request, request.budget.state, deletions=deletions)
-    contrasts, variances = _options(request, deletions=deletions)
+        return _split(request, request.budget.state)
+    contrasts, variances = _options(request)
     with np.errstate(divide="ignore"):
         best = int(np.argmin(np.sqrt(cells / 4 + variances) / contrasts))
     state = request.epsilon * (1 - release_shares()[best]) / request.looks
-    return _split(request, state, deletions=deletions)
+    return _split(request, state)
 
 
 @functools.lru_cache(maxsize=256)
-def _split(request: Request, state: Fraction, *, deletions: bool) -> Split:
+def _split(request: Request, state: Fraction) -> Split:
     """The split that gives a look so much, and the releases what the request says or is left."""
-    bit = BitCells(1, state, request.intrusions, deletions)
+    bit = BitCells(1, state, request.intrusions)
     left, own = request.epsilon - request.looks * state, request.budget
     release = own.release if own else joint_releases(bit.surest, left, request.releases)
     budget = BitBudget(state, release, bit.surest)
@@ -76,14 +76,12 @@ def _split(request: Request, state: Fraction, *, deletions: bool) -> Split:
 
 
 @functools.lru_cache(maxsize=256)
-def _options(
-    request: Request, *, deletions: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _options(request: Request) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Contrast and output noise by the releases' share of epsilon, in floating point."""
     epsilon, found = float(request.epsilon), []
     for share in map(float, release_shares()):
         state = epsilon * (1 - share) / request.looks
-        contrast, surest = approximate_bit(state, request.intrusions, deletions=deletions)
+        contrast, surest = approximate_bit(state, request.intrusions)
         cost = min(epsilon * share, _MOST_EXPONENT)
         release = math.log1p(math.expm1(cost) / surest) / request.releases
         found.append((contrast, laplace_variance(release)))

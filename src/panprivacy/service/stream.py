@@ -217,16 +217,16 @@ class Stream:
         """The public parameters."""
         return self._container.front
 
-    def check_state(self, state: bytes, *, released: int = 0) -> None:
+    def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
         _, (inner,) = self._container.parts(state)
-        self._windowed.check_state(inner, released=released)
+        self._windowed.check_state(inner, released=released, announced=announced)
 
-    def resume(self, state: bytes, *, released: int = 0) -> None:
+    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state; `released_in` knows how many releases have left."""
         own, (inner,) = self._container.parts(state)
         with self._changing():
-            self._windowed.resume(inner, released=released)
+            self._windowed.resume(inner, released=released, announced=announced)
             self._batch_ids.unpack(own)
             self._counts_since = self._last_moment = self._now()
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from panprivacy._version import VERSION
 from panprivacy.statistics.header import Header, opened
 from panprivacy.statistics.private import Resumable
+
+Counts = int | Sequence[int]
+"""A number for each, or one for all."""
 
 OWN_BYTES = "own_bytes"
 """In the public text of a state that holds others: how many bytes stand before the first."""
@@ -74,21 +77,34 @@ def parted(states: bytes, held: Sequence[Resumable]) -> list[bytes]:
     return [states[start:end] for start, end in itertools.pairwise([0, *ends, len(states)])]
 
 
-def resume_all(held: Sequence[Resumable], states: Sequence[bytes], released: Iterable[int]) -> None:
+def resume_all(
+    held: Sequence[Resumable], states: Sequence[bytes], released: Counts = 0, announced: Counts = 0
+) -> None:
     """Let all go on from earlier states, or none of them.
 
     Args:
         held: what is to go on.
         states: one for each.
-        released: how many releases of each have left in all.
+        released: how many releases of each, or of all alike, have left in all.
+        announced: how many intrusions have been announced to each, or to all alike.
     """
-    counts = list(released)
-    check_all(held, states, counts)
-    for one, state, count in zip(held, states, counts, strict=True):
-        one.resume(state, released=count)
+    check_all(held, states, released, announced)
+    for one, state, counts in _each(held, states, released, announced):
+        one.resume(state, **counts)
 
 
-def check_all(held: Sequence[Resumable], states: Sequence[bytes], released: Iterable[int]) -> None:
+def check_all(
+    held: Sequence[Resumable], states: Sequence[bytes], released: Counts = 0, announced: Counts = 0
+) -> None:
     """Raise what `resume_all` would refuse, without changing anything."""
-    for one, state, count in zip(held, states, released, strict=True):
-        one.check_state(state, released=count)
+    for one, state, counts in _each(held, states, released, announced):
+        one.check_state(state, **counts)
+
+
+def _each(
+    held: Sequence[Resumable], states: Sequence[bytes], released: Counts, announced: Counts
+) -> Iterator[tuple[Resumable, bytes, dict[str, int]]]:
+    """What is held, its state, and what has been made of it since."""
+    made = [[one] * len(held) if isinstance(one, int) else one for one in (released, announced)]
+    for one, state, out, seen in zip(held, states, *made, strict=True):
+        yield one, state, {"released": out, "announced": seen}

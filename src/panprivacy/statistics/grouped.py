@@ -45,7 +45,7 @@ class Grouped(Together[Label, S]):
     >>> pages = pp.Grouped(lambda epsilon: distinct(epsilon=epsilon), ["home", "help"],
     ...                    epsilon=1, per_user=2)
     >>> pages.update(["ada", "grace", "ada"], ["home", "home", "help"])
-    >>> home = pages.release().where(group="home").only()
+    >>> home = pages.release(confidence=1 - 1e-9).where(group="home").only()
     >>> home.low <= 2 <= home.high
     True
 
@@ -163,9 +163,9 @@ class Grouped(Together[Label, S]):
         self._account.spend(self.release_epsilon)
         return super().release(**asked)
 
-    def resume(self, state: bytes, *, released: int = 0) -> None:
+    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state of the same groups and plan; see `Statistic.resume`."""
-        super().resume(state, released=released)
+        super().resume(state, released=released, announced=announced)
         if self.releases:
             self._account.spend(self.of_releases(self.releases))
 

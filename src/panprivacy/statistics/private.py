@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
@@ -23,10 +24,10 @@ class Resumable(Protocol):
     def state(self) -> bytes:
         """All that survives between two updates; whoever reads it has intruded."""
 
-    def check_state(self, state: bytes, *, released: int = 0) -> None:
+    def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
 
-    def resume(self, state: bytes, *, released: int = 0) -> None:
+    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state in place of its own; see `Statistic.resume`."""
 
 
@@ -85,6 +86,9 @@ class Private(Resumable, Protocol):
 
     def announce_intrusion(self) -> None:
         """Re-randomise the state after somebody has seen it."""
+
+    def announcing(self) -> AbstractContextManager[None]:
+        """Announce an intrusion when the block ends, unless it raises; what can fail does first."""
 
     def forget(self) -> None:
         """Wipe the state. May be repeated."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, NoReturn, TypeVar
@@ -433,15 +434,32 @@ class Statistic(Generic[P, A]):
         Raises:
             BudgetError: no further announced intrusion was planned. Nothing was changed.
         """
+        with self.announcing():
+            pass
+
+    @contextmanager
+    def announcing(self) -> Iterator[None]:
+        """Announce an intrusion when the block ends, unless it raises.
+
+        What can fail does so before the block, so several statistics announce all or none.
+
+        Raises:
+            BudgetError: no further announced intrusion was planned. Nothing was changed.
+        """
         if self._state.intrusions >= self._plan.request.intrusions:
             message = (
                 f"{self._plan.request.intrusions} announced intrusions were planned for; "
                 "plan for more with intrusions= when the statistic is made"
             )
             raise BudgetError(message)
-        self._summed = None
-        self._plan.table.rerandomise(self._state.table, self._coins)
-        self._state.intrusions += 1
+        noise = self._plan.table.fresh_noise(self._coins)
+        try:
+            yield
+            self._summed = None  # of the state before
+            self._plan.table.rerandomise(self._state.table, noise)
+            self._state.intrusions += 1
+        finally:
+            wipe(noise)
 
     def state(self) -> bytes:
         """Exactly what an intruder would get; reading it changes nothing.
@@ -451,7 +469,7 @@ class Statistic(Generic[P, A]):
         """
         return self._header().packed() + self._state.packed()
 
-    def resume(self, state: bytes, *, released: int = 0) -> None:
+    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state of the same plan, in place of this statistic's own.
 
         An old state beside a newer one is a second look, so only a sealed checkpoint may keep one
@@ -460,24 +478,32 @@ class Statistic(Generic[P, A]):
         Args:
             state: what `state()` returned. Wipe it afterwards if it can be wiped.
             released: how many releases have left in all, if some did after the state was taken.
+            announced: how many intrusions have been announced in all, if some were after the
+                state was taken: it is re-randomised for each that it does not know.
 
         Raises:
             InputError: it is damaged, or of another statistic, plan or version. Nothing changed.
-            PlanError: more releases have left than were planned.
+            PlanError: more releases or announcements have been made than were planned.
             PanPrivacyError: this statistic has made releases or announced intrusions of its own.
         """
-        earlier, kept = self._earlier(state, released), self._state
+        earlier, kept = self._earlier(state, released, announced), self._state
+        announcements = range(earlier.intrusions, announced)
+        noises = [self._plan.table.fresh_noise(self._coins) for _ in announcements]
         if earlier.releases:
             self._account.spend(self.of_releases(earlier.releases))
         kept.table[:] = earlier.table
-        kept.key, kept.releases, kept.intrusions = earlier.key, earlier.releases, earlier.intrusions
+        for noise in noises:
+            self._plan.table.rerandomise(kept.table, noise)
+            wipe(noise)
+        kept.key, kept.releases = earlier.key, earlier.releases
+        kept.intrusions = max(earlier.intrusions, announced)
         self._addressing = self._plan.address(kept.key)
 
-    def check_state(self, state: bytes, *, released: int = 0) -> None:
+    def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
-        self._earlier(state, released)
+        self._earlier(state, released, announced)
 
-    def _earlier(self, state: bytes, released: int) -> State:
+    def _earlier(self, state: bytes, released: int, announced: int) -> State:
         """An earlier state, once it is checked; its table is a part of the bytes."""
         if self._state.releases or self._state.intrusions:
             message = "only a new statistic can go on from an earlier state"
@@ -486,6 +512,7 @@ class Statistic(Generic[P, A]):
         asked, key_bytes = self._plan.request, len(self._state.key)
         table = np.frombuffer(body, self._state.table.dtype, offset=key_bytes)
         releases = max(header.releases, whole_number(0, asked.releases, released=released))
+        whole_number(0, asked.intrusions, announced=announced)
         possible = releases <= asked.releases and header.intrusions <= asked.intrusions
         if not possible or header.tick or not self._plan.table.is_table(table):
             message = "the state is damaged: no such state can come about"

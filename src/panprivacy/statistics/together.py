@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -209,24 +210,32 @@ class Together(Generic[K, M]):
         return answer.under(str(name))
 
     def announce_intrusion(self) -> None:
-        """Re-randomise all states after somebody has seen them; see `Statistic`."""
-        for one in self._members.values():
-            one.announce_intrusion()
+        """Re-randomise all states after somebody has seen them, or none; see `Statistic`."""
+        with self.announcing():
+            pass
+
+    @contextmanager
+    def announcing(self) -> Iterator[None]:
+        """Announce an intrusion to all when the block ends, unless it raises."""
+        with ExitStack() as stack:
+            for one in self._members.values():
+                stack.enter_context(one.announcing())
+            yield
 
     def state(self) -> bytes:
         """Exactly what an intruder would get: a public front, and the state of each."""
         return self._container.packed(self._own)
 
-    def resume(self, state: bytes, *, released: int = 0) -> None:
+    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from earlier states of the same members; see `Statistic.resume`."""
         own, states = self._container.parts(state)
-        resume_all(list(self._members.values()), states, [released] * len(states))
+        resume_all(list(self._members.values()), states, released, announced)
         self._resume_own(own)
 
-    def check_state(self, state: bytes, *, released: int = 0) -> None:
+    def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
         _, states = self._container.parts(state)
-        check_all(list(self._members.values()), states, [released] * len(states))
+        check_all(list(self._members.values()), states, released, announced)
 
     def forget(self) -> None:
         """Wipe all states. May be repeated."""

@@ -287,20 +287,20 @@ class Windowed(Generic[S]):
         """What an intruder would get: when the current window began, and its state."""
         return self._container.packed(_OWN.pack(self._start))
 
-    def resume(self, state: bytes, *, released: int = 0) -> None:
+    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on within the window of an earlier state; see `Statistic.resume`.
 
         If that window has passed, the next `advance` closes it. Answers in `releases` are not part
         of a state.
         """
         start, inner = self._parts(state)
-        self._current.resume(inner, released=released)
+        self._current.resume(inner, released=released, announced=announced)
         self._start, self._end, self._resumed = start, self._end_of(start), True
 
-    def check_state(self, state: bytes, *, released: int = 0) -> None:
+    def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
         _, inner = self._parts(state)
-        self._current.check_state(inner, released=released)
+        self._current.check_state(inner, released=released, announced=announced)
 
     def began_in(self, state: bytes) -> datetime:
         """When the window of an earlier state began to be counted, in UTC.

@@ -51,7 +51,7 @@ class DensityPlan(CountPlan):
     def table(self) -> BitCells:
         """The table's cells."""
         budget, intrusions = self.split.budget, self.request.intrusions
-        return BitCells(self.cells, budget.state, intrusions, deletions=True)
+        return BitCells(self.cells, budget.state, intrusions)
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Users come and go, one at a time."""
@@ -88,4 +88,4 @@ def plan_density(universe: int, cells: int | None, request: Request) -> DensityP
     if cells is None:
         cells = min(universe, MAX_DIRECT_CELLS)
     check_cells(universe, cells)
-    return DensityPlan(universe, cells, request, best_split(request, cells, deletions=True))
+    return DensityPlan(universe, cells, request, best_split(request, cells))

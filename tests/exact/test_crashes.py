@@ -1,0 +1,89 @@
+"""What is lost by a look, a crash, and another look after the return to an earlier state."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+
+import panprivacy as pp
+from panprivacy.audit import EnumeratedCoins
+
+BUDGET = pp.Budget(Fraction(1, 2), Fraction(1, 2))
+
+
+def density(**others):
+    return pp.Density(universe=1, **others)
+
+
+def incidence(**others):
+    return pp.Incidence(universe=1, bound=2, **others)
+
+
+def cropped(**others):
+    return pp.CroppedSum(universe=1, tau=1, bound=2, **others)
+
+
+def life(make, coins, before, after, *, announced):
+    """What two looks show, one before a crash and one after it.
+
+    Args:
+        make: makes the statistic.
+        coins: of all its lives.
+        before: what the user does between the checkpoint and the first look.
+        after: what the user does between the crash and the second look.
+        announced: what `resume` is told.
+    """
+    covered = {"epsilon": Fraction(3, 2), "intrusions": 1, "budget": BUDGET, "coins": coins}
+    running = make(**covered)
+    checkpoint = running.state()
+    running.update(before)
+    seen = running.state()
+    running.announce_intrusion()
+    resumed = make(**covered)
+    resumed.resume(checkpoint, announced=announced)
+    resumed.update(after)
+    return seen, resumed.state()
+
+
+def law(make, *batches, announced=1):
+    """The exact probability of everything that may be seen."""
+    coins, seen = EnumeratedCoins(), Counter()
+    for _ in coins:
+        shown = life(make, coins, *batches, announced=announced)
+        seen[shown] += coins.probability
+    assert sum(seen.values()) == 1
+    return seen
+
+
+def loss(make, *, announced=1):
+    """The worst of the user's rows before and after the crash, both ways."""
+    laws = [law(make, *rows, announced=announced) for rows in ([[], []], [[0], []], [[0], [0]])]
+    worst = Fraction(1)
+    for larger in laws:
+        for smaller in laws:
+            for shown, chance in larger.items():
+                if not smaller[shown]:
+                    return math.inf
+                worst = max(worst, chance / smaller[shown])
+    return math.log(worst)
+
+
+@pytest.mark.parametrize("make", [density, incidence, cropped])
+def test_a_look_before_a_crash_and_one_after_it_cost_what_two_looks_may(make):
+    assert 0.99 <= loss(make) <= 1
+
+
+def test_bits_of_users_who_never_leave_go_back_as_well():
+    """A crash takes a user out, as a deletion does: one law for all bits."""
+    covered = {"epsilon": Fraction(3, 2), "intrusions": 1, "budget": BUDGET}
+    visitors = pp.DistinctCount(expected=(1, 4), memory=1, **covered)
+    assert visitors.plan.table.gain() == density(**covered).plan.table.gain()
+
+
+@pytest.mark.parametrize("make", [incidence, density])
+def test_an_announcement_that_is_forgotten_is_found(make):
+    """The state is seen twice in one epoch then, and the two looks tell what came in between."""
+    assert loss(make, announced=0) > 1.1

@@ -311,7 +311,7 @@ def test_a_single_look_costs_epsilon_even_if_users_leave(epsilon):
 def test_a_bit_is_as_sure_as_the_looks_at_what_flips_left_of_it(intrusions):
     """Seen once in each later epoch, always on a branch of its own.
 
-    It was drawn in the first one; or in the second one it is what a flip left of a bit that is known.
+    It was drawn in the first one, or is what a flip left in the second one of a bit that is known.
     """
     cells = BitCells(1, Fraction(1, 2), intrusions)
     present, gain = float(cells.presence(0)), float(cells.gain())

@@ -233,7 +233,7 @@ def worst_ratio(present: Number, keep: Number, intrusions: int) -> Number:
         intrusions: the number of announced intrusions.
 
     Returns:
-        For fractions, the exact ratio rounded up by less than `2**-128` an epoch.
+        For fractions, the exact ratio rounded up, by less than a relative `2**-128` an epoch.
     """
     gain = 2 * keep - 1
     ratio: Number = present / (1 - present)

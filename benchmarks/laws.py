@@ -260,8 +260,10 @@ INTRO = (
 )
 LIMITS = (
     '"Limit" is `tau/(2 sinh(epsilon/2))`: no unbiased answer varies less, whatever '
-    'independent cells of one user each do. "Limit modulo M" is the same for cells to which '
-    "states are added modulo the modulus of block. An answer of any bias has a root mean "
+    'independent cells of one user each do. "Limit modulo M" is for cells to which states are '
+    "added modulo the modulus of block, and for answers that are unbiased at every residue: on "
+    "average over all residues none of them varies less. An answer that is unbiased only at "
+    "states that occur may. An answer of any bias has a root mean "
     f"square error of at least `tau/(2 cosh(epsilon/2))`, {least_of_all(1):.2f} tau, on some "
     "stream. [Proofs](decoding.md#what-no-answer-can-beat), also of what these limits do not "
     'say. "Mir et al." is their Algorithm 2 with the factor 2 that its printed estimator '

@@ -103,8 +103,19 @@ def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatc
     monkeypatch.setattr("panprivacy.planning.blocks.block_sets", lambda *_: [residues(7)])
     budget = pp.Budget(state=Fraction(1, 2), release=6)
     build = heavy(total=3, budget=budget)
-    assert build(None).plan.sensitivity == 2
+    assert build(None).plan.sensitivity(0) == 2
     stream, neighbour = [[], [(0, 2)], RELEASE], [[], [], RELEASE]
     check(build, stream, neighbour, budget.total(releases=1, intrusions=0))
-    monkeypatch.setattr(HeavyPlan, "sensitivity", 1)
+    monkeypatch.setattr(HeavyPlan, "sensitivity", lambda *_: 1)
     assert not exact_loss(build, stream, neighbour).within(10)
+
+
+def test_a_release_after_an_announced_intrusion_spends_all_that_it_may(monkeypatch):
+    """A cell counts for 0 or 1 then: noise for two would be twice as wide as it has to be."""
+    monkeypatch.setattr("panprivacy.statistics.heavy.plan.block_sets", lambda *_: [residues(7)])
+    budget = pp.Budget(state=Fraction(1, 2), release=3)
+    build = heavy(total=3, budget=budget, intrusions=1)
+    assert [build(None).plan.sensitivity(epoch) for epoch in (0, 1)] == [2, 1]
+    stream, neighbour = [ANNOUNCE, [], [(0, 1)], RELEASE], [ANNOUNCE, [], [], RELEASE]
+    loss = check(build, stream, neighbour, budget.total(releases=1, intrusions=1))
+    assert float(loss) == pytest.approx(float(budget.release), abs=1e-5)  # the look is before it

@@ -70,17 +70,19 @@ def test_a_deleted_user_leaves_a_bit_as_it_was_born(epsilon):
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(4)], ids=str)
 def test_an_announced_intrusion_leaves_the_stated_contrast(epsilon):
-    """For one announced intrusion a bit keeps `tanh(epsilon)` of its mean, old or new."""
+    """For one announced intrusion a bit keeps `2 t/(1 + 2 t - t**2)` of its mean, old or new."""
     bits = BitCells(CELLS, epsilon, intrusions=1)
     table = bits.born(COINS)
     update(bits, table)
     bits.rerandomise(table, bits.fresh_noise(COINS))
 
+    t = math.tanh(float(epsilon) / 2)
+
     def p_value(gain):
-        mean = math.tanh(float(epsilon) / 2) * gain
+        mean = t * gain
         return min(p_values(ones(bits, table), (1 + mean) / 2, (1 - mean) / 2))
 
-    gain = math.tanh(float(epsilon))
+    gain = 2 * t / (1 + 2 * t - t**2)
     assert accepted(p_value(gain))
     assert rejected(p_value(gain / OFF))
     update(bits, table, epoch=1)

@@ -305,3 +305,28 @@ def test_a_single_look_costs_epsilon_even_if_users_leave(epsilon):
     present, (_, affordable) = randomised_response(epsilon), exp_bounds(epsilon)
     for event in WITH_DELETIONS:
         assert worst_of([event, LOOK], present, Fraction(1)) <= affordable
+
+
+@pytest.mark.parametrize("intrusions", [1, 2, 5])
+def test_a_bit_is_as_sure_as_the_looks_at_what_flips_left_of_it(intrusions):
+    """Seen once in each later epoch, always on a branch of its own.
+
+    It was drawn in the first one, or is what a flip left in the second one of a bit that is known.
+    """
+    cells = BitCells(1, Fraction(1, 2), intrusions)
+    present, gain = float(cells.presence(0)), float(cells.gain())
+    chances = [
+        through([one, 1 - one], gain, later)
+        for one, later in ((present, intrusions), ((1 + gain) / 2, intrusions - 1))
+    ]
+    assert float(cells.surest) == pytest.approx(max(chances), rel=1e-12)
+    assert present < cells.surest < 1
+    assert BitCells(1, Fraction(1, 2)).surest == cells.presence(0)
+
+
+def through(law, gain, later):
+    """The probability of a bit, once it was seen through one flip, two, and so on."""
+    for flips in range(1, later + 1):
+        keep = (1 + gain**flips) / 2
+        law = [law[0] * keep, law[1] * (1 - keep)]
+    return law[0] / sum(law)

@@ -37,7 +37,6 @@ Table = NDArray[np.uint8]
 Number = Fraction | float
 """Exact for what decides privacy, floating point to compare plans."""
 
-
 _GAIN_GRID = 1 << 20
 _RATIO_BITS = 128
 
@@ -85,10 +84,9 @@ class BitCells:
     def surest(self) -> Fraction:
         """The highest probability of a value that a bit had, given what looks showed of others.
 
-        A bit that was not seen was drawn apart from those that were. After announced intrusions
-        looks at several branches of a life may tell of one bit, and 1 is all that is claimed.
+        It is for a bit that no look showed as it was: one that was drawn or flipped in between.
         """
-        return Fraction(1) if self.intrusions else self.presence(0)
+        return Fraction(_surest(self.presence(0), self.gain(), self.intrusions))
 
     def contrast(self, epoch: int) -> Fraction:
         """Mean, in units of ±1, of a bit whose user appeared, after `epoch` intrusions."""
@@ -182,14 +180,29 @@ def keep_probability(epsilon_state: Fraction, intrusions: int) -> Fraction:
     return (1 + Fraction(_largest_gain(present, affordable, intrusions), _GAIN_GRID)) / 2
 
 
-def approximate_contrast(epsilon_state: float, intrusions: int) -> float:
-    """The contrast after all intrusions in floating point, to compare plans with."""
+def approximate_bit(epsilon_state: float, intrusions: int) -> tuple[float, float]:
+    """The contrast after all intrusions, and the `surest`, in floating point: to compare plans."""
     mean = min(math.tanh(epsilon_state / 2), 1 - 2**-50)
     if not intrusions:
         return mean
     affordable = math.exp(min((intrusions + 1) * epsilon_state, 700))
-    gain = _largest_gain((1 + mean) / 2, affordable, intrusions) / _GAIN_GRID
-    return mean * gain**intrusions
+    gain = _largest_gain(present, affordable, intrusions) / _GAIN_GRID
+    return mean * gain**intrusions, float(_surest(present, gain, intrusions))
+
+
+def _surest(present: Number, gain: Number, intrusions: int) -> Number:
+    """The highest probability of a bit that no look showed as it was, given all planned looks.
+
+    Odds multiply: those of its draw, or of what an announcement left of an earlier bit, and those
+    of one look in each later epoch, through as many flips. For fractions it is rounded up.
+    """
+    odds: Number = present / (1 - present)
+    left = [(1 + gain**flips) / (1 - gain**flips) for flips in range(1, intrusions + 1)]
+    if left:
+        odds = max(odds * left[-1], left[0])
+    for factor in left[:-1]:
+        odds = _rounded_up(odds * factor)
+    return odds / (1 + odds)
 
 
 def _largest_gain(present: Number, affordable: Number, intrusions: int) -> int:
@@ -220,7 +233,7 @@ def worst_ratio(present: Number, keep: Number, intrusions: int) -> Number:
         intrusions: the number of announced intrusions.
 
     Returns:
-        For fractions, the exact ratio rounded up by less than `2**-128` an epoch.
+        For fractions, the exact ratio rounded up, by less than a relative `2**-128` an epoch.
     """
     gain = 2 * keep - 1
     ratio: Number = present / (1 - present)

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.cells.bits import BitCells, approximate_contrast
+from panprivacy.cells.bits import BitCells
 from panprivacy.guarantee import Budget, joint_loss, joint_releases, unseen_bits, unseen_loss
 from panprivacy.planning.request import (
     Request,
@@ -81,8 +81,7 @@ def _options(request: Request) -> tuple[NDArray[np.float64], NDArray[np.float64]
     epsilon, found = float(request.epsilon), []
     for share in map(float, release_shares()):
         state = epsilon * (1 - share) / request.looks
-        contrast = approximate_contrast(state, request.intrusions)
-        surest = 1.0 if request.intrusions else (1 + contrast) / 2
+        contrast, surest = approximate_bit(state, request.intrusions)
         cost = min(epsilon * share, _MOST_EXPONENT)
         release = math.log1p(math.expm1(cost) / surest) / request.releases
         found.append((contrast, laplace_variance(release)))

@@ -188,8 +188,7 @@ class MomentPlan(CountPlan):
         """Values of a counter."""
         return 2 * self.tau * self.grid
 
-    @property
-    def sensitivity(self) -> int:
+    def sensitivity(self, epoch: int) -> int:  # noqa: ARG002 - there are no intrusions
         """By how much a user may move the sum of all counters."""
         return self.modulus - 1
 

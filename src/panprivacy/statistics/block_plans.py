@@ -46,10 +46,9 @@ class SoftPlan(BlockPlan):
         """A user counts in full from this state on, which is at most the threshold."""
         return 2 * self.low
 
-    @property
-    def sensitivity(self) -> int:
-        """By how much a user's cell may move the count."""
-        return count_range(self.chosen)
+    def sensitivity(self, epoch: int) -> int:
+        """By how much a user's cell may move the count: after an intrusion it counts for 0 or 1."""
+        return 1 if epoch else count_range(self.chosen)
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The soft count of users: each counts as far as he is on the way from `low` to `high`."""

@@ -218,9 +218,8 @@ class CountPlan(Plan):
         """How many counts a release publishes."""
         return 1
 
-    @property
-    def sensitivity(self) -> int:
-        """By how much a user may move the counts, all together."""
+    def sensitivity(self, epoch: int) -> int:  # noqa: ARG002
+        """By how much a user may move the counts, all together, after announced intrusions."""
         return 1
 
     @abstractmethod
@@ -294,7 +293,7 @@ class CountReading:
     @property
     def scales(self) -> tuple[Fraction]:
         """One for all counts: a user moves them by at most the sensitivity together."""
-        return (self.plan.sensitivity / self.plan.split.budget.release,)
+        return (self.plan.sensitivity(self.epoch) / self.plan.split.budget.release,)
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
         """What the cells of each group count for."""

@@ -10,7 +10,7 @@ from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.protocol import Deltas
 from panprivacy.cells.threshold import ThresholdCells
 from panprivacy.planning.blocks import block_chances, count_variances
-from panprivacy.planning.request import Request, Split
+from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.polynomial import WORD_BYTES
 from panprivacy.statistics.block_plans import SoftPlan
 from panprivacy.statistics.deltas import refuse_beyond
@@ -110,7 +110,8 @@ class HeavyPlan(SoftPlan):
         # No more cells than this can hold the lower threshold.
         beyond = min(2 * self.limit / self.cells, 1)
         variance = light + beyond * (most - light)
-        numbers = (counted, contrast, variance, self.split.noise_variance)
+        noise = noise_variance(self.sensitivity(epoch), budget)
+        numbers = (counted, contrast, variance, noise)
         rounding = self.limit / math.sqrt(self.block) if self.resolution > 1 else 0.0
         return HeavyModel(CellsModel(self.cells, self.limit, *numbers), rounding)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.threshold import ThresholdCells
 from panprivacy.planning.blocks import block_chances, count_variances
-from panprivacy.planning.request import Request, Split
+from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.statistics.block_plans import SoftPlan
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
@@ -83,7 +83,7 @@ class ThresholdPlan(SoftPlan):
         counted = 2 * absent + contrast - epoch
         # After an intrusion a cell counts for 0 or 1: a coin has a variance of at most a quarter.
         most = 0.25 if epoch else count_variances(self.chosen, self.block, budget)[1]
-        noise = self.split.noise_variance
+        noise = noise_variance(self.sensitivity(epoch), budget)
         return ThresholdModel(self.universe, self.cells, 1, counted, contrast, noise, most)
 
     def facts(self, states: UserStates) -> list[str]:

@@ -142,3 +142,13 @@ def test_a_sample_is_drawn_with_a_key_of_each_round(universe):
     users = np.arange(0, universe, universe // 50)
     (slots,) = Sampled(universe, universe, key).slots(read_ids(users))
     assert slots.tolist() == [permuted(int(user), universe, words) for user in users]
+
+
+def test_a_cropped_sum_without_noise_reaches_half_a_count_around_it():
+    """What is left is that counts are whole, and a normal law says nothing of that."""
+    statistic = pp.CroppedSum(universe=40, tau=1, epsilon=100)
+    statistic.update(list(range(13)))
+    answer = statistic.release()
+    assert answer.value == pytest.approx(13)
+    assert answer.low <= 12.51
+    assert answer.high >= 13.49

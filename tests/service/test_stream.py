@@ -937,9 +937,9 @@ def test_a_batch_that_fails_in_the_middle_is_not_counted_again(store, clock, mon
 
 
 def test_a_window_that_began_while_nobody_counted_is_not_complete(store, clock):
-    state = make(store, clock).state()
+    state, after = make(store, clock).state(), make(store, clock)
     clock.now += HOUR + 600
-    after = restarted(state, store, clock)
+    after.resume(state, released=after.released_in(state))
     after.advance()
     clock.now += 2 * HOUR
     after.advance()

@@ -86,6 +86,7 @@ class ModularCells:
         noisy = table.copy()
         self._add_noise(noisy, coins)
         table[:] = noisy
+        wipe(noisy)
 
     def _add_noise(self, table: Table, coins: Coins) -> None:
         """Draw in pieces, so that the noise takes little more memory than the table."""

@@ -11,6 +11,8 @@ import pytest
 import panprivacy as pp
 from panprivacy import _kernels, coins
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, take
+from panprivacy.cells.bits import BitCells
+from panprivacy.cells.modular import ModularCells
 from panprivacy.coins import SystemCoins
 from panprivacy.statistics.statistic import Statistic
 
@@ -74,6 +76,14 @@ class Spy(SystemCoins):
         return self._noted("discrete_laplace", super().discrete_laplace(*law))
 
 
+def noting(found, name, method):
+    def noted(*arguments):
+        found.append((name, method(*arguments)))
+        return found[-1][1]
+
+    return noted
+
+
 @pytest.fixture
 def seen(monkeypatch):
     """Every array that was drawn, summed, or handed to a kernel."""
@@ -92,6 +102,8 @@ def seen(monkeypatch):
         found.extend(("sums", one) for one in [given] if isinstance(one, np.ndarray))
         return given
 
+    for cells, name in ((BitCells, "_draw"), (ModularCells, "histogram")):
+        monkeypatch.setattr(cells, name, noting(found, name, getattr(cells, name)))
     monkeypatch.setattr(_kernels.Part, "__call__", called)
     monkeypatch.setattr(Statistic, "sums", summed)
     return found

@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run test test-slow lint pins accuracy bench clean
+.PHONY: run test test-slow lint pins accuracy auditors bench clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -40,6 +40,10 @@ accuracy: $(VENV)/.run
 	$(BIN)/python -m benchmarks.counters
 	$(BIN)/python -m benchmarks.laws
 
+auditors: $(VENV)/.auditors
+	$(BIN)/python examples/auditors/with_privacy_estimates.py
+	$(BIN)/python examples/auditors/with_pystatdp.py
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.counting
@@ -64,6 +68,10 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 
 $(VENV)/.test: $(VENV)/.run
 	$(INSTALL) --editable ".[test]"
+	@touch $@
+
+$(VENV)/.auditors: $(VENV)/.run
+	$(INSTALL) --editable ".[auditors]"
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.run

@@ -917,3 +917,31 @@ class TestBatchIds:
         after.add(b"new")
         assert b"new" in after
         assert [bytes([number]) in after for number in range(count)][-2:] == [True] * min(2, count)
+
+
+def test_a_batch_that_fails_in_the_middle_is_not_counted_again(store, clock, monkeypatch):
+    """Its name is kept before its rows are counted: part of them may have been."""
+    stream = make(store, clock)
+    counting = type(stream._windowed.current)
+    apply = counting.apply
+
+    def half(self, *batches):
+        apply(self, *batches)
+        raise MemoryError
+
+    monkeypatch.setattr(counting, "apply", half)
+    with pytest.raises(MemoryError):
+        stream.take(batch(1, 2), b"name")
+    monkeypatch.setattr(counting, "apply", apply)
+    assert not stream.take(batch(1, 2), b"name")
+
+
+def test_a_window_that_began_while_nobody_counted_is_not_complete(store, clock):
+    state, after = make(store, clock).state(), make(store, clock)
+    clock.now += HOUR + 600
+    after.resume(state, released=after.released_in(state))
+    after.advance()
+    clock.now += 2 * HOUR
+    after.advance()
+    found = {start: complete for start, _, complete, _ in published(store)}
+    assert found == {"09:00": False, "10:00": False, "11:00": True}

@@ -310,8 +310,7 @@ def test_cells_of_another_width_are_refused_and_the_right_one_is_found():
     assert _width(heavy(FixedKeyCoins()), None) == 2
     assert _width(density(FixedKeyCoins()), None) == 1
     assert _width(Wrapper(FixedKeyCoins()), 3) == 3
-    both = pp.Together({name: pp.Density(universe=3, epsilon=1) for name in ("one", "other")})
-    assert _width(both, None) == 1
+    assert _width(grouped(FixedKeyCoins()), None) == 1
 
 
 def grouped(coins):

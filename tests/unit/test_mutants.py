@@ -1,0 +1,155 @@
+"""Small things that privacy and exactly-once rest on, each of which no other test would miss."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy import checkpoint
+from panprivacy.addressing import FEISTEL_BITS, FEISTEL_ROUNDS, Sampled
+from panprivacy.errors import InputError
+from panprivacy.ids import read_ids
+from panprivacy.service.batches import BatchIds
+from panprivacy.sources import Column, open_source
+from panprivacy.statistics.header import _CUT
+
+MASK = (1 << 64) - 1
+
+
+def test_a_batch_id_is_kept_as_a_hash_of_all_of_it():
+    ids, start = BatchIds(5), b"the same sixty-four bytes at the start of two names, more or less "
+    ids.add(start + b"1")
+    assert start + b"1" in ids
+    assert start + b"2" not in ids
+    assert b"1" + start not in ids
+    assert start[:8] not in ids.packed()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pp.Incidence(universe=40, bound=3, epsilon=1),
+        lambda: pp.CroppedSum(universe=40, tau=3, epsilon=1),
+        lambda: pp.HeavyHitterCount(k=4, total=400, epsilon=1),
+    ],
+)
+def test_a_counter_as_large_as_its_modulus_is_no_state(make):
+    """A histogram would write beyond its end."""
+    statistic = make()
+    width = statistic.plan.table.nbytes // statistic.plan.table.cells
+    modulus = statistic.plan.table.law.modulus
+    front = statistic.state()[: -statistic.plan.table.nbytes]
+
+    def state(counter):
+        return front + counter.to_bytes(width, "little") * statistic.plan.table.cells
+
+    make().check_state(state(modulus - 1))
+    with pytest.raises(InputError, match="damaged"):
+        make().check_state(state(modulus))
+
+
+def test_a_longer_body_behind_a_consistent_header_is_refused():
+    """The header says how long its body is, and both are longer than those of this plan."""
+    statistic = pp.Density(universe=40, epsilon=1)
+    state, body = statistic.state(), statistic.plan.table.nbytes + statistic.plan.key_bytes
+    front = state[: len(state) - body]
+    size = body.to_bytes(8, "little")
+    assert front.count(size) == 1
+    longer = front.replace(size, (body + 1).to_bytes(8, "little")) + state[-body:] + b"\0"
+    for refuse in (statistic.check_state, statistic.resume):
+        with pytest.raises(InputError, match=_CUT):
+            refuse(longer)
+    assert statistic.state() == state
+
+
+COMMON = b'::1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 304 - '
+
+
+@pytest.mark.parametrize("after", [b"", COMMON + b'"-" "b"\n', b'" "b"\n'])
+def test_a_backslash_before_a_newline_escapes_nothing(after, tmp_path):
+    """Two lines stay two, and the scan does not pass the end of a block."""
+    file = tmp_path / "access.log"
+    file.write_bytes(COMMON + b'"-" "b"\n' + COMMON + b'"a\\\n' + after)
+    columns = [Column("remote_addr")]
+    with (
+        open_source(str(file), columns=columns, format="combined") as source,
+        pytest.raises(InputError) as refused,
+    ):
+        list(source.batches())
+    assert refused.value.row == 2
+
+
+class Disk:
+    """What is told to the disk, in order."""
+
+    def __init__(self, monkeypatch):
+        self.done = []
+        fsync, replace = os.fsync, checkpoint.Path.replace
+
+        def synced(number):
+            kind = "folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file"
+            self.done.append((kind, os.fstat(number).st_size if kind == "file" else None))
+            fsync(number)
+
+        def replaced(path, target):
+            self.done.append(("renamed", path.stat().st_size))
+            return replace(path, target)
+
+        monkeypatch.setattr(os, "fsync", synced)
+        monkeypatch.setattr(checkpoint.Path, "replace", replaced)
+
+
+def test_a_file_is_on_the_disk_before_its_name_and_the_name_before_the_return(
+    tmp_path, monkeypatch
+):
+    disk = Disk(monkeypatch)
+    checkpoint._replace(tmp_path / "state", b"x" * 1_000)
+    assert disk.done == [("file", 1_000), ("renamed", 1_000), ("folder", None)]
+
+
+def fold(one, other):
+    product = one * other
+    return (product & MASK) ^ (product >> 64)
+
+
+def permuted(value, universe, key):
+    """The permutation as its page describes it, with Python's integers."""
+    bits = max(FEISTEL_BITS, (universe - 1).bit_length())
+    right_bits = bits >> 1
+    right_mask, left_mask = (1 << right_bits) - 1, (1 << (bits - right_bits)) - 1
+
+    def round_of(half, number):
+        whitened = half ^ key[0] ^ (number * 0x9E3779B97F4A7C15 & MASK)
+        return fold(whitened, (key[1] ^ (number * 0xD1B54A32D192ED03 & MASK)) | 1)
+
+    while True:
+        left, right = value >> right_bits, value & right_mask
+        for number in range(0, FEISTEL_ROUNDS, 2):
+            left ^= round_of(right, number) & left_mask
+            right ^= round_of(left, number + 1) & right_mask
+        value = left << right_bits | right
+        if value < universe:
+            return value
+
+
+@pytest.mark.parametrize("universe", [200, 1_000, 70_000])
+def test_a_sample_is_drawn_with_a_key_of_each_round(universe):
+    key = bytes(range(1, 17))
+    words = [int.from_bytes(key[at : at + 8], "little") for at in (0, 8)]
+    users = np.arange(0, universe, universe // 50)
+    (slots,) = Sampled(universe, universe, key).slots(read_ids(users))
+    assert slots.tolist() == [permuted(int(user), universe, words) for user in users]
+
+
+def test_a_cropped_sum_without_noise_reaches_half_a_count_around_it():
+    """What is left is that counts are whole, and a normal law says nothing of that."""
+    statistic = pp.CroppedSum(universe=40, tau=1, epsilon=100)
+    statistic.update(list(range(13)))
+    answer = statistic.release()
+    assert answer.value == pytest.approx(13)
+    assert answer.low <= 12.51
+    assert answer.high >= 13.49

@@ -82,7 +82,7 @@ class BitCells:
 
     @property
     def surest(self) -> Fraction:
-        """The highest probability of a value that a bit had, given what looks showed of others.
+        """The highest probability of a value that a bit had, given what it was at planned looks.
 
         It is for a bit that no look showed as it was: one that was drawn or flipped in between.
         """
@@ -183,8 +183,9 @@ def keep_probability(epsilon_state: Fraction, intrusions: int) -> Fraction:
 def approximate_bit(epsilon_state: float, intrusions: int) -> tuple[float, float]:
     """The contrast after all intrusions, and the `surest`, in floating point: to compare plans."""
     mean = min(math.tanh(epsilon_state / 2), 1 - 2**-50)
+    present = (1 + mean) / 2
     if not intrusions:
-        return mean
+        return mean, present
     affordable = math.exp(min((intrusions + 1) * epsilon_state, 700))
     gain = _largest_gain(present, affordable, intrusions) / _GAIN_GRID
     return mean * gain**intrusions, float(_surest(present, gain, intrusions))

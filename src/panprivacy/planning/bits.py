@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.cells.bits import BitCells
+from panprivacy.cells.bits import BitCells, approximate_bit
 from panprivacy.guarantee import Budget, joint_loss, joint_releases, unseen_bits, unseen_loss
 from panprivacy.planning.request import (
     Request,

@@ -140,11 +140,24 @@ def as_column(column: object, wanted: str) -> pa.ChunkedArray:
     return pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], pa.int64())
 
 
+def is_view(kind: pa.DataType) -> bool:
+    """Whether columns of a type are views of texts or byte strings."""
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def offset_type(kind: pa.DataType) -> type[np.signedinteger[Any]] | None:
+    """Of what the offsets of texts and byte strings are; None for other types of columns."""
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return np.int32
+    return np.int64 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else None
+
+
 def gatherable(column: Any) -> Any:
     """An Arrow array, chunked or not, in a layout of which Arrow can take rows."""
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
-        return column.cast(pa.large_binary())
-    return column
+    if not is_view(column.type):
+        return column
+    texts = pa.types.is_string_view(column.type)
+    return column.cast(pa.large_string() if texts else pa.large_binary())
 
 
 def _from_numpy(users: NDArray[Any]) -> IntegerIds:
@@ -222,22 +235,15 @@ def _byte_ids(chunk: pa.Array) -> ByteIds:
     if pa.types.is_fixed_size_binary(kind):
         offsets = (chunk.offset + np.arange(len(chunk) + 1, dtype=np.int64)) * kind.byte_width
         return ByteIds(offsets, _bytes(chunk.buffers()[1]))
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        chunk = chunk.cast(
-            pa.large_binary() if pa.types.is_binary_view(kind) else pa.large_string()
-        )
-    elif not (_is_narrow(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)):
+    chunk = gatherable(chunk)
+    width = offset_type(chunk.type)
+    if width is None:
         # The fields of a nested type may be named after users.
         message = f"{_WANTED}, not {'records' if pa.types.is_nested(kind) else kind}"
         raise InputError(message)
     _, offset_buffer, data = chunk.buffers()
-    width = np.int32 if _is_narrow(chunk.type) else np.int64
     offsets = _bytes(offset_buffer).view(width) if offset_buffer else np.zeros(1, width)
     return ByteIds(offsets[chunk.offset : chunk.offset + len(chunk) + 1], _bytes(data))
-
-
-def _is_narrow(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _bytes(buffer: pa.Buffer | None) -> NDArray[np.uint8]:

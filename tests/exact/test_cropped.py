@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 
 import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.statistics.cropped import sizes as cropped_sizes
-from panprivacy.statistics.cropped.levels_plan import plan_levels
+from panprivacy.statistics.cropped.sizes import CroppedSizes
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -74,8 +72,10 @@ def test_hashed_users_of_one_cell_keep_the_claim():
 @pytest.mark.parametrize("user", [5, 6, 9])
 def test_users_of_levels_keep_the_claim(user, monkeypatch):
     """Two levels of a cell each; of each the number of cells that count is published."""
-    planned = partial(replace, levels=2, cells=2)
-    monkeypatch.setattr(cropped_sizes, "plan_levels", lambda *sizes: planned(plan_levels(*sizes)))
+    plan = CroppedSizes.plan
+    monkeypatch.setattr(
+        CroppedSizes, "plan", lambda *given: replace(plan(*given), levels=2, cells=2)
+    )
     budget, sizes = pp.Budget(state=2, release=3), {"universe": None, "expected": (1, 2)}
     make = cropped(budget=budget, tau=1, bound=1, memory=64, **sizes)
     assert make(None).plan.groups == 2

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from panprivacy.programs.counting import Grouping, make_counting
-from panprivacy.service.outgoing.results import Moment, published
+from panprivacy.service.outgoing.records import Moment
+from panprivacy.service.outgoing.results import published
 from panprivacy.statistics.release import Answers, Lost
 from panprivacy.statistics.specification import Specification
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-MOMENT = Moment("visits", NOON, NOON, number=1, complete=True, now=NOON)
+MOMENT = Moment("visits", NOON, NOON, number=1, complete=True, released=NOON)
 EPSILON = Fraction(8)
 ASKED = {
     "distinct,expected=1000": [("distinct", None, "")],

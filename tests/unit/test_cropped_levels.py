@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import panprivacy as pp
 from panprivacy.addressing import Levelled
 from panprivacy.ids import read_ids
-from panprivacy.statistics.cropped.levels_decoder import LevelledCroppedModel
+from panprivacy.statistics.cropped.decoder import LevelledCroppedModel
 from panprivacy.statistics.cropped.plan import MOST_SHARING
 
 RANGE = {"tau": 10, "bound": 100, "expected": (1_000, 1_000_000), "memory": 1 << 20, "epsilon": 1}

@@ -121,7 +121,7 @@ class TestAnswers:
         assert found["confidence"].null_count == 2
         assert found["group"].to_pylist() == ["home", "help", "help", "home"]
         assert len(self.ANSWERS.to_pandas()) == 4
-        assert as_table({}).column_names == list(COLUMNS)
+        assert as_table([]).column_names == list(COLUMNS)
 
     def test_it_is_shown_in_words(self):
         assert "cropped sum 10: 1,234" in repr(self.ANSWERS)

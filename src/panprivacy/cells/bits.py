@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from panprivacy._kernels import inlined, kernel, read_only
 from panprivacy.addressing import Slots
-from panprivacy.cells.protocol import Deltas, presence, sum_runs, with_deltas
+from panprivacy.cells.protocol import Deltas, PresenceCells, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
 from panprivacy.hashing import popcount, trailing_zeros
@@ -42,7 +42,7 @@ _RATIO_BITS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class BitCells:
+class BitCells(PresenceCells):
     """A packed table of presence bits, cell `c` in bit `c % 8` of byte `c // 8`.
 
     Guarantee: the law of all bits seen at one unannounced and up to `intrusions` announced looks
@@ -63,11 +63,6 @@ class BitCells:
     def nbytes(self) -> int:
         """Bytes of the table."""
         return -(-self.cells // 8)
-
-    @property
-    def tells_presence(self) -> bool:
-        """A bit is drawn for who is there, or for nobody."""
-        return True
 
     @property
     def says(self) -> str:
@@ -94,7 +89,7 @@ class BitCells:
 
     def presence(self, epoch: int) -> Fraction:
         """The probability that a bit is 1 when its user appears after `epoch` intrusions."""
-        return _presence(self, epoch)
+        return (1 + self.contrast(epoch)) / 2
 
     def born(self, coins: Coins) -> Table:
         """A table in which nobody has appeared."""
@@ -137,36 +132,14 @@ class BitCells:
         finally:
             wipe(touched, deleted)
 
-    def shown(self, table: Table) -> NDArray[np.int64]:
-        """The bits."""
-        return self.ones(table).astype(np.int64)
-
-    def without_noise(
-        self,
-        slots: Iterable[Slots],
-        deltas: Deltas,  # noqa: ARG002
-        coins: Coins,  # noqa: ARG002
-    ) -> NDArray[np.int64]:
-        """Which cells have users."""
-        return presence(slots, self.cells)
-
     def ones(self, table: Table) -> NDArray[np.uint8]:
         """The bits, uint8[cells]."""
         return np.unpackbits(table, count=self.cells, bitorder="little")
 
-    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
-        """The number of ones in each of `groups` equal runs of cells, in whatever epoch."""
-        return sum_runs(self.ones(table), groups)
-
-
-@functools.lru_cache(maxsize=1024)
-def _contrast(cells: BitCells, epoch: int) -> Fraction:
-    return (2 * randomised_response(cells.epsilon_state) - 1) * cells.gain() ** epoch
-
 
 @uncounted
-def _presence(cells: BitCells, epoch: int) -> Fraction:
-    return (1 + _contrast(cells, epoch)) / 2
+def _contrast(cells: BitCells, epoch: int) -> Fraction:
+    return (2 * randomised_response(cells.epsilon_state) - 1) * cells.gain() ** epoch
 
 
 @functools.lru_cache(maxsize=1024)

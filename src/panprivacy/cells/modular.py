@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from panprivacy._kernels import inlined, kernel, read_only
 from panprivacy.addressing import Slots
 from panprivacy.cells.law import Law
-from panprivacy.cells.protocol import Deltas, Table, presence, sum_runs, with_deltas
+from panprivacy.cells.protocol import Deltas, PresenceCells, Table, sum_runs, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.noise import wipe
 
@@ -49,6 +49,8 @@ class ModularCells:
     cells: int
     law: Law
 
+    tells_presence = False
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of a counter."""
@@ -58,11 +60,6 @@ class ModularCells:
     def nbytes(self) -> int:
         """Bytes of the table."""
         return self.cells * self.dtype.itemsize
-
-    @property
-    def tells_presence(self) -> bool:
-        """A counter tells the state of its user."""
-        return False
 
     @property
     def says(self) -> str:
@@ -90,7 +87,7 @@ class ModularCells:
 
     def rerandomise(self, table: Table, noise: Table) -> None:
         """Add the noise to every cell."""
-        _add_table(table, noise, self.law.modulus)
+        _shift(table, noise, 1, self.law.modulus)
 
     def update(
         self,
@@ -127,12 +124,13 @@ class ModularCells:
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledCells(ModularCells):
+class ScaledCells(PresenceCells, ModularCells):
     """Counters that take each user's deltas times a factor of his own, 1 .. M-1, M a prime.
 
     A factor is the part of a user's slot within his cell: slot `s` is factor `s % (M-1) + 1` of
     cell `s // (M-1)`. It is as good as random, so a state that is not a multiple of M adds a
-    uniform nonzero number, and what a cell holds depends only on how many such users it has.
+    uniform nonzero number, and what a cell holds depends only on how many such users it has: a
+    counter tells a state of 0 from any other.
     """
 
     def update(
@@ -147,22 +145,9 @@ class ScaledCells(ModularCells):
             wipe(cells, scaled)
 
     @property
-    def tells_presence(self) -> bool:
-        """Factors are as good as random: a counter tells a state of 0 from any other."""
-        return True
-
-    def shown(self, table: Table) -> NDArray[np.int64]:
-        """Whether each cell counts."""
-        return self.ones(table).astype(np.int64)
-
-    def without_noise(
-        self,
-        slots: Iterable[Slots],
-        deltas: Deltas,  # noqa: ARG002
-        coins: Coins,  # noqa: ARG002
-    ) -> NDArray[np.int64]:
-        """Which cells have users."""
-        return presence(slots, self.cells, self.law.modulus - 1)
+    def slots_per_cell(self) -> int:
+        """One for each factor."""
+        return self.law.modulus - 1
 
     def ones(self, table: Table) -> NDArray[np.uint8]:
         """Whether each cell holds a value outside of the law's set, uint8[cells]."""
@@ -171,10 +156,6 @@ class ScaledCells(ModularCells):
         marks = np.empty(len(table), np.uint8)
         _look_up(table, ordinary, marks)
         return marks
-
-    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
-        """The number of ones in each of `groups` equal runs of cells, in whatever epoch."""
-        return sum_runs(self.ones(table), groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +174,7 @@ class BlockCells(ModularCells):
         Noise less noise of the same law has the autocorrelation of the law, which is affine in
         the cropped state; noise plus noise has not.
         """
-        _take_away(table, noise, self.law.modulus)
+        _shift(table, noise, -1, self.law.modulus)
 
     def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:
         """The number of cells that count, in each of `groups` equal runs of cells."""
@@ -245,20 +226,11 @@ def _add(table: Table, slots: Slots, deltas: Deltas, modulus: int) -> None:
             table[slot] = value if value < modulus else value - modulus
 
 
-@kernel(*(f"void({kind}[::1], {kind}[::1], int64)" for kind in _COUNTERS))
-def _add_table(table: Table, noise: Table, modulus: int) -> None:
-    """Add to each cell what stands at its place in another table."""
+@kernel(*(f"void({kind}[::1], {kind}[::1], int64, int64)" for kind in _COUNTERS))
+def _shift(table: Table, noise: Table, sign: int, modulus: int) -> None:
+    """Add to each cell, or take from it, what stands at its place in another table."""
     for cell in range(table.size):
-        value = np.int64(table[cell]) + np.int64(noise[cell])
-        table[cell] = value if value < modulus else value - modulus
-
-
-@kernel(*(f"void({kind}[::1], {kind}[::1], int64)" for kind in _COUNTERS))
-def _take_away(table: Table, noise: Table, modulus: int) -> None:
-    """Take from each cell what stands at its place in another table."""
-    for cell in range(table.size):
-        value = np.int64(table[cell]) - np.int64(noise[cell])
-        table[cell] = value if value >= 0 else value + modulus
+        table[cell] = _reduce(np.int64(table[cell]) + sign * np.int64(noise[cell]), modulus)
 
 
 @kernel(f"void({_SLOTS}, int64, int64[::1], int64[::1])")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
@@ -86,9 +87,39 @@ def sum_runs(counted: NDArray[np.uint8], groups: int) -> NDArray[np.int64]:
     return sums
 
 
-def presence(slots: Iterable[Slots], cells: int, per_cell: int = 1) -> NDArray[np.int64]:
-    """Which cells have users, 1 or 0, where so many slots are a cell."""
-    found = np.zeros(cells, np.int64)
-    for piece in slots:
-        found[piece[piece >= 0] // per_cell] = 1
-    return found
+class PresenceCells(ABC):
+    """Cells that tell no more of a user than whether he is there; a release counts the ones."""
+
+    __slots__ = ()
+
+    cells: int
+    tells_presence = True
+
+    @abstractmethod
+    def ones(self, table: Table) -> NDArray[np.uint8]:
+        """Whether each cell is a one, uint8[cells]."""
+
+    @property
+    def slots_per_cell(self) -> int:
+        """So many slots are one cell."""
+        return 1
+
+    def shown(self, table: Table) -> NDArray[np.int64]:
+        """Which cells are ones."""
+        return self.ones(table).astype(np.int64)
+
+    def without_noise(
+        self,
+        slots: Iterable[Slots],
+        deltas: Deltas,  # noqa: ARG002
+        coins: Coins,  # noqa: ARG002
+    ) -> NDArray[np.int64]:
+        """Which cells have users."""
+        found = np.zeros(self.cells, np.int64)
+        for piece in slots:
+            found[piece[piece >= 0] // self.slots_per_cell] = 1
+        return found
+
+    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """The number of ones in each of `groups` equal runs of cells, in whatever epoch."""
+        return sum_runs(self.ones(table), groups)

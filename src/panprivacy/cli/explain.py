@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_format
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -267,28 +267,21 @@ def _range(bound: Bound, prior: Fraction) -> str:
 
 def _at_least(chance: Fraction) -> str:
     """A chance, rounded down."""
-    if chance * _MOST_IN < 1:
-        return "0"
-    if chance < _RARE:
-        return f"1 in {math.ceil(1 / chance):,}"
-    decimals = _decimals(chance)
-    return _percent(math.floor(100 * chance * 10**decimals), decimals)
+    return "0" if chance * _MOST_IN < 1 else _chance(chance, math.floor, math.ceil)
 
 
 def _at_most(chance: Fraction) -> str:
     """A chance, rounded up."""
+    return _chance(chance, math.ceil, math.floor)
+
+
+def _chance(
+    chance: Fraction, rounded: Callable[[Fraction], int], inverted: Callable[[Fraction], int]
+) -> str:
+    """A chance in percent, or as one in so many; told from certainty, to three digits."""
     if chance < _RARE:
-        return f"1 in {math.floor(1 / chance):,}"
-    decimals = _decimals(chance)
-    return _percent(math.ceil(100 * chance * 10**decimals), decimals)
-
-
-def _decimals(chance: Fraction) -> int:
-    """How many it takes to tell a chance from certainty, to three digits."""
+        return f"1 in {inverted(1 / chance):,}"
     least = 100 * min(chance, 1 - chance)
-    return next((n for n in range(1, _MOST_DECIMALS) if least * 10**n >= 100), _MOST_DECIMALS)
-
-
-def _percent(steps: int, decimals: int) -> str:
-    whole = steps == 100 * 10**decimals
-    return "100 %" if whole else f"{Decimal(steps).scaleb(-decimals):f} %"
+    decimals = next((n for n in range(1, _MOST_DECIMALS) if least * 10**n >= 100), _MOST_DECIMALS)
+    steps = rounded(100 * chance * 10**decimals)
+    return "100 %" if steps == 100 * 10**decimals else f"{Decimal(steps).scaleb(-decimals):f} %"

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
@@ -61,22 +60,6 @@ class Schedule:
             message = "--every needs --releases of at least 2: the last answer comes at the end"
         if message:
             raise PlanError(message)
-
-
-class Publisher(Protocol):
-    """Says when answers are due, and makes them."""
-
-    def counting(self) -> Counting:
-        """The statistics of this moment."""
-
-    def deadline(self) -> float | None:
-        """When something will be due, on the clock of `time.monotonic`."""
-
-    def due(self) -> Iterable[Printed]:
-        """What is to be published now."""
-
-    def last(self) -> Iterable[Printed]:
-        """What is to be published at the end of the input."""
 
 
 class Timed:
@@ -162,6 +145,10 @@ class InWindows:
     def _of(self, window: Window) -> Printed:
         printed: Printed = window.release
         return replace(printed, window=window, loss=self._loss)
+
+
+Publisher = Timed | InWindows
+"""Says when answers are due, and makes them."""
 
 
 def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[Printed]:

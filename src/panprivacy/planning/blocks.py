@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
 from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
-from panprivacy.cells.law import MOST_MODULUS, Law, high_and_low
+from panprivacy.cells.law import MOST_MODULUS, high_and_low
 from panprivacy.cells.modular import counter_type
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
-from panprivacy.planning.universe import cells_within, check_memory
+from panprivacy.planning.request import Request, Split, noise_variance
 
 MOST_BOUND = MOST_MODULUS // 4
 """Blocks are shorter than this, and there is one more of them than the bound fills."""
@@ -68,6 +65,14 @@ def block_chances(
     return float((chosen.modulus - chosen.size) / weight), float(own / weight)
 
 
+def block_split(
+    chosen: DifferenceSet, block: int, request: Request, budget: Budget, moved: int = 1
+) -> Split:
+    """What a budget gives for counters with this law, of which a user moves a count by so much."""
+    contrast = block_chances(chosen, block, budget, request.intrusions)[1]
+    return Split(budget, contrast, noise_variance(moved, budget))
+
+
 def block_sets(tau: int, bound: int) -> list[DifferenceSet]:
     """The difference sets to choose from: their blocks reach a block beyond the bound.
 
@@ -96,88 +101,6 @@ def too_small(cells: int, block: int, sets: Sequence[DifferenceSet]) -> PlanErro
 def default_reach(counted: int, most: int = MOST_BOUND) -> int:
     """The largest state where nobody says: 64 times what counts of it, as far as counters reach."""
     return max(counted, min(_REACH * counted, most))
-
-
-class _BlockPlan(Protocol):
-    """The plan of one count of cells with a block law."""
-
-    @property
-    def split(self) -> Split:
-        """How epsilon is spent."""
-
-    @property
-    def law(self) -> Law:
-        """The noise of the counters."""
-
-    def error(self) -> float:
-        """The largest predicted error."""
-
-
-P = TypeVar("P", bound=_BlockPlan)
-
-
-def best_plan(
-    make: Callable[[int, DifferenceSet, Split], P],
-    request: Request,
-    block: int,
-    reach: int,
-    *,
-    cells: int | None,
-    memory: int | None,
-    wanted: Sequence[int],
-    fewest: int = 1,
-    moved: Callable[[DifferenceSet], int] = lambda _: 1,
-) -> P:
-    """The best of all plans of so many counters, over all sets of blocks and budgets.
-
-    Args:
-        make: makes a plan from the number of counters, the set of blocks, and a split of epsilon.
-        request: epsilon and what it covers.
-        block: the length of a block.
-        reach: the largest state of a counter.
-        cells: how many counters there are; None for those that are wanted.
-        memory: bytes of them, at most; None for 64 MiB.
-        wanted: how many there may be, as far as they fit.
-        fewest: so many have to fit.
-        moved: by how much a user may move the count, by the set.
-
-    Raises:
-        PlanError: both cells and memory are said, the fewest counters do not fit, or no signal
-            would be left.
-    """
-    check_memory(cells, memory)
-    sets = block_sets(block, reach)
-    plans = []
-    for chosen in sets:
-        fitting = cells_within(memory, block * chosen.modulus)
-        sizes = sorted({min(size, fitting) for size in wanted}) if fitting >= fewest else []
-        for budget in budgets(request):
-            split = block_split(chosen, block, request, budget, moved(chosen))
-            plans += [make(size, chosen, split) for size in ([cells] if cells else sizes)]
-    if not plans:
-        raise too_small(fewest, block, sets)
-    return best_of(plans, request)
-
-
-def block_split(
-    chosen: DifferenceSet, block: int, request: Request, budget: Budget, moved: int = 1
-) -> Split:
-    """What a budget gives for counters with this law, of which a user moves a count by so much."""
-    contrast = block_chances(chosen, block, budget, request.intrusions)[1]
-    return Split(budget, contrast, noise_variance(moved, budget))
-
-
-def best_of(plans: Sequence[P], request: Request) -> P:
-    """The plan with the smallest largest error.
-
-    Raises:
-        PlanError: none leaves anything of what a state does to a count.
-    """
-    readable = [p for p in plans if p.split.contrast > 0 and math.isfinite(p.split.noise_variance)]
-    best = min(readable, key=lambda plan: plan.error(), default=None)
-    if best is None or best.law.ratio == 1:
-        raise no_signal(request)
-    return best
 
 
 @functools.lru_cache(maxsize=64)

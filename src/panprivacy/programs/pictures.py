@@ -58,8 +58,8 @@ def plot_answers(
         if plan.table.tells_presence:
             words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")
             title = f"an ordinary program, seized:\na cell tells who {words[0]}"
-            _draw_presence(row[1], cells[0], title, words)
-            _draw_presence(row[2], cells[1], seized, words)
+            draw_presence(row[1], cells[0], title, words)
+            draw_presence(row[2], cells[1], seized, words)
         else:
             ends = min(int(np.min(cells)), 0), max(int(np.max(cells)), 1)
             _draw_counters(row[1], cells[0], _ORDINARY, ends)
@@ -93,7 +93,7 @@ def throw_away_cells(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], N
     if plan.table.tells_presence:
         runs = ordinary.reshape(plan.drawn_groups(), -1)
         run = int(np.argmin(np.abs(runs.mean(axis=1) - 0.5)))
-        order = _came_and_not(runs[run])
+        order = side_by_side(np.flatnonzero(runs[run]), np.flatnonzero(runs[run] == 0))
         return runs[run][order], private.reshape(runs.shape)[run][order]
     side = min(_SIDE, math.isqrt(plan.table.cells))
     places = np.linspace(0, plan.table.cells - 1, side * side).astype(np.int64).reshape(side, side)
@@ -110,13 +110,12 @@ def _made_up_users(universe: int | None, users: int, coins: SystemCoins) -> NDAr
     return grid[drawn[:users]]
 
 
-def _came_and_not(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Positions of as many full as empty cells, side by side."""
-    full, empty = np.flatnonzero(cells), np.flatnonzero(cells == 0)
-    half = min(len(full), len(empty), _SIDE * _SIDE // 2)
+def side_by_side(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    """As many of one kind as of another, as a square: all of the fewer ones, or a part of them."""
+    half = min(len(left), len(right), _SIDE * _SIDE // 2)
     width = max(math.isqrt(half // 2), 1)
     shown = half // width * width
-    return np.hstack([full[:shown].reshape(-1, width), empty[:shown].reshape(-1, width)])
+    return np.hstack([side[:shown].reshape(-1, width) for side in (left, right)])
 
 
 def _draw_answers(axis: Axes, plan: Plan, answers: Answers, truths: Mapping[Name, float]) -> None:
@@ -209,9 +208,8 @@ def _draw_counters(axis: Axes, cells: NDArray[np.int64], title: str, ends: tuple
     axis.set(title=title, xticks=[], yticks=[])
 
 
-def _draw_presence(
-    axis: Axes, cells: NDArray[np.int64], title: str, words: tuple[str, str]
-) -> None:
+def draw_presence(axis: Axes, cells: NDArray[Any], title: str, words: tuple[str, str]) -> None:
+    """Cells of two kinds `side_by_side`, with a word below each."""
     if cells.size:
         axis.imshow(cells, cmap="Greys", vmin=0, vmax=1.15, interpolation="nearest", aspect="auto")
         axis.axvline(cells.shape[1] / 2 - 0.5, color=_TRUTH)

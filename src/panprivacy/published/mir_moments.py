@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from panprivacy.addressing import Direct, Slots
 from panprivacy.cells.difference_sets import DifferenceSet, point
-from panprivacy.cells.law import MOST_MODULUS, Law, on_blocks
+from panprivacy.cells.law import MOST_MODULUS
 from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Deltas, Table, with_deltas
 from panprivacy.coins import Coins
@@ -26,15 +26,15 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.ids import ByteIds, IntegerIds
 from panprivacy.noise import wipe
-from panprivacy.planning.blocks import best_of, excess
-from panprivacy.planning.request import Request, Split, budgets, noise_variance
-from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.planning.blocks import block_split, default_reach, excess
+from panprivacy.planning.request import Request, Split, budgets
+from panprivacy.statistics.block_plans import BlockPlan, best_of
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 
 Floats = NDArray[np.float64]
 
 MOST_UNIVERSE = 1 << 24
-_DEFAULT_REACH = 64
 _SHIFTS = 1025
 """At so many states of a counter its variance is computed; it is smooth between them."""
 
@@ -151,21 +151,25 @@ class MomentModel(Answering):
 
 
 @dataclass(frozen=True, slots=True)
-class MomentPlan(CountPlan):
-    """The parameters of one run of Algorithm 2, as `plan_moment` takes them, and their split."""
+class MomentPlan(BlockPlan):
+    """The parameters of one run of Algorithm 2, as `plan_moment` takes them, and their split.
+
+    The counters are born with a bump of one unit, which is a block of `grid` values.
+    """
 
     tau: int
     crop: int
     bound: int
     universe: int
     grid: int
+    chosen: DifferenceSet
     request: Request
     split: Split
 
     @property
-    def law(self) -> Law:
-        """The noise of the counters: a bump of one unit, which is a block of `grid` values."""
-        return on_blocks(self._bump, self.grid, self.split.budget.state)
+    def block(self) -> int:
+        """The length of the bump."""
+        return self.grid
 
     @property
     def table(self) -> MomentCells:
@@ -204,14 +208,10 @@ class MomentPlan(CountPlan):
     def check_deltas(self, deltas: Deltas) -> None:
         """Any whole number can be counted: counters are modular."""
 
-    @property
-    def _bump(self) -> DifferenceSet:
-        return point(2 * self.tau)
-
     def model(self, epoch: int) -> MomentModel:  # noqa: ARG002 - there are no intrusions
         """What a noised sum says."""
         least, most, spread = contributions(self.tau, self.grid, self.bound, self.crop)
-        more = excess(self._bump, self.grid, self.split.budget)
+        more = excess(self.chosen, self.grid, self.split.budget)
         weight = self.modulus + more * self.grid
         corners = self.modulus * (self.modulus - 1) + more * self.grid * (self.grid - 1)
         return MomentModel(
@@ -288,7 +288,6 @@ def _sums(end: ArrayLike, power: int) -> Floats:
     return n * (n - 1) / 2 if power == 1 else n * (n - 1) * (2 * n - 1) / 6
 
 
-@functools.lru_cache(maxsize=64)
 def plan_moment(
     tau: int, crop: int, bound: int | None, universe: int, grid: int, request: Request
 ) -> MomentPlan:
@@ -307,7 +306,7 @@ def plan_moment(
         PlanError: they do not go together, or no signal would be left.
     """
     farthest = tau * (grid + 1) // 2
-    reach = min(_DEFAULT_REACH * tau, farthest) if bound is None else bound
+    reach = bound or default_reach(tau, farthest)
     if request.intrusions:
         message = "the published algorithms have no announced intrusions; leave out intrusions="
         raise PlanError(message)
@@ -322,9 +321,8 @@ def plan_moment(
         raise PlanError(message)
 
     def planned(budget: Budget) -> MomentPlan:
-        more = excess(point(2 * tau), grid, budget)
-        noise = noise_variance(2 * tau * grid - 1, budget)
-        split = Split(budget, more / (2 * tau + more), noise)
-        return MomentPlan(tau, crop, reach, universe, grid, request, split)
+        bump = point(2 * tau)
+        split = block_split(bump, grid, request, budget, 2 * tau * grid - 1)
+        return MomentPlan(tau, crop, reach, universe, grid, bump, request, split)
 
     return best_of([planned(budget) for budget in budgets(request)], request)

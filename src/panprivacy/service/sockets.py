@@ -160,13 +160,10 @@ def owners_socket(path: Path) -> socket.socket:
 def _tcp(address: Address) -> socket.socket:
     # asyncio has answers leave at once (TCP_NODELAY) if a socket names its protocol.
     sock = socket.socket(_family(address), socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
+    with _closed_unless_ready(sock):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((address.host, address.port))
         sock.listen(_WAITING)
-    except OSError:
-        sock.close()
-        raise
     return sock
 
 
@@ -175,13 +172,21 @@ def _unix(path: str, mode: int) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX)
     before = os.umask(0o777 & ~mode)
     try:
-        sock.bind(path)
-    except OSError:
-        sock.close()
-        raise
+        with _closed_unless_ready(sock):
+            sock.bind(path)
     finally:
         os.umask(before)
     return sock
+
+
+@contextmanager
+def _closed_unless_ready(sock: socket.socket) -> Iterator[None]:
+    """Close a socket of which nothing comes."""
+    try:
+        yield
+    except BaseException:
+        sock.close()
+        raise
 
 
 # Sockets of datagrams
@@ -241,15 +246,12 @@ def _remove_stale(path: Path) -> None:
 
 def _receiving(sock: socket.socket, place: tuple[str, int] | str) -> socket.socket:
     """Make a socket ready to receive; close it if that fails."""
-    try:
+    with _closed_unless_ready(sock):
         sock.settimeout(0)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
         with suppress(OSError):  # takes an administrator of the network
             sock.setsockopt(socket.SOL_SOCKET, _FORCE_RECEIVE_BUFFER, _RECEIVE_BYTES)
         sock.bind(place)
-    except (OSError, ValueError):
-        sock.close()
-        raise
     return sock
 
 

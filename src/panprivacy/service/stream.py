@@ -23,10 +23,11 @@ from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.payment import Payment
-from panprivacy.service.outgoing.records import Published, StoreError
-from panprivacy.service.outgoing.results import Moment, published
+from panprivacy.service.outgoing.records import Moment, Published, StoreError
+from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics.containers import Container
+from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.windowed import Windowed
 
@@ -50,7 +51,7 @@ class _Window:
     releases: int
 
 
-class Stream:
+class Stream(Resumable):
     """Counts batches and releases answers; safe for several threads.
 
     Guarantee: that of `Windowed` for users; the ids of the last batches are kept besides.
@@ -61,9 +62,6 @@ class Stream:
         config: what is counted.
         store: where releases and ledger go.
         clock: seconds since 1970 in UTC.
-
-    Attributes:
-        state_bytes: the size of `state()`, which no stream of events changes.
     """
 
     def __init__(
@@ -85,7 +83,7 @@ class Stream:
             clock=clock,
         )
         self._batch_ids = BatchIds(config.retries)
-        self.state_bytes = self._container.state_bytes
+        self._state_bytes = self._layout.state_bytes
         self._unpublished: list[list[Published]] = []
         self._payment = Payment(name, store)
         self._failing_since: float | None = None
@@ -97,6 +95,11 @@ class Stream:
     def ends(self) -> datetime:
         """When the current window ends."""
         return self._shown.ends
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of `state()`, which no stream changes; it waits for no other thread."""
+        return self._state_bytes
 
     def described(self) -> dict[str, object]:
         """What is counted and promised, for people and programs; it waits for no other thread."""
@@ -210,21 +213,16 @@ class Stream:
     def state(self) -> bytes:
         """Batch ids, and the state of the current window; whoever reads it has intruded."""
         with self._lock:
-            return self._container.packed(self._batch_ids.packed())
-
-    @property
-    def front(self) -> bytes:
-        """The public parameters."""
-        return self._container.front
+            return self._layout.packed(self._batch_ids.packed())
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
-        _, (inner,) = self._container.parts(state)
+        _, (inner,) = self._layout.parts(state)
         self._windowed.check_state(inner, released=released, announced=announced)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state; `released_in` knows how many releases have left."""
-        own, (inner,) = self._container.parts(state)
+        own, (inner,) = self._layout.parts(state)
         with self._changing():
             self._windowed.resume(inner, released=released, announced=announced)
             self._batch_ids.unpack(own)
@@ -237,7 +235,7 @@ class Stream:
             InputError: it is no state of this stream.
             StoreError: the ledger cannot be read now.
         """
-        _, (inner,) = self._container.parts(state)
+        _, (inner,) = self._layout.parts(state)
         return self._store.released(self.name, self._windowed.began_in(inner))
 
     @contextmanager
@@ -336,7 +334,7 @@ class Stream:
             raise BudgetError(_PAID)
         now = self._now()
         end = max(now, began)  # the clock may have been set back
-        moment = Moment(self.name, began, end, number, complete=False, now=now)
+        moment = Moment(self.name, began, end, number, complete=False, released=now)
         self._unpublished.append(
             self._published(counting.release(confidence=self.config.confidence), moment)
         )
@@ -386,6 +384,6 @@ class Stream:
         return began.timestamp() + (passed + 1) * every
 
     @property
-    def _container(self) -> Container:
+    def _layout(self) -> Container:
         public: dict[str, Any] = {"stream": self.name, "batch_ids": self.config.retries}
         return Container("Stream", public, self._batch_ids.state_bytes, [self._windowed])

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from panprivacy._kernels import helper, kernel, read_only
 from panprivacy.errors import InputError
-from panprivacy.ids import gatherable
+from panprivacy.ids import gatherable, offset_type
 from panprivacy.sources.columns import Column, Prefixes
 from panprivacy.sources.reader import Feed
 
@@ -93,12 +93,10 @@ def _converted(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBat
 def _layout(column: pa.Array) -> tuple[npt.NDArray[Any], Bytes]:
     """The offsets of a column of byte strings, and the bytes they point into, both read-only."""
     column = gatherable(column)
-    kind = column.type
-    narrow = pa.types.is_string(kind) or pa.types.is_binary(kind)
-    if not (narrow or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)):
+    width = offset_type(column.type)
+    if width is None:
         message = "IP addresses must be texts such as 192.0.2.1 or 2001:db8::1"
         raise InputError(message)
-    width = np.int32 if narrow else np.int64
     _, offsets, text = column.buffers()
     ends = frozen(offsets, width) if offsets else np.zeros(1, width)
     return ends[column.offset : column.offset + len(column) + 1], frozen(text, np.uint8)

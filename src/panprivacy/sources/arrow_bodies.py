@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from panprivacy.errors import InputError
+from panprivacy.ids import is_view, offset_type
 from panprivacy.sources.addresses import ADDRESS_BYTES
 from panprivacy.sources.arrow_messages import FILE_MAGIC, check_messages, too_large
 from panprivacy.sources.columnar import damage_refused, parts
@@ -75,48 +76,45 @@ def _check_schema(schema: pa.Schema, columns: Sequence[Column]) -> None:
         bare = pa.types.is_null(kind) or isinstance(kind, pa.UuidType)
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         fixed = pa.types.is_integer(plain) or pa.types.is_fixed_size_binary(plain)
-        if not (bare or fixed or _is_text(plain) or _is_view(plain)):
+        if not (bare or fixed or offset_type(plain) or is_view(plain)):
             message = f"column {show(column.name)} must hold whole numbers, byte strings or texts"
             raise InputError(message)
 
 
 def _checked_bytes(column: pa.Array) -> int:
     """How many bytes a full validation reads at most, without reading any."""
-    offsets = column.buffers()[1] if _is_text(column.type) else None
-    if offsets and offsets.size % _offset_bytes(column.type):
+    width = offset_type(column.type)
+    offsets = column.buffers()[1] if width else None
+    if offsets and offsets.size % np.dtype(width).itemsize:
         message = "the offsets are cut off"  # they are read in place as an array of numbers
         raise ValueError(message)
     if pa.types.is_dictionary(column.type):
         return _checked_bytes(column.dictionary) + len(column)
-    if _is_view(column.type):
+    if is_view(column.type):
         return int(_view_lengths(column).sum())
     return sum(buffer.size for buffer in column.buffers() if buffer) + len(column)
-
-
-def _offset_bytes(kind: pa.DataType) -> int:
-    return 8 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else 4
 
 
 def _unpacked_bytes(column: pa.Array, wanted: Column) -> int:
     """How many bytes a sound column takes once it is decoded; every row takes some."""
     rows = len(column) * (ADDRESS_BYTES if wanted.address else 1)
     if not pa.types.is_dictionary(column.type):
-        viewed = int(_view_lengths(column).sum()) if _is_view(column.type) else column.nbytes
+        viewed = int(_view_lengths(column).sum()) if is_view(column.type) else column.nbytes
         return max(rows, viewed)
     lengths = _value_bytes(column.dictionary)
-    copied = int(lengths.sum()) if _is_view(column.dictionary.type) else 0
+    copied = int(lengths.sum()) if is_view(column.dictionary.type) else 0
     return copied + max(rows, int(lengths[column.indices.drop_null().to_numpy()].sum()))
 
 
 def _value_bytes(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """How many bytes each value of a dictionary takes."""
-    kind = values.type
-    if _is_view(kind):
+    if is_view(values.type):
         return _view_lengths(values)
-    if _is_text(kind):
-        lengths = pc.binary_length(values).fill_null(0)
-        return np.asarray(lengths, np.int64) + _offset_bytes(kind)
-    return np.full(len(values), kind.bit_width // 8, np.int64)
+    width = offset_type(values.type)
+    if width is None:
+        return np.full(len(values), values.type.bit_width // 8, np.int64)
+    lengths = pc.binary_length(values).fill_null(0)
+    return np.asarray(lengths, np.int64) + np.dtype(width).itemsize
 
 
 def _view_lengths(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -126,12 +124,3 @@ def _view_lengths(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]
     used = lengths[column.offset : column.offset + len(column)].astype(np.int64)
     known = column.is_valid().to_numpy(zero_copy_only=False)  # what a null has is arbitrary
     return used * known + _SHORTEST_VIEW
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    narrow = pa.types.is_string(kind) or pa.types.is_binary(kind)
-    return bool(narrow or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))

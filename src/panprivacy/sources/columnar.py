@@ -14,6 +14,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from panprivacy.errors import InputError
+from panprivacy.ids import gatherable
 from panprivacy.sources.columns import Column, check_columns, show
 from panprivacy.sources.reader import BATCH_ROWS, Feed
 
@@ -113,12 +114,7 @@ def _plain(column: pa.Array) -> pa.Array:
     """A column without its dictionary; pyarrow cannot decode views, which Polars writes."""
     if not pa.types.is_dictionary(column.type):
         return column
-    values = column.dictionary
-    if pa.types.is_string_view(values.type):
-        values = values.cast(pa.large_string())
-    elif pa.types.is_binary_view(values.type):
-        values = values.cast(pa.large_binary())
-    return values.take(column.indices)
+    return gatherable(column.dictionary).take(column.indices)
 
 
 @contextmanager

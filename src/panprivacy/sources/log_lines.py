@@ -129,29 +129,28 @@ def _parse_combined(block: bytes, *, columns: Sequence[Column]) -> pa.Table:
     if bad >= 0:
         message = "this line is not in the combined log format"
         raise InputError(message, row=bad + 1)
-    return pa.table({c.name: _finished(_field(text, bounds, c.name), c) for c in columns})
+    fields = {c: bounds[:, 2 * FIELDS.index(c.name) :] for c in columns}
+    return pa.table(
+        {c.name: _finished(_gathered(text, at[:, 0], at[:, 1]), c) for c, at in fields.items()}
+    )
 
 
 def _lines(block: bytes) -> pa.Array:
-    """The lines of a block, without their ends."""
+    """The lines of a block, without their ends, LF or CRLF."""
     text = np.frombuffer(block, np.uint8)
-    newlines = np.flatnonzero(text == _LF)
-    ends = np.zeros(len(newlines) + 1, np.int32)
-    data = pa.allocate_buffer(len(block))
-    _cut(text, newlines, ends, np.frombuffer(data, np.uint8))
-    return pa.Array.from_buffers(pa.binary(), len(newlines), [None, pa.py_buffer(ends), data])
+    stops = np.flatnonzero(text == _LF).astype(np.int32)
+    starts = np.append(np.int32(0), stops[:-1] + np.int32(1))
+    return _gathered(text, starts, stops - (text[stops - 1] == _CR))  # its last byte is LF
 
 
-def _field(text: Bytes, bounds: Bounds, name: str) -> pa.Array:
-    """One field of every line."""
-    at = 2 * FIELDS.index(name)
-    starts = bounds[:, at]
-    ends = np.zeros(len(bounds) + 1, np.int32)
-    np.cumsum(bounds[:, at + 1] - starts, out=ends[1:])
+def _gathered(text: Bytes, starts: Bounds, stops: Bounds) -> pa.Array:
+    """A piece of every line."""
+    ends = np.zeros(len(starts) + 1, np.int32)
+    np.cumsum(stops - starts, out=ends[1:])
     # NumPy keeps small arrays that were freed, with what they hold; Arrow's buffers are no cache.
     data = pa.allocate_buffer(int(ends[-1]))
     _gather(text, starts, ends, np.frombuffer(data, np.uint8))
-    return pa.Array.from_buffers(pa.binary(), len(bounds), [None, pa.py_buffer(ends), data])
+    return pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(ends), data])
 
 
 def _finished(field: pa.Array, column: Column) -> pa.Array:
@@ -174,32 +173,13 @@ _TEXT = read_only("uint8")
 _OFFSETS = read_only("int32")
 
 
-@kernel(f"void({_TEXT}, int64[::1], int32[::1], uint8[::1])")
-def _cut(text: Bytes, newlines: npt.NDArray[np.int64], ends: Bounds, data: Bytes) -> None:
-    """Copy the lines without their ends, LF or CRLF; `ends` gets where each line ends."""
-    at = used = 0
-    for line in range(newlines.size):
-        length = newlines[line] - at
-        if length and text[newlines[line] - 1] == _CR:
-            length -= 1
-        _copy(text, np.uint64(at), data, np.uint64(used), np.uint64(length))
-        used += length
-        ends[line + 1] = used
-        at = newlines[line] + 1
-
-
 @kernel(f"void({_TEXT}, int32[:], int32[::1], uint8[::1])")
 def _gather(text: Bytes, starts: Bounds, ends: Bounds, data: Bytes) -> None:
-    """Copy one field of every line, one after another."""
+    """Copy a piece of every line, one after another."""
     for line in range(starts.size):
-        length = np.uint64(ends[line + 1] - ends[line])
-        _copy(text, np.uint64(starts[line]), data, np.uint64(ends[line]), length)
-
-
-@helper
-def _copy(text: Bytes, at: np.uint64, data: Bytes, to: np.uint64, length: np.uint64) -> None:
-    for byte in range(length):  # unsigned: NumPy's index from the end costs time
-        data[to + byte] = text[at + byte]
+        at, to = np.uint64(starts[line]), np.uint64(ends[line])
+        for byte in range(np.uint64(ends[line + 1]) - to):  # unsigned: an index from the end costs
+            data[to + byte] = text[at + byte]
 
 
 @kernel(f"void({_OFFSETS}, {_TEXT}, boolean[::1])")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import Law, on_blocks
-from panprivacy.planning.blocks import count_range
+from panprivacy.planning.blocks import block_sets, block_split, count_range, too_small
+from panprivacy.planning.request import Request, Split, budgets, no_signal
+from panprivacy.planning.universe import cells_within, check_memory
 from panprivacy.statistics.plan import CountPlan, UserStates
 from panprivacy.statistics.release import Name
 
@@ -57,3 +62,62 @@ class SoftPlan(BlockPlan):
     def alike(self, answer: float) -> tuple[float, int]:
         """Users that count in full."""
         return answer, self.high
+
+
+P = TypeVar("P", bound=BlockPlan)
+
+
+def best_plan(
+    make: Callable[[int, DifferenceSet, Split], P],
+    request: Request,
+    block: int,
+    reach: int,
+    *,
+    cells: int | None,
+    memory: int | None,
+    wanted: Sequence[int],
+    fewest: int = 1,
+    moved: Callable[[DifferenceSet], int] = lambda _: 1,
+) -> P:
+    """The best of all plans of so many counters, over all sets of blocks and budgets.
+
+    Args:
+        make: makes a plan from the number of counters, the set of blocks, and a split of epsilon.
+        request: epsilon and what it covers.
+        block: the length of a block.
+        reach: the largest state of a counter.
+        cells: how many counters there are; None for those that are wanted.
+        memory: bytes of them, at most; None for 64 MiB.
+        wanted: how many there may be, as far as they fit.
+        fewest: so many have to fit.
+        moved: by how much a user may move the count, by the set.
+
+    Raises:
+        PlanError: both cells and memory are said, the fewest counters do not fit, or no signal
+            would be left.
+    """
+    check_memory(cells, memory)
+    sets = block_sets(block, reach)
+    plans = []
+    for chosen in sets:
+        fitting = cells_within(memory, block * chosen.modulus)
+        sizes = sorted({min(size, fitting) for size in wanted}) if fitting >= fewest else []
+        for budget in budgets(request):
+            split = block_split(chosen, block, request, budget, moved(chosen))
+            plans += [make(size, chosen, split) for size in ([cells] if cells else sizes)]
+    if not plans:
+        raise too_small(fewest, block, sets)
+    return best_of(plans, request)
+
+
+def best_of(plans: Sequence[P], request: Request) -> P:
+    """The plan with the smallest largest error.
+
+    Raises:
+        PlanError: none leaves anything of what a state does to a count.
+    """
+    readable = [p for p in plans if p.split.contrast > 0 and math.isfinite(p.split.noise_variance)]
+    best = min(readable, key=lambda plan: plan.error(), default=None)
+    if best is None or best.law.ratio == 1:
+        raise no_signal(request)
+    return best

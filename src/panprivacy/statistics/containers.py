@@ -42,7 +42,7 @@ class Container:
     @property
     def front(self) -> bytes:
         """The public parameters, its own and those of what it holds."""
-        return b"".join([self._header().text, *(one.front for one in self.held)])
+        return b"".join([self._header().front, *(one.front for one in self.held)])
 
     @property
     def state_bytes(self) -> int:

@@ -37,14 +37,14 @@ class Header:
     """What stands before the key and the table of a state; all of it is public.
 
     Args:
-        text: the public parameters as JSON.
+        front: the public parameters as JSON.
         body_bytes: of key and table.
         releases: number of releases made.
         intrusions: number of intrusions announced.
         tick: number of steps made, where time is cut into steps.
     """
 
-    text: bytes
+    front: bytes
     body_bytes: int
     releases: int = 0
     intrusions: int = 0
@@ -53,7 +53,7 @@ class Header:
     @property
     def front_bytes(self) -> int:
         """The size of the header as a state begins with it."""
-        return _LAYOUT.size + len(self.text)
+        return _LAYOUT.size + len(self.front)
 
     @property
     def state_bytes(self) -> int:
@@ -63,7 +63,7 @@ class Header:
     def packed(self) -> bytes:
         """The header as a state begins with it."""
         counters = self.releases, self.intrusions, self.tick
-        return _LAYOUT.pack(_MAGIC, len(self.text), self.body_bytes, *counters) + self.text
+        return _LAYOUT.pack(_MAGIC, len(self.front), self.body_bytes, *counters) + self.front
 
     def public(self) -> dict[str, Any]:
         """The public parameters.
@@ -72,9 +72,9 @@ class Header:
             InputError: the text is not what `public_text` writes.
         """
         try:
-            found = json.loads(self.text)
+            found = json.loads(self.front)
             known = isinstance(found, dict) and json.dumps(found, sort_keys=True) == str(
-                self.text, "ascii"
+                self.front, "ascii"
             )
         except (ValueError, RecursionError):
             known = False
@@ -136,7 +136,7 @@ def opened(state: bytes, own: Header) -> tuple[Header, memoryview]:
         InputError: it is none, damaged, or of something else. The message names what differs.
     """
     header = read_header(io.BytesIO(state))
-    if header.text != own.text:
+    if header.front != own.front:
         raise InputError(_difference(header.public(), own.public()))
     body = memoryview(state)[own.front_bytes :]
     if header.body_bytes != len(body):

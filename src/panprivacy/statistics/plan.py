@@ -297,14 +297,11 @@ class CountReading:
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
         """What the cells of each group count for."""
-        sums: NDArray[np.int64] = cells.group_sums(table, self.plan.groups, self.epoch)
-        return sums
+        return cells.group_sums(table, self.plan.groups, self.epoch)
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> Release:
         """The estimate with its interval."""
         value, low, high = self.plan.model(self.epoch).answer(counts, confidence)
         epsilon = float(self.plan.split.budget.release)
-        numbers = tuple(counts.tolist())
-        return Release(
-            value, low, high, confidence, epsilon, numbers, self.plan.name, self.plan.unit
-        )
+        numbers = value, low, high, confidence, epsilon, tuple(counts.tolist())
+        return Release(*numbers, self.plan.name, self.plan.unit)

@@ -157,8 +157,7 @@ class Search:
     def plan(self, epsilon: Fraction, memory: int | None) -> Plan:
         """The plan for an epsilon, within so many bytes of table; None for those of the sizes."""
         sizes = self.sizes if memory is None else self.sizes.within(memory)
-        planned: Plan = sizes.planned(Request(epsilon, *self._covers))
-        return planned
+        return sizes.planned(Request(epsilon, *self._covers))
 
     def smallest_memory(self, epsilon: Fraction, most: int, reaches: Reaches) -> Plan | None:
         """The first power of two bytes, or else `most`, that reaches the target."""

@@ -2,93 +2,139 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NoReturn
 
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.statistics.release import Answer, Answers
 
 
-class Resumable(Protocol):
+class Resumable(ABC):
     """What has a state, and can go on from an earlier one."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _layout(self) -> Any:
+        """How its state is written: a `Header`, or a `Container`."""
 
     @property
     def front(self) -> bytes:
         """Its public parameters: what of its state is the same in every state of its like."""
+        return self._layout.front
 
     @property
     def state_bytes(self) -> int:
         """The size of `state()`, which no stream changes."""
+        return self._layout.state_bytes
 
+    @abstractmethod
     def state(self) -> bytes:
         """All that survives between two updates; whoever reads it has intruded."""
 
+    @abstractmethod
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
 
+    @abstractmethod
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state in place of its own; see `Statistic.resume`."""
 
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        message = (
+            f"a {type(self).__name__} cannot be pickled or copied: a plain copy of the state is a "
+            "second intrusion; only a sealed checkpoint, which this machine cannot open, is safe"
+        )
+        raise TypeError(message)
 
-@runtime_checkable
-class Private(Resumable, Protocol):
+
+class Private(Resumable):
     """What counts events of users, and publishes answers."""
 
+    __slots__ = ()
+
     @property
+    @abstractmethod
     def guarantee(self) -> Guarantee:
         """What is promised to each user of the stream."""
 
     @property
+    @abstractmethod
     def ledger(self) -> Ledger:
-        """The budget it draws on."""
+        """The budget it draws on; shared if it was given one."""
 
     @property
+    @abstractmethod
     def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the state."""
+        """The loss if nobody ever sees the state; see `Windowed`."""
 
     @property
+    @abstractmethod
     def state_epsilon(self) -> Fraction:
-        """What the state costs with all planned looks."""
+        """What the state costs with all planned looks, in nats; it is paid at birth."""
 
     @property
+    @abstractmethod
     def release_epsilon(self) -> Fraction:
-        """What the next release costs."""
+        """What the next release costs, in nats."""
 
+    @abstractmethod
     def of_releases(self, count: int) -> Fraction:
         """What the first so many releases cost, on top of the state."""
 
     @property
+    @abstractmethod
     def releases(self) -> int:
         """How many releases have been made."""
 
     @property
+    @abstractmethod
     def planned(self) -> int:
         """How many releases the budget covers."""
 
     def update(self, *columns: Any, **named: Any) -> None:
         """Take in one batch of events; an error changes nothing."""
+        self.apply(self.prepare(*columns, **named))
 
+    @abstractmethod
     def prepare(self, *columns: Any, **named: Any) -> Any:
         """Check one batch without counting it; what comes of it holds ids."""
 
+    @abstractmethod
     def apply(self, *batches: Any) -> None:
         """Count what `prepare` has checked, in one pass."""
 
+    @abstractmethod
     def check_release(self, **asked: Any) -> None:
         """Raise what `release` would refuse, without spending anything."""
 
+    @abstractmethod
     def release(self, **asked: Any) -> Answer:
         """Publish the answer; the budget is spent first."""
 
+    @abstractmethod
     def lost(self, **asked: Any) -> Answers:
-        """What stands in the place of a release that is lost."""
+        """What stands in the place of a release that is lost, as `LostReleaseError` says."""
 
     def announce_intrusion(self) -> None:
-        """Re-randomise the state after somebody has seen it."""
+        """Re-randomise the state after somebody has seen it, so that it may be seen once more.
 
+        Raises:
+            BudgetError: no further announced intrusion was planned. Nothing was changed.
+        """
+        with self.announcing():
+            pass
+
+    @abstractmethod
     def announcing(self) -> AbstractContextManager[None]:
         """Announce an intrusion when the block ends, unless it raises; what can fail does first."""
 
+    @abstractmethod
     def forget(self) -> None:
-        """Wipe the state. May be repeated."""
+        """Wipe the state: nothing can be counted, released or seen any more. May be repeated."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} epsilon={float(self.guarantee.epsilon):g}>"

@@ -7,7 +7,6 @@ texts of `--stat`, the keys of a configuration, the front of a state, and the ta
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, Self, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from panprivacy._parse import Users, parse_powers, parse_states, parse_users, parse_whole
+from panprivacy._parse import Users, parse_users, parse_whole
 from panprivacy._validate import expected_range, truth, whole_number
 from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
@@ -65,7 +64,7 @@ def whole(says: str, most: int = MOST, least: int = 1, *, example: int | None = 
 
 def flag(says: str) -> Meta:
     """A field that is true or not."""
-    return given_as(_truth, "", says, example=False)
+    return given_as(lambda name, value: truth(**{name: value}), "", says, example=False)
 
 
 def users(says: str, example: int | str) -> Meta:
@@ -192,18 +191,9 @@ def _field(field: msgspec.structs.FieldInfo, hint: Any) -> Field:
 
 
 def _whole(least: int, most: int, name: str, value: object) -> int:
-    return whole_number(least, most, **{name: _number(value)})
-
-
-def _number(value: object) -> object:
-    """Accept 1e6 where a whole number is meant."""
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        return int(value)
-    return value
-
-
-def _truth(name: str, value: object) -> bool:
-    return truth(**{name: value})
+    if isinstance(value, float) and value.is_integer():  # 1e6 is meant as a whole number
+        value = int(value)
+    return whole_number(least, most, **{name: value})
 
 
 def _users(_name: str, value: object) -> Users:
@@ -211,16 +201,6 @@ def _users(_name: str, value: object) -> Users:
     given = parse_users(value) if isinstance(value, str) else value
     low, high = expected_range(given)
     return (low, high) if isinstance(given, tuple | list) else high
-
-
-def parsed_states(name: str, value: object) -> object:
-    """States that may be given as a text, or as they are."""
-    return parse_states(name, value) if isinstance(value, str) else value
-
-
-def parsed_powers(name: str, value: object) -> object:
-    """Powers that may be given as a text, or as they are."""
-    return parse_powers(name, value) if isinstance(value, str) else value
 
 
 def _parse_truth(text: str) -> bool:

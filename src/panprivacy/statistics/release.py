@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -98,8 +99,62 @@ class Answer(Protocol):
         """
 
 
+class Tabular(ABC):
+    """Answers that can be shown as a table, with the columns of `COLUMNS`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def answers(self, most: int | None = None) -> Mapping[Name, Release | None]:
+        """Each answer by its name; None for one that is lost.
+
+        Args:
+            most: of many states, so many that are nearest to 0; None for all.
+        """
+
+    @property
+    def _named(self) -> Mapping[Name, Any]:
+        return self.answers()
+
+    def rows(self) -> list[dict[str, object]]:
+        """A row for each answer; what is lost has no numbers."""
+        return [
+            {**dict.fromkeys(COLUMNS), **name.columns()} if one is None else one.to_dict()
+            for name, one in self._named.items()
+        ]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each answer."""
+        return as_table(self.rows())
+
+    def to_pandas(self) -> Any:  # pandas is not a dependency
+        """The same as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def _repr_html_(self) -> str:
+        """A small table for a notebook."""
+        heads = "".join(f"<th>{head}</th>" for head in ("answer", "group", "value", "low", "high"))
+        rows = []
+        for name, one in self.answers(_MOST_SHOWN).items():
+            group = "" if name.group is None else escape(str(name.group))
+            numbers = ("lost", "", "") if one is None else one.shown()
+            cells = "".join(f"<td>{cell}</td>" for cell in (escape(str(name)), group, *numbers))
+            rows.append(f"<tr>{cells}</tr>")
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+_MOST_SHOWN = 21
+"""States of a histogram, where people look at it."""
+
+
+def as_table(rows: Sequence[Mapping[str, object]], **first: pa.DataType) -> pa.Table:
+    """Rows of answers as an Arrow table; other columns that they have come first."""
+    columns = {**first, **{name: kind for name, (kind, _) in COLUMNS.items()}}
+    return pa.Table.from_pylist(rows, pa.schema(list(columns.items())))
+
+
 @dataclass(frozen=True, slots=True)
-class Release:
+class Release(Tabular):
     """A noised answer; it is public.
 
     >>> answer = Release(1234.5, 1100.0, 1400.0, 0.95, 0.1, ())
@@ -144,14 +199,6 @@ class Release:
         numbers = ("value", "low", "high", "confidence", "epsilon")
         return {**self.name.columns(), **{name: getattr(self, name) for name in numbers}}
 
-    def to_arrow(self) -> pa.Table:
-        """A table of one row, with the columns of `COLUMNS`."""
-        return as_table(self.answers())
-
-    def to_pandas(self) -> Any:  # pandas is not a dependency
-        """The same as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
     def __float__(self) -> float:
         return self.value
 
@@ -177,9 +224,6 @@ class Release:
         name = f"{self.name}: " if self.name.question else ""
         return f"<Release {name}{self}>"
 
-    def _repr_html_(self) -> str:
-        return as_html(self.answers())
-
 
 @dataclass(frozen=True, slots=True)
 class Lost:
@@ -200,7 +244,27 @@ class Lost:
         return dict.fromkeys(self.names)
 
 
-class Answers(Mapping[Name, Release | None]):
+A_co = TypeVar("A_co", bound=Release | None, covariant=True)
+
+
+class Named(Tabular, Mapping[Name, A_co]):
+    """Answers by name."""
+
+    @functools.cached_property
+    def _named(self) -> Mapping[Name, Any]:
+        return self.answers()
+
+    def __getitem__(self, name: Name) -> A_co:
+        return self._named[name]
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+
+class Answers(Named[Release | None]):
     """The answers of one moment, by name; None for one that is lost, as `LostReleaseError` says.
 
     Args:
@@ -209,19 +273,6 @@ class Answers(Mapping[Name, Release | None]):
 
     def __init__(self, parts: Iterable[Answer]) -> None:
         self._parts = tuple(parts)
-
-    @functools.cached_property
-    def _named(self) -> Mapping[Name, Release | None]:
-        return self.answers()
-
-    def __getitem__(self, name: Name) -> Release | None:
-        return self._named[name]
-
-    def __iter__(self) -> Iterator[Name]:
-        return iter(self._named)
-
-    def __len__(self) -> int:
-        return len(self._named)
 
     def under(self, statistic: str | None = None, group: Label | None = None) -> Answers:
         """The same answers under the name of a statistic, of a group, or both."""
@@ -274,51 +325,10 @@ class Answers(Mapping[Name, Release | None]):
         each = {id(one.counts): one.counts for one in self._named.values() if one is not None}
         return tuple(count for counts in each.values() for count in counts)
 
-    def rows(self) -> list[dict[str, object]]:
-        """A row for each answer, with the columns of `COLUMNS`."""
-        return as_rows(self._named)
-
-    def to_arrow(self) -> pa.Table:
-        """A row for each answer, with the columns of `COLUMNS`."""
-        return as_table(self._named)
-
-    def to_pandas(self) -> Any:  # pandas is not a dependency
-        """The same as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
     def __repr__(self) -> str:
         shown = self.answers(_MOST_SHOWN)
         rest = ", ..." if len(shown) < len(self) else ""
         return f"<Answers {'; '.join(f'{name}: {one}' for name, one in shown.items())}{rest}>"
-
-    def _repr_html_(self) -> str:
-        return as_html(self.answers(_MOST_SHOWN))
-
-
-_MOST_SHOWN = 21
-"""States of a histogram, where people look at it."""
-
-
-def as_rows(answers: Mapping[Name, Release | None]) -> list[dict[str, object]]:
-    """A row for each answer; what is lost has no numbers."""
-    return [
-        {**dict.fromkeys(COLUMNS), **name.columns()} if one is None else one.to_dict()
-        for name, one in answers.items()
-    ]
-
-
-def as_table(answers: Mapping[Name, Release | None], **further: Sequence[object]) -> pa.Table:
-    """The rows as an Arrow table.
-
-    Args:
-        answers: by name.
-        further: columns that come first, of as many rows.
-    """
-    schema = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
-    table = pa.Table.from_pylist(as_rows(answers), schema)
-    for place, (name, values) in enumerate(further.items()):
-        table = table.add_column(place, name, pa.array(values))
-    return table
 
 
 def shown_number(value: float, unit: str) -> str:
@@ -326,15 +336,3 @@ def shown_number(value: float, unit: str) -> str:
     if not math.isfinite(value):
         return "inf"
     return f"{value:,.4f}" if unit.startswith("share") else f"{value:,.0f}"
-
-
-def as_html(answers: Mapping[Name, Release | None]) -> str:
-    """A small table for a notebook."""
-    heads = "".join(f"<th>{head}</th>" for head in ("answer", "group", "value", "low", "high"))
-    rows = []
-    for name, one in answers.items():
-        group = "" if name.group is None else escape(str(name.group))
-        numbers = ("lost", "", "") if one is None else one.shown()
-        cells = "".join(f"<td>{cell}</td>" for cell in (escape(str(name)), group, *numbers))
-        rows.append(f"<tr>{cells}</tr>")
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, NoReturn, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,8 @@ from panprivacy.statistics.cases import Trial, Walk
 from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plan import Plan, Reading
-from panprivacy.statistics.records import Field, Query, Sizes
+from panprivacy.statistics.private import Private
+from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.release import Answer, Answers, Lost
 
 MOST_EPSILON = 1_000_000
@@ -116,7 +117,7 @@ class Batch:
     deltas: Deltas | None
 
 
-class Statistic(Generic[P, A]):
+class Statistic(Private, Generic[P, A]):
     """The base of all table statistics; see the subclasses.
 
     An object belongs to one thread at a time; several threads need a lock around it.
@@ -250,16 +251,6 @@ class Statistic(Generic[P, A]):
             raise PanPrivacyError(message)
         return self._kept
 
-    @property
-    def front(self) -> bytes:
-        """Its public parameters, as the front of its state has them."""
-        return self._header().text
-
-    @property
-    def state_bytes(self) -> int:
-        """The size of `state()`, which no stream changes."""
-        return self._header().state_bytes
-
     def update(self, users: object, deltas: object = None) -> None:
         """Take in one batch of events; an error changes nothing.
 
@@ -344,10 +335,8 @@ class Statistic(Generic[P, A]):
         Raises:
             PlanError: something cannot be asked.
         """
-        reading: Reading = self._plan.reading(
-            self.query_type.read(self.name, asked), self._state.intrusions
-        )
-        return reading
+        query = self.query_type.read(self.name, asked)
+        return self._plan.reading(query, self._state.intrusions)
 
     def sums(self, reading: Reading) -> NDArray[np.int64]:
         """What is to be noised, as whole numbers. Those of tables of other users may be added.
@@ -391,8 +380,7 @@ class Statistic(Generic[P, A]):
     def answer(self, reading: Reading, counts: NDArray[np.int64], confidence: float = 0.95) -> A:
         """What noised sums say: a function of them and of the plan alone."""
         answer: Any = reading.answer(counts, confidence)
-        named: A = answer.under(self.name)
-        return named
+        return answer.under(self.name)
 
     def _noise(self, scales: Sequence[Fraction], size: int) -> NDArray[np.int64]:
         """Discrete Laplace noise for each sum."""
@@ -428,15 +416,6 @@ class Statistic(Generic[P, A]):
             )
             raise BudgetError(message)
 
-    def announce_intrusion(self) -> None:
-        """Re-randomise the state after somebody has seen it, so that it may be seen once more.
-
-        Raises:
-            BudgetError: no further announced intrusion was planned. Nothing was changed.
-        """
-        with self.announcing():
-            pass
-
     @contextmanager
     def announcing(self) -> Iterator[None]:
         """Announce an intrusion when the block ends, unless it raises.
@@ -467,7 +446,7 @@ class Statistic(Generic[P, A]):
         Whoever reads it has intruded: only one unannounced look is covered. Announce this one
         before the state may be seen again.
         """
-        return self._header().packed() + self._state.packed()
+        return self._layout.packed() + self._state.packed()
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state of the same plan, in place of this statistic's own.
@@ -508,7 +487,7 @@ class Statistic(Generic[P, A]):
         if self._state.releases or self._state.intrusions:
             message = "only a new statistic can go on from an earlier state"
             raise PanPrivacyError(message)
-        header, body = unpacked(state, self._header())
+        header, body = unpacked(state, self._layout)
         asked, key_bytes = self._plan.request, len(self._state.key)
         table = np.frombuffer(body, self._state.table.dtype, offset=key_bytes)
         releases = max(header.releases, whole_number(0, asked.releases, released=released))
@@ -519,22 +498,13 @@ class Statistic(Generic[P, A]):
             raise InputError(message)
         return State(bytes(body[:key_bytes]), [table], releases, header.intrusions)
 
-    def _header(self) -> Header:
+    @property
+    def _layout(self) -> Header:
         """The public part of the state; its length depends on the plan alone."""
         state, asked = self._state, self._plan.request
         budget, total = self._plan.split.budget, self._ledger.total
         text = public_text(self.name, self._sizes, asked, budget, total)
         return Header(text, state.nbytes, state.releases, state.intrusions, state.tick)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} epsilon={float(self._plan.request.epsilon):g}>"
-
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        message = (
-            f"a {type(self).__name__} cannot be pickled or copied: a plain copy of the state is a "
-            "second intrusion; only a sealed checkpoint, which this machine cannot open, is safe"
-        )
-        raise TypeError(message)
 
 
 def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
@@ -548,13 +518,15 @@ def _signature(sizes: type[Sizes]) -> inspect.Signature:
     """What the constructor of a statistic takes, for help and editors."""
     common = inspect.signature(Statistic.__init__).parameters.values()
     named = [one for one in common if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    told = [_parameter(entry) for entry in sizes.fields().values()]
+    told = [
+        named[0].replace(
+            name=entry.name,
+            default=inspect.Parameter.empty if entry.required else entry.default,
+            annotation=inspect.Parameter.empty,
+        )
+        for entry in sizes.fields().values()
+    ]
     return inspect.Signature([named[0], *told, *named[1:]])
-
-
-def _parameter(entry: Field) -> inspect.Parameter:
-    default = inspect.Parameter.empty if entry.required else entry.default
-    return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=default)
 
 
 def _documented(text: str, sizes: type[Sizes], query: type[Query]) -> str:

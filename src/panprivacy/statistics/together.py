@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, TypeVar
 
 from panprivacy.errors import LostReleaseError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
@@ -17,7 +17,7 @@ K = TypeVar("K", str, int, str | int)
 M = TypeVar("M", bound=Private)
 
 
-class Together(Generic[K, M]):
+class Together(Private, Generic[K, M]):
     """Several private programs whose losses add up, under one ledger.
 
     >>> import panprivacy as pp
@@ -144,20 +144,6 @@ class Together(Generic[K, M]):
         """How many releases the budget covers."""
         return self._first.planned
 
-    @property
-    def front(self) -> bytes:
-        """The public parameters of all."""
-        return self._container.front
-
-    @property
-    def state_bytes(self) -> int:
-        """The size of `state()`, which no stream changes."""
-        return self._container.state_bytes
-
-    def update(self, *columns: Any, **named: Any) -> None:
-        """Have every member count a batch, or none of them; see `Statistic.update`."""
-        self.apply(self.prepare(*columns, **named))
-
     def prepare(self, *columns: Any, **named: Any) -> Sequence[Any]:
         """Have every member check a batch; what comes of it holds ids: use it at once.
 
@@ -209,11 +195,6 @@ class Together(Generic[K, M]):
         """An answer under the name of its member."""
         return answer.under(str(name))
 
-    def announce_intrusion(self) -> None:
-        """Re-randomise all states after somebody has seen them, or none; see `Statistic`."""
-        with self.announcing():
-            pass
-
     @contextmanager
     def announcing(self) -> Iterator[None]:
         """Announce an intrusion to all when the block ends, unless it raises."""
@@ -224,17 +205,17 @@ class Together(Generic[K, M]):
 
     def state(self) -> bytes:
         """Exactly what an intruder would get: a public front, and the state of each."""
-        return self._container.packed(self._own)
+        return self._layout.packed(self._own)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from earlier states of the same members; see `Statistic.resume`."""
-        own, states = self._container.parts(state)
+        own, states = self._layout.parts(state)
         resume_all(list(self._members.values()), states, released, announced)
         self._resume_own(own)
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
-        _, states = self._container.parts(state)
+        _, states = self._layout.parts(state)
         check_all(list(self._members.values()), states, released, announced)
 
     def forget(self) -> None:
@@ -263,20 +244,10 @@ class Together(Generic[K, M]):
         return {"members": [str(name) for name in self._members], "ledger": self.ledger.total}
 
     @property
-    def _container(self) -> Container:
+    def _layout(self) -> Container:
         """The layout of the state."""
         members = list(self._members.values())
         return Container(type(self).__name__, self._public, len(self._own), members)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} epsilon={float(self.guarantee.epsilon):g}>"
-
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        message = (
-            f"a {type(self).__name__} cannot be pickled or copied: a plain copy is a second "
-            "intrusion"
-        )
-        raise TypeError(message)
 
 
 def unless_lost(one: Private, asked: Mapping[str, Any]) -> Answer:

@@ -15,15 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any, Generic, NoReturn, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import pyarrow as pa
 
 from panprivacy._validate import whole_number
 from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.statistics.containers import Container
-from panprivacy.statistics.private import Private
-from panprivacy.statistics.release import Answer, as_table
+from panprivacy.statistics.private import Private, Resumable
+from panprivacy.statistics.release import as_table
 from panprivacy.statistics.together import unless_lost
 
 _ORIGIN = int(datetime(1970, 1, 5, tzinfo=UTC).timestamp())
@@ -90,8 +90,13 @@ class Windows(Sequence[Window]):
 
         The windows have released answers, as statistics do.
         """
-        tables = [self._table(window) for window in self._windows if window.release is not None]
-        return pa.concat_tables(tables) if tables else self._empty()
+        rows = [
+            {"start": window.start, "end": window.end, "complete": window.complete, **row}
+            for window in self._windows
+            if window.release is not None
+            for row in window.release.rows()
+        ]
+        return as_table(rows, start=_MOMENT, end=_MOMENT, complete=pa.bool_())
 
     def to_pandas(self) -> Any:  # pandas is not a dependency
         """The same as a pandas data frame."""
@@ -100,22 +105,8 @@ class Windows(Sequence[Window]):
     def __repr__(self) -> str:
         return f"<Windows {', '.join(f'{one.start:%Y-%m-%d %H:%M}' for one in self._windows)}>"
 
-    @staticmethod
-    def _table(window: Window) -> pa.Table:
-        answers = window.release.answers()
-        moments = [pa.scalar(moment, _MOMENT) for moment in (window.start, window.end)]
-        rows = len(answers)
-        start, end = (pa.array([moment] * rows, _MOMENT) for moment in moments)
-        complete = pa.array([window.complete] * rows)
-        return as_table(answers, start=start, end=end, complete=complete)
 
-    @staticmethod
-    def _empty() -> pa.Table:
-        moments = pa.array([], _MOMENT)
-        return as_table({}, start=moments, end=moments, complete=pa.array([], pa.bool_()))
-
-
-class Windowed(Generic[S]):
+class Windowed(Resumable, Generic[S]):
     """A statistic that starts afresh in each window of the clock, and keeps what it released.
 
     >>> from datetime import timedelta
@@ -163,7 +154,7 @@ class Windowed(Generic[S]):
     ) -> None:
         self._every = _seconds(every)
         self._factory, self._clock = factory, clock
-        self._release = release or _released
+        self._release = release or (lambda current: unless_lost(current, {}))
         self._releases: list[Window] = []
         self._current = factory()
         self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told
@@ -273,19 +264,9 @@ class Windowed(Generic[S]):
             self._start, self._end = start, self._end_of(start)
         self._releases.append(Window(_utc(began), _utc(end), complete, answer))
 
-    @property
-    def front(self) -> bytes:
-        """The public parameters."""
-        return self._container.front
-
-    @property
-    def state_bytes(self) -> int:
-        """The size of `state()`, which no stream changes."""
-        return self._container.state_bytes
-
     def state(self) -> bytes:
         """What an intruder would get: when the current window began, and its state."""
-        return self._container.packed(_OWN.pack(self._start))
+        return self._layout.packed(_OWN.pack(self._start))
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on within the window of an earlier state; see `Statistic.resume`.
@@ -312,7 +293,7 @@ class Windowed(Generic[S]):
 
     def _parts(self, state: bytes) -> tuple[float, bytes]:
         """When the window of a state began, and the state of its statistic."""
-        own, (inner,) = self._container.parts(state)
+        own, (inner,) = self._layout.parts(state)
         (start,) = _OWN.unpack(own)
         if not 0 <= start <= _LAST_MOMENT - self._every:
             message = "the state is damaged: no window begins then"
@@ -320,7 +301,7 @@ class Windowed(Generic[S]):
         return start, inner
 
     @property
-    def _container(self) -> Container:
+    def _layout(self) -> Container:
         """The layout of the state."""
         return Container("Windowed", {"every": self._every}, _OWN.size, [self._current])
 
@@ -342,10 +323,6 @@ class Windowed(Generic[S]):
         """The end of the window that holds a moment."""
         passed = (math.floor(moment) - _ORIGIN) // self._every
         return _ORIGIN + (passed + 1) * self._every
-
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        message = "a Windowed cannot be pickled or copied: a plain copy is a second intrusion"
-        raise TypeError(message)
 
 
 def _seconds(every: timedelta | int) -> int:
@@ -374,7 +351,3 @@ def _checked(moment: float) -> float:
         message = "clock must give seconds since 1970, as time.time does, not milliseconds"
         raise PlanError(message)
     return moment
-
-
-def _released(statistic: Private) -> Answer:
-    return unless_lost(statistic, {})

@@ -6,7 +6,6 @@ who is named. A program that falls is dark on the left and white on the right.
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from panprivacy.audit.attacks.outcome import PRODUCT, Finding, Outcome, Panel
+from panprivacy.programs.pictures import draw_presence, side_by_side
 
-_SIDE = 64
 _INK = "#1b3a57"
 _FALLEN = "#c8553d"
 _BOUND = "#222222"
@@ -60,17 +59,9 @@ def _draw_findings(axis: Axes, findings: tuple[Finding, ...]) -> None:
 def _draw_panel(axis: Axes, panel: Panel) -> None:
     """As many who came as did not, side by side: everybody spoken about, or a part of them."""
     came, said = panel.guesses.came, panel.guesses.said
-    members, others = said[came], said[~came]
-    half = min(len(members), len(others), _SIDE * _SIDE // 2)
-    width = max(math.isqrt(half // 2), 1)
-    shown = half // width * width
-    cells = np.hstack([side[:shown].reshape(-1, width) for side in (members, others)])
-    axis.imshow(cells, cmap="Greys", vmin=0, vmax=1.15, interpolation="nearest", aspect="auto")
-    axis.axvline(cells.shape[1] / 2 - 0.5, color=_FALLEN)
-    axis.set_xticks([cells.shape[1] / 4, cells.shape[1] * 3 / 4], ["came", "did not come"])
-    axis.set(yticks=[])
-    axis.set_title(panel.title, color=_color(panel.kind))
-    axis.tick_params(length=0)
+    cells = side_by_side(said[came], said[~came])
+    draw_presence(axis, cells, panel.title, ("came", "did not come"))
+    axis.title.set_color(_color(panel.kind))
 
 
 def _color(kind: str) -> str:

@@ -6,7 +6,7 @@ Each statistic brings its own walks; beside them stand the programs that hold se
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,11 +16,11 @@ from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.streams import Stream
 from panprivacy.audit.suite.subject import Subject
-from panprivacy.audit.suite.wrapped import Groups, Unseen
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.statistics.cases import Short, Walk
 from panprivacy.statistics.catalogue import Kind, kinds
 from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.grouped import Grouped
 from panprivacy.statistics.together import Together
 
 _MOST_TAIL = 12
@@ -117,6 +117,35 @@ def _joined(epsilon: Fraction) -> list[Subject]:
             coins=short,
         ),
     ]
+
+
+class Unseen:
+    """A statistic whose state nobody ever sees."""
+
+    def __init__(self, statistic: Density) -> None:
+        self._statistic = statistic
+        self.update, self.release = statistic.update, statistic.release
+
+    def state(self) -> bytes:
+        """Nothing."""
+        return b""
+
+
+class Groups:
+    """A table for each of two groups; the delta of a row is its group."""
+
+    def __init__(self, coins: EnumeratedCoins, epsilon: Fraction) -> None:
+        self._grouped = Grouped(
+            lambda share: Density(universe=2, epsilon=share, coins=coins),
+            [7, 8],
+            epsilon=epsilon,
+            per_user=2,
+        )
+        self.state, self.release = self._grouped.state, self._grouped.release
+
+    def update(self, users: Sequence[int], groups: Sequence[int] = ()) -> None:
+        """Count each user in his group."""
+        self._grouped.update(users, groups)
 
 
 def _tail(make: Make) -> EnumeratedCoins:

@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -139,10 +138,6 @@ def _text(file: Path, name: str) -> str:
     if at >= 0:
         message = f"{name}, line {_line_at(data, at)}: {_PRIVATE_FOUND}"
         raise PlanError(message)
-    return _decoded(data, name)
-
-
-def _decoded(data: bytes, name: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -209,19 +204,16 @@ def _check_stat(place: Place, table: _Table) -> None:
     """Raise `ConfigError` if a stream names its statistics, or their sizes, outside of tables."""
     stat = table.get("stat", {})
     tables = _shown((*place, "stat"))
-    if not isinstance(stat, dict) and not (stat and _are_tables(stat)):
+    are_tables = isinstance(stat, list) and all(isinstance(one, dict) for one in stat)
+    if not isinstance(stat, dict) and not (stat and are_tables):
         first = next(iter(stat), None) if isinstance(stat, list) else stat
         name = first if isinstance(first, str) and first in kinds() else "distinct"
         raise ConfigError(place, _NO_TABLES.format(tables, json.dumps(name)), "stat")
-    known = [*kinds().values()]
+    records = [one for kind in kinds().values() for one in (kind.sizes_type, kind.query_type)]
     for key in table:
-        if any(key in {*kind.sizes_type.fields(), *kind.query_type.fields()} for kind in known):
+        if any(key in record.fields() for record in records):
             message = f"{key} belongs to a statistic: say it in its table [[{tables}]]"
             raise ConfigError(place, message, key)
-
-
-def _are_tables(stat: object) -> bool:
-    return isinstance(stat, list) and all(isinstance(one, dict) for one in stat)
 
 
 def _check_keys(place: Place, table: _Table, kind: type) -> None:
@@ -241,16 +233,14 @@ def _check_keys(place: Place, table: _Table, kind: type) -> None:
 def _convert(tree: object, kind: type[T], place: Place) -> T:
     """Read a table, and those in it."""
     try:
-        return msgspec.convert(tree, kind, dec_hook=_exact)
+        # epsilon is the only number that must be exact
+        return msgspec.convert(
+            tree, kind, dec_hook=lambda _, value: positive_fraction(epsilon=value)
+        )
     except msgspec.ValidationError as error:
         says, _, path = str(error).partition(" - at `$")
     steps = [int(index) if index else key for key, index in _STEP.findall(path)]
     raise _misfit(says, (*place, *steps))
-
-
-def _exact(_kind: type, value: object) -> Fraction:
-    """Read epsilon, the only number that must be exact."""
-    return positive_fraction(epsilon=value)
 
 
 def _misfit(says: str, place: Place) -> ConfigError:
@@ -289,27 +279,16 @@ def _absolute(config: Config, file: Path) -> Config:
 
 def _told(error: ConfigError, tree: _Table, text: str) -> str:
     """The line, the table, and what is wrong there."""
-    key = error.key or _key_of(error.reason, _table_at(tree, error.table))
+    table: Any = tree
+    for step in error.table:
+        table = table[step] if isinstance(step, int) else table.get(step, {})
+    # the first key that the reason names as an argument, or begins with
+    key = error.key or next((name for name in _NAMED.findall(error.reason) if name in table), None)
     place = error.table if key is None else (*error.table, key)
     where = f"{_shown(error.table)}: " if error.table else ""
-    return f"line {line_of(place, lines_of(text))}: {where}{_in_keys(error.reason)}"
-
-
-def _table_at(tree: _Table, place: Place) -> _Table:
-    found: Any = tree
-    for step in place:
-        found = found[step] if isinstance(step, int) else found.get(step, {})
-    return dict(found)
-
-
-def _key_of(reason: str, table: _Table) -> str | None:
-    """The first key of a table that a reason names as an argument, or begins with."""
-    return next((name for name in _NAMED.findall(reason) if name in table), None)
-
-
-def _in_keys(message: str) -> str:
-    """The library names arguments and truths as Python has them; here they are those of TOML."""
-    return _one_line(_ARGUMENT.sub(r"\1", message.replace("True or False", "true or false")))
+    # the library names arguments and truths as Python has them; here they are those of TOML
+    reason = _ARGUMENT.sub(r"\1", error.reason.replace("True or False", "true or false"))
+    return f"line {line_of(place, lines_of(text))}: {where}{_one_line(reason)}"
 
 
 def _shown(place: Place) -> str:

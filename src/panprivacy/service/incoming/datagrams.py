@@ -54,17 +54,6 @@ a colon is the tag, and a host has none at its end. rsyslog forwards with the ti
 """
 
 
-def message_of(datagram: bytes | bytearray | memoryview) -> bytes:
-    """The message of one datagram, as one line: without a syslog header and without its end.
-
-    What has no header is a message as it is. Newlines within it become spaces.
-    """
-    text = bytearray(datagram)
-    start, end = _bounds(text, 0, len(text))
-    _join_lines(text, start, end)
-    return bytes(text[start:end])
-
-
 class Listener:
     """Receives what waits at a socket, hands it over as lines, and overwrites it.
 

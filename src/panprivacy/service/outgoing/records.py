@@ -58,6 +58,18 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """Which release of which window it is; `FIELDS` says what each field means."""
+
+    stream: str
+    start: datetime
+    end: datetime | None
+    number: int
+    complete: bool
+    released: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """One answer of a release, as everyone may read it; `FIELDS` says what each field means."""
 

@@ -1,11 +1,15 @@
-"""The cropped sum of users that share hashed cells.
+"""The cropped sum of users that share hashed cells: of one level, and of many that halve in size.
 
 The count of cells is unbiased for the sum of `min(state of a cell, tau)`, which is smaller than
-that over users; how much smaller at most is known. docs/decoding.md has the proofs.
+that over users; how much smaller at most is known. What a level's cells add up to is at most the
+cropped sum of the level's users, and at least what is left of it where each of them has tau or
+nothing; crowded levels leave more open than sparse ones, which have more noise. docs/decoding.md
+has the proofs.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from panprivacy.decoders.blocks import CroppedModel
-from panprivacy.decoders.intervals import Floats
+from panprivacy.decoders.intervals import Floats, noise_quantile
+from panprivacy.decoders.levels import level_shares
+
+_LEAST_VARIANCE = 1e-30
+"""At an enormous epsilon there is no noise that a float can hold."""
+
+_CANDIDATES = 2_048
+_SHARES = np.linspace(0, 1, 21)
+_UNLIKELY = 8.0
+"""A sum whose likelihood is by so many powers of e below that of a larger one is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +70,170 @@ class HashedCroppedModel(CroppedModel):
     def _kept(self) -> float:
         """Nothing: how users meet in cells varies."""
         return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LevelledCroppedModel:
+    """The sum of `min(state, tau)`, from the noised number of cells that count in each level.
+
+    A cell whose users add up to `a` counts with probability
+    `absent + contrast * min(a, tau)/tau`; no state is below 0. A level is weighted by how much its
+    count says, after the noise and all that collisions may hide.
+
+    Args:
+        levels: number of levels.
+        cells_per_level: cells of each.
+        noise_variance: variance of the output noise on each count.
+        tau: where states are cropped.
+        absent: how often a cell of state 0 counts.
+        contrast: how much more often a cell of a state of tau or more does.
+        sharing: so many users of one cell that have the largest state are told from none.
+    """
+
+    levels: int
+    cells_per_level: int
+    noise_variance: float
+    tau: int
+    absent: float
+    contrast: float
+    sharing: int
+
+    @property
+    def limit(self) -> float:
+        """From so large a sum on the last level is crowded too, and no level tells it any more."""
+        return self.tau * self.cells_per_level * 2.0 ** (self.levels - 1)
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The maximum quasi-likelihood estimate.
+
+        It is looked for from above, where crowded levels have no weight, and no further down than
+        is likely: what their cells may pass for has no part in it.
+        """
+        curves = _curves(self)
+        score = curves.score(np.asarray(ones, float))
+        rises = (score[1:] + score[:-1]) / 2 * np.diff(curves.truths)
+        likelihood = np.concatenate(([0.0], np.cumsum(rises)))
+        downwards = likelihood[::-1]
+        unlikely = np.maximum.accumulate(downwards) - downwards >= _UNLIKELY
+        end = int(np.argmax(unlikely)) if unlikely.any() else len(downwards)
+        best = len(downwards) - 1 - int(np.argmax(downwards[: end or 1]))
+        return _crossing(curves.truths, score, best)
+
+    def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
+        """The estimate, and the interval of all sums from which the counts are not too far.
+
+        The upper end is infinite if that is so of the largest sum that the levels tell.
+        """
+        value, curves = self.estimate(ones), _curves(self)
+        score = curves.score(np.asarray(ones, float))
+        quantiles = np.array([noise_quantile(confidence, share) for share in _SHARES])
+        reach = curves.hidden + np.interp(curves.shares, _SHARES, quantiles) * curves.spread
+        possible = np.abs(score) <= reach
+        possible[0] |= score[0] <= 0  # nothing is below no users
+        found = np.flatnonzero(possible)
+        if not len(found):
+            return value, value, value
+        truths, first, last = curves.truths, int(found[0]), int(found[-1])
+        low = float(truths[max(first - 1, 0)])
+        high = math.inf if last == len(truths) - 1 else float(truths[last + 1])
+        return value, min(low, value), max(high, value)
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """The root mean square of the error, to first order, where collisions hide most or least.
+
+        Where it is a large share of the truth, errors are larger.
+        """
+        weights, slope, noise, hidden = self._weighted(np.asarray(truth, float))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unit = 1 / (weights * slope).sum(axis=-1)
+            spread = np.sqrt((weights**2 * noise).sum(axis=-1)) * unit
+            errors = np.hypot(spread, (weights * hidden).sum(axis=-1) * unit)
+        return np.nan_to_num(errors, nan=math.inf)
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes."""
+        weights, _, noise, _ = self._weighted(np.asarray(truth, float))
+        total = float((weights**2 * noise).sum())
+        return float((weights**2).sum()) * self.noise_variance / total if total else 1.0
+
+    def _weighted(self, truth: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """By how much each level's count moves an estimate, and what that rests on."""
+        _, slope, noise, hidden = self.parts(truth)
+        return slope / (noise + hidden**2), slope, noise, hidden
+
+    def parts(self, truth: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Of each level's count: the middle of its mean, that one's slope, variance, half-width."""
+        cells = self.cells_per_level
+        rate = level_shares(self.levels) / (self.tau * cells)
+        load = truth[..., None] * rate
+        most, least = np.minimum(load, 1), self._least(load)
+        middle = self.absent + self.contrast * (most + least) / 2
+        hidden = self.contrast * (most - least) / 2
+        slope = self.contrast * rate * np.where(load < 1, 1 + np.exp(-load), 0) / 2
+        coin = np.clip(0.5, middle - hidden, middle + hidden)  # of the largest variance
+        noise = np.maximum(cells * coin * (1 - coin) + self.noise_variance, _LEAST_VARIANCE)
+        return cells * middle, cells * slope, noise, cells * hidden
+
+    def _least(self, load: Floats) -> Floats:
+        """The least mean of a cell, in units of tau, from the mean of its users' sums.
+
+        A cell of more users than are told from none may pass for an empty one.
+        """
+        share = np.minimum(load / self.sharing, 1)
+        beyond = (share * np.exp(1 - share)) ** self.sharing
+        return np.maximum(-np.expm1(-load) - beyond, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    """What a model expects of counts, for many sums.
+
+    Args:
+        truths: the sums, from 0.
+        middle: of each level's mean count.
+        weights: of the levels.
+        spread: standard deviation of the weighted counts.
+        hidden: by how much collisions may move them.
+        shares: the part of the variance that output noise causes.
+    """
+
+    truths: Floats
+    middle: Floats
+    weights: Floats
+    spread: Floats
+    hidden: Floats
+    shares: Floats
+
+    def score(self, counts: Floats) -> Floats:
+        """By how much the counts are above what each sum lets expect, weighted."""
+        return ((counts - self.middle) * self.weights).sum(axis=-1)
+
+
+@functools.lru_cache(maxsize=16)
+def _curves(model: LevelledCroppedModel) -> _Curves:
+    beyond = model.limit * (1 - 1e-9)  # at the limit itself no level has a weight
+    truths = np.concatenate(([0.0], np.geomspace(model.tau / 64, beyond, _CANDIDATES)))
+    middle, slope, noise, hidden = model.parts(truths)
+    weights = slope / (noise + hidden**2)
+    variance = (weights**2 * noise).sum(axis=-1)
+    output = (weights**2).sum(axis=-1) * model.noise_variance
+    return _Curves(
+        truths,
+        middle,
+        weights,
+        np.sqrt(variance),
+        (weights * hidden).sum(axis=-1),
+        np.clip(output / variance, 0, 1),
+    )
+
+
+def _crossing(truths: Floats, score: Floats, near: int) -> float:
+    """Where the score falls through 0, beside a candidate."""
+    before = near if score[near] > 0 else near - 1
+    if before < 0 or before == len(truths) - 1:
+        return float(truths[near])
+    above, below = score[before], score[before + 1]
+    if not above > 0 >= below:
+        return float(truths[near])
+    share = above / (above - below)
+    return float(truths[before] + share * (truths[before + 1] - truths[before]))

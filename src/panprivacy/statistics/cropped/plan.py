@@ -17,8 +17,7 @@ from panprivacy.planning.blocks import block_chances
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in
 from panprivacy.statistics.block_plans import BlockPlan
-from panprivacy.statistics.cropped.decoder import HashedCroppedModel
-from panprivacy.statistics.cropped.levels_decoder import LevelledCroppedModel
+from panprivacy.statistics.cropped.decoder import HashedCroppedModel, LevelledCroppedModel
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 
@@ -127,8 +126,7 @@ class CroppedPlan(BlockPlan):
     def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
         """Errors relative to sums of so many users of tau each, by which designs are compared."""
         totals = self.tau * users
-        errors: NDArray[np.float64] = self.model(self.request.intrusions).deviation(totals) / totals
-        return errors
+        return self.model(self.request.intrusions).deviation(totals) / totals
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The sum of distances from 0, each cropped."""

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import isfinite, sqrt
 from typing import Annotated
 
 from panprivacy._parse import Users
+from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.errors import PlanError
-from panprivacy.planning.blocks import MOST_BOUND, best_plan, check_intrusions, default_reach
-from panprivacy.planning.request import Request
-from panprivacy.planning.universe import check_cells
+from panprivacy.guarantee import Budget
+from panprivacy.planning.blocks import (
+    MOST_BOUND,
+    block_chances,
+    block_sets,
+    block_split,
+    check_intrusions,
+    default_reach,
+    too_small,
+)
+from panprivacy.planning.regret import least_regret
+from panprivacy.planning.request import Request, Split, budgets, no_signal
+from panprivacy.planning.universe import cells_within, check_cells
+from panprivacy.statistics.block_plans import best_plan
 from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
-from panprivacy.statistics.cropped.levels_plan import plan_levels
 from panprivacy.statistics.cropped.plan import MOST_SHARING, CroppedPlan
 from panprivacy.statistics.records import Sizes, users, whole
 
 _CELLS_PER_USER = tuple(4 << power for power in range(9))
 """Of hashed cells: with more the noise of empty cells grows, with fewer what collisions hide."""
+
+_REACH = 8
+"""Levels tell sums that are so many times as large as what is expected, for the case that it is
+exceeded: beyond the last level crowded cells may pass for empty ones."""
 
 
 class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
@@ -50,7 +67,7 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
             raise PlanError(message)
         check_intrusions(request, "a cropped sum", "a fresh one")
         if isinstance(expected, tuple):
-            return plan_levels(tau, bound, expected, request, self.memory)
+            return self._levels(bound, expected, request)
         self._check_users()
         hashed = [times * (expected or 1) for times in _CELLS_PER_USER]
         return best_plan(
@@ -91,3 +108,53 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
                 "because those who share one hide each other"
             )
             raise PlanError(message)
+
+    def _levels(self, bound: int, expected: tuple[int, int], request: Request) -> CroppedPlan:
+        """The levels that err by nearly as little as possible over a range of sums.
+
+        The range is of users that count for tau each; of others, more may come.
+        """
+        sets = block_sets(self.tau, MOST_SHARING * bound)
+        fitting = cells_within(self.memory, self.tau * max(one.modulus for one in sets))
+        if not fitting:
+            raise too_small(1, self.tau, sets)
+        each = [(chosen, budget) for chosen in sets for budget in budgets(request)]
+        spendings = [_Spending.of(chosen, self.tau, request, budget) for chosen, budget in each]
+        readable = [one for one in spendings if one.split.contrast > 0 and isfinite(one.error(1))]
+        if not readable:
+            raise no_signal(request)
+
+        def design(levels: int, cells_per_level: int) -> CroppedPlan:
+            spent = min(readable, key=lambda one: one.error(cells_per_level))
+            sizes = self.tau, bound, None, levels * cells_per_level, expected
+            return CroppedPlan(*sizes, spent.chosen, request, spent.split, levels)
+
+        low, high = expected
+        best = least_regret(design, (low, _REACH * high), fitting)
+        if not isfinite(best.error()):
+            message = (
+                "memory must be larger: so few counters cannot tell so many users from one another"
+            )
+            raise PlanError(message)
+        return best
+
+
+@dataclass(frozen=True, slots=True)
+class _Spending:
+    """A way to spend epsilon: a set of blocks, a budget, and what they make of a count."""
+
+    chosen: DifferenceSet
+    split: Split
+    absent: float
+
+    @classmethod
+    def of(cls, chosen: DifferenceSet, tau: int, request: Request, budget: Budget) -> _Spending:
+        """Spend a budget on counters with this set."""
+        absent, _ = block_chances(chosen, tau, budget, request.intrusions)
+        return cls(chosen, block_split(chosen, tau, request, budget), absent)
+
+    def error(self, cells: int) -> float:
+        """The standard deviation of the count of a level that is a quarter full, in users."""
+        count = self.absent + self.split.contrast / 4
+        variance = cells * count * (1 - count) + self.split.noise_variance
+        return sqrt(variance) / self.split.contrast

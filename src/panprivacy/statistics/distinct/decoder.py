@@ -90,8 +90,7 @@ class LevelModel(Answering):
 
     def _information(self, users: Floats) -> Floats:
         _, variance, slope = self._moments(users)
-        information: Floats = slope**2 / variance
-        return information
+        return slope**2 / variance
 
     def _moments(self, users: Floats) -> tuple[Floats, Floats, Floats]:
         """Mean and variance of each level's count, and the mean's slope in the number of users."""

@@ -7,8 +7,9 @@ from typing import Annotated
 
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.errors import PlanError
-from panprivacy.planning.blocks import best_plan, check_intrusions, count_range
+from panprivacy.planning.blocks import check_intrusions, count_range
 from panprivacy.planning.request import Request
+from panprivacy.statistics.block_plans import best_plan
 from panprivacy.statistics.common_sizes import Memory
 from panprivacy.statistics.heavy.plan import HeavyPlan
 from panprivacy.statistics.records import Sizes, given_as, whole

@@ -20,11 +20,10 @@ from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.planning.universe import address_in
 from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
-from panprivacy.statistics.incidence.picture import made_up_states
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.reading import HistogramReading, NamedReading
 from panprivacy.statistics.incidence.release import Population, check_askable
-from panprivacy.statistics.plan import Plan
+from panprivacy.statistics.plan import MOST_MADE_UP, Plan
 from panprivacy.statistics.release import Name, Release
 
 
@@ -164,7 +163,12 @@ class IncidencePlan(Plan):
 
     def made_up(self, answers: Mapping[Name, Release | None]) -> NDArray[np.int64]:
         """Users in each state other than 0 of which the answers clearly say that there are some."""
-        return made_up_states(answers, self.bound, self.universe)
+        users = _users_by_state(answers, self.bound, self.universe)
+        counts = np.array(list(users.values()))
+        most = min(self.universe or MOST_MADE_UP, MOST_MADE_UP)
+        if counts.sum() > most:
+            counts *= most / counts.sum()
+        return np.repeat(np.array(list(users), np.int64), counts.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,3 +207,32 @@ class Entry:
         return (cells * self.flatness + output) * math.exp(
             min(intrusions * math.log(max(spread, 1.0)), 600)
         )
+
+
+def _users_by_state(
+    answers: Mapping[Name, Release | None], bound: int, universe: int | None
+) -> dict[int, float]:
+    """How many users to make up in each state: where the answer is clearly not 0."""
+    asked: dict[str, dict[int, Release]] = {}
+    for name, one in answers.items():
+        if one is not None:
+            asked.setdefault(name.question, {})[name.argument or 0] = one
+    exactly = asked.get("exactly", {})
+    users = {
+        state: one.value
+        for state, one in exactly.items()
+        # so far above 0 that hardly one of many states is so by chance
+        if state and one.value > 2 * (one.value - one.low)
+    }
+    for least, answer in sorted(asked.get("at_least", {}).items(), reverse=True):
+        more = answer.value - sum(count for state, count in users.items() if state >= least)
+        free = (state for state in range(least, bound + 1) if state not in users)
+        if answer.low > 0 and more > 0:
+            place = next(free, least)
+            users[place] = users.get(place, 0.0) + more
+    some = asked.get("distinct") or asked.get("cropped_sum")
+    if not users and some:
+        users[1] = min(some.items())[1].value
+    if not users and universe is not None and 0 in exactly:
+        users[1] = universe - exactly[0].value
+    return users

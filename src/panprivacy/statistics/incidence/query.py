@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
+from panprivacy._parse import parse_powers, parse_states
 from panprivacy.errors import PlanError
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
-from panprivacy.statistics.records import Query, flag, given_as, parsed_powers, parsed_states
+from panprivacy.statistics.records import Query, flag, given_as
 
 
 def _states(name: str, given: object) -> tuple[object, ...]:
     """One state, or several."""
-    asked = parsed_states(name, given)
+    asked = parse_states(name, given) if isinstance(given, str) else given
     if isinstance(asked, numbers.Integral):
         return (asked,)
     if isinstance(asked, Iterable) and not isinstance(asked, bytes | Mapping):
@@ -26,7 +27,7 @@ def _states(name: str, given: object) -> tuple[object, ...]:
 
 def _powers(name: str, given: object) -> tuple[tuple[object, object], ...]:
     """One pair of numbers, or several."""
-    asked = parsed_powers(name, given)
+    asked = parse_powers(name, given) if isinstance(given, str) else given
     message = f"{name} must be a pair (tau, power), or several"
     if not isinstance(asked, Iterable) or isinstance(asked, bytes | Mapping):
         raise PlanError(message)

@@ -115,8 +115,7 @@ class HistogramReading:
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
         """The histogram of cell values."""
-        histogram: NDArray[np.int64] = cells.histogram(table)
-        return histogram
+        return cells.histogram(table)
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> IncidenceRelease:
         """What is asked, or the whole histogram.

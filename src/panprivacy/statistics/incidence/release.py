@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ from panprivacy.errors import PlanError
 from panprivacy.statistics.incidence.constrained import most_likely
 from panprivacy.statistics.incidence.decoder import Estimates, SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
-from panprivacy.statistics.release import Label, Name, Release, as_html, as_rows, as_table
+from panprivacy.statistics.release import Answers, Label, Name, Named, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Whole:
 
 
 @dataclass(frozen=True, eq=False)
-class IncidenceRelease(Mapping[Name, Release]):
+class IncidenceRelease(Named[Release]):
     """Noised answers, by name; they are public.
 
     Args:
@@ -138,14 +137,9 @@ class IncidenceRelease(Mapping[Name, Release]):
             return high
 
         value = smallest(lambda most: float(estimates(most).values) >= 0)
-        ends = [
-            smallest(functools.partial(self._may_reach, estimates, sign=sign)) for sign in (1, -1)
-        ]
-        return self._release("quantile", value, min(ends[0], value), max(ends[1], value))
-
-    def _may_reach(self, estimates: Callable[[int], Estimates], most: int, *, sign: int) -> bool:
-        """Whether the upper (sign 1) or the lower (-1) end of an interval is above 0."""
-        return estimates(most).bound(self.confidence, sign) > 0
+        low = smallest(lambda most: estimates(most).bound(self.confidence, 1) > 0)
+        high = smallest(lambda most: estimates(most).bound(self.confidence, -1) > 0)
+        return self._release("quantile", value, min(low, value), max(high, value))
 
     def under(self, statistic: str | None = None, group: Label | None = None) -> IncidenceRelease:
         """The same answers under the name of a statistic, of a group, or both."""
@@ -164,25 +158,11 @@ class IncidenceRelease(Mapping[Name, Release]):
             found = self._states(self.whole, most)
         return {one.name: one for one in found}
 
-    @functools.cached_property
-    def _answers(self) -> dict[Name, Release]:
-        return self.answers()
-
-    def __getitem__(self, name: Name) -> Release:
-        return self._answers[name]
-
-    def __iter__(self) -> Iterator[Name]:
-        return iter(self._answers)
-
     def __len__(self) -> int:
         if self.whole is None:
             return len(self.named)
         states = self.population.states
         return states.bound - states.lowest + (self.population.universe is not None)
-
-    def rows(self) -> list[dict[str, object]]:
-        """A row for each answer, with the columns of `COLUMNS`."""
-        return as_rows(self._answers)
 
     def to_arrow(self, *, constrained: bool = False) -> pa.Table:
         """A row for each answer, with the columns of `COLUMNS`; `argument` is the state.
@@ -196,7 +176,7 @@ class IncidenceRelease(Mapping[Name, Release]):
         Raises:
             PlanError: there is no histogram to constrain, or no universe.
         """
-        return as_table(self._likely() if constrained else self._answers)
+        return Answers(self._likely()).to_arrow() if constrained else super().to_arrow()
 
     def to_pandas(self, *, constrained: bool = False) -> Any:  # pandas is not a dependency
         """The same as a pandas data frame."""
@@ -206,18 +186,18 @@ class IncidenceRelease(Mapping[Name, Release]):
         asked = ", ".join(map(str, self.named)) or f"all {len(self):,} states"
         return f"<IncidenceRelease {asked}>"
 
-    def _repr_html_(self) -> str:
-        return as_html(self.answers(_MOST_SHOWN))
-
     def _states(self, whole: Whole, most: int | None = None) -> Iterator[Release]:
         """The number of users in each state."""
-        values, low, high = self._entries(whole)
+        estimates = whole.model.entries(self.counts, whole.noise_variance)
+        limit = float(self.population.universe or np.inf)
+        low, high = estimates.intervals(self.confidence, limit)
+        values = np.clip(estimates.values, 0, limit)
         for state in self.population.readable(most):
             at = state % self.population.states.modulus
             ends = float(values[at]), float(low[at]), float(high[at])
             yield self._release("exactly", *ends, state=state)
 
-    def _likely(self) -> dict[Name, Release]:
+    def _likely(self) -> Iterator[Release]:
         """The most likely histogram, with intervals that hold it."""
         whole, universe = self._histogram(), self.population.universe
         if universe is None or not isinstance(whole.model, StateModel):
@@ -225,18 +205,10 @@ class IncidenceRelease(Mapping[Name, Release]):
             raise PlanError(message)
         cells = most_likely(whole.model, self.counts, whole.noise_variance)
         users = cells * universe / self.population.cells
-        likely = {}
         for one in self._states(whole):
             value = float(users[(one.name.argument or 0) % len(users)])
             low, high = min(one.low, value), max(one.high, value)
-            likely[one.name] = replace(one, value=value, low=low, high=high)
-        return likely
-
-    def _entries(self, whole: Whole) -> tuple[Any, Any, Any]:
-        estimates = whole.model.entries(self.counts, whole.noise_variance)
-        limit = float(self.population.universe or np.inf)
-        low, high = estimates.intervals(self.confidence, limit)
-        return np.clip(estimates.values, 0, limit), low, high
+            yield replace(one, value=value, low=low, high=high)
 
     def _answer(self, query: LinearQuery) -> Release:
         found = self.named.get(query.name)
@@ -272,9 +244,6 @@ class IncidenceRelease(Mapping[Name, Release]):
             raise PlanError(message)
         return self.whole
 
-
-_MOST_SHOWN = 21
-"""States in a notebook."""
 
 _COUNTING = {"exactly", "at_least", "distinct"}
 """Questions whose answers are numbers of users; others are sums of what users did."""

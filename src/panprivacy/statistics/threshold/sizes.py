@@ -7,13 +7,13 @@ from typing import Annotated
 from panprivacy.errors import PlanError
 from panprivacy.planning.blocks import (
     MOST_BOUND,
-    best_plan,
     check_intrusions,
     count_range,
     default_reach,
 )
 from panprivacy.planning.request import Request
 from panprivacy.planning.universe import check_cells
+from panprivacy.statistics.block_plans import best_plan
 from panprivacy.statistics.common_sizes import Counters, Memory, Universe
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.threshold.plan import ThresholdPlan

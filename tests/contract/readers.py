@@ -27,7 +27,7 @@ def reader_of_ids(case: Case) -> Hashable:
 
 def reader_of_deltas(case: Case) -> Hashable:
     """The code that takes the deltas of a case, and what it has to tell apart."""
-    return type(case.make().plan.table).update, case.rounds, len({*case.deltas}) > 1
+    return type(case.plan.table).update, case.rounds, len({*case.deltas}) > 1
 
 
 def each_form(
@@ -48,12 +48,15 @@ def each_form(
         reader: the code that a form may break.
         chosen: which cases there are.
     """
-    cases = sorted(filter(chosen, CASES), key=lambda case: -len({*case.deltas}))
-    first: dict[Hashable, str] = {}
+    cases = [
+        (case, reader(case))
+        for case in sorted(filter(chosen, CASES), key=lambda case: -len({*case.deltas}))
+    ]
+    first: dict[Hashable, Case] = {}
     pairs = [
         pytest.param(case, form, id=f"{case.name}, {form}")
-        for case in cases
+        for case, code in cases
         for form in forms
-        if first.setdefault(reader(case), case.name) == case.name or form in few
+        if first.setdefault(code, case) is case or form in few
     ]
     return pytest.mark.parametrize(("case", "form"), pairs)

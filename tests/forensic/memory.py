@@ -1,7 +1,8 @@
 """Search the memory of another process for what it should have forgotten.
 
 All pages that are there are searched, whatever the program itself may do with them, as are the
-registers of its threads and files that it holds open.
+registers of its threads and files that it holds open. Left out are pages of libraries that nobody
+wrote to: they are as the disk has them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _PIECE = 8
 _READ_BYTES = 1 << 24
 _OVERLAP = 15
 _PAGE = mmap.PAGESIZE
-_IN_MEMORY_OR_SWAP = np.uint64(3 << 62)
+_IN_MEMORY_OR_SWAP, _AS_IN_A_FILE = np.uint64(3 << 62), np.uint64(1 << 61)
 _UNNAMED = 5
 _FILTER_BITS = 20
 _UNREADABLE = {"[vvar]", "[vvar_vclock]", "[vsyscall]"}
@@ -42,8 +43,9 @@ def pieces(texts, window=_PIECE):
 class Needles:
     """What is searched for: byte strings of 8 or 16 bytes, by their first 8.
 
-    A filter of at least 64 bits for each keeps nearly all other memory from being looked up. One
-    pass finds those of both lengths, as a pass takes as long for one needle as for a million.
+    A filter of at least 64 bits for each keeps nearly all other memory from being looked up, and a
+    coarse one, which the processor has at hand, from being looked up in that. One pass finds those
+    of both lengths, as a pass takes as long for one needle as for a million.
 
     Args:
         firsts: the first 8 bytes of each, sorted.
@@ -51,7 +53,8 @@ class Needles:
         wide: whether there are others.
         groups: which of the arrays that they came in each is from.
         filter: a bit for each place to which the first 8 bytes may be mixed.
-        filter_bits: the logarithm of their number.
+        coarse: a bit for each byte of the filter.
+        filter_bits: the logarithm of the number of places.
     """
 
     firsts: np.ndarray
@@ -59,6 +62,7 @@ class Needles:
     wide: np.ndarray
     groups: np.ndarray
     filter: np.ndarray
+    coarse: np.ndarray
     filter_bits: int
 
     @classmethod
@@ -72,7 +76,8 @@ class Needles:
         order, bits = np.argsort(firsts), max(_FILTER_BITS, len(firsts).bit_length() + 6)
         passed = np.zeros(1 << bits - 3, np.uint8)
         _pass(firsts, passed, bits)
-        return cls(firsts[order], seconds[order], wide[order], groups[order], passed, bits)
+        coarse = np.packbits(passed != 0, bitorder="little")
+        return cls(firsts[order], seconds[order], wide[order], groups[order], passed, coarse, bits)
 
     @property
     def size(self):
@@ -87,7 +92,7 @@ class Needles:
         """How many hold one of each array that they came in."""
         found = np.zeros(self.groups.max() + 1, np.int64)
         known = self.firsts, self.seconds, self.wide, self.groups
-        _count(memory, *known, self.filter, self.filter_bits, found)
+        _count(memory, *known, self.filter, self.coarse, self.filter_bits, found)
         return found
 
 
@@ -104,7 +109,7 @@ def _pass(words, passed, bits):
 
 
 @numba.njit(cache=True)
-def _count(memory, firsts, seconds, wide, groups, passed, bits, found):
+def _count(memory, firsts, seconds, wide, groups, passed, coarse, bits, found):
     shift = np.uint64(64 - bits)
     word = np.uint64(0)
     for i in range(memory.size):
@@ -112,7 +117,10 @@ def _count(memory, firsts, seconds, wide, groups, passed, bits, found):
         if i < _PIECE - 1 or word in (np.uint64(0), _FREED, _FRESH):
             continue
         place = word * _MIX >> shift
-        if not passed[place >> np.uint64(3)] >> np.uint8(place & np.uint64(7)) & 1:
+        byte = place >> np.uint64(3)
+        if not coarse[byte >> np.uint64(3)] >> np.uint8(byte & np.uint64(7)) & 1:
+            continue
+        if not passed[byte] >> np.uint8(place & np.uint64(7)) & 1:
             continue
         at = np.searchsorted(firsts, word)
         while at < firsts.size and firsts[at] == word:
@@ -163,21 +171,29 @@ def _present(process):
     """Runs of pages that are in memory or swap; what crosses from one region to the next counts."""
     pages = []
     with Path(f"/proc/{process}/pagemap").open("rb", buffering=0) as entries:
-        for start, end in _regions(process):
+        for start, end, library in _regions(process):
             entries.seek(start // _PAGE * 8)
             seen = np.frombuffer(entries.read((end - start) // _PAGE * 8), np.uint64)
-            pages.append(start // _PAGE + np.flatnonzero(seen & _IN_MEMORY_OR_SWAP))
+            there = (seen & _IN_MEMORY_OR_SWAP) != 0
+            if library:
+                there &= (seen & _AS_IN_A_FILE) == 0
+            pages.append(start // _PAGE + np.flatnonzero(there))
     pages = np.unique(np.concatenate(pages))
     for run in np.split(pages, np.flatnonzero(np.diff(pages) > 1) + 1):
         yield int(run[0]) * _PAGE, (int(run[-1]) + 1) * _PAGE
 
 
 def _regions(process):
-    """What is mapped; a region that the program may not read can hold what it once wrote."""
+    """What is mapped, and whether it is a library that others do not share.
+
+    A region that the program may not read can hold what it once wrote.
+    """
     for line in Path(f"/proc/{process}/maps").read_text().splitlines():
         fields = line.split()
-        if len(fields) <= _UNNAMED or fields[_UNNAMED] not in _UNREADABLE:
-            yield tuple(int(address, 16) for address in fields[0].split("-"))
+        name = fields[_UNNAMED] if len(fields) > _UNNAMED else ""
+        if name not in _UNREADABLE:
+            start, end = (int(address, 16) for address in fields[0].split("-"))
+            yield start, end, ".so" in name and fields[1].endswith("p")
 
 
 def _read(memory, start, end):

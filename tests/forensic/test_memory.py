@@ -278,7 +278,7 @@ def cases(fast):
     ]
 
 
-@pytest.mark.parametrize(("kind", "ids"), cases({("csv", "texts"), ("parquet", "numbers")}))
+@pytest.mark.parametrize(("kind", "ids"), cases({("parquet", "numbers")}))
 def test_nothing_is_left_of_a_file(kind, ids, folder):
     assert left_by_file(HARDENED, KINDS[ids](), kind, folder) == NOTHING
 

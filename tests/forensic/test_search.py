@@ -25,11 +25,11 @@ from .test_memory import wait_until
 pytestmark = needs_administrator
 
 HIDING = """
-import ctypes, mmap, os, sys, tempfile
+import _ctypes, ctypes, mmap, os, sys, tempfile
 
 MOVE_AND_PAUSE = bytes.fromhex("f3440f6f3f" "660fefc0" "f30f7f07" "b822000000" "0f05" "c3")
 PAGE = mmap.PAGESIZE
-data = sys.stdin.buffer.read(64)  # inverted, so that no copy of it is found
+data = sys.stdin.buffer.read(80)  # inverted, so that no copy of it is found
 places = mmap.mmap(-1, 16 * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
 start = ctypes.addressof(ctypes.c_char.from_buffer(places))
 
@@ -41,8 +41,11 @@ hide(PAGE, data[:16])
 hide(5 * PAGE - 4, data[16:32])
 hide(9 * PAGE, data[32:48])
 file = tempfile.TemporaryFile()
-for i, byte in enumerate(data[48:]):
+for i, byte in enumerate(data[48:64]):
     os.pwrite(file.fileno(), bytes([byte ^ 255]), i)
+library = mmap.mmap(os.open(_ctypes.__file__, os.O_RDONLY), 0, access=mmap.ACCESS_COPY)
+for i, byte in enumerate(data[64:]):
+    library[PAGE + i] = byte ^ 255
 libc = ctypes.CDLL(None)
 libc.mprotect(ctypes.c_void_p(start + PAGE), PAGE, 0)
 libc.mprotect(ctypes.c_void_p(start + 5 * PAGE), PAGE, 1)
@@ -50,15 +53,15 @@ places[12 * PAGE : 12 * PAGE + len(MOVE_AND_PAUSE)] = MOVE_AND_PAUSE
 ctypes.CFUNCTYPE(None, ctypes.c_void_p)(start + 12 * PAGE)(start + 9 * PAGE)
 """
 """Hides an id on a page that nobody may read, one across two regions, one in the last vector
-register of 128 bits, and one in a deleted file. Then it pauses."""
+register of 128 bits, one in a deleted file, and one on a page of a library. Then it pauses."""
 
 PAUSE = "34"
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the registers are those of x86-64")
 def test_the_search_finds_what_is_hidden():
-    rows = [SystemCoins().key(16) for _ in range(4)]
-    unreadable, across, register, file = (Needles.of(pieces([row], 16)) for row in rows)
+    rows = [SystemCoins().key(16) for _ in range(5)]
+    unreadable, across, register, file, library = (Needles.of(pieces([row], 16)) for row in rows)
     everything = Needles.of(pieces(rows))
     with subprocess.Popen([sys.executable, "-c", HIDING], stdin=subprocess.PIPE) as process:
         process.stdin.write(bytes(byte ^ 255 for row in rows for byte in row))
@@ -70,6 +73,7 @@ def test_the_search_finds_what_is_hidden():
             assert search_process(process.pid, register) == 0
             assert search_registers(process.pid, register) == 1
             assert search_open_files(process.pid, file, Path(os.devnull)) == 1
-            assert search_process(process.pid, everything) == 2 * 9
+            assert search_process(process.pid, library) == 1
+            assert search_process(process.pid, everything) == 3 * 9
         finally:
             process.kill()

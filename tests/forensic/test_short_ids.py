@@ -71,6 +71,7 @@ def test_nothing_is_left_of_short_ids(tmp_path):
     assert left_in(HARDENED, tmp_path) == (0, {202, 400})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [PLAIN, [sys.executable, "-c", WITHOUT_SPARE_WORDS]])
 def test_without_hardening_or_spare_words_some_are_found(command, tmp_path):
     """About every second service shows some: twenty show none once in a million runs."""

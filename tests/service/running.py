@@ -199,7 +199,7 @@ class Service:
 
 
 class Preloaded:
-    """A process that has imported the program, and becomes services: a start takes no second.
+    """A process that has imported and compiled the program, and becomes services in no time.
 
     Args:
         every: seconds between checkpoints, where a configuration has whole seconds only.
@@ -254,7 +254,9 @@ class _Forked:
 _RUNS = 1_000
 _PRELOADED = f"""
 import os, sys
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
+from io import StringIO
+from panprivacy._kernels import compile_kernels
 from panprivacy.cli import main
 from panprivacy.errors import PlanError
 from panprivacy.service import server
@@ -264,6 +266,10 @@ from panprivacy.sources import read_body
 every = float(sys.argv[1])
 if every:
     config.CheckpointConfig.every_seconds = property(lambda _: every)
+compile_kernels()
+with suppress(SystemExit), redirect_stderr(StringIO()):  # typer imports what it needs
+    sys.argv = ["panprivacy", "serve", "/nowhere/service.toml"]
+    main()
 for line in sys.stdin:
     what, *rest = line.rstrip("\\n").split("\\t")
     if what == "poll":

@@ -50,10 +50,21 @@ DOCS = Path(__file__).parents[2] / "docs"
 COINS = SystemCoins()
 
 
+FEWER = {"PEOPLE": 400, "QUERIES": 1_600, "_WRONG": 320, "ERROR": 2}
+"""To decode; a slow test decodes as many as the attack does."""
+
+
+def decode_fewer(patch):
+    for name, number in FEWER.items():
+        patch.setattr(decoding, name, number)
+
+
 @pytest.fixture(scope="module")
 def outcomes():
     """One outcome of each attack."""
-    return {name: attack(1) for name, attack in ATTACKS.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        decode_fewer(patch)
+        return {name: attack(1) for name, attack in ATTACKS.items()}
 
 
 def louder(kind, factor):
@@ -75,7 +86,7 @@ def test_there_are_five_attacks_and_no_one_can_add_to_them():
         ATTACKS["another"] = dictionary.attack
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1, 3, Fraction(1, 3)])
+@pytest.mark.parametrize("epsilon", [3, Fraction(1, 3)])
 @pytest.mark.parametrize("name", QUICK)
 def test_each_attack_goes_as_stated(name, epsilon):
     outcome = ATTACKS[name](epsilon)
@@ -85,7 +96,7 @@ def test_each_attack_goes_as_stated(name, epsilon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.5, 3])
+@pytest.mark.parametrize("epsilon", [0.5, 1, 3])
 def test_decoding_goes_as_stated(epsilon):
     outcome = ATTACKS["decoding"](epsilon)
     assert outcome.ok, outcome.findings
@@ -172,6 +183,7 @@ def test_a_leak_is_found_out(monkeypatch, name, module, of, kind, factor):
     if name == "snapshots":  # whose plan says what both looks cost
         monkeypatch.setattr(snapshots, "_planned", lambda _plan: Fraction(1))
     if name == "decoding":  # the slower decoder has no part in this
+        decode_fewer(monkeypatch)
         monkeypatch.setattr(decoding, "decode_signs", with_bits)
     outcome = ATTACKS[name](1)
     assert not outcome.ok
@@ -344,7 +356,7 @@ def test_our_state_is_run_forward_as_the_program_runs():
             assert math.isclose(count, (came | fed).sum(), abs_tol=1)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["dictionary", "snapshots", "decoding"])
 def test_pictures_are_written(outcomes, tmp_path, name):
     draw(outcomes[name], tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

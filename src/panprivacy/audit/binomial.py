@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -52,7 +53,10 @@ def _log_law(ways: Floats, probability: float, hits: int) -> Floats:
     return np.maximum(terms, math.log(5e-308))  # below which `exp` underflows
 
 
+@functools.lru_cache(maxsize=4)
 def _log_ways(runs: int) -> Floats:
     """The logarithms of the numbers of ways to choose 0 .. `runs` of them."""
     factorials = np.array([math.lgamma(count + 1) for count in range(runs + 1)])
-    return factorials[-1] - factorials - factorials[::-1]
+    ways: Floats = factorials[-1] - factorials - factorials[::-1]
+    ways.flags.writeable = False
+    return ways

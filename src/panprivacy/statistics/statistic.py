@@ -25,7 +25,7 @@ from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
 from panprivacy.ids import Ids, read_deltas, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.request import Request
-from panprivacy.statistics.cases import Trial, Walk
+from panprivacy.statistics.cases import Cases, Trial, Walk
 from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plan import Plan, Reading
@@ -161,6 +161,7 @@ class Statistic(Private, Generic[P, A]):
         super().__init_subclass__(**rest)
         if sizes is not None:
             cls.sizes_type, cls.query_type = sizes, query
+            cls.trials, cls.walks = Cases(cls.trials), Cases(cls.walks)
             cls.name = str(sizes.__struct_config__.tag)
             cls.__signature__ = _signature(sizes)  # type: ignore[attr-defined]
             cls.__doc__ = _documented(cls.__doc__ or "", sizes, query)

@@ -41,6 +41,7 @@ _COMPILED: Final = ("numba", "llvmlite", "typing")
 """Libraries whose objects hold code or types, and no data."""
 
 _CACHE: Final[Any] = type(functools.cache(lambda: None))
+_BARE: Final = {dict, list, tuple, set, frozenset}
 _LOCK: Final = type(Lock())
 _PROTOCOL: Final = 4
 """Of `pickle`, by which objects written in C say what they are made of."""
@@ -49,11 +50,18 @@ Walker = Callable[[object], Hashable]
 
 
 class Survivors:
-    """Makes fingerprints of live objects for one audit; its coins are looked through no further."""
+    """Makes fingerprints of live objects for one audit; its coins are looked through no further.
 
-    def __init__(self, coins: object) -> None:
-        self._coins = coins
+    Args:
+        coins: of the audit.
+        numbered: whether frozen things are told by a number, which is quicker to compare, and means
+            something in this process alone.
+    """
+
+    def __init__(self, coins: object, *, numbered: bool = True) -> None:
+        self._coins, self._numbered = coins, numbered
         self._frozen: dict[int, tuple[object, Hashable]] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._strangers = itertools.count()
 
     def fingerprint(self, thing: object) -> Hashable:
@@ -74,17 +82,20 @@ class Survivors:
 
     def _walk(self, thing: object, seen: dict[int, tuple[object, int]]) -> Hashable:
         """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
+        kind: Any = type(thing)
+        if _is_value(kind):  # told from equal ones of other types, and 0.0 from -0.0
+            value: Any = thing.hex() if isinstance(thing, float) else thing
+            return kind, value.as_tuple() if kind is Decimal else value
         if thing is self._coins:
             return "the coins"
-        if _is_value(thing):  # told from equal ones of other types, and 0.0 from -0.0
-            value: Any = thing.hex() if isinstance(thing, float) else thing
-            return type(thing), thing.as_tuple() if isinstance(thing, Decimal) else value
         if id(thing) in self._frozen:
             return self._frozen[id(thing)][1]
         if _is_frozen(thing):  # whether it is one object or equal copies makes no difference
-            value = self._parts(thing, lambda part: self._walk(part, {}))
-            self._frozen[id(thing)] = thing, value
-            return value
+            parts = self._parts(thing, lambda part: self._walk(part, {}))
+            if self._numbered:
+                parts = "frozen", self._numbers.setdefault(parts, len(self._numbers))
+            self._frozen[id(thing)] = thing, parts
+            return parts
         if id(thing) in seen:
             return "again", seen[id(thing)][1]
         seen[id(thing)] = thing, len(seen)
@@ -92,25 +103,27 @@ class Survivors:
 
     def _parts(self, thing: Any, walk: Walker) -> Hashable:
         """The class of a thing, what it is made of, and its attributes."""
-        if isinstance(thing, FunctionType):
+        kind: Any = type(thing)
+        if issubclass(kind, FunctionType):
             names = thing.__closure__, thing.__defaults__, thing.__kwdefaults__, thing.__dict__
             return thing.__code__, tuple(map(walk, names))
-        if isinstance(thing, np.ndarray):
-            made_of: Hashable = _array(thing, walk)
-        elif isinstance(thing, memoryview):
-            made_of = bytes(thing), walk(thing.obj)
-        elif isinstance(thing, bytearray):
-            made_of = bytes(thing)
-        elif isinstance(thing, dict):
-            made_of = tuple((walk(key), walk(value)) for key, value in thing.items())
-        elif isinstance(thing, list | tuple | set | frozenset):  # sets in the order of their walk
+        if issubclass(kind, dict):
+            made_of: Hashable = tuple([(walk(key), walk(value)) for key, value in thing.items()])
+        elif issubclass(kind, list | tuple | set | frozenset):  # sets in the order of their walk
             made_of = tuple(map(walk, thing))
+        elif issubclass(kind, np.ndarray):
+            made_of = _array(thing, walk)
+        elif issubclass(kind, memoryview):
+            made_of = bytes(thing), walk(thing.obj)
+        elif issubclass(kind, bytearray):
+            made_of = bytes(thing)
         else:
             made_of = self._object(thing, walk)
-        kind: Any = type(thing)
+        if kind in _BARE:
+            return kind, made_of
         slots = {name: getattr(thing, name) for name in _slots(kind) if hasattr(thing, name)}
         held = {**slots, **getattr(thing, "__dict__", {})}
-        return kind, made_of, tuple((name, walk(value)) for name, value in held.items())
+        return kind, made_of, tuple([(name, walk(value)) for name, value in held.items()])
 
     def _object(self, thing: Any, walk: Walker) -> Hashable:
         """What an object holds beside attributes."""
@@ -122,7 +135,7 @@ class Survivors:
             return thing.locked()
         if isinstance(thing, CellType):
             return "empty" if thing == CellType() else walk(thing.cell_contents)
-        return self._written_down(thing, walk) if _hides(type(thing)) else None
+        return self._written_down(thing, walk) if _hides(thing.__class__) else None
 
     def _written_down(self, thing: object, walk: Walker) -> Hashable:
         """What an object written in C says for pickling."""
@@ -157,27 +170,30 @@ def _slots(kind: Any) -> tuple[str, ...]:
     )
 
 
+@functools.cache
 def _hides(kind: type) -> bool:
     """Whether objects of this class hold more than attributes, as those written in C do."""
     pointers = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
     return kind.__itemsize__ > 0 or kind.__basicsize__ > object.__basicsize__ + 8 * pointers
 
 
-def _is_value(thing: object) -> bool:
-    kind = type(thing)
-    named = isinstance(thing, _NAMES) or kind.__module__.split(".")[0] in _COMPILED
+@functools.cache
+def _is_value(kind: type) -> bool:
+    """Whether objects of this class are told by what they equal."""
+    named = issubclass(kind, _NAMES) or kind.__module__.split(".")[0] in _COMPILED
     return kind in _VALUES or named
 
 
 def _is_frozen(thing: Any) -> bool:
     """Whether nothing that can be reached from `thing` can ever change."""
-    if _is_value(thing):
+    kind: Any = type(thing)
+    if _is_value(kind):
         return True
-    if isinstance(thing, np.ndarray):
+    if issubclass(kind, np.ndarray):
         return not thing.flags.writeable and isinstance(thing.base, bytes)
-    if type(thing) in {tuple, frozenset}:
+    if kind in {tuple, frozenset}:
         return all(map(_is_frozen, thing))
-    parameters = getattr(type(thing), "__dataclass_params__", None)
+    parameters = getattr(kind, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen or hasattr(thing, "__dict__"):
         return False
     return all(_is_frozen(getattr(thing, field.name)) for field in dataclasses.fields(thing))

@@ -215,11 +215,11 @@ def _traces(make: Make, stream: Stream, planned: Sequence[PlannedCoins]) -> Trac
     said, answers = _Listener(), []
     for coins in planned:
         statistic, given = _lived(make, stream, coins)
-        walk = Survivors(coins)
+        walk = Survivors(coins, numbered=False)
         answers += [[_ANSWER, _short(walk.fingerprint(answer))] for answer in given]
     traces = answers + said.heard()
     found = sorted(_variables(make, statistic), key=lambda one: not isinstance(one[1], _CONTAINERS))
-    held = Survivors(None).held(value for _, value in found)
+    held = Survivors(None, numbered=False).held(value for _, value in found)
     named = zip(found, held, strict=True)
     return traces + [[f"the variable {name}", _short(one)] for (name, _), one in named]
 
@@ -284,7 +284,7 @@ class _Listener:
 
     def _record(self, record: logging.LogRecord) -> None:
         told = {name: value for name, value in vars(record).items() if name not in _CLOCKS}
-        self._heard.append(["a log line", _short(*Survivors(None).held([told]))])
+        self._heard.append(["a log line", _short(*Survivors(None, numbered=False).held([told]))])
 
     def _event(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self._listens:

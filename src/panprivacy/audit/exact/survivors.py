@@ -17,6 +17,7 @@ import gc
 import itertools
 import logging
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -121,8 +122,7 @@ class Survivors:
             made_of = self._object(thing, walk)
         if kind in _BARE:
             return kind, made_of
-        slots = {name: getattr(thing, name) for name in _slots(kind) if hasattr(thing, name)}
-        held = {**slots, **getattr(thing, "__dict__", {})}
+        held = {**_in_slots(thing), **getattr(thing, "__dict__", {})}
         return kind, made_of, tuple([(name, walk(value)) for name, value in held.items()])
 
     def _object(self, thing: Any, walk: Walker) -> Hashable:
@@ -158,6 +158,15 @@ def _array(array: Any, walk: Walker) -> Hashable:
     start = array.ctypes.data - array.base.ctypes.data if isinstance(array.base, np.ndarray) else 0
     layout = array.dtype.str, array.shape, array.strides, array.flags.writeable
     return layout, held, start, walk(array.base)
+
+
+def _in_slots(thing: object) -> dict[str, object]:
+    """What stands in the slots of an object; its own `__getattr__` may do anything."""
+    held = {}
+    for name in _slots(type(thing)):
+        with suppress(AttributeError):
+            held[name] = object.__getattribute__(thing, name)
+    return held
 
 
 @functools.cache

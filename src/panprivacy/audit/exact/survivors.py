@@ -160,7 +160,7 @@ def _array(array: Any, walk: Walker) -> Hashable:
     return layout, held, start, walk(array.base)
 
 
-def _in_slots(thing: object) -> dict[str, object]:
+def _in_slots(thing: Any) -> dict[str, Any]:
     """What stands in the slots of an object; its own `__getattr__` may do anything."""
     held = {}
     for name in _slots(type(thing)):

@@ -79,7 +79,7 @@ def test_the_state_spends_all_that_its_law_loses():
 
 
 def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
-    monkeypatch.setattr("panprivacy.planning.blocks.block_sets", lambda *_: [residues(7)])
+    monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])
     budget = pp.Budget(state=Fraction(1, 2), release=6)
     build = threshold(bound=3, universe=1, budget=budget)
     assert build(None).plan.sensitivity(0) == 2
@@ -91,7 +91,7 @@ def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatc
 
 def test_a_release_after_an_announced_intrusion_spends_all_that_it_may(monkeypatch):
     """A cell counts for 0 or 1 then: noise for two would be twice as wide as it has to be."""
-    monkeypatch.setattr("panprivacy.statistics.threshold.plan.block_sets", lambda *_: [residues(7)])
+    monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])
     budget = pp.Budget(state=Fraction(1, 2), release=3)
     build = threshold(bound=3, universe=1, budget=budget, intrusions=1)
     assert [build(None).plan.sensitivity(epoch) for epoch in (0, 1)] == [2, 1]

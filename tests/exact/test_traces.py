@@ -27,6 +27,7 @@ from panprivacy.audit.suite.products import Groups
 from panprivacy.coins import SystemCoins
 from panprivacy.hygiene.uncounted import uncounted
 
+pytestmark = pytest.mark.slow
 STREAM, NEIGHBOUR = [[0], RELEASE], [[], RELEASE]
 FILE = tempfile.TemporaryFile("w", buffering=1)  # noqa: SIM115
 atexit.register(FILE.close)

@@ -162,8 +162,9 @@ def _array(array: Any, walk: Walker) -> Hashable:
 
 def _in_slots(thing: Any) -> dict[str, Any]:
     """What stands in the slots of an object; its own `__getattr__` may do anything."""
+    kind: Any = type(thing)
     held = {}
-    for name in _slots(type(thing)):
+    for name in _slots(kind):
         with suppress(AttributeError):
             held[name] = object.__getattribute__(thing, name)
     return held

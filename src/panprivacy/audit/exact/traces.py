@@ -387,6 +387,7 @@ def _live_and_die(
     """Write down what a function returns, and end this process, whatever comes."""
     try:
         gc.disable()  # which is slow where memory is shared
+        sys.set_int_max_str_digits(0)  # fractions of a walk are long
         os.chdir(folder)
         tempfile.tempdir = "."
         found = json.dumps(run(*arguments)).encode()

@@ -27,7 +27,7 @@ from panprivacy.audit.suite.products import Groups
 from panprivacy.coins import SystemCoins
 from panprivacy.hygiene.uncounted import uncounted
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.traces
 STREAM, NEIGHBOUR = [[0], RELEASE], [[], RELEASE]
 FILE = tempfile.TemporaryFile("w", buffering=1)  # noqa: SIM115
 atexit.register(FILE.close)
@@ -76,8 +76,8 @@ LEAVES = {
     "a file": (lambda users: users and Path("ids").write_text("x"), "the file ids"),
     "a descriptor": (lambda users: users and os.close(os.open("ids", os.O_CREAT)), "the file ids"),
     "an open file": (lambda users: FILE.write(f"{users}\n"), "the open file"),
-    "the output": (print, "a line of the output"),
-    "the error stream": (lambda users: os.write(2, bytes(users)), "a line of the output"),
+    "the output": (print, "the output"),
+    "the error stream": (lambda users: os.write(2, bytes(users)), "the output of errors"),
     "a log line": (lambda users: LOG.debug("counted %s", users), "a log line"),
     "more of a log line": (lambda users: LOG.info("rows", extra={"ids": users}), "a log line"),
     "a warning": (lambda users: warnings.warn(f"{users}", stacklevel=1), "a warning"),
@@ -184,6 +184,28 @@ def test_children_leave_no_trace_here(capfd, tmp_path, monkeypatch):
         exact_loss(lambda coins: Program(coins, says), STREAM, NEIGHBOUR)
     assert here() == before
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_log_that_other_processes_write_is_theirs(tmp_path):
+    """The output of a command line may go to the file that this process has open as well."""
+    with (tmp_path / "log").open("a") as log:
+        command = "while echo line; do sleep 0.01; done >> log"
+        with subprocess.Popen(["sh", "-c", command], cwd=tmp_path) as other:
+            assert exact_loss(Program, STREAM, NEIGHBOUR).within(1)
+            other.kill()
+        assert (tmp_path / "log").stat().st_size > 0
+        with pytest.raises(LeakError, match="the open file"):
+            exact_loss(
+                lambda coins: Program(coins, lambda users: os.write(log.fileno(), bytes(users))),
+                STREAM,
+                NEIGHBOUR,
+            )
+
+
+def test_modules_that_the_code_names_are_looked_through_and_no_others():
+    names = {name.rpartition(".")[0] for name, _ in _variables(Program, Program(SystemCoins()))}
+    assert {__name__, "panprivacy.statistics.density", "panprivacy.cells.bits"} <= names
+    assert not {name for name in names if name.startswith("tests.") and name != __name__}
 
 
 def test_variables_of_libraries_are_left_out():

@@ -27,6 +27,7 @@ from types import (
     CellType,
     CodeType,
     FunctionType,
+    GenericAlias,
     MemberDescriptorType,
     MethodType,
     ModuleType,
@@ -37,7 +38,7 @@ from typing import Any, Final
 import numpy as np
 
 _VALUES: Final = {NoneType, bool, int, float, complex, str, bytes, Fraction, Decimal}
-_NAMES: Final = (np.generic, Enum, type, ModuleType, CodeType, logging.Logger)
+_NAMES: Final = (np.generic, Enum, type, GenericAlias, ModuleType, CodeType, logging.Logger)
 _COMPILED: Final = ("numba", "llvmlite", "typing")
 """Libraries whose objects hold code or types, and no data."""
 

@@ -13,33 +13,31 @@ is not tried.
 from __future__ import annotations
 
 import functools
-import gc
 import hashlib
 import io
 import itertools
-import json
 import logging
 import os
 import stat
 import sys
 import sysconfig
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fcntl import F_GETFL, fcntl
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
-from select import select
-from types import FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy._kernels import compile_kernels
+from panprivacy.audit.exact.children import in_a_child
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.survivors import Survivors
 from panprivacy.audit.streams import RELEASE, Stream, take
@@ -66,8 +64,6 @@ SAYS_MORE: Final = (
 )
 
 _ANSWER: Final = "answer"
-_LONGEST: Final = 600.0
-"""Seconds, after which a child is given up."""
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _EVENTS: Final = (
@@ -143,7 +139,7 @@ def check_traces(
         )  # fmt: skip
 
     found: list[Any] = [
-        _in_a_child(_raw_counts, make, stream, [plan(run) for run in range(len(runs))])
+        in_a_child(_raw_counts, make, stream, [plan(run) for run in range(len(runs))])
         for stream in pair
     ]
     if None in found or [*map(len, found[0]["raw"])] != [*map(len, found[1]["raw"])]:
@@ -156,7 +152,7 @@ def check_traces(
         targets = [(raw, target) for raw, (_, target) in zip(each["raw"], runs, strict=True)]
         ordered = [[target - count for count in raw] for raw, target in targets]
         planned = [plan(run, noise) for run, noise in enumerate(ordered)]
-        traces.append(_in_a_child(_traces, make, stream, planned))
+        traces.append(in_a_child(_traces, make, stream, planned))
     return _told_apart(*traces)
 
 
@@ -236,13 +232,19 @@ def _short(thing: Hashable) -> str:
 
 
 class _Listener:
-    """Notes what a process writes, from now on until it ends."""
+    """Notes what a process writes, from now on until it ends.
+
+    Other processes may write to its output and to logs that it has open, so it gets its own.
+    """
 
     def __init__(self) -> None:
         self._heard: Traces = []
         self._paths: dict[str, None] = {}
-        self._open = _lengths()
-        self._streams = [_redirected(number) for number in (1, 2)]
+        files = [one for one in _open_files() if one[0] not in {1, 2}]
+        logs = {f"the open file {name}": number for number, name, _, is_log in files if is_log}
+        outputs = {"the output": 1, "the output of errors": 2, **logs}
+        self._streams = {name: _redirected(number) for name, number in outputs.items()}
+        self._open = {name: end for _, name, end, is_log in files if not is_log}
         sys.stdout, sys.stderr = (
             io.TextIOWrapper(os.fdopen(os.dup(number), "wb", 0), write_through=True)
             for number in (1, 2)
@@ -266,10 +268,14 @@ class _Listener:
             for path in self._paths
             if Path(path).is_file()
         ]
-        grown = [[f"the open file {name}", str(end)] for name, end in _lengths(self._open).items()]
+        grown = [
+            [f"the open file {name}", str(end)]
+            for _, name, end, _ in _open_files()
+            if name in self._open
+        ]
         lines = [
-            ["a line of the output", _short(os.pread(number, os.fstat(number).st_size, 0))]
-            for number in self._streams
+            [name, _short(os.pread(number, os.fstat(number).st_size, 0))]
+            for name, number in self._streams.items()
         ]
         return [
             *self._heard,
@@ -301,109 +307,89 @@ class _Listener:
 
 
 def _redirected(number: int) -> int:
-    """Have a stream written to a file that has no name."""
+    """Have a descriptor write to a file that has no name."""
     held, name = tempfile.mkstemp()
     Path(name).unlink()
     os.dup2(held, number)
     return held
 
 
-def _lengths(before: Mapping[str, int] | None = None) -> dict[str, int]:
-    """How long each file is that is open for writing."""
-    found = {}
-    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 - the numbers alone
+def _open_files() -> Iterator[tuple[int, str, int, bool]]:
+    """Each file that is open for writing: descriptor, name, length, and whether only for that."""
+    for number in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - the numbers alone
         try:
-            info, name = os.fstat(int(number)), str(Path(f"/proc/self/fd/{number}").readlink())
+            info, name = os.fstat(number), str(Path(f"/proc/self/fd/{number}").readlink())
+            mode = fcntl(number, F_GETFL) & os.O_ACCMODE
         except OSError:  # the listing's own
             continue
-        if stat.S_ISREG(info.st_mode) and (before is None or name in before):
-            found[name] = info.st_size
-    return found
+        if stat.S_ISREG(info.st_mode) and mode != os.O_RDONLY:
+            yield number, name, info.st_size, mode == os.O_WRONLY
 
 
 # What is kept
 
 
 def _variables(make: Make, statistic: Any) -> Iterator[tuple[str, Any]]:
-    """The variables of the program's modules and classes, by name."""
-    kinds = [kind for kind in type(statistic).__mro__ if kind is not object]
-    functions = [make, *(value for kind in kinds for value in vars(kind).values())]
-    namespaces: dict[int, tuple[str, dict[str, Any]]] = {}
-    packages = {getattr(thing, "__module__", "").split(".")[0] for thing in (make, *kinds)}
-    packages -= sys.stdlib_module_names
-    for name, module in list(sys.modules.items()):
-        if isinstance(module, ModuleType) and _is_of_program(name, module, packages):
-            namespaces[id(vars(module))] = name, vars(module)
-    for function in functions:
-        if isinstance(function, FunctionType):
-            names = function.__globals__
-            namespaces.setdefault(id(names), (str(names.get("__name__")), names))
-    for module_name, names in namespaces.values():
+    """The variables of the program's modules and of their classes, by name."""
+    for module, names in _namespaces(make, statistic):
         for name, value in list(names.items()):
             if name not in _MADE_BY_PYTHON:
-                yield f"{module_name}.{name}", value
-                if isinstance(value, type) and value.__module__ == module_name:
+                yield f"{module}.{name}", value
+                if isinstance(value, type) and value.__module__ == module:
                     held = {key: each for key, each in vars(value).items() if key != "__weakref__"}
-                    yield f"{module_name}.{name}", held
+                    yield f"{module}.{name}", held
 
 
-def _is_of_program(name: str, module: ModuleType, packages: set[str]) -> bool:
-    """Whether a module is neither Python's nor an installed library, or is of the program."""
-    if name.partition(".")[0] in packages or name == "__main__":
+def _namespaces(make: Make, statistic: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The modules that the code of a program names, and those that these name, with variables."""
+    closed = [
+        cell.cell_contents
+        for cell in getattr(make, "__closure__", None) or ()
+        if cell != CellType()
+    ]
+    kinds = [kind for kind in type(statistic).__mro__ if kind is not object]
+    inner = [value for kind in kinds for value in vars(kind).values()]
+    things = [make, getattr(make, "func", None), *closed, *kinds, *inner]
+    packages = {"panprivacy", *map(_package, things)} - sys.stdlib_module_names
+    seen = set()
+    while things:
+        for names in _where(things.pop()):
+            if id(names) not in seen and _is_of_program(names, packages):
+                seen.add(id(names))
+                things += names.values()
+                yield str(names.get("__name__")), names
+
+
+def _where(thing: Any) -> Iterator[dict[str, Any]]:
+    """The variables of the module of a thing, and of those that its code imports."""
+    name = thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)
+    imported = {name}
+    if isinstance(thing, FunctionType):
+        yield thing.__globals__  # of a module that may have no name
+        imported |= _names_in(thing.__code__)
+    for each in imported:
+        if isinstance(each, str) and isinstance(module := sys.modules.get(each), ModuleType):
+            yield vars(module)
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """What a piece of code and those within it name."""
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return {*code.co_names}.union(*map(_names_in, inner))
+
+
+def _is_of_program(names: Mapping[str, Any], packages: set[str]) -> bool:
+    """Whether variables are of the program, or of no installed library and not of Python."""
+    package, path = str(names.get("__name__")).partition(".")[0], names.get("__file__")
+    if package in packages:
         return True
-    path = getattr(module, "__file__", None)
-    return path is not None and not path.startswith(_LIBRARIES)
+    return package not in sys.stdlib_module_names and not str(path).startswith(_LIBRARIES)
+
+
+def _package(thing: Any) -> str:
+    return str(getattr(thing, "__module__", None)).partition(".")[0]
 
 
 _LIBRARIES: Final = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
-
-
-# Children
-
-
-def _in_a_child(run: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns in a child process, in a folder of its own; None if it fails."""
-    reader, writer = os.pipe()
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads; the child has one
-        child = os.fork()
-        if child == 0:
-            _live_and_die(run, arguments, writer, folder)
-        os.close(writer)
-        try:
-            found = _read_all(reader)
-        finally:
-            os.close(reader)
-            os.kill(child, 9)
-            os.waitpid(child, 0)
-    return json.loads(found) if found else None
-
-
-def _live_and_die(
-    run: Callable[..., Any], arguments: Sequence[Any], writer: int, folder: str
-) -> None:
-    """Write down what a function returns, and end this process, whatever comes."""
-    try:
-        gc.disable()  # which is slow where memory is shared
-        sys.set_int_max_str_digits(0)  # fractions of a walk are long
-        os.chdir(folder)
-        tempfile.tempdir = "."
-        found = json.dumps(run(*arguments)).encode()
-        with os.fdopen(writer, "wb") as file:
-            file.write(found)
-    finally:
-        os._exit(0)
-
-
-def _read_all(reader: int) -> bytes:
-    """What a child writes until it ends."""
-    parts: list[bytes] = []
-    end = time.monotonic() + _LONGEST
-    while select([reader], [], [], max(end - time.monotonic(), 0))[0]:
-        part = os.read(reader, 1 << 20)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
-    return b""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import signal
@@ -15,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from panprivacy.audit.controls import CONTROLS
+from panprivacy.audit.exact.children import end_with_parent
 from panprivacy.audit.suite.products import products
 from panprivacy.audit.suite.subject import Losses, Row, Subject
 from panprivacy.errors import PlanError
 
 _CONTROLS: Final = {control.name: control for control in CONTROLS}
-_PR_SET_PDEATHSIG: Final = 1
 
 
 def known_names() -> list[str]:
@@ -45,7 +44,9 @@ def _rows(names: Sequence[str], chosen: Sequence[Subject], epsilon: Fraction) ->
     if processes == 1:
         yield from (subject.row() for subject in chosen)
         return
-    with get_context("spawn").Pool(processes, _begin) as pool:  # leaving it ends the processes
+    with get_context("spawn").Pool(
+        processes, _begin, [os.getpid()]
+    ) as pool:  # leaving it ends the processes
         found = pool.imap(_found, [(name, epsilon) for name in names])
         yield from (Row(subject, *each) for subject, each in zip(chosen, found, strict=True))
 
@@ -82,7 +83,7 @@ def _found(named: tuple[str, Fraction]) -> tuple[Losses, str]:
     return row.losses, row.refused
 
 
-def _begin() -> None:
+def _begin(parent: int) -> None:
     """Leave interrupts to the first process, and end with it, however it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent(parent)

@@ -187,6 +187,25 @@ def test_the_installed_command_goes_on_after_a_kill(tmp_path):
         assert (held.once, held.oftener, len(held.batches)) == (4, [0, 0], 2)
 
 
+def test_what_an_answer_has_is_in_no_other_after_a_kill(tmp_path):
+    """Checkpoints come once a minute, and windows end every two seconds."""
+    streams = EXACT.replace("3660d", "2s").replace("bound = 3", 'bound = 3\nexactly = "1:3"')
+    with Service(tmp_path, streams, checkpoint='every = "60s"') as service:
+
+        def counted():
+            return [round(row["value"]) for row in service.releases() if row["argument"] == 1]
+
+        service.start()
+        assert service.send([1, 2, 3], key="a").status_code == 202
+        wait_until(lambda: any(counted()))
+        service.kill()
+        service.begin()
+        assert service.send([1, 2, 3], key="a").status_code == 202
+        assert service.send([4], key="b").status_code == 202
+        wait_until(lambda: sum(counted()) >= 4)
+        assert sorted(counted())[-2:] == [1, 3]
+
+
 def test_the_same_batch_from_many_at_once_is_counted_once(service):
     service.start()
     answers = []

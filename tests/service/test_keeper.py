@@ -36,7 +36,10 @@ class Idle:
     name = "visits"
 
     def __init__(self):
-        self.done, self.fails = [], None
+        self.done, self.fails, self.unkept = [], None, False
+
+    def kept(self):
+        self.unkept = False
 
     def deadline(self):
         return time.time() + NEVER
@@ -243,6 +246,27 @@ def test_it_is_tried_again_in_a_second_and_not_at_once():
 
 
 # The clock
+
+
+def test_the_end_of_a_window_has_a_checkpoint_of_its_own_before_its_answer(disk):
+    stream, advanced = Idle(), []
+    stream.advance = lambda: advanced.append((stream.unkept, len(disk.times)))
+    with running([stream], disk, every=NEVER):
+        wait_until(lambda: disk.times, PATIENCE)
+        stream.unkept = True
+        wait_until(lambda: len(disk.times) == 2, PATIENCE)
+        wait_until(lambda: advanced[-1] == (False, 2), PATIENCE)
+    assert not any(unkept for unkept, _ in advanced)
+
+
+def test_a_checkpoint_that_failed_keeps_nothing(disk):
+    stream, disk.fails = Idle(), OSError(28, "full")
+    stream.unkept = True
+    with running([stream], disk, every=NEVER) as keeper:
+        wait_until(lambda: keeper.troubles, PATIENCE)
+        assert stream.unkept
+        disk.fails = None
+        wait_until(lambda: not stream.unkept, PATIENCE)
 
 
 def test_checkpoints_come_on_a_clock_without_anything_to_write(disk):

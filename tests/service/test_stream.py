@@ -94,8 +94,8 @@ def planned(epsilon=200, **given):
     )
 
 
-def make(store, clock, **given):
-    return Stream("visits", planned(**given), store, clock=clock)
+def make(store, clock, *, durable=False, **given):
+    return Stream("visits", planned(**given), store, durable=durable, clock=clock)
 
 
 def batch(*users):
@@ -382,6 +382,120 @@ def test_a_window_that_cannot_be_paid_loses_its_answer_after_a_while(store, cloc
     clock.now = START + 2 * HOUR
     stream.advance()
     assert published(store) == [("10:00", 1, True, 1)]
+
+
+# A checkpoint before the answer of a window
+
+
+def test_what_a_window_released_is_counted_in_no_other_after_a_crash(store, clock):
+    """The answer waits for a checkpoint that has all of the window, and the ids of its batches."""
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1, 2), b"a")
+    stream.state(), stream.kept()
+    stream.take(batch(3), b"b")
+    clock.now += HOUR
+    with pytest.raises(StoreError, match="checkpoint does not hold all of it"):
+        stream.advance()
+    assert store.log == []
+    state = stream.state()
+    stream.kept()
+    stream.advance()
+    assert published(store) == [("09:00", 1, True, 3)]
+    after = restarted(state, store, clock, durable=True)
+    assert not after.take(batch(3), b"b"), "it was in the answer"
+    clock.now += HOUR
+    after.state(), after.kept()
+    after.advance()
+    assert published(store) == [("09:00", 1, True, 3), ("10:00", 1, True, 0)]
+
+
+@pytest.mark.parametrize(
+    "crash", ["before spend", "after spend", "before publish", "after publish"]
+)
+def test_wherever_it_crashes_at_the_end_of_a_window_nothing_is_counted_twice(
+    store, clock, crash, caplog
+):
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1, 2), b"a")
+    clock.now += HOUR
+    state = stream.state()
+    stream.kept()
+    store.fail(crash, error=Crash())
+    with pytest.raises(Crash):
+        stream.advance()
+    after = restarted(state, store, clock, durable=True)
+    after.take(batch(1, 2), b"a")
+    after.advance()
+    clock.now += HOUR
+    after.state(), after.kept()
+    after.advance()
+    number = 2 if crash in {"after spend", "before publish"} else 1
+    first = ("09:00", number, crash == "after publish", 2)
+    assert published(store) == [first, ("10:00", 1, True, 0)]
+    assert "lost" not in caplog.text
+
+
+def test_a_checkpoint_of_before_the_end_of_a_window_is_not_enough(store, clock):
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1))
+    stream.state()
+    clock.now += HOUR
+    stream.kept()
+    with pytest.raises(StoreError):
+        stream.advance()
+    stream.state()
+    clock.now -= 10  # the clock is set back, and more comes
+    stream.take(batch(2))
+    clock.now += 10
+    stream.kept()
+    with pytest.raises(StoreError):
+        stream.advance()
+
+
+def test_windows_that_passed_together_need_one_checkpoint(store, clock):
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1))
+    clock.now += 5 * HOUR
+    assert stream.unkept
+    stream.state(), stream.kept()
+    assert not stream.unkept
+    stream.advance()
+    assert [row[-1] for row in published(store)] == [1, 0, 0, 0, 0]
+
+
+def test_a_batch_waits_for_the_checkpoint_and_is_counted_in_the_next_window(store, clock):
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1))
+    clock.now += HOUR
+    with pytest.raises(BusyError):
+        stream.take(batch(2), wait=False)
+    outcomes = []
+    sender = threading.Thread(target=lambda: outcomes.append(stream.take(batch(2))))
+    sender.start()
+    sender.join(0.05)
+    assert outcomes == []
+    stream.state(), stream.kept()
+    sender.join(60)
+    assert outcomes == [True]
+    clock.now += HOUR
+    stream.state(), stream.kept()
+    stream.advance()
+    assert [row[-1] for row in published(store)] == [1, 1]
+
+
+def test_a_window_that_no_disk_takes_loses_its_answer_after_a_while(store, clock, caplog):
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1), b"a")
+    clock.now += HOUR
+    for seconds in (0, 29):
+        clock.now += seconds
+        with pytest.raises(StoreError):
+            stream.advance()
+    clock.now += 2
+    stream.advance()
+    assert "the answer of a window is lost stream=visits" in caplog.text
+    assert paid(store) == []
+    assert not stream.take(batch(1), b"a"), "lost, and never counted twice"
 
 
 def test_a_window_that_ended_while_the_service_was_down_waits_as_long(store, clock):

@@ -37,7 +37,8 @@ class Engine:
         self.config = config
         self.store = ReleaseStore(config.releases.store)
         self.streams = {
-            name: Stream(name, stream, self.store) for name, stream in config.streams.items()
+            name: Stream(name, stream, self.store, durable=config.checkpoint is not None)
+            for name, stream in config.streams.items()
         }
         self.tokens = Tokens(config.tokens)
         self.admission = Admission(

@@ -1,7 +1,9 @@
 """One stream: what is counted in its current window, which batches were, and what it releases.
 
 The ledger is paid, on disk, before a release is made. So a number that left is always in the
-ledger, and a crash loses a release, never the budget.
+ledger, and a crash loses a release, never the budget. The last release of a window is made once a
+checkpoint has all that the window counted, with the ids of its batches: what is in an answer that
+left is never counted again, whatever crashes, and whoever sends it again.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from panprivacy.statistics.release import Answers
 from panprivacy.statistics.windowed import Windowed
 
 _PATIENCE = 30
-"""Seconds that the end of a window waits for a release store that cannot be written to."""
+"""Seconds that the end of a window waits for a disk or release store that cannot be written to."""
+_UNKEPT = "the window has ended, and the checkpoint does not hold all of it yet"
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
 
 
@@ -61,6 +64,8 @@ class Stream(Resumable):
         name: of the stream.
         config: what is counted.
         store: where releases and ledger go.
+        durable: whether somebody writes `state()` down and then calls `kept()`: the answer of a
+            window waits for that.
         clock: seconds since 1970 in UTC.
     """
 
@@ -70,6 +75,7 @@ class Stream(Resumable):
         config: StreamConfig,
         store: ReleaseStore,
         *,
+        durable: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name, self.config = name, config
@@ -89,7 +95,14 @@ class Stream(Resumable):
         self._failing_since: float | None = None
         self._counts_since = self._last_moment = self._windowed.began
         self._shown = self._window()
+        self._durable, self._is_kept, self._given_whole = durable, False, False
         self._lock = threading.Lock()
+        self._kept = threading.Condition(self._lock)
+
+    @property
+    def unkept(self) -> bool:
+        """Whether the window has ended and waits for a checkpoint that holds all of it."""
+        return self._durable and not self._is_kept and self._windowed.due
 
     @property
     def ends(self) -> datetime:
@@ -152,7 +165,8 @@ class Stream(Resumable):
 
         Raises:
             BusyError: the caller does not wait, and would have to. Nothing was counted.
-            StoreError: the window has ended and cannot be closed yet. Nothing was counted.
+            StoreError: the window has ended and cannot be closed yet, for want of a disk or of the
+                release store. Nothing was counted.
         """
         if not self._lock.acquire(blocking=wait):
             raise BusyError
@@ -164,6 +178,7 @@ class Stream(Resumable):
         if not wait:
             raise BusyError
         with self._changing():
+            self._wait_until_kept()
             self._end_windows()
             with suppress(StoreError):  # no batch waits for it: it is tried again
                 self._publish()
@@ -191,6 +206,7 @@ class Stream(Resumable):
             message = f"stream {self.name} releases on a clock, every {self.config.every}"
             raise PlanError(message)
         with self._changing():
+            self._wait_until_kept()
             self._advance()
             if self._left() <= 1:
                 message = "no release is left but that of the end of the window; "
@@ -213,7 +229,14 @@ class Stream(Resumable):
     def state(self) -> bytes:
         """Batch ids, and the state of the current window; whoever reads it has intruded."""
         with self._lock:
+            self._given_whole = self._windowed.due  # nothing more is counted in this window
             return self._layout.packed(self._batch_ids.packed())
+
+    def kept(self) -> None:
+        """Know that what `state()` gave last is on disk."""
+        with self._kept:
+            self._is_kept = self._given_whole
+            self._kept.notify_all()
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
@@ -227,6 +250,7 @@ class Stream(Resumable):
             self._windowed.resume(inner, released=released, announced=announced)
             self._batch_ids.unpack(own)
             self._counts_since = self._last_moment = self._now()
+            self._is_kept = True  # in the file that it came from
 
     def released_in(self, state: bytes) -> int:
         """How many releases of the window of an earlier state are in the ledger.
@@ -255,6 +279,7 @@ class Stream(Resumable):
         checked: list[Checked] = []
         names: list[bytes] = []
         outcomes = [self._accept(sent, checked, names) for sent in several]
+        self._is_kept = self._given_whole = False
         for name in names:  # before: what fails in the middle is not counted again
             self._batch_ids.add(name)
         if checked:
@@ -303,7 +328,9 @@ class Stream(Resumable):
         """Close those that have ended, so that what comes is counted in the current one."""
         while self._windowed.due:
             try:
-                self._pay(self._windowed.current)
+                self._check_kept()
+                if not self._is_answered():
+                    self._pay(self._windowed.current)
             except StoreError:  # wait for the store to come back, but not for ever
                 now = self._clock()
                 since = self._failing_since = self._failing_since or now
@@ -312,10 +339,22 @@ class Stream(Resumable):
             self._failing_since = None
             self._windowed.advance_once()
 
+    def _wait_until_kept(self) -> None:
+        """Let others write the checkpoint that the end of the window needs."""
+        self._kept.wait_for(lambda: not self.unkept, _PATIENCE)
+        self._check_kept()
+
+    def _check_kept(self) -> None:
+        if self.unkept:
+            raise StoreError(_UNKEPT)
+
     def _last_release(self, counting: Counting) -> tuple[int, Answers] | None:
         """What a window releases at its end, and its number; nothing that is not in the ledger."""
         number = counting.releases + 1
         try:
+            self._check_kept()
+            if self._is_answered():
+                return None
             if not self._pay(counting):
                 JOURNAL.error(Event.answer_lost, stream=self.name, reason=_PAID)
                 return None
@@ -325,6 +364,11 @@ class Stream(Resumable):
         finally:
             self._payment.use()
         return number, counting.release(confidence=self.config.confidence)
+
+    def _is_answered(self) -> bool:
+        """Whether the answer of the end of this window left before a crash."""
+        windowed = self._windowed
+        return windowed.resumed and self._store.answered(self.name, windowed.began, windowed.ends)
 
     def _release_now(self) -> None:
         """One release within the window."""

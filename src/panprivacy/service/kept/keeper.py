@@ -1,8 +1,9 @@
 """What happens by the clock: releases, and the sealed checkpoint; one thread does both.
 
-The checkpoint is written at fixed intervals, whether or not anything came, so that neither its
-times nor its size tell anything. A batch is on disk with the first checkpoint that begins after it
-was counted: who wants to know waits for that one (group commit).
+The checkpoint is written at fixed intervals and at the end of each window, before its answer is
+made, whether or not anything came: so neither its times nor its size tell anything. A batch is on
+disk with the first checkpoint that begins after it was counted: who wants to know waits for that
+one (group commit).
 """
 
 from __future__ import annotations
@@ -108,6 +109,8 @@ class Keeper:
         while True:
             for stream in self._streams:  # each may wait for the store
                 if not self._stopping.is_set():
+                    if stream.unkept:
+                        self._write()
                     self.attempt(f"stream {stream.name}", stream.advance)
                 if time.monotonic() >= next_write:
                     self._write()
@@ -136,6 +139,8 @@ class Keeper:
         trouble = self.attempt("checkpoint", lambda: checkpoint.write(self._streams))
         if trouble is None:
             self._written = time.time()
+            for stream in self._streams:
+                stream.kept()
         self._tell(waiting, trouble)
 
     def _tell(self, waiting: list[Tell], trouble: str | None) -> None:

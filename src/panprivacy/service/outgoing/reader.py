@@ -59,6 +59,14 @@ class ReleaseReader:
         with self._transaction() as connection:
             return set(connection.scalars(began))
 
+    def answered(self, stream: str, start: datetime, end: datetime) -> bool:
+        """Whether a window has an answer of its end."""
+        found = select(ANSWERS.c.id).where(
+            ANSWERS.c.stream == stream, ANSWERS.c.start == start, ANSWERS.c.end == end
+        )
+        with self._transaction() as connection:
+            return connection.scalar(found.limit(1)) is not None
+
     def payer(self, stream: str, start: datetime, number: int) -> str | None:
         """Who wrote a line of the ledger; None if it is not there."""
         written = select(LEDGER.c.payer).where(

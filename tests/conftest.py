@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+
 import pytest
 
 from panprivacy.audit.exact import loss
 from panprivacy.audit.suite import subject
 
+CACHE = type(functools.cache(lambda: None))
+
 
 @pytest.fixture(autouse=True)
 def only_the_walk(request, monkeypatch):
     """The exact loss alone: four children a walk take a second, and there are hundreds of walks."""
-    if not any(request.node.get_closest_marker(name) for name in ("traces", "slow")):
-        for module in (loss, subject):
-            monkeypatch.setattr(module, "check_traces", lambda *_: None)
+    if any(request.node.get_closest_marker(name) for name in ("traces", "slow")):
+        forget_what_other_tests_planned()
+        return
+    for module in (loss, subject):
+        monkeypatch.setattr(module, "check_traces", lambda *_: None)
+
+
+def forget_what_other_tests_planned():
+    """Children would go through all of it."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("panprivacy."):
+            for value in list(vars(module).values()):
+                if isinstance(value, CACHE):
+                    value.cache_clear()

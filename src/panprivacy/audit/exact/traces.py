@@ -367,7 +367,7 @@ def _where(thing: Any) -> Iterator[dict[str, Any]]:
     if isinstance(thing, FunctionType):
         yield thing.__globals__  # of a module that may have no name
         imported |= _names_in(thing.__code__)
-    for each in imported:
+    for each in imported - {"__main__"}:  # whoever runs examples may call theirs so, too
         if isinstance(each, str) and isinstance(module := sys.modules.get(each), ModuleType):
             yield vars(module)
 

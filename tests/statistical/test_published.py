@@ -5,6 +5,7 @@ False-alarm rate 1e-6 an assertion, and each check rejects what is off by 30 %.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -51,9 +52,15 @@ STATES = {
 }
 
 
+@functools.cache
+def first_moments(states):
+    """The runs of one stream, which two tests look at."""
+    return moments(CroppedFirstMoment, STATES[states], tau=5, epsilon=2)
+
+
 @pytest.mark.parametrize("states", STATES)
 def test_a_first_moment_is_unbiased_for_the_weighted_states(states):
-    released, mean, plan = moments(CroppedFirstMoment, STATES[states], tau=5, epsilon=2)
+    released, mean, plan = first_moments(states)
     values = np.array([one.value for one in released])
     assert accepted(centred(values - mean))
     assert rejected(centred(values * OFF - mean))
@@ -63,11 +70,13 @@ def test_a_first_moment_is_unbiased_for_the_weighted_states(states):
 
 @pytest.mark.parametrize("states", STATES)
 def test_intervals_cover_the_cropped_sum(states):
-    released, _, plan = moments(CroppedFirstMoment, STATES[states], tau=5, epsilon=2)
+    released, _, plan = first_moments(states)
     check_coverage(released, float(np.minimum(STATES[states], plan.tau).sum()))
 
 
-@pytest.mark.parametrize("state", [1, 2, 3, 20])
+@pytest.mark.parametrize(
+    "state", [1, 20, *(pytest.param(one, marks=pytest.mark.slow) for one in (2, 3))]
+)
 def test_intervals_cover_the_distinct_count(state):
     states = np.where(np.arange(USERS) < USERS // 2, state, 0)
     released, mean, _ = moments(CroppedDistinctCount, states, tau=3, epsilon=2)

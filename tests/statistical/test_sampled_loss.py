@@ -158,11 +158,11 @@ HISTORIES = {
 
 @pytest.mark.parametrize("history", HISTORIES)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_thousand_runs_of_a_shipping_class_accuse_nobody(name, history):
+def test_a_few_runs_of_a_shipping_class_accuse_nobody(name, history):
     """They would find a gross leak only; the test of large classes below looks closer."""
     make, width = SHIPPING[name]
     *streams, looked, plan = HISTORIES[history]
-    found = bound(partial(make, **plan), *streams, after_step=looked, cell_bytes=width, runs=1_000)
+    found = bound(partial(make, **plan), *streams, after_step=looked, cell_bytes=width, runs=400)
     assert found < CLAIM
 
 

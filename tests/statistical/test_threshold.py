@@ -22,6 +22,8 @@ STREAMS = {
     "some half-way": np.arange(4_000) % 9,
 }
 SAMPLE = {"cells": 1_000}
+SETTINGS = [("nobody", {}), ("all above", SAMPLE), ("some half-way", {})]
+SLOW = [("nobody", SAMPLE), ("all above", {}), ("some half-way", SAMPLE)]
 
 
 def runs_of(states, **given):
@@ -32,8 +34,11 @@ def runs_of(states, **given):
     return repeat(lambda: pp.ThresholdCount(**SIZES, **given), [twice], truth, RUNS)
 
 
-@pytest.mark.parametrize("given", [{}, SAMPLE], ids=["all", "sample"])
-@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize(
+    ("stream", "given"),
+    [*SETTINGS, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
+    ids=lambda one: one if isinstance(one, str) else "sample" if one else "all",
+)
 def test_answers_are_as_good_as_they_say(stream, given):
     runs = runs_of(STREAMS[stream], **given)
     model = runs.plan.model(0)

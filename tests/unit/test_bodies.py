@@ -660,7 +660,7 @@ def edited(body, changes):
 
 
 @pytest.mark.parametrize("name", VALID)
-@settings(PROPERTY, max_examples=300)
+@PROPERTY
 @given(edits, st.sampled_from([[USER], [ADDRESS], [USER, DELTA]]))
 def test_damaged_bodies_are_read_or_refused(name, changes, columns):
     body = edited(VALID[name], changes)

@@ -175,7 +175,7 @@ def test_states_cannot_be_read_back_from_blocks():
 
 def units(tau, bound, epsilon=1):
     """The largest deviation in units of the root of the cells, without output noise."""
-    plan = pp.CroppedSum(tau=tau, bound=bound, universe=10**6, epsilon=epsilon).plan
+    plan = pp.plan("cropped-sum", tau=tau, bound=bound, universe=10**6, epsilon=epsilon)
     chances = block_chances(plan.chosen, tau, pp.Budget(epsilon, 1), 0)
     model = CroppedModel(10**6, 10**6, tau, *chances, 0.0)
     return model.deviation(np.linspace(0, tau * 10**6, 17)).max() / 1_000
@@ -197,7 +197,7 @@ def test_no_bound_makes_the_deviation_much_larger_than_tau(tau, times, epsilon):
 
 def test_the_plan_takes_the_set_with_the_smallest_error():
     families = {
-        pp.CroppedSum(tau=tau, bound=bound, universe=10**6, epsilon=epsilon).plan.chosen.family
+        pp.plan("cropped-sum", tau=tau, bound=bound, universe=10**6, epsilon=epsilon).chosen.family
         for tau, bound in [(10, 10), (10, 100), (10, 640), (5, 500), (100, 10_000)]
         for epsilon in (1, 2, 4)
     }
@@ -206,25 +206,25 @@ def test_the_plan_takes_the_set_with_the_smallest_error():
 
 @pytest.mark.parametrize(("tau", "bound"), [(10, 100), (7, 50), (3, 3), (1, 2), (1_000, 64_000)])
 def test_blocks_reach_one_beyond_the_bound(tau, bound):
-    plan = pp.CroppedSum(tau=tau, bound=bound, universe=10, epsilon=5).plan
+    plan = pp.plan("cropped-sum", tau=tau, bound=bound, universe=10, epsilon=5)
     assert plan.law.modulus == tau * plan.chosen.modulus >= bound + tau
 
 
 def test_without_a_bound_states_may_be_64_times_tau():
-    assert pp.CroppedSum(tau=10, universe=100, epsilon=5).plan.bound == 640
+    assert pp.plan("cropped-sum", tau=10, universe=100, epsilon=5).bound == 640
     largest = 1 << 22
-    assert pp.CroppedSum(tau=largest, universe=2, epsilon=5).plan.bound == largest
+    assert pp.plan("cropped-sum", tau=largest, universe=2, epsilon=5).bound == largest
 
 
 def test_a_large_universe_gets_a_sample():
-    plan = pp.CroppedSum(tau=1_000, bound=60_000, universe=50_000_000, epsilon=1).plan
+    plan = pp.plan("cropped-sum", tau=1_000, bound=60_000, universe=50_000_000, epsilon=1)
     assert plan.cells < plan.universe
     assert plan.table.nbytes <= 1 << 26
 
 
 def test_an_announced_intrusion_multiplies_the_error():
     calm, planned = (
-        pp.CroppedSum(tau=10, bound=100, universe=10**6, epsilon=2 * (n + 1), intrusions=n).plan
+        pp.plan("cropped-sum", tau=10, bound=100, universe=10**6, epsilon=2 * (n + 1), intrusions=n)
         for n in (0, 1)
     )
     assert 10 < planned.error() / calm.error() < 20
@@ -232,13 +232,13 @@ def test_an_announced_intrusion_multiplies_the_error():
 
 
 def test_the_margin_is_the_interval_of_the_largest_error():
-    plan = pp.CroppedSum(tau=10, bound=100, universe=10**5, epsilon=1).plan
+    plan = pp.plan("cropped-sum", tau=10, bound=100, universe=10**5, epsilon=1)
     assert plan.margin(0.95) == pytest.approx(1.96 * plan.error(), rel=0.01)
     assert plan.error(500_000) <= plan.error()
 
 
 def test_the_margin_of_hashed_cells_has_room_for_what_collisions_hide():
-    plan = pp.CroppedSum(tau=10, bound=100, expected=10_000, epsilon=1).plan
+    plan = pp.plan("cropped-sum", tau=10, bound=100, expected=10_000, epsilon=1)
     assert plan.margin(0.95) == pytest.approx(math.hypot(1, 1.96) * plan.error(), rel=0.02)
     assert plan.margin(0.01) > plan.error()
 
@@ -342,7 +342,7 @@ def test_full_cells_bound_nothing():
 
 def test_hashed_cells_are_as_many_as_err_least():
     plans = [
-        pp.CroppedSum(tau=10, bound=100, expected=10_000, cells=cells, epsilon=1).plan
+        pp.plan("cropped-sum", tau=10, bound=100, expected=10_000, cells=cells, epsilon=1)
         for cells in (None, 20_000, 1_000_000)
     ]
     assert plans[0].error() < min(plan.error() for plan in plans[1:])

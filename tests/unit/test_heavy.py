@@ -208,7 +208,7 @@ def test_the_mean_over_cells_lies_where_the_interval_takes_it_to_be(states, cell
 @pytest.mark.parametrize(("k", "total"), [(1, 2), (7, 999), (1_000, 10**6), (10_000, 10**15)])
 @pytest.mark.parametrize("epsilon", [1, 5])
 def test_thresholds_and_counters_fit_the_total(k, total, epsilon):
-    plan = pp.HeavyHitterCount(k=k, total=total, epsilon=epsilon).plan
+    plan = pp.plan("heavy-hitters", k=k, total=total, epsilon=epsilon)
     assert plan.high <= total / k
     assert plan.low > (total / (2 * k) - plan.resolution)
     assert plan.resolution == 1 or plan.block >= 60
@@ -218,7 +218,7 @@ def test_thresholds_and_counters_fit_the_total(k, total, epsilon):
 
 def test_memory_depends_on_k_and_epsilon_alone():
     sizes = {
-        pp.HeavyHitterCount(k=500, total=total, epsilon=2).plan.table.nbytes
+        pp.plan("heavy-hitters", k=500, total=total, epsilon=2).table.nbytes
         for total in (10**9, 10**12, 10**18)
     }
     assert len(sizes) == 1
@@ -227,7 +227,7 @@ def test_memory_depends_on_k_and_epsilon_alone():
 
 def test_a_finer_resolution_takes_wider_counters():
     coarse, fine = (
-        pp.HeavyHitterCount(k=10, total=5_000_000, epsilon=1, resolution=r).plan for r in (50, 1)
+        pp.plan("heavy-hitters", k=10, total=5_000_000, epsilon=1, resolution=r) for r in (50, 1)
     )
     assert fine.law.modulus > 40 * coarse.law.modulus
     assert isinstance(fine, HeavyPlan)
@@ -236,11 +236,11 @@ def test_a_finer_resolution_takes_wider_counters():
 
 
 def test_margins_and_errors_grow_with_what_is_unknown():
-    plan = pp.HeavyHitterCount(k=1_000, total=10**6, epsilon=2).plan
+    plan = pp.plan("heavy-hitters", k=1_000, total=10**6, epsilon=2)
     assert plan.error(0) <= plan.error() < plan.margin(0.95)
     assert plan.model(0).output_share(0) < 0.5
-    planned = pp.HeavyHitterCount(k=10, total=200, epsilon=4, intrusions=1).plan
-    calm = pp.HeavyHitterCount(k=10, total=200, epsilon=2).plan
+    planned = pp.plan("heavy-hitters", k=10, total=200, epsilon=4, intrusions=1)
+    calm = pp.plan("heavy-hitters", k=10, total=200, epsilon=2)
     assert planned.error() > 5 * calm.error()
 
 
@@ -320,7 +320,7 @@ def test_an_interval_covers_what_may_hide_and_what_may_be_added():
 def test_a_resolution_that_moves_the_thresholds_is_refused():
     with pytest.raises(pp.PlanError, match="moves the thresholds"):
         pp.HeavyHitterCount(k=1_000, total=10**6, resolution=260, epsilon=60)
-    plan = pp.HeavyHitterCount(k=1_000, total=10**6, resolution=250, epsilon=60).plan
+    plan = pp.plan("heavy-hitters", k=1_000, total=10**6, resolution=250, epsilon=60)
     assert (plan.low, plan.high, plan.limit) == (500, 1_000, 1_000)
 
 

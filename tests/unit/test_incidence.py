@@ -130,7 +130,9 @@ def fewest_users(bound):
     return None
 
 
-@pytest.mark.parametrize("bound", [1, 2, 5, 30])
+@pytest.mark.parametrize(
+    "bound", [1, *(pytest.param(bound, marks=pytest.mark.slow) for bound in (2, 5)), 30]
+)
 def test_a_plan_at_the_limit_is_hardly_ever_lost(bound):
     """One in 1,000 is allowed; of 300, more than 8 with a probability below 1e-10."""
     users, lost = fewest_users(bound), 0
@@ -203,7 +205,7 @@ def test_quantiles_of_signed_states_count_from_the_lowest():
 
 def test_a_universe_gets_a_counter_each_as_far_as_memory_reaches():
     """Wider counters of a better law are not worth a sample of the users."""
-    plan = pp.Incidence(universe=60_000_000, bound=100, epsilon=1).plan
+    plan = pp.plan("incidence", universe=60_000_000, bound=100, epsilon=1)
     assert plan.cells == 60_000_000
     assert plan.table.nbytes <= 1 << 26
 

@@ -95,13 +95,13 @@ def test_arguments_that_cannot_be_met(wrong, message):
 
 
 def test_without_a_bound_states_reach_64_times_as_far():
-    plan = pp.ThresholdCount(threshold=10, universe=100, epsilon=1).plan
+    plan = pp.plan("threshold", threshold=10, universe=100, epsilon=1)
     assert plan.bound == 640
     assert plan.law.modulus - plan.low >= 640
 
 
 def test_a_high_threshold_without_a_bound_reaches_as_far_as_counters_do():
-    plan = pp.ThresholdCount(threshold=1_000_000, universe=100, epsilon=1).plan
+    plan = pp.plan("threshold", threshold=1_000_000, universe=100, epsilon=1)
     assert 1_000_000 <= plan.bound < 64_000_000
 
 

@@ -282,6 +282,16 @@ def test_no_byte_of_a_datagram_stays(datagrams, raised):
         assert scene.is_clean
 
 
+def test_the_stack_is_wiped_whatever_was_taken(scene, monkeypatch):
+    wiped = []
+    monkeypatch.setattr(
+        "panprivacy.service.incoming.datagrams.wipe_stack", lambda: wiped.append([*scene.taken])
+    )
+    scene.drain(b"a")
+    scene.drain(b"bad")
+    assert wiped == [[b"a\n"], [b"a\n"]]
+
+
 @pytest.mark.parametrize("size", [DATAGRAM_BYTES - 1, DATAGRAM_BYTES])
 def test_longest_datagrams_are_taken_until_the_block_is_full(scene, size):
     text = b"x" * size

@@ -168,7 +168,7 @@ class Hashed(Levelled):
 class Independent(Addressing):
     """A random polynomial to `cells` cells: those of any r users are independent and uniform.
 
-    Up to a probability of `2**-55` for each pair of ids of at most 448 bytes. The key is 8 random
+    Up to a probability of `2**-54` for each pair of ids of at most 448 bytes. The key is 8 random
     bytes for a point, and 8 for each of r coefficients.
     """
 

@@ -148,7 +148,7 @@ def joint_loss(surest: Fraction, releases: Fraction) -> Fraction:
     """An upper bound, in 15 digits, of what releases of bits cost on top of the looks.
 
     It is `ln(1-p + p e**releases)`: a bit that looks did not show is the one that a release makes
-    more likely with probability p at most. [docs/guarantees/sums.md]
+    more likely with probability p at most. [docs/guarantees/releases.md]
 
     Args:
         surest: p, at least 1/2.

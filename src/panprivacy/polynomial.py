@@ -4,7 +4,7 @@ An id becomes a number modulo p first: its digits are the coefficients of a poly
 evaluated at a random point. Different ids become the same number with a probability of at most
 their number of digits over p. That number is where a second polynomial, of r random coefficients,
 is evaluated: for r different numbers all r-tuples of values are equally likely.
-docs/guarantees/independent.md has the proof.
+docs/guarantees/addressing.md has the proof.
 
 Reference: M. Wegman, L. Carter, "New hash functions and their use in authentication and set
 equality", 1981.

@@ -64,7 +64,7 @@ class AbsentPlan(CountPlan):
     request: object
     split: object
 
-    proofs, checks = ("bits", "sums"), ("exact/test_exact",)
+    proofs, checks = ("bits", "releases"), ("exact/test_exact",)
     question, unit, measure = "how many members never came?", "members", "the members"
     name = Name("", "absent")
 

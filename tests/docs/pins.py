@@ -1,8 +1,8 @@
 """Pins: which code a proof speaks of, which tests check it, and a hash that changes with the code.
 
-A page of docs/guarantees ends with a table of pins, one row for each piece of code. The hash is
-that of the syntax tree without docstrings, so comments, blank lines and formatting do not change
-it. Names are looked up in the source; nothing of the package is imported.
+A page of docs/guarantees, or a section of one, ends with a table of pins, one row for each piece
+of code. The hash is that of the syntax tree without docstrings, so comments, blank lines and
+formatting do not change it. Names are looked up in the source; nothing of the package is imported.
 
     python -m tests.docs.pins    writes the hashes of all pages anew
 """

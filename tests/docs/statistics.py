@@ -37,6 +37,8 @@ In Python they are the arguments of the class. A size that is true or not is wri
 name. `as=LABEL` gives the answers another name, on the command line and in a configuration.
 
 Every class also takes `epsilon`, `releases`, `intrusions`, `budget`, `ledger` and `coins`.
+The proofs of [addressing](guarantees/addressing.md) and [composition](guarantees/composition.md)
+are about all of them.
 """
 
 ANSWERS = """## Tables of answers

@@ -98,3 +98,20 @@ def test_links_and_named_files_exist(page):
     named = re.findall(r"`((?:tests|docs|benchmarks|examples)/[\w/.]+)`", text)
     missing += [name for name in named if not (ROOT / name).exists()]
     assert missing == []
+
+
+def headings(page):
+    """The names by which links lead to the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))], ids=str)
+def test_links_to_headings_lead_there(page):
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
+    lost = [
+        f"{target}#{heading}"
+        for target, heading in links
+        if heading not in headings(page.parent / target if target else page)
+    ]
+    assert lost == []

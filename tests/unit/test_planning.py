@@ -109,7 +109,7 @@ def test_a_split_of_bits_spends_nearly_all_of_epsilon(epsilon, releases, intrusi
     (1_000, 1, "1", 0.94), (65_536, 24, "0.5", 0.76), (10_000, 24, "0.1", 0.53),
 ])  # fmt: skip
 def test_what_the_exact_loss_of_bits_gains(cells, releases, epsilon, less):
-    """Beside splits whose sum is epsilon; the numbers of docs/guarantees/sums.md."""
+    """Beside splits whose sum is epsilon; the numbers of docs/guarantees/releases.md."""
     request = Request(Fraction(epsilon), releases)
     summed = min(deviation(by_sum(request, share), cells) for share in release_shares())
     assert deviation(best_split(request, cells), cells) / summed == pytest.approx(less, abs=0.005)

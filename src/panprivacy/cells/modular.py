@@ -10,7 +10,7 @@ An announced intrusion adds fresh noise of the same law to every cell, or takes 
 
 Reference: D. Mir, S. Muthukrishnan, A. Nikolov, R. Wright, "Pan-private algorithms via statistics
 on sketches", section 3; M. Naor, "Foundations of Privacy", lecture 10. Where we differ: the law.
-docs/guarantees/modular.md and scaled.md prove the claims.
+docs/guarantees/modular.md proves the claims.
 """
 
 from __future__ import annotations

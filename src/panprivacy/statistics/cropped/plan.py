@@ -52,7 +52,7 @@ class CroppedPlan(BlockPlan):
     split: Split
     levels: int = 1
 
-    proofs = ("modular", "blocks", "sums")
+    proofs = ("modular", "blocks", "releases")
     checks = ("exact/test_cropped", "statistical/test_cropped_sum")
     measure = "the largest sum, tau times all users"
 

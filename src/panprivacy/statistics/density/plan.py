@@ -38,7 +38,7 @@ class DensityPlan(CountPlan):
     request: Request
     split: Split
 
-    proofs = ("bits", "sums")
+    proofs = ("bits", "releases")
     checks = ("exact/test_exact", "statistical/test_bits", "statistical/test_density")
     limits = 0.5, 0.25
     question = "what share of a known universe of users appeared, or is present?"

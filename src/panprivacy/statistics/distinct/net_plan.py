@@ -46,7 +46,7 @@ class NetDistinctPlan(LevelledPlan):
     signed: bool
     chosen: DifferenceSet
 
-    proofs = ("scaled", "sums")
+    proofs = ("modular", "releases")
     checks = ("exact/test_counters", "statistical/test_net_distinct")
     question = "how many different users are left, when they come and go?"
     needs_deltas = True

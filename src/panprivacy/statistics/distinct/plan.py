@@ -100,7 +100,7 @@ class LevelledPlan(CountPlan):
 class DistinctPlan(LevelledPlan):
     """The parameters of a `DistinctCount` of users that appeared: presence bits."""
 
-    proofs = ("bits", "sums")
+    proofs = ("bits", "releases")
     checks = ("exact/test_exact", "statistical/test_bits", "statistical/test_distinct_count")
     question = "how many different users appeared?"
 

@@ -43,7 +43,7 @@ class HeavyPlan(SoftPlan):
     request: Request
     split: Split
 
-    proofs = ("modular", "heavy", "blocks", "sums", "independent")
+    proofs = ("modular", "heavy", "blocks", "releases")
     checks = ("exact/test_heavy", "statistical/test_heavy_hitters")
     measure = "k"
 

@@ -51,7 +51,7 @@ class IncidencePlan(Plan):
     request: Request
     split: Split
 
-    proofs = ("modular", "named", "histogram")
+    proofs = ("modular", "releases")
     checks = ("exact/test_counters", "statistical/test_incidence")
     limits = 0.5, 0.25
     question = "how many users appeared exactly t times, for every t?"

@@ -36,7 +36,7 @@ class ThresholdPlan(SoftPlan):
     request: Request
     split: Split
 
-    proofs = ("modular", "heavy", "blocks", "sums")
+    proofs = ("modular", "heavy", "blocks", "releases")
     checks = ("exact/test_threshold", "statistical/test_threshold")
     measure = "the universe"
 

@@ -180,8 +180,6 @@ UNSOUND = {
     "two hosts": (get("/healthz", host="Host: a\r\nHost: a"), 400),
     "unknown method": (b"BREW /healthz HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     "CONNECT": (b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400),
-    "upgrade": (post(NUMBERS, "Connection: Upgrade", "Upgrade: h2c"), 400),
-    "websocket": (head("GET", "/healthz", "Connection: upgrade", "Upgrade: websocket"), 400),
     "space in name": (head("POST", UPDATES, "Content-Length : 4") + b"abcd", 400),
     "folded": (head("GET", "/healthz", "X: a\r\n b"), 400),
     "NUL": (head("GET", "/healthz", "X: a\0b"), 400),
@@ -236,6 +234,18 @@ def test_what_follows_a_sound_request_does_not_take_its_answer(served):
     first, *others = served.talk(post(NUMBERS) + b"\0\0\0\0\r\n\r\n")
     assert (first.status, first.body) == (202, b"")
     assert not others
+
+
+@pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.0"])
+def test_an_offer_of_another_protocol_is_left_out(served, protocol):
+    """The connection ends with the answer: what follows might be meant for that protocol."""
+    offer = "Connection: Upgrade", f"Upgrade: {protocol}"
+    (answer,) = served.talk(head("GET", "/healthz", *offer))
+    assert answer.status == 200
+    for sent in (post(NUMBERS, *offer), chunked(*offer) + b"8\r\nabcdefgh\r\n0\r\n\r\n"):
+        first, *others = served.talk(sent + post(NUMBERS))
+        assert (first.status, first.body) == (202, b"")
+        assert not others
 
 
 def test_an_endless_head_is_refused(unchanged):

@@ -1,7 +1,7 @@
 """CSV: where its records end, and its columns as bytes or whole numbers.
 
-Ids stay bytes, as they stand between the delimiters; nothing guesses their type, so that 007 and 7
-are two users in every block. An empty field is null.
+Ids stay bytes, as they stand between the delimiters, and must be UTF-8; nothing guesses their type,
+so that 007 and 7 are two users in every block. An empty field is null.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, check_columns, not_integers
 from panprivacy.sources.reader import Feed
-from panprivacy.sources.text import Lines, parsed, whole_records
+from panprivacy.sources.text import Lines, check_utf8, parsed, whole_records
 
 _MOST_COLUMNS = 1 << 16
 _OUTSIDE, _INSIDE, _CLOSED = range(3)
@@ -158,7 +158,7 @@ def _parse(
     """One block of whole records, as a table of the wanted columns."""
     kinds = {column.name: pa.int64() if column.integers else pa.binary() for column in columns}
     try:
-        return pa.csv.read_csv(
+        table = pa.csv.read_csv(
             pa.BufferReader(block),
             read_options=pa.csv.ReadOptions(
                 use_threads=False, block_size=len(block) + 1, column_names=names
@@ -178,6 +178,7 @@ def _parse(
         )
     except pa.ArrowInvalid as error:
         raise _explain(str(error), names) from None
+    return check_utf8(table)
 
 
 def _explain(message: str, names: Sequence[str]) -> InputError:

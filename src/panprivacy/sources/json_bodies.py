@@ -17,7 +17,7 @@ from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, not_integers, show
 from panprivacy.sources.ndjson import ID_TYPES, has_field
 from panprivacy.sources.reader import BATCH_ROWS
-from panprivacy.sources.text import BYTE_ORDER_MARK, RECORD_BYTES
+from panprivacy.sources.text import BYTE_ORDER_MARK, RECORD_BYTES, check_utf8
 
 _SPACE = b" \t\r\n"
 _ROWS = "rows"
@@ -47,7 +47,7 @@ def read_json_body(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.R
             )
             raise InputError(message)
     names = [column.name for column in columns]
-    batch = pa.RecordBatch.from_arrays(arrays, names=names)
+    batch = check_utf8(pa.RecordBatch.from_arrays(arrays, names=names))
     for start in range(0, batch.num_rows, BATCH_ROWS):
         yield batch.slice(start, BATCH_ROWS)
 

@@ -16,7 +16,7 @@ import pyarrow.json
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, not_integers, show
 from panprivacy.sources.reader import Feed
-from panprivacy.sources.text import Lines, parsed, whole_records
+from panprivacy.sources.text import Lines, check_utf8, parsed, whole_records
 
 Types = dict[str, pa.DataType]
 
@@ -69,7 +69,7 @@ class _Parser:
         except pa.ArrowInvalid:
             raise self._explain(block) from None
         self._check_fields(block, table)
-        return table
+        return check_utf8(table)
 
     def _check_fields(self, block: bytes, table: pa.Table) -> None:
         """Refuse a column of which the first block has not even a null."""

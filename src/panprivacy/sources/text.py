@@ -8,10 +8,12 @@ in Python.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pyarrow as pa
 
 from panprivacy.errors import InputError
+from panprivacy.sources.columns import show
 from panprivacy.sources.reader import BATCH_ROWS, Feed
 
 BLOCK_BYTES = 2 << 20
@@ -24,6 +26,9 @@ _SIGNATURES = {
     b"PAR1": "this is Parquet, not text; name the format parquet",
     b"ARROW1": "this is Arrow IPC, not text; name the format arrow",
 }
+
+
+T = TypeVar("T", pa.Table, pa.RecordBatch)
 
 
 class Lines:
@@ -94,6 +99,31 @@ def parsed(
             del block, table
     except InputError as error:
         raise error.after(rows) from None
+
+
+def check_utf8(table: T) -> T:
+    """The table, or `InputError` at the first row that holds another text than UTF-8."""
+    for name in table.schema.names:
+        column, before = table[name], 0
+        if column.type != pa.binary() or _is_utf8(column):
+            continue
+        while len(column) > 1:
+            middle = len(column) // 2
+            if _is_utf8(column[:middle]):
+                column, before = column[middle:], before + middle
+            else:
+                column = column[:middle]
+        message = f"column {show(name)} holds a text that is not UTF-8"
+        raise InputError(message, row=before + 1)
+    return table
+
+
+def _is_utf8(column: pa.Array | pa.ChunkedArray) -> bool:
+    try:
+        column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _check_start(file: Feed) -> None:

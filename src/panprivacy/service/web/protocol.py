@@ -149,12 +149,19 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         """Expect a body, which the application times."""
         self._in_head = False
         self._stop_timer()
-        if self.parser.should_upgrade():  # its body would pass for another protocol
-            self._fail(Problem(400, "only HTTP/1.1 is spoken here: leave out Upgrade and CONNECT"))
+        upgrades = self.parser.should_upgrade()
+        if upgrades and self.parser.get_method() == b"CONNECT":
+            self._fail(Problem(400, "this is no proxy: leave out CONNECT"))
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
             self._fail(Problem(400, "a request must have one Host header"))
         super().on_headers_complete()
+        if upgrades:  # RFC 9110, 7.8: a server may ignore it; the parser reads on no further
+            self.cycle.keep_alive = False
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Leave out what follows a request that asked for another protocol."""
+        self._deaf = True
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
         """Answer what could not be parsed."""

@@ -41,6 +41,9 @@ class Idle:
     def kept(self):
         self.unkept = False
 
+    def not_kept(self):
+        self.done.append("not kept")
+
     def deadline(self):
         return time.time() + NEVER
 

@@ -364,8 +364,18 @@ class TestJson:
             batch = read_body(kind, body, [USER, DELTA])[0]
             assert batch.schema.types == [pa.null(), pa.int64()]
 
-    def test_invalid_utf8_is_bytes_as_in_ndjson(self):
-        assert rows("json", b'{"user": "\xff"}') == rows("ndjson", b'{"user": "\xff"}')
+    @pytest.mark.parametrize("bad", [0, 1, 5, 6])
+    def test_invalid_utf8_is_refused_and_its_row_named(self, bad):
+        users = [b"\xc3\xa9" if row != bad else b"\xc3" for row in range(7)]
+        lines = b"".join(b'{"user": "%s"}\n' % user for user in users)
+        listed = b'{"user": [%s]}' % b", ".join(b'"%s"' % user for user in users)
+        table = b"user\n" + b"".join(b"%s\n" % user for user in users)
+        for kind, body in {"ndjson": lines, "json": listed, "csv": table}.items():
+            error = refusal(kind, body)
+            assert (error.row, error.reason) == (
+                bad + 1,
+                "column 'user' holds a text that is not UTF-8",
+            )
 
     @pytest.mark.parametrize("close", [True, False])
     def test_nesting_however_deep(self, close):

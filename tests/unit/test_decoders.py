@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import combinations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panprivacy.decoders.intervals import discrete_laplace_variance, noise_quantile
+from panprivacy.decoders.intervals import (
+    confidence_interval,
+    discrete_laplace_variance,
+    noise_quantile,
+)
 from panprivacy.statistics.density.decoder import DensityModel
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.testing import SeededCoins
@@ -307,3 +312,13 @@ def test_a_single_cell_has_a_finite_answer():
         low, high = model.interval(estimate, 0.95)
         assert 0 <= low <= estimate <= high
         assert math.isfinite(estimate)
+
+
+def test_an_answer_without_noise_has_an_interval():
+    """A deviation may be 0 at the estimate; the interval is then the estimate alone, or nearly."""
+    certain = SimpleNamespace(
+        output_share=lambda _: 0.0, deviation=lambda truth: 0.0 * np.asarray(truth, float)
+    )
+    low, high = confidence_interval(certain, 1.0, 0.95, limit=1e6, beyond=math.inf)
+    assert low <= 1 <= high
+    assert high - low < 1e-3

@@ -92,7 +92,7 @@ class TestCsv:
             (b'\xef\xbb\xbf"user",x\nann,1\n', [b"ann"]),
             (b'\xef\xbb\xbf"x\ny",user\n1,ann\n', [b"ann"]),
             (b"x,user,x\n1,ann,2\n", [b"ann"]),
-            (b"user,x\n\xff\xfe,1\n", [b"\xff\xfe"]),
+            (b"user,x\nann,\xff\xfe\n", [b"ann"]),
             (b'user,x\n007,1\nNA,1\nnull,1\n"",1\n', [b"007", b"NA", b"null", None]),
             (b'user,x\n19" rack,1\n"a\nb",1\n', [b'19" rack', b"a\nb"]),
         ],

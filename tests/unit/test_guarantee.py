@@ -439,3 +439,16 @@ def test_rho_adjacency_and_conditions_are_told():
     assert "1 announced intrusions and one unannounced look" in text
     assert text.endswith("each further group costs him 1.5 more; coins are fair; x")
     assert promise.replace == 6
+
+
+@given(
+    st.fractions(Fraction(1, 2), Fraction(999, 1000)),
+    st.fractions(Fraction(1, 100), Fraction(3)),
+    st.integers(1, 20),
+    st.integers(0, 20),
+)
+def test_a_window_that_is_begun_again_costs_no_more_than_one(surest, release, before, after):
+    """The releases of a table that was thrown away, and those of the one in its place."""
+    apart = joint_loss(surest, before * release) + joint_loss(surest, after * release)
+    together = joint_loss(surest, (before + after) * release)
+    assert apart <= together * (1 + Fraction(1, 10**14))

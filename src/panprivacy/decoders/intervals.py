@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 GRID = 64
 ZOOMS = 4
+_LEAST = 1e-12
 
 
 class Model(Protocol):
@@ -97,7 +98,8 @@ def _first(
     span = abs(end - start)
     if span == 0:
         return None
-    distances = np.append(np.geomspace(min(abs(step) / 8, span / 2), span, GRID), span)
+    least = max(min(abs(step) / 8, span / 2), _LEAST * span)  # without noise a step may be 0
+    distances = np.append(np.geomspace(least, span, GRID), span)
     points = start + math.copysign(1, step) * np.concatenate(([0.0], distances))
     for _ in range(ZOOMS):
         met = condition(points)

@@ -18,7 +18,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError, without_frames
+from panprivacy.errors import (
+    BudgetError,
+    InputError,
+    LostReleaseError,
+    PanPrivacyError,
+    PlanError,
+    without_frames,
+)
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Checked, Intake
 from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
@@ -33,8 +40,11 @@ from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.windowed import Windowed
 
-_PATIENCE = 30
-"""Seconds that the end of a window waits for a disk or release store that cannot be written to."""
+_PATIENCE = 30.0
+"""Seconds that the end of a window waits for a disk or release store that cannot be written to, or
+a quarter of a window that is short: counting must go on."""
+_WAIT = 10.0
+"""Seconds that a batch waits for the checkpoint of the end of a window."""
 _UNKEPT = "the window has ended, and the checkpoint does not hold all of it yet"
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
 
@@ -91,11 +101,13 @@ class Stream(Resumable):
         self._batch_ids = BatchIds(config.retries)
         self._state_bytes = self._layout.state_bytes
         self._unpublished: list[list[Published]] = []
-        self._payment = Payment(name, store)
+        self._payment, self._paid_before = Payment(name, store), 0
         self._failing_since: float | None = None
+        self._begun_late: set[datetime] = set()
         self._counts_since = self._last_moment = self._windowed.began
         self._shown = self._window()
         self._durable, self._is_kept, self._given_whole = durable, False, False
+        self._unwritten = False
         self._lock = threading.Lock()
         self._kept = threading.Condition(self._lock)
 
@@ -180,9 +192,10 @@ class Stream(Resumable):
         with self._changing():
             self._wait_until_kept()
             self._end_windows()
-            with suppress(StoreError):  # no batch waits for it: it is tried again
+            outcomes = self._take(several)
+            with suppress(StoreError):  # it is tried again
                 self._publish()
-            return self._take(several)
+            return outcomes
 
     def deadline(self) -> float:
         """When `advance` will have something to do, in seconds since 1970."""
@@ -190,9 +203,13 @@ class Stream(Resumable):
             return min(self._scheduled(), self._windowed.ends.timestamp())
 
     def advance(self) -> None:
-        """Make the releases that are due, or raise `StoreError`: then try again."""
+        """Make the releases that are due, or raise `StoreError`: then try again.
+
+        Whoever calls it writes the checkpoint that the end of a window needs, before.
+        """
         with self._changing():
-            self._advance()
+            if self._unwritten or not self.unkept:
+                self._advance()
 
     def release(self) -> None:
         """Make one release now.
@@ -234,9 +251,13 @@ class Stream(Resumable):
 
     def kept(self) -> None:
         """Know that what `state()` gave last is on disk."""
-        with self._kept:
-            self._is_kept = self._given_whole
-            self._kept.notify_all()
+        with self._changing():
+            self._is_kept, self._unwritten = self._given_whole, False
+
+    def not_kept(self) -> None:
+        """Know that it could not be written, so that nobody waits for it."""
+        with self._changing():
+            self._unwritten = True
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
@@ -251,6 +272,7 @@ class Stream(Resumable):
             self._batch_ids.unpack(own)
             self._counts_since = self._last_moment = self._now()
             self._is_kept = True  # in the file that it came from
+            self._paid_before = 0  # what was paid for this window, the state pays
 
     def released_in(self, state: bytes) -> int:
         """How many releases of the window of an earlier state are in the ledger.
@@ -270,10 +292,11 @@ class Stream(Resumable):
                 yield
             finally:
                 self._shown = self._window()
+                self._kept.notify_all()
 
     def _window(self) -> _Window:
         windowed = self._windowed
-        return _Window(windowed.began, windowed.ends, windowed.current.releases)
+        return _Window(windowed.began, windowed.ends, self._number(windowed.current) - 1)
 
     def _take(self, several: Sequence[Sent]) -> list[Outcome]:
         checked: list[Checked] = []
@@ -326,54 +349,78 @@ class Stream(Resumable):
 
     def _end_windows(self) -> None:
         """Close those that have ended, so that what comes is counted in the current one."""
+        ended, refused = self._windowed.due, False
         while self._windowed.due:
             try:
                 self._check_kept()
                 if not self._is_answered():
                     self._pay(self._windowed.current)
-            except StoreError:  # wait for the store to come back, but not for ever
+            except StoreError:  # wait for it to come back, but not for ever
                 now = self._clock()
                 since = self._failing_since = self._failing_since or now
-                if 0 <= now - since < _PATIENCE:  # below 0, the clock was set back
-                    raise
+                if 0 <= now - since < min(_PATIENCE, self.config.window_seconds / 4):
+                    raise  # below 0, the clock was set back
+            refused = refused or self._failing_since is not None
             self._failing_since = None
             self._windowed.advance_once()
+            if refused:
+                self._begun_late.add(self._windowed.began)
+            self._paid_before = 0
+            if self._was_counted_before:
+                with suppress(StoreError):
+                    self._paid_before = self._store.released(self.name, self._windowed.began)
+        if ended:
+            self._is_kept = self._given_whole = False
 
     def _wait_until_kept(self) -> None:
-        """Let others write the checkpoint that the end of the window needs."""
-        self._kept.wait_for(lambda: not self.unkept, _PATIENCE)
-        self._check_kept()
+        """Give the keeper time for the checkpoint that the end of the window needs."""
+        self._kept.wait_for(lambda: self._unwritten or not self.unkept, _WAIT)
 
     def _check_kept(self) -> None:
         if self.unkept:
             raise StoreError(_UNKEPT)
 
+    @property
+    def _was_counted_before(self) -> bool:
+        """Whether this window began before this process counted, so that another one may have."""
+        return self._windowed.began < self._counts_since
+
+    def _is_answered(self) -> bool:
+        """Whether the window ended, and its last answer left, before this process counted."""
+        began, ends = self._windowed.began, self._windowed.ends
+        if not self._was_counted_before or ends > self._counts_since:
+            return False
+        return self._store.answered(self.name, began, ends)
+
     def _last_release(self, counting: Counting) -> tuple[int, Answers] | None:
         """What a window releases at its end, and its number; nothing that is not in the ledger."""
-        number = counting.releases + 1
+        number = self._number(counting)
         try:
             self._check_kept()
             if self._is_answered():
                 return None
-            if not self._pay(counting):
-                JOURNAL.error(Event.answer_lost, stream=self.name, reason=_PAID)
-                return None
+            if self._pay(counting):
+                return number, counting.release(confidence=self.config.confidence)
+            reason = _PAID
         except StoreError as error:
-            JOURNAL.error(Event.answer_lost, stream=self.name, reason=str(error))
-            return None
+            reason = str(error)
+        except LostReleaseError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the window has ended; its words may show counts
+            reason = f"failed with {type(error).__name__}"
         finally:
             self._payment.use()
-        return number, counting.release(confidence=self.config.confidence)
+        JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
+        return None
 
-    def _is_answered(self) -> bool:
-        """Whether the answer of the end of this window left before a crash."""
-        windowed = self._windowed
-        return windowed.resumed and self._store.answered(self.name, windowed.began, windowed.ends)
+    def _number(self, counting: Counting) -> int:
+        """Of the next release of the current window."""
+        return self._paid_before + counting.releases + 1
 
     def _release_now(self) -> None:
         """One release within the window."""
         counting, began = self._windowed.current, self._windowed.began
-        number = counting.releases + 1
+        number = self._number(counting)
         if not self._pay(counting):
             raise BudgetError(_PAID)
         now = self._now()
@@ -388,14 +435,17 @@ class Stream(Resumable):
 
     def _pay(self, counting: Counting) -> bool:
         """Have the next release in the ledger; False if it is there, and not by this attempt."""
-        return self._payment.make(self._windowed.began, self._windowed.ends, counting)
+        number = self._number(counting)
+        return self._payment.make(self._windowed.began, self._windowed.ends, counting, number)
 
     def _publish(self) -> None:
         """Have the store show what was released, one release after another."""
         for window in self._windowed.take():
             if window.release is not None:
                 number, answers = window.release
-                complete = window.complete and window.start >= self._counts_since
+                late = window.start < self._counts_since or window.start in self._begun_late
+                self._begun_late.discard(window.start)
+                complete = window.complete and not late
                 span = window.start, window.end
                 moment = Moment(self.name, *span, number, complete, self._now())
                 self._unpublished.append(self._published(answers, moment))
@@ -416,7 +466,7 @@ class Stream(Resumable):
         return datetime.fromtimestamp(self._clock(), UTC)
 
     def _left(self) -> int:
-        return self._windowed.current.planned - self._windowed.current.releases
+        return self._windowed.current.planned - self._number(self._windowed.current) + 1
 
     def _scheduled(self) -> float:
         """When the next release within the window is due; never if none is."""

@@ -241,6 +241,8 @@ class Source:
                 wipe_traces()
                 if self._file.stopped.is_set():
                     return
+        except Stopped:
+            pass
         except Exception as error:  # noqa: BLE001 - whatever it is, the consumer must hear of it
             outcome = anew(error)
         self._queue.put(outcome)

@@ -183,11 +183,6 @@ class Windowed(Resumable, Generic[S]):
         return not self._start - self._every <= self._clock() < self._end
 
     @property
-    def resumed(self) -> bool:
-        """Whether the current window goes on from an earlier state."""
-        return self._resumed
-
-    @property
     def releases(self) -> Windows:
         """What the windows that have ended released, oldest first, but for those handed out."""
         return Windows(self._releases)

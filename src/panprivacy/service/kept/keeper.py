@@ -139,9 +139,12 @@ class Keeper:
         trouble = self.attempt("checkpoint", lambda: checkpoint.write(self._streams))
         if trouble is None:
             self._written = time.time()
-            for stream in self._streams:
-                stream.kept()
         self._tell(waiting, trouble)
+        for stream in self._streams:
+            if trouble is None:
+                stream.kept()
+            else:
+                stream.not_kept()
 
     def _tell(self, waiting: list[Tell], trouble: str | None) -> None:
         for tell in waiting:  # one that fails must not keep the word from the others

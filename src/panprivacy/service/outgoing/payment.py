@@ -36,7 +36,7 @@ class Payment:
         self._stream, self._store = stream, store
         self._attempt: _Attempt | None = None
 
-    def make(self, began: datetime, ends: datetime, counting: Counting) -> bool:
+    def make(self, began: datetime, ends: datetime, counting: Counting, number: int) -> bool:
         """Have the next release of a window in the ledger; again until it has worked.
 
         A line that is there though its commit was reported as failed is known by its payer. Any
@@ -47,6 +47,7 @@ class Payment:
             began: when the window began to be counted.
             ends: when it ends.
             counting: what is counted in it.
+            number: of the release.
 
         Returns:
             Whether the release may be made; False if its line is there and not by this attempt.
@@ -54,7 +55,6 @@ class Payment:
         Raises:
             StoreError: the ledger cannot be written to now, or not be read.
         """
-        number = counting.releases + 1
         if number > counting.planned:
             return False
         if self._attempt is None or self._attempt.line != (began, number):

@@ -26,8 +26,9 @@ from panprivacy.statistics.distinct.sizes import DistinctSizes
 PAGE = ROOT / "docs" / "accuracy.md"
 AIRCRAFT_DAYS, HIGGS_USERS = 251_561, 279_379
 
-MOST = {0.95: 0.98, 0.5: 0.56, 0.99: 1.0}
-"""The confidences that are checked, and the most that their intervals may cover."""
+MOST = {0.95: 0.985, 0.5: 0.56, 0.99: 1.0}
+"""The confidences that are checked, and the most that their intervals may cover: ten users at
+epsilon 20 have few different answers, of which the interval holds some more than it must."""
 
 COVERAGE_RUNS, ERROR_RUNS = 4_000, 1_000
 FACTOR, SPLIT_FACTOR = 1.1, 1.25

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.mutants.mutant import Mutant
@@ -17,6 +17,8 @@ from benchmarks.mutants.mutant import Mutant
 ROOT = Path(__file__).resolve().parents[2]
 _NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "dist", ".*_cache", "__pycache__")
 _MOST_SECONDS = 600
+_PATIENCE = 60.0
+"""Seconds more than three times those of the code as it is, after which a test has no end."""
 
 
 class Tree:
@@ -46,34 +48,45 @@ class Tree:
         """
         if test not in self._seconds:
             begun = time.monotonic()
-            code, said = self._run([test], self._kept, _MOST_SECONDS, keep=True)
+            code, said = self._run(test, self._kept, _MOST_SECONDS, keep=True)
             if code != 0:
                 message = f"{test} does not pass on the code as it is:\n{said}"
                 raise RuntimeError(message)
             self._seconds[test] = time.monotonic() - begun
         return self._seconds[test]
 
-    def finds(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> str | None:
-        """The test that fails on a mutant, or "no end"; None if there is none."""
-        path = self.package / mutant.module
-        source, times = path.read_bytes(), path.stat()
+    def finds(self, mutant: Mutant, tests: Sequence[str]) -> str | None:
+        """The test that fails on a mutant, or has no end; None if there is none."""
         shutil.rmtree(self._used, ignore_errors=True)
-        if b"_kernels import" in source:
+        if "_kernels import" in mutant.code:
             self._used.mkdir()
         else:
             shutil.copytree(self._kept, self._used)
-        path.write_text(mutant.code)
+        for test in tests:
+            limit = _PATIENCE + 3 * self.seconds(test)
+            with self._changed(mutant):
+                code, said = self._run(test, self._used, limit, keep=False)
+            if code is None:
+                return f"no end of {test}"
+            if code:
+                return _first_failure(said)
+        return None
+
+    @contextmanager
+    def _changed(self, mutant: Mutant) -> Iterator[None]:
+        """The tree with the mutant in it, of the same age each time, so that kernels are kept."""
+        path = self.package / mutant.module
+        source, before = path.read_bytes(), path.stat().st_mtime_ns
         try:
-            code, said = self._run(tests, self._used, seconds, keep=False)
+            path.write_text(mutant.code)
+            os.utime(path, ns=(before, before + 10**9))
+            yield
         finally:
             path.write_bytes(source)
-            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        if code is None:
-            return "no end"
-        return _first_failure(said) if code else None
+            os.utime(path, ns=(before, before))
 
     def _run(
-        self, tests: Sequence[str], kernels: Path, seconds: float, *, keep: bool
+        self, test: str, kernels: Path, seconds: float, *, keep: bool
     ) -> tuple[int | None, str]:
         """The exit code of pytest, None if it took too long, and what it said."""
         environment = {
@@ -87,7 +100,7 @@ class Tree:
         }
         options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, "-m", "not slow", *tests],
+            [sys.executable, "-m", "pytest", *options, "-m", "not slow", test],
             cwd=self._root,
             env=environment,
             stdout=subprocess.PIPE,

@@ -463,6 +463,18 @@ def test_windows_that_passed_together_need_one_checkpoint(store, clock):
     assert [row[-1] for row in published(store)] == [1, 0, 0, 0, 0]
 
 
+def test_a_restored_window_that_has_passed_needs_no_further_checkpoint(store, clock):
+    """The file that it came from holds all of it."""
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1))
+    state = stream.state()
+    clock.now += HOUR
+    after = restarted(state, store, clock, durable=True)
+    assert not after.unkept
+    after.advance()
+    assert published(store) == [("09:00", 1, False, 1)]
+
+
 def test_a_batch_waits_for_the_checkpoint_and_is_counted_in_the_next_window(store, clock):
     stream = make(store, clock, durable=True)
     stream.take(batch(1))
@@ -573,6 +585,12 @@ def test_the_deadline_is_when_something_is_due(store, clock):
         clock.now = START + due
         stream.advance()
     assert stream.deadline() == START + HOUR + 600
+
+
+def test_a_restart_after_the_clock_was_set_back_brings_no_release_forward(store, clock):
+    stream = make(store, clock, every="10m")
+    clock.now -= HOUR / 2
+    assert restarted(stream, store, clock, every="10m").deadline() == START + 600
 
 
 def test_on_request_the_last_release_is_kept_for_the_end(store, clock):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from fractions import Fraction
 
@@ -166,12 +167,26 @@ def test_a_column_that_can_be_read_once_reaches_every_member():
         assert one.release().where(statistic="here").only().value == pytest.approx(0.9, abs=0.01)
 
 
+def test_hundreds_of_answers_go_together():
+    many = pp.Incidence(universe=9, bound=300, epsilon=1)
+    assert len(pp.Together({"many": many}).release()) > 256
+
+
 def test_a_batch_of_another_plan_is_refused():
     small, large = (pp.Density(universe=size, epsilon=1) for size in (10, 20))
     before = small.state()
     with pytest.raises(pp.InputError, match="another plan"):
         small.apply(large.prepare([19]))
     assert small.state() == before
+
+
+def test_a_batch_of_an_equal_plan_is_counted():
+    """Plans are kept for a while: a later statistic of the same sizes may have another object."""
+    members = pp.Density(universe=10, epsilon=100)
+    batch, equal = members.prepare([3]), dataclasses.replace(members.plan)
+    assert equal is not members.plan
+    members.apply(dataclasses.replace(batch, plan=equal))
+    assert members.release().value == pytest.approx(0.1)
 
 
 def test_sums_are_wiped_when_they_are_noised():

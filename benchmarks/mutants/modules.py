@@ -92,6 +92,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/contract/test_declared_state.py",
         "tests/contract/test_new_statistic.py",
         "tests/unit/test_explain.py",
+        "tests/unit/test_planning.py",
     ),
     "statistics/windowed.py": (
         "tests/unit/test_windowed.py",

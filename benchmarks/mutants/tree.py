@@ -122,4 +122,4 @@ class Tree:
 def _first_failure(said: str) -> str:
     """Which test failed first, of what pytest said."""
     failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].split(" - ")[0] if failed else said[-200:]
+    return failed[0].split(" - ")[0] if failed else said.strip().rpartition("\n")[2][:100]

@@ -26,6 +26,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "rounding = Context(prec=digits, rounding=direction, Emax= 1000000, Emin=-999_999)",
     ): _RANGE,
     (
+        "statistics/together.py",
+        "_check_spending",
+        "if len(found) is not sum(len(one.answers()) for one in lost.values()):",
+    ): "whole numbers up to 256 are one object each, and there are never more names than answers",
+    (
         "statistics/windowed.py",
         "_close",
         "complete = began <= due - self._every and end == due and not self._resumed",

@@ -588,12 +588,6 @@ def test_the_deadline_is_when_something_is_due(store, clock):
     assert stream.deadline() == START + HOUR + 600
 
 
-def test_a_restart_after_the_clock_was_set_back_brings_no_release_forward(store, clock):
-    stream = make(store, clock, every="10m")
-    clock.now -= HOUR / 2
-    assert restarted(stream, store, clock, every="10m").deadline() == START + 600
-
-
 def test_on_request_the_last_release_is_kept_for_the_end(store, clock):
     stream = make(store, clock)
     stream.release()

@@ -167,11 +167,6 @@ def test_a_column_that_can_be_read_once_reaches_every_member():
         assert one.release().where(statistic="here").only().value == pytest.approx(0.9, abs=0.01)
 
 
-def test_hundreds_of_answers_go_together():
-    many = pp.Incidence(universe=9, bound=300, epsilon=1)
-    assert len(pp.Together({"many": many}).release()) > 256
-
-
 def test_a_batch_of_another_plan_is_refused():
     small, large = (pp.Density(universe=size, epsilon=1) for size in (10, 20))
     before = small.state()

@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run test test-slow lint pins accuracy auditors bench clean
+.PHONY: run test test-slow lint pins accuracy auditors mutants bench clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -44,6 +44,9 @@ auditors: $(VENV)/.auditors
 	$(BIN)/python examples/auditors/with_privacy_estimates.py
 	$(BIN)/python examples/auditors/with_pystatdp.py
 
+mutants: $(VENV)/.mutants
+	$(BIN)/python -m benchmarks.mutants
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.counting
@@ -72,6 +75,11 @@ $(VENV)/.test: $(VENV)/.run
 
 $(VENV)/.auditors: $(VENV)/.run
 	$(INSTALL) --editable ".[auditors]"
+	@touch $@
+
+# Two small packages that cosmic-ray needs for its reports have no wheels.
+$(VENV)/.mutants: $(VENV)/.test
+	$(INSTALL) --no-binary exit-codes,yattag --editable ".[mutants]"
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.run

@@ -14,6 +14,7 @@ import pytest
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.service.batches import ID_BYTES, BatchIds, BusyError, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Entry, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
@@ -460,6 +461,18 @@ def test_windows_that_passed_together_need_one_checkpoint(store, clock):
     assert not stream.unkept
     stream.advance()
     assert [row[-1] for row in published(store)] == [1, 0, 0, 0, 0]
+
+
+def test_a_restored_window_that_has_passed_needs_no_further_checkpoint(store, clock):
+    """The file that it came from holds all of it."""
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1))
+    state = stream.state()
+    clock.now += HOUR
+    after = restarted(state, store, clock, durable=True)
+    assert not after.unkept
+    after.advance()
+    assert published(store) == [("09:00", 1, False, 1)]
 
 
 def test_a_batch_waits_for_the_checkpoint_and_is_counted_in_the_next_window(store, clock):
@@ -920,6 +933,17 @@ def test_a_line_that_another_service_pays_in_between_is_not_ours(store, clock, m
     stream.advance()
     assert published(store) == []
     assert not stream._windowed.due
+
+
+@pytest.mark.parametrize("hours", [(0, 1), (1, 0)])
+def test_what_failed_for_one_window_does_not_pay_for_another(hours, store):
+    payment, counting = Payment("visits", store), planned().make_counting()
+    failed, made = (datetime.fromtimestamp(START + hour * HOUR, UTC) for hour in hours)
+    store.fail("before spend")
+    with pytest.raises(StoreError):
+        payment.make(failed, failed + timedelta(hours=1), counting)
+    assert payment.make(made, made + timedelta(hours=1), counting)
+    assert {line.start for line in store.ledger()} == {made}
 
 
 # Batches

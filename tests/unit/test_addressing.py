@@ -251,3 +251,13 @@ def test_long_dictionary_batches_are_addressed_in_pieces():
     pieces = list(Hashed(10**6, a_key(1)).slots(read_ids(users)))
     assert [len(piece) for piece in pieces] == [PIECE_ROWS, PIECE_ROWS]
     assert len(set(np.concatenate(pieces).tolist())) == 2
+
+
+def test_the_cells_of_a_dictionary_leave_the_last_word_of_their_block(monkeypatch):
+    """As copies of ids do: the C library does not overwrite that word when it is freed."""
+    joined, concatenate = [], np.concatenate
+    monkeypatch.setattr(np, "concatenate", lambda parts: joined.append(parts) or concatenate(parts))
+    users = read_ids(pa.array(["ada", "grace", "ada"]).dictionary_encode())
+    (slots,) = Hashed(10, a_key(1)).slots(users)
+    assert len(slots) == 3
+    assert sum(map(len, joined[-1])) == 2 + 1

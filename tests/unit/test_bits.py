@@ -121,6 +121,17 @@ def test_a_table_is_born_from_one_coin_a_cell(cells):
 
 
 @pytest.mark.parametrize("cells", SIZES)
+def test_a_table_has_no_ones_beyond_its_last_cell(cells):
+    bits, full = BitCells(cells, Fraction(1)), pack(np.ones(cells))
+    assert bits.is_table(full)
+    assert not bits.is_table(np.append(full, np.uint8(0)))
+    for beyond in range(cells, 8 * bits.nbytes):
+        damaged = full.copy()
+        damaged[-1] |= 1 << beyond % 8
+        assert not bits.is_table(damaged)
+
+
+@pytest.mark.parametrize("cells", SIZES)
 def test_rerandomising_flips_the_bits_that_the_coins_name(cells):
     bits, coins = random_bits(4, cells), GivenCoins(random_bits(5, cells))
     table = pack(bits)

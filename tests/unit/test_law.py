@@ -208,6 +208,7 @@ def test_weights_may_add_up_to_no_more_than_two_to_the_61(weights):
         (pp.Law.singer, 8),
         (pp.Law.spike, 1),
         (pp.Law.spike, 2**24 + 1),
+        (pp.Law.geometric, 1),
         (pp.Law.geometric, 1.5),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from panprivacy.cells.bits import BitCells
 from panprivacy.cells.law import Law
 from panprivacy.cells.modular import ModularCells, ScaledCells
 from panprivacy.testing import SeededCoins
@@ -223,3 +225,15 @@ def test_group_sums_count_the_values_outside_of_the_set_in_each_run(law, groups,
     outside = [value not in members for value in table.tolist()]
     expected = [sum(outside[at * size : (at + 1) * size]) for at in range(groups)]
     assert cells.group_sums(table, groups, 0).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "slots"),
+    [
+        (BitCells(4, Fraction(1)), [0, -1, 2, 2]),
+        (ScaledCells(4, Law.flat(7, 1)), [5, -1, 12, 17]),
+    ],
+)
+def test_an_ordinary_program_shows_the_cells_that_have_users(cells, slots):
+    pieces = np.split(np.array(slots), 2)
+    assert cells.without_noise(pieces, np.ones(4, np.int64), NO_COINS).tolist() == [1, 0, 1, 0]

@@ -68,6 +68,16 @@ def test_uniform_integers_of_any_size_stay_in_range(bound):
     assert all(0 <= value < bound for value in values.tolist())
 
 
+@pytest.mark.parametrize("bits", [63, 64, 65, 72, 130])
+def test_a_uniform_integer_of_many_bits_is_made_of_the_bytes_that_it_needs(bits):
+    width, data = -(-bits // 8), list(range(1, 100))
+    values = noise.uniform_below(scripted(*data), 1 << bits, 3)
+    assert values.tolist() == [
+        int.from_bytes(data[at : at + width], "little") % (1 << bits)
+        for at in range(0, 3 * width, width)
+    ]
+
+
 def test_the_key_stream_continues_across_pieces():
     whole, pieces = aes_stream(bytearray(32)), aes_stream(bytearray(32))
     together = np.concatenate([pieces(3), pieces(0), pieces(40), pieces(1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from fractions import Fraction
 
@@ -172,6 +173,15 @@ def test_a_batch_of_another_plan_is_refused():
     with pytest.raises(pp.InputError, match="another plan"):
         small.apply(large.prepare([19]))
     assert small.state() == before
+
+
+def test_a_batch_of_an_equal_plan_is_counted():
+    """Plans are kept for a while: a later statistic of the same sizes may have another object."""
+    members = pp.Density(universe=10, epsilon=100)
+    batch, equal = members.prepare([3]), dataclasses.replace(members.plan)
+    assert equal is not members.plan
+    members.apply(dataclasses.replace(batch, plan=equal))
+    assert members.release().value == pytest.approx(0.1)
 
 
 def test_sums_are_wiped_when_they_are_noised():

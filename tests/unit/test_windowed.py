@@ -259,6 +259,11 @@ class TestLoss:
         assert daily.loss(1, seen=0) == daily.current.unseen < Fraction("0.05")
         assert daily.loss(1) == 1
 
+    def test_what_is_seen_costs_epsilon_and_the_rest_what_an_unseen_window_does(self):
+        daily = windowed(Clock(), factory=lambda: density(epsilon=Fraction(2, 3)))
+        assert daily.loss(7, seen=3) == 2 + 4 * daily.current.unseen
+        assert daily.loss(7, seen=7) == Fraction(14, 3)
+
     @pytest.mark.parametrize(("windows", "seen"), [(0, 0), (2, 3), (5, -1), (1.5, 1)])
     def test_numbers_that_are_refused(self, windows, seen):
         with pytest.raises(pp.PlanError, match=r"(windows|seen) must"):

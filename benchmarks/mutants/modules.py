@@ -1,0 +1,136 @@
+"""Which files of tests are to find the mutants of a module, the fast ones first.
+
+None of `tests/docs` is among them: those compare code with hashes, and fail on any change.
+"""
+
+from __future__ import annotations
+
+CONTRACT = ("tests/contract/test_contract.py", "tests/contract/test_resume.py")
+
+TESTS: dict[str, tuple[str, ...]] = {
+    "noise.py": (
+        "tests/unit/test_noise.py",
+        "tests/statistical/test_noise.py",
+        "tests/exact/test_state_noise.py",
+        "tests/contract/test_wiped.py",
+    ),
+    "coins.py": (
+        "tests/unit/test_coins.py",
+        "tests/unit/test_noise.py",
+        "tests/statistical/test_noise.py",
+    ),
+    "addressing.py": (
+        "tests/unit/test_addressing.py",
+        "tests/unit/test_mutants.py",
+        "tests/statistical/test_sampling.py",
+        "tests/contract/test_wiped.py",
+    ),
+    "hashing.py": (
+        "tests/unit/test_hashing.py",
+        "tests/unit/test_addressing.py",
+        "tests/unit/test_mutants.py",
+    ),
+    "cells/protocol.py": (
+        "tests/unit/test_bits.py",
+        "tests/unit/test_modular_cells.py",
+        "tests/unit/test_cropped.py",
+        "tests/unit/test_attacks.py",
+        *CONTRACT,
+    ),
+    "cells/bits.py": (
+        "tests/unit/test_bits.py",
+        "tests/statistical/test_bits.py",
+        "tests/exact/test_exact.py",
+        "tests/unit/test_planning.py",
+        "tests/contract/test_wiped.py",
+    ),
+    "cells/difference_sets.py": (
+        "tests/unit/test_difference_sets.py",
+        "tests/unit/test_law.py",
+        "tests/unit/test_planning.py",
+    ),
+    "cells/law.py": (
+        "tests/unit/test_law.py",
+        "tests/unit/test_incidence.py",
+        "tests/unit/test_cropped.py",
+        "tests/unit/test_planning.py",
+        "tests/exact/test_counters.py",
+    ),
+    "cells/modular.py": (
+        "tests/unit/test_modular_cells.py",
+        "tests/unit/test_cropped.py",
+        "tests/exact/test_counters.py",
+        "tests/contract/test_wiped.py",
+    ),
+    "cells/threshold.py": (
+        "tests/unit/test_heavy.py",
+        "tests/exact/test_heavy.py",
+        "tests/contract/test_wiped.py",
+    ),
+    "planning/bits.py": (
+        "tests/unit/test_bits.py",
+        "tests/unit/test_planning.py",
+        "tests/unit/test_windowed.py",
+        "tests/exact/test_windows.py",
+    ),
+    "guarantee.py": (
+        "tests/unit/test_guarantee.py",
+        "tests/unit/test_windowed.py",
+        "tests/unit/test_together.py",
+        "tests/unit/test_bits.py",
+        "tests/exact/test_windows.py",
+        *CONTRACT,
+    ),
+    "statistics/statistic.py": (
+        "tests/unit/test_specification.py",
+        "tests/unit/test_together.py",
+        "tests/unit/test_grouped.py",
+        *CONTRACT,
+        "tests/contract/test_wiped.py",
+        "tests/contract/test_refused_input.py",
+        "tests/contract/test_same_users.py",
+        "tests/contract/test_declared_state.py",
+        "tests/contract/test_new_statistic.py",
+        "tests/unit/test_explain.py",
+        "tests/unit/test_planning.py",
+    ),
+    "statistics/windowed.py": (
+        "tests/unit/test_windowed.py",
+        "tests/exact/test_windows.py",
+        "tests/service/test_stream.py",
+    ),
+    "statistics/together.py": (
+        "tests/unit/test_together.py",
+        "tests/unit/test_grouped.py",
+        "tests/contract/test_resume.py",
+        "tests/contract/test_same_users.py",
+        "tests/service/test_stream.py",
+    ),
+    "checkpoint.py": (
+        "tests/unit/test_mutants.py",
+        "tests/unit/test_checkpoint.py",
+        "tests/exact/test_crashes.py",
+    ),
+    "service/stream.py": (
+        "tests/service/test_stream.py",
+        "tests/service/test_keeper.py",
+        "tests/service/test_durability.py",
+    ),
+    "service/batches.py": (
+        "tests/unit/test_mutants.py",
+        "tests/service/test_stream.py",
+        "tests/service/test_durability.py",
+    ),
+    "service/outgoing/payment.py": (
+        "tests/service/test_stream.py",
+        "tests/service/test_durability.py",
+    ),
+    "service/outgoing/store.py": (
+        "tests/service/test_store.py",
+        "tests/service/test_stream.py",
+    ),
+    "service/kept/keeper.py": (
+        "tests/service/test_keeper.py",
+        "tests/service/test_durability.py",
+    ),
+}

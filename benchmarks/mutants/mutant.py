@@ -1,0 +1,131 @@
+"""Which mutants there are, as cosmic-ray lists them, and which of them are drawn."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cosmic_ray.commands import init
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator
+from cosmic_ray.work_db import use_db
+from cosmic_ray.work_item import MutationSpec
+
+_WITHOUT_EFFECT = {
+    *("overload", "abstractmethod", "runtime_checkable"),  # for readers and type checkers
+    *("cache", "lru_cache", "uncounted"),  # for time alone
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file.
+
+    Args:
+        module: the file, from `src/panprivacy` on.
+        line: its number.
+        within: the name of the function or class that it changes.
+        before: the lines that are replaced, as one text.
+        after: what stands there instead.
+        code: of the whole file.
+    """
+
+    module: str
+    line: int
+    within: str
+    before: str
+    after: str
+    code: str
+
+
+def drawn(package: Path, modules: Iterable[str], count: int, seed: int) -> list[Mutant]:
+    """So many mutants, of different places, in the order in which they are drawn.
+
+    Every place is as likely as any other: an operator has a dozen mutants, a condition one.
+    """
+    chance = random.Random(seed)
+    places: dict[tuple[str, tuple[int, int]], list[MutationSpec]] = {}
+    for spec in _listed(package, modules):
+        name = Path(spec.module_path).relative_to(package).as_posix()
+        places.setdefault((name, spec.start_pos), []).append(spec)
+    order = sorted(places)
+    chance.shuffle(order)
+    found: list[Mutant] = []
+    for place in order:
+        if len(found) == count:
+            break
+        mutant = _made(place[0], (package / place[0]).read_text(), chance.choice(places[place]))
+        if mutant is not None:
+            found.append(mutant)
+    return found
+
+
+def _listed(package: Path, modules: Iterable[str]) -> Iterator[MutationSpec]:
+    with use_db(":memory:") as session:
+        init([package / module for module in modules], session, {})
+        for item in session.work_items:
+            yield item.mutations[0]
+
+
+def _made(module: str, source: str, spec: MutationSpec) -> Mutant | None:
+    """The mutant, or None if it is none: it does not compile, or changes types, words or time."""
+    operator = get_operator(spec.operator_name)(**spec.operator_args)
+    code = mutate_code(source, operator, spec.occurrence)
+    try:
+        if code is None or _outline(code) == _outline(source):
+            return None
+    except SyntaxError:
+        return None
+    old, new = source.splitlines(), code.splitlines()
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    _, start, stop, first, last = next(one for one in matcher.get_opcodes() if one[0] != "equal")
+    before, after = (" ".join(map(str.strip, part)) for part in (old[start:stop], new[first:last]))
+    return Mutant(module, spec.start_pos[0], spec.definition_name or "", before, after, code)
+
+
+def _outline(code: str) -> str:
+    """What the code does, without annotations, docstrings, and decorators that change no result."""
+    return ast.dump(_Stripped().visit(ast.parse(code)))
+
+
+class _Stripped(ast.NodeTransformer):
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        node.annotation = ast.Constant(None)
+        self.generic_visit(node)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        return self._defined(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef | None:
+        node.returns = None
+        self._defined(node)
+        return node if node.body else None
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        self.generic_visit(node)
+        return None if isinstance(node.value, ast.Constant) else node
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword | None:
+        self.generic_visit(node)
+        return None if node.arg == "slots" else node
+
+    def _defined(self, node):
+        self.generic_visit(node)
+        kept = [one for one in node.decorator_list if _name(one) not in _WITHOUT_EFFECT]
+        node.decorator_list = kept
+        return node
+
+
+def _name(decorator: ast.expr) -> str:
+    """The last part of a decorator's name."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")

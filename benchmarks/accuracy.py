@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 import panprivacy as pp
 from benchmarks.trials import EDGE_DEVIATIONS, HIGGS, ROOT, Outcome, Trial, measure
 from panprivacy.planning.bits import best_split
@@ -373,6 +375,36 @@ def users_coverage_section() -> Section:
     )
 
 
+def beyond_section() -> Section:
+    def infinite(_row: Row, outcomes: list[Outcome]) -> Cell:
+        return Cell(percent(np.isinf(outcomes[0].ends[:, 1]).mean()))
+
+    def covered(_row: Row, outcomes: list[Outcome]) -> Cell:
+        share = outcomes[0].coverage
+        return Cell(percent(share), share < _least(0.95))
+
+    few, noisy = distinct(3_000, memory=4_096), distinct((100, 10_000), "0.1", memory=8_192)
+    leaving = functools.partial(few.func, **few.keywords, deletions=True, bound=5)
+    settings = [
+        ("4 KiB, 3,000", "1", few, (0, 3_000, 15_000, 30_000, 300_000)),
+        ("4 KiB, 3,000, deletions", "1", leaving, (0, 3_000, 15_000, 30_000, 300_000)),
+        ("8 KiB, 100 to 10^4", "0.1", noisy, (0, 100, 10_000, 50_000, 1_000_000)),
+    ]
+    return Section(
+        "How often intervals hold the truth: beyond the expected range",
+        "95 % intervals of `DistinctCount` from 0 users to a hundred times what was planned for. "
+        "Where no cell tells larger numbers apart, the upper end is infinite. "
+        f"Runs: {COVERAGE_RUNS:,} each. Tolerance: they cover at least {percent(_least(0.95), 2)}.",
+        ("plan", "epsilon", "users"),
+        tuple(
+            Row((plan, epsilon, f"{users:,}"), (counting(make, users),))
+            for plan, epsilon, make, counts in settings
+            for users in counts
+        ),
+        (("coverage", covered), ("upper end infinite", infinite)),
+    )
+
+
 def share_coverage_section() -> Section:
     settings = [
         (f"{universe:,}", "all", epsilon, "", density(universe, epsilon))
@@ -422,6 +454,7 @@ def sections() -> list[Section]:
         density_section(),
         split_section(),
         users_coverage_section(),
+        beyond_section(),
         share_coverage_section(),
         confidence_section(),
     ]

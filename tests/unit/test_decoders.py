@@ -246,8 +246,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(model, users):
     Power: intervals that are 30 % shorter cover less often than that.
     """
     counts = simulated_counts(model, users, runs=500, name=2)
-    estimates = np.array([model.estimate(ones) for ones in counts])
-    low, high = np.transpose([model.interval(estimate, 0.8) for estimate in estimates])
+    estimates, low, high = np.transpose([model.answer(ones, 0.8) for ones in counts])
 
     def covering(width):
         below, above = width * (estimates - low), width * (high - estimates)
@@ -257,36 +256,60 @@ def test_intervals_cover_the_truth_as_often_as_they_say(model, users):
     assert covering(0.7) < 400 - 44
 
 
+def score(model, users, ones):
+    """How far the counts are from what `users` let expect, in deviations and half counts."""
+    shares = np.minimum(2.0 ** -np.arange(1, model.levels + 1), 0.5)
+    shares[-1] *= 2
+    empty = (1 - model.decay * shares / model.cells_per_level) ** users
+    mean = model.full - model.contrast * empty
+    variance = model.cells_per_level * mean * (1 - mean) + model.noise_variance
+    slope = -model.contrast * empty * np.log1p(-model.decay * shares / model.cells_per_level)
+    slope *= model.cells_per_level
+    weights = slope / variance
+    spread = math.sqrt((slope * weights).sum() - users * (slope * weights).sum() ** 2)
+    output = (weights**2).sum() * model.noise_variance / (slope * weights).sum()
+    off = ((ones - model.cells_per_level * mean) * weights).sum()
+    return off, spread, output, weights.max() / 2
+
+
 @settings(deadline=None)
-@given(st.sampled_from(LEVELS), st.floats(0, 1), st.floats(0.5, 0.999))
-def test_the_interval_of_a_number_of_users_ends_where_the_estimate_becomes_surprising(
-    model, height, confidence
-):
-    estimate = model.limit**height - 1
-    low, high = model.interval(estimate, confidence)
-    quantile = noise_quantile(confidence, model.output_share(estimate))
-    assert 0 <= low <= estimate <= high
+@given(
+    st.sampled_from(LEVELS), st.floats(0, 1), st.floats(-4, 4), st.sampled_from([0.5, 0.9, 0.99])
+)
+def test_the_interval_ends_where_the_counts_become_surprising(model, height, off, confidence):
+    users = 10_000**height - 1
+    ones = expected_ones(model, users) + off * math.sqrt(model.cells_per_level) / 2
+    value, low, high = model.answer(ones, confidence)
+    assert 0 <= low <= value <= high
     for end in (low, high):
-        if 0 < end < math.inf:
-            assert abs(end - estimate) == pytest.approx(
-                quantile * float(model.deviation(end)), rel=1e-3
-            )
+        if not 1 < end < 0.9 * model.limit:
+            continue
+        distance, spread, output, half = score(model, end, ones)
+        reach = noise_quantile(confidence, output) * spread + half
+        assert abs(distance) == pytest.approx(reach, rel=5e-3)
+
+
+def test_the_interval_does_not_rest_on_the_estimate():
+    """Beyond what its cells tell, the estimate is anything, and the truth is held all the same."""
+    model = bit_levels(1, 512, 0.5, 20.0)
+    for users in (2_000, 5_000, 20_000, 10**6, 10**9):
+        _, low, high = model.answer(expected_ones(model, users) + 10, 0.95)
+        assert low < 2_000
+        assert high == math.inf
 
 
 @pytest.mark.parametrize("model", LEVELS)
 def test_full_levels_bound_the_number_of_users_from_below_only(model):
-    estimate = model.estimate(np.full(model.levels, model.cells_per_level))
-    low, high = model.interval(estimate, 0.95)
+    value, low, high = model.answer(np.full(model.levels, model.cells_per_level), 0.95)
     assert high == math.inf
-    assert 1_000 < low < estimate <= model.limit
+    assert 500 < low < value <= model.limit
 
 
 @pytest.mark.parametrize("model", LEVELS)
 def test_empty_levels_bound_the_number_of_users_from_above(model):
-    estimate = model.estimate(np.zeros(model.levels))
-    low, high = model.interval(estimate, 0.95)
-    assert estimate == low == 0
-    assert 0 < high < 2_000
+    value, low, high = model.answer(np.zeros(model.levels), 0.95)
+    assert value == low == 0
+    assert 0 <= high < 2_000
 
 
 @pytest.mark.parametrize("model", LEVELS)
@@ -308,8 +331,7 @@ def test_more_output_noise_has_a_larger_share():
 def test_a_single_cell_has_a_finite_answer():
     model = bit_levels(1, 1, 0.5, 1.0)
     for ones in (0, 1, 5):
-        estimate = model.estimate([ones])
-        low, high = model.interval(estimate, 0.95)
+        estimate, low, high = model.answer([ones], 0.95)
         assert 0 <= low <= estimate <= high
         assert math.isfinite(estimate)
 

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 GRID = 64
 ZOOMS = 4
 _LEAST = 1e-12
+_SHARES = np.linspace(0, 1, 21)
 
 
 class Model(Protocol):
@@ -91,6 +92,38 @@ def confidence_interval(
     return (0.0 if low is None else low), (beyond if high is None else high)
 
 
+def score_interval(truths: Floats, surprise: Floats) -> tuple[float, float] | None:
+    """Where a score is not surprising: from the first to the last truth within -1 .. 1.
+
+    A score is a function of the counts whose mean at the truth is 0, over what it may be there. So
+    the interval holds the truth as often as its score is within that, however the estimate
+    behaves: where no count tells large truths apart, all of them are held.
+
+    Args:
+        truths: the candidates, from the smallest possible one.
+        surprise: the score of each, straight between them.
+
+    Returns:
+        Both ends; the upper one is infinite if the last candidate is not surprising. None if all
+        are.
+    """
+    before, after = surprise[:-1], surprise[1:]
+    met = np.flatnonzero((np.minimum(before, after) <= 1) & (np.maximum(before, after) >= -1))
+    if not len(met):
+        return None
+
+    def end(segment: int, at: int) -> float:
+        reached = surprise[segment + at]
+        if abs(reached) <= 1:
+            return float(truths[segment + at])
+        edge = math.copysign(1, reached)
+        share = (edge - surprise[segment]) / (surprise[segment + 1] - surprise[segment])
+        return float(truths[segment] + share * (truths[segment + 1] - truths[segment]))
+
+    low, high = end(int(met[0]), 0), end(int(met[-1]), 1)
+    return low, math.inf if high == truths[-1] else high
+
+
 def _first(
     condition: Callable[[Floats], NDArray[np.bool_]], start: float, step: float, end: float
 ) -> float | None:
@@ -132,6 +165,12 @@ def noise_quantile(confidence: float, output_share: float) -> float:
         below = 2 * _upper_tail(middle, min(output_share, 1 - 1e-9)) > 1 - confidence
         low, high = (middle, high) if below else (low, middle)
     return high
+
+
+def noise_quantiles(confidence: float, output_shares: Floats) -> Floats:
+    """The same for many shares."""
+    known = np.array([noise_quantile(confidence, share) for share in _SHARES])
+    return np.interp(output_shares, _SHARES, known)
 
 
 def _upper_tail(x: float, output_share: float) -> float:

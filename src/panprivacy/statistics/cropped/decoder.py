@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from panprivacy.decoders.blocks import CroppedModel
-from panprivacy.decoders.intervals import Floats, noise_quantile
+from panprivacy.decoders.intervals import Floats, noise_quantiles, score_interval
 from panprivacy.decoders.levels import level_shares
 
 _LEAST_VARIANCE = 1e-30
 """At an enormous epsilon there is no noise that a float can hold."""
 
 _CANDIDATES = 2_048
-_SHARES = np.linspace(0, 1, 21)
 _UNLIKELY = 8.0
 """A sum whose likelihood is by so many powers of e below that of a larger one is not looked at."""
 
@@ -126,16 +125,9 @@ class LevelledCroppedModel:
         """
         value, curves = self.estimate(ones), _curves(self)
         score = curves.score(np.asarray(ones, float))
-        quantiles = np.array([noise_quantile(confidence, share) for share in _SHARES])
-        reach = curves.hidden + np.interp(curves.shares, _SHARES, quantiles) * curves.spread
-        possible = np.abs(score) <= reach
-        possible[0] |= score[0] <= 0  # nothing is below no users
-        found = np.flatnonzero(possible)
-        if not len(found):
-            return value, value, value
-        truths, first, last = curves.truths, int(found[0]), int(found[-1])
-        low = float(truths[max(first - 1, 0)])
-        high = math.inf if last == len(truths) - 1 else float(truths[last + 1])
+        reach = curves.hidden + noise_quantiles(confidence, curves.shares) * curves.spread
+        score[0] = max(score[0], 0.0)  # nothing is below no users
+        low, high = score_interval(curves.truths, score / reach) or (value, value)
         return value, min(low, value), max(high, value)
 
     def deviation(self, truth: ArrayLike) -> Floats:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import GRID, ZOOMS, Answering, Floats, confidence_interval
+from panprivacy.decoders.intervals import GRID, ZOOMS, Floats, noise_quantiles, score_interval
 from panprivacy.decoders.levels import level_shares
 
+_CANDIDATES = 4_096
 _LEAST_VARIANCE = 1e-30
 """At an enormous epsilon a full or empty level has no noise that a float can hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class LevelModel(Answering):
+class LevelModel:
     """The number of users, from the noised number of ones in each level of hashed cells.
 
     Level `l` of `levels` has `cells_per_level` cells and takes a user with probability
@@ -68,14 +70,24 @@ class LevelModel(Answering):
 
     def output_share(self, truth: float) -> float:
         """The part of the variance that output noise causes."""
-        _, variance, _ = self._moments(np.asarray(truth, float))
+        _, variance, _ = self.moments(np.asarray(truth, float))
         information = self._information(np.asarray(truth, float))
         total = float(information.sum())
         return float((information * self.noise_variance / variance).sum() / total) if total else 1.0
 
-    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
-        """A confidence interval; its upper end is infinite once all levels are full."""
-        return confidence_interval(self, estimate, confidence, limit=self.limit, beyond=math.inf)
+    def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
+        """The estimate, and the interval of all numbers of users from which the counts are not far.
+
+        Its upper end is infinite if that is so of a number that fills every cell.
+        """
+        value, curves = self.estimate(ones), _curves(self)
+        score = ((np.asarray(ones, float) - curves.mean) * curves.weights).sum(axis=-1)
+        reach = noise_quantiles(confidence, curves.shares) * curves.spread + curves.slack
+        # Nothing is below no users, and nobody tells more than the limit from the limit.
+        score[0], score[-1] = max(score[0], 0.0), min(score[-1], 0.0)
+        ends = score_interval(curves.users, score / reach)
+        low, high = ends or (value, value)
+        return value, min(low, value), max(high, value)
 
     def _quasi_likelihood(self, ones: Floats, users: Floats) -> Floats:
         """The integral of the quasi-score, which is unbiased whatever the counts' law.
@@ -83,16 +95,16 @@ class LevelModel(Answering):
         A normal likelihood would also read the squares of the residuals, which sparse levels
         do not have in normal proportion.
         """
-        mean, variance, slope = self._moments(users)
+        mean, variance, slope = self.moments(users)
         score = ((ones - mean) * slope / variance).sum(axis=-1)
         areas = (score[1:] + score[:-1]) / 2 * np.diff(users)
         return np.concatenate(([0.0], np.cumsum(areas)))
 
     def _information(self, users: Floats) -> Floats:
-        _, variance, slope = self._moments(users)
+        _, variance, slope = self.moments(users)
         return slope**2 / variance
 
-    def _moments(self, users: Floats) -> tuple[Floats, Floats, Floats]:
+    def moments(self, users: Floats) -> tuple[Floats, Floats, Floats]:
         """Mean and variance of each level's count, and the mean's slope in the number of users."""
         rates = -np.log1p(-self.decay * self._probabilities() / self.cells_per_level)
         empty = np.exp(-users[..., None] * rates)
@@ -105,3 +117,43 @@ class LevelModel(Answering):
         probabilities = level_shares(self.levels)
         # One cell that takes everybody is full after one user: keep its rate finite.
         return np.minimum(probabilities, self.cells_per_level * (1 - 1e-9) / self.decay)
+
+
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    """What a model expects of counts, for many numbers of users.
+
+    Args:
+        users: the numbers, from 0.
+        mean: of each level's count.
+        weights: of the levels in the score, up to a factor for each number of users.
+        spread: standard deviation of the weighted counts.
+        slack: what half a count of the heaviest level weighs, for counts are whole.
+        shares: the part of their variance that output noise causes.
+    """
+
+    users: Floats
+    mean: Floats
+    weights: Floats
+    spread: Floats
+    slack: Floats
+    shares: Floats
+
+
+@functools.lru_cache(maxsize=16)
+def _curves(model: LevelModel) -> _Curves:
+    users = np.concatenate(([0.0], np.geomspace(0.25, model.limit, _CANDIDATES)))
+    mean, variance, slope = model.moments(users)
+    # Slopes vanish together where all levels are full: only their ratios matter to a score.
+    largest = slope.max(axis=-1, keepdims=True)
+    weights = slope / largest / variance
+    information = (weights**2 * variance).sum(axis=-1)
+    fixed = users * ((weights * slope).sum(axis=-1)) ** 2
+    return _Curves(
+        users,
+        mean,
+        weights,
+        np.sqrt(np.maximum(information - fixed, 0)),
+        weights.max(axis=-1) / 2,
+        (weights**2).sum(axis=-1) * model.noise_variance / information,
+    )

@@ -433,6 +433,33 @@ def test_a_checkpoint_is_given_up_only_by_a_service_that_can_run(service, sealed
         assert service.sealed.read_bytes() == sealed
 
 
+@pytest.mark.usefixtures("sealed")
+def test_a_release_store_that_is_gone_is_told_and_nothing_goes_on_beside_another(service, tmp_path):
+    """An empty store in its place would pay for the same window again."""
+    store, away = service.directory / "releases.sqlite", tmp_path / "away"
+    away.mkdir()
+
+    def move(source, target):
+        for file in source.glob(f"{store.name}*"):
+            file.rename(target / file.name)
+
+    service.begin()
+    move(service.directory, away)
+    told = "file of the release store"
+    wait_until(lambda: "put it back" in service.health()["troubles"].get(told, ""))
+    service.kill()
+    with pytest.raises(RuntimeError, match=r"its release store is not there any more: put .*back"):
+        service.start()
+    service.start()
+    refuse(service, "spent twice: put the store back as it was")
+    service.kill()
+    for file in service.directory.glob(f"{store.name}*"):
+        file.unlink()
+    move(away, service.directory)
+    service.begin()
+    assert service.status() == "ok"
+
+
 def test_a_restore_that_nobody_waits_for_is_told_so(service, sealed):
     result = service.restore()
     assert result.code == 2

@@ -473,9 +473,9 @@ def test_a_file_that_is_read_while_its_journal_is_set_opens(tmp_path, monkeypatc
 def test_a_store_of_another_version_is_refused_by_name(store, url):
     store.spend([ENTRY])
     run_sql(url, "UPDATE panprivacy_schema SET version = 7")
-    with pytest.raises(PlanError, match=r"version 7, this program needs 2: .*another database"):
+    with pytest.raises(PlanError, match=r"version 7, this program needs 3: .*another database"):
         ReleaseStore(url)
-    run_sql(url, "UPDATE panprivacy_schema SET version = 2")
+    run_sql(url, "UPDATE panprivacy_schema SET version = 3")
     with contextlib.closing(ReleaseStore(url)) as again:
         assert again.ledger() == [ENTRY]
 
@@ -484,9 +484,9 @@ def test_a_store_of_another_version_is_left_as_it_was(url):
     run_sql(
         url,
         "CREATE TABLE panprivacy_schema (version INTEGER)",
-        "INSERT INTO panprivacy_schema VALUES (3)",
+        "INSERT INTO panprivacy_schema VALUES (4)",
     )
-    with pytest.raises(PlanError, match="version 3"):
+    with pytest.raises(PlanError, match="version 4"):
         ReleaseStore(url)
     with pytest.raises(Exception, match="panprivacy_ledger"):
         run_sql(url, "SELECT * FROM panprivacy_ledger")
@@ -510,7 +510,7 @@ def test_a_store_of_the_first_version_is_refused_with_what_to_do_and_left_alone(
     with pytest.raises(PlanError) as refused:
         kind(url)
     assert str(refused.value) == (
-        "the tables of the store have version 1, this program needs 2: use the program that made "
+        "the tables of the store have version 1, this program needs 3: use the program that made "
         "them, or from the end of the current windows on another database"
     )
     assert run_sql(url, "SELECT * FROM panprivacy_ledger") == [("shop", 1, "1/3")]
@@ -618,6 +618,83 @@ def test_a_new_file_is_its_owners_alone(tmp_path):
     assert modes == dict.fromkeys(names, 0o600)
 
 
+# Databases that are gone
+
+
+def moved(path):
+    path.rename(path.with_name("moved"))
+    return lambda: path.with_name("moved").replace(path)
+
+
+def replaced(path):
+    path.with_name("copy").write_bytes(path.read_bytes())
+    path.rename(path.with_name("moved"))
+    path.with_name("copy").replace(path)
+    return lambda: path.with_name("moved").replace(path)
+
+
+def cut(path):
+    whole = path.read_bytes()
+    os.truncate(path, len(whole) - 1)
+
+    def mend():
+        with path.open("r+b") as file:
+            file.write(whole)
+
+    return mend
+
+
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        ("releases.db", moved),
+        ("releases.db", replaced),
+        ("releases.db", cut),
+        ("releases.db-wal", moved),
+        ("releases.db-wal", replaced),
+    ],
+)
+def test_a_file_that_is_gone_is_noticed_and_works_when_it_is_back(file_store, tmp_path, name, harm):
+    """SQLite itself goes on writing to what it has open, which nobody finds again."""
+    file_store.spend([ENTRY])
+    mend = harm(tmp_path / name)
+    following = window(2)
+    for work in (
+        lambda: file_store.spend([following]),
+        lambda: file_store.publish([ANSWER]),
+        lambda: file_store.released("shop", START),
+        file_store.check,
+        *([file_store.check_file] if name == "releases.db" else []),
+    ):
+        with pytest.raises(StoreError, match=r"deleted, cut short or replaced .*: put it back"):
+            work()
+    mend()
+    file_store.check_file()
+    file_store.spend([following])
+    assert file_store.ledger() == [ENTRY, following]
+
+
+def test_another_store_in_the_place_of_the_one_that_was_opened_is_not_paid_from(store, url):
+    """As when a server of PostgreSQL is set up anew while the service runs."""
+    store.spend([ENTRY])
+    run_sql(url, "UPDATE panprivacy_schema SET identity = 'another'")
+    for work in (lambda: store.spend([window(2)]), lambda: store.publish([ANSWER])):
+        with pytest.raises(StoreError, match=r"another release store .*: put it back"):
+            work()
+    assert store.ledger() == [ENTRY]
+    assert store.answers() == []
+
+
+def test_a_store_has_a_number_of_its_own_for_as_long_as_it_lives(store, url, tmp_path):
+    assert store.is_new
+    with contextlib.closing(ReleaseStore(url)) as again:
+        assert not again.is_new
+        assert again.identity == store.identity
+    with contextlib.closing(ReleaseStore(f"sqlite:///{tmp_path}/other.db")) as other:
+        assert other.identity != store.identity
+    assert len(store.identity) == 16
+
+
 # Databases that fail
 
 
@@ -627,7 +704,7 @@ def test_a_healthy_store_is_left_as_it_was(store, url):
     for _ in range(3):
         store.check()
     assert (store.ledger(), store.answers()) == ([ENTRY], [ANSWER])
-    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(2, None)]
+    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(3, None)]
 
 
 def test_a_full_disk_spends_nothing_and_is_noticed(file_store):
@@ -772,8 +849,8 @@ def test_a_reader_makes_neither_file_nor_table(url, tmp_path):
 
 
 def test_a_reader_refuses_tables_of_another_version(store, url):
-    run_sql(url, "UPDATE panprivacy_schema SET version = 3")
-    with pytest.raises(PlanError, match="version 3"):
+    run_sql(url, "UPDATE panprivacy_schema SET version = 4")
+    with pytest.raises(PlanError, match="version 4"):
         ReleaseReader(url)
 
 

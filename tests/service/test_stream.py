@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
@@ -17,6 +17,7 @@ from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Entry, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.outgoing.tables import ANSWERS, LEDGER
 from panprivacy.service.stream import Stream
 from panprivacy.statistics.incidence.decoder import SharedModel
 
@@ -946,6 +947,60 @@ def test_what_failed_for_one_window_does_not_pay_for_another(hours, store):
         payment.make(failed, failed + timedelta(hours=1), counting, 1)
     assert payment.make(made, made + timedelta(hours=1), counting, 1)
     assert {line.start for line in store.ledger()} == {made}
+
+
+def test_a_ledger_that_has_lost_a_line_pays_for_nothing_more(store, clock):
+    stream = make(store, clock, releases=3, every="10m")
+    clock.now += 600
+    stream.advance()
+    forget(store)
+    clock.now += 600
+    for _ in range(2):
+        with pytest.raises(StoreError, match="lost what was paid"):
+            stream.advance()
+    assert paid(store) == []
+
+
+def forget(store, *, number=0):
+    """Lose the lines of a ledger from some number on."""
+    with store._transaction(writes=True) as connection:
+        for table in (ANSWERS, LEDGER):
+            connection.execute(table.delete().where(table.c.number >= number))
+
+
+def test_a_checkpoint_is_refused_where_the_ledger_has_not_what_was_paid_before(store, clock):
+    stream = make(store, clock, releases=3)
+    for _ in range(2):
+        stream.release()
+        state = stream.state()
+    after = make(store, clock, releases=3)
+    assert after.released_in(state) == 2
+    forget(store, number=2)
+    with pytest.raises(InputError, match=r"stream visits had paid .*: put the store back"):
+        after.released_in(state)
+    after.take(batch(1))
+    assert after.begun() == 0
+
+
+def test_a_checkpoint_is_refused_beside_another_store_also_before_anything_was_paid(
+    store, clock, tmp_path
+):
+    state = make(store, clock).state()
+    with closing(Store(f"sqlite:///{tmp_path}/other.db")) as other:
+        for refusing in (make(other, clock), make(other, clock)):
+            with pytest.raises(InputError, match="spent twice: put the store back as it was"):
+                refusing.released_in(state)
+    restarted(state, store, clock)
+
+
+def test_what_was_paid_is_known_over_several_restarts(store, clock):
+    stream = make(store, clock, releases=3)
+    stream.release()
+    again = restarted(restarted(stream, store, clock, releases=3), store, clock, releases=3)
+    assert again.state() == stream.state()
+    forget(store)
+    with pytest.raises(InputError, match="put the store back"):
+        make(store, clock, releases=3).released_in(again.state())
 
 
 # Batches

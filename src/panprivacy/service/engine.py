@@ -50,7 +50,7 @@ class Engine:
         if config.checkpoint is not None:
             sealed = Checkpoint(config.checkpoint.path, recipient=config.checkpoint.recipient)
             every = config.checkpoint.every_seconds
-        self.keeper = Keeper(streams, sealed, every)
+        self.keeper = Keeper(streams, sealed, every, look=self.store.check_file)
         self.sweeper = Sweeper()
         self.waiting = self.checkpoint_file is not None and self.checkpoint_file.exists()
         self._datagrams = DatagramThread(streams)

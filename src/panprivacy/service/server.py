@@ -29,6 +29,11 @@ from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol, U
 _REFUSED_AT = MOST_CONNECTIONS + 200
 """uvicorn refuses everyone then: more than the protocol lets come together."""
 
+_NO_LEDGER = (
+    "there is a checkpoint, but its release store is not there any more: put the store back, or "
+    "mend its URL; without it, give the checkpoint up with panprivacy serve --fresh"
+)
+
 
 def serve(config: Config, *, fresh: bool = False) -> None:
     """Run a service in this process until SIGTERM or SIGINT.
@@ -52,6 +57,8 @@ def serve(config: Config, *, fresh: bool = False) -> None:
         with http_socket(config.server.address) as sock:
             if fresh:  # not before everything else is there
                 engine.give_up()
+            if engine.waiting and engine.store.is_new:
+                raise PlanError(_NO_LEDGER)
             _say_where(engine, sock)
             _run(engine, directory, sock)
 

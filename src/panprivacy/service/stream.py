@@ -31,7 +31,7 @@ from panprivacy.programs.intake import Checked, Intake
 from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
-from panprivacy.service.outgoing.payment import Payment
+from panprivacy.service.outgoing.payment import PACKED_BYTES, Payment
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -247,7 +247,7 @@ class Stream(Resumable):
         """Batch ids, and the state of the current window; whoever reads it has intruded."""
         with self._lock:
             self._given_whole = self._windowed.due  # nothing more is counted in this window
-            return self._layout.packed(self._batch_ids.packed())
+            return self._layout.packed(self._payment.packed() + self._batch_ids.packed())
 
     def kept(self) -> None:
         """Know that what `state()` gave last is on disk."""
@@ -269,7 +269,8 @@ class Stream(Resumable):
         own, (inner,) = self._layout.parts(state)
         with self._changing():
             self._windowed.resume(inner, released=released, announced=announced)
-            self._batch_ids.unpack(own)
+            self._payment.unpack(own[:PACKED_BYTES])
+            self._batch_ids.unpack(own[PACKED_BYTES:])
             self._counts_since = self._last_moment = self._now()
             self._is_kept = True  # in the file that it came from
             self._paid_before = 0  # what was paid for this window, the state pays
@@ -278,10 +279,11 @@ class Stream(Resumable):
         """How many releases of the window of an earlier state are in the ledger.
 
         Raises:
-            InputError: it is no state of this stream.
+            InputError: it is no state of this stream, or the ledger has lost what was paid before.
             StoreError: the ledger cannot be read now.
         """
-        _, (inner,) = self._layout.parts(state)
+        own, (inner,) = self._layout.parts(state)
+        self._payment.check(own[:PACKED_BYTES])
         return self._store.released(self.name, self._windowed.began_in(inner))
 
     @contextmanager
@@ -480,4 +482,5 @@ class Stream(Resumable):
     @property
     def _layout(self) -> Container:
         public: dict[str, Any] = {"stream": self.name, "batch_ids": self.config.retries}
-        return Container("Stream", public, self._batch_ids.state_bytes, [self._windowed])
+        own_bytes = PACKED_BYTES + self._batch_ids.state_bytes
+        return Container("Stream", public, own_bytes, [self._windowed])

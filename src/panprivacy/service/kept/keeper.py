@@ -38,12 +38,19 @@ class Keeper:
         streams: all of them.
         checkpoint: where their states go; None to keep them in memory only.
         every: seconds from one checkpoint to the next.
+        look: raises if the release store is not what it was; it is asked every second.
     """
 
     def __init__(
-        self, streams: Sequence[Stream], checkpoint: Checkpoint | None, every: float = 1.0
+        self,
+        streams: Sequence[Stream],
+        checkpoint: Checkpoint | None,
+        every: float = 1.0,
+        *,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._streams, self._checkpoint, self._every = streams, checkpoint, every
+        self._look = look
         self._stopping = threading.Event()
         self._hurried = False
         self._thread = threading.Thread(target=self._run, name="panprivacy-keeper", daemon=True)
@@ -117,6 +124,7 @@ class Keeper:
                     passed = (time.monotonic() - next_write) // self._every
                     next_write += (passed + 1) * self._every
             self.attempt("wiping", wipe_traces)
+            self.attempt("file of the release store", self._look)
             if self._stopping.wait(self._pause(next_write)):
                 return
             if self._hurried:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection as SQLiteConnection
@@ -64,13 +65,20 @@ def shown(url: URL) -> str:
     return public.render_as_string()
 
 
-def writing_engine(url: URL) -> Engine:
-    """Connections to a database, opened when they are needed; `PlanError` without its driver."""
+def writing_engine(url: URL) -> tuple[Engine, OpenFile | None]:
+    """Connections to a database, opened when they are needed, and the file that it is in, if any.
+
+    Raises:
+        PlanError: the driver is not installed.
+    """
     engine = _engine(url)
     event.listen(engine, "begin", _begin)
-    if _is_sqlite(url):
-        event.listen(engine, "connect", _set_up)
-    return engine
+    if not _is_sqlite(url):
+        return engine, None
+    file = OpenFile(Path(str(url.database)))
+    event.listen(engine, "begin", file.check)
+    event.listen(engine, "connect", _set_up)
+    return engine, file
 
 
 def read_only_engine(url: URL) -> Engine:
@@ -108,6 +116,56 @@ def _connected_to_read(path: Path) -> SQLiteConnection:
                 if file.read(20)[18:] == b"\2\2":
                     mode += "&immutable=1"
     return connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=_SQLITE_PATIENCE["timeout"])
+
+
+class OpenFile:
+    """Notices that a file of SQLite is no longer the one that was opened.
+
+    A file that was deleted, or had another moved into its place, can be written to as before, but
+    nobody finds again what is written.
+
+    Args:
+        path: of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._log = path, path.with_name(f"{path.name}-wal")
+        self._known: _Found | None = None
+
+    def check(self, connection: Connection | None = None) -> None:
+        """Look at the file, and at the log of changes that a connection has open.
+
+        Raises:
+            StoreError: it was deleted, cut short or replaced.
+        """
+        known, found = self._known, _find(self._path)  # in this order: another thread may do so
+        missing = known is not None and (found is None or found.file != known.file)
+        cut = known is not None and found is not None and found.size < known.size
+        if connection is not None:
+            log, found_log = connection.info.get("log"), _find(self._log)
+            missing |= log is not None and (found_log is None or found_log.file != log.file)
+            connection.info["log"] = log or found_log
+        if missing or cut:
+            message = "the file of the release store was deleted, cut short or replaced while it "
+            message += "was in use, so nothing is paid or released: put it back"
+            raise StoreError(message)
+        self._known = found
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file by its device and number, and how long it is."""
+
+    file: tuple[int, int]
+    size: int
+
+
+def _find(path: Path) -> _Found | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _Found((status.st_dev, status.st_ino), status.st_size)
 
 
 def _begin(connection: Connection) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from panprivacy.coins import SystemCoins
-from panprivacy.errors import BudgetError
+from panprivacy.errors import BudgetError, InputError
 from panprivacy.programs.counting import Counting
-from panprivacy.service.outgoing.records import Entry
+from panprivacy.service.outgoing.records import Entry, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.outgoing.tables import IDENTITY_BYTES
 
 _PAYER_BYTES = 8
+_LINE = struct.Struct(f"<qq{_PAYER_BYTES}s")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOST = "the ledger has lost what was paid, so nothing is released: put the release store back"
+PACKED_BYTES = IDENTITY_BYTES + _LINE.size
 
 
 @dataclass(slots=True)
@@ -35,6 +41,7 @@ class Payment:
     def __init__(self, stream: str, store: ReleaseStore) -> None:
         self._stream, self._store = stream, store
         self._attempt: _Attempt | None = None
+        self._last: _Attempt | None = None
 
     def make(self, began: datetime, ends: datetime, counting: Counting, number: int) -> bool:
         """Have the next release of a window in the ledger; again until it has worked.
@@ -62,15 +69,46 @@ class Payment:
         attempt = self._attempt
         if attempt.paid:
             return True
+        if not self._is_there(self._last):
+            raise StoreError(_LOST)
         if self._store.released(self._stream, began) < number:
             with suppress(BudgetError):  # another service was faster
                 self._store.spend(self._entries(ends, counting, attempt))
-        attempt.paid = self._store.payer(self._stream, began, number) == attempt.payer
+        attempt.paid = self._is_there(attempt)
+        if attempt.paid:
+            self._last = attempt
         return attempt.paid
 
     def use(self) -> None:
         """Forget what was paid: the release was made, or is lost."""
         self._attempt = None
+
+    def packed(self) -> bytes:
+        """Which store this is, and the line that was paid last: all of it public, of one size."""
+        if self._last is None:
+            return self._store.identity + bytes(_LINE.size)
+        began, number = self._last.line
+        since = (began - _EPOCH) // timedelta(microseconds=1)
+        return self._store.identity + _LINE.pack(since, number, bytes.fromhex(self._last.payer))
+
+    def check(self, packed: bytes) -> None:
+        """Raise `InputError` unless the store has what it had when `packed` was called."""
+        same = packed[:IDENTITY_BYTES] == self._store.identity
+        if not same or not self._is_there(_last(packed)):
+            message = f"the release store has not what stream {self._stream} had paid when this "
+            message += "checkpoint was written, so its budget could be spent twice: put the store "
+            message += "back as it was"
+            raise InputError(message)
+
+    def unpack(self, packed: bytes) -> None:
+        """Take over what `packed` gave."""
+        self._last = _last(packed)
+
+    def _is_there(self, attempt: _Attempt | None) -> bool:
+        """Whether a line is in the ledger as it was paid; without one, nothing is missing."""
+        if attempt is None:
+            return True
+        return self._store.payer(self._stream, *attempt.line) == attempt.payer
 
     def _entries(self, ends: datetime, counting: Counting, attempt: _Attempt) -> list[Entry]:
         """What a release costs; the first one pays for the state, too."""
@@ -81,3 +119,11 @@ class Payment:
             Entry(self._stream, began, ends, place, epsilon, attempt.payer)
             for place, epsilon in costs
         ]
+
+
+def _last(packed: bytes) -> _Attempt | None:
+    """The line that was paid last, as `Payment.packed` gave it."""
+    since, number, payer = _LINE.unpack(packed[IDENTITY_BYTES:])
+    if not number:
+        return None
+    return _Attempt((_EPOCH + timedelta(microseconds=since), number), payer.hex(), paid=True)

@@ -10,17 +10,18 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Final
 
-from sqlalchemy import Table, insert, update
+from sqlalchemy import Table, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from panprivacy.errors import BudgetError, PanPrivacyError
 from panprivacy.service.outgoing.databases import checked, create_file, writing_engine
 from panprivacy.service.outgoing.reader import ReleaseReader
-from panprivacy.service.outgoing.records import Entry, Published
+from panprivacy.service.outgoing.records import Entry, Published, StoreError
 from panprivacy.service.outgoing.tables import ANSWERS, LEDGER, SCHEMA, create_tables
 
 _PROBE: Final = bytes(8_192)
 """More than fits on a page of SQLite, so that a full disk is noticed."""
+_REPLACED: Final = "another release store is in the place of the one that was opened: put it back"
 
 
 class ReleaseStore(ReleaseReader):
@@ -44,10 +45,22 @@ class ReleaseStore(ReleaseReader):
             another version. No message shows the password.
     """
 
-    __slots__ = ()
+    __slots__ = ("_file", "_identity", "_is_new")
 
     def __init__(self, url: str) -> None:
-        self._open(writing_engine(checked(url)), self._create, "write")
+        self._identity, self._is_new = "", False
+        engine, self._file = writing_engine(checked(url))
+        self._open(engine, self._create, "write")
+
+    @property
+    def identity(self) -> bytes:
+        """A random number that no other store has."""
+        return bytes.fromhex(self._identity)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether its tables were not there before it was opened."""
+        return self._is_new
 
     def spend(self, entries: Sequence[Entry]) -> None:
         """Write lines of the ledger, all or none; they are durable when this returns.
@@ -78,6 +91,15 @@ class ReleaseStore(ReleaseReader):
         message = "an answer is published once, and after it was spent; nothing was published"
         self._insert(ANSWERS, answers, PanPrivacyError(message))
 
+    def check_file(self) -> None:
+        """Look whether a file of SQLite is still there; it waits for nothing.
+
+        Raises:
+            StoreError: it was deleted, cut short or replaced.
+        """
+        if self._file is not None:
+            self._file.check()
+
     def check(self) -> None:
         """Write to the disk and take it back at once; a healthy store does it in milliseconds.
 
@@ -91,7 +113,8 @@ class ReleaseStore(ReleaseReader):
     def _create(self) -> None:
         create_file(self._engine.url)
         with self._transaction(writes=True) as connection:
-            create_tables(connection)
+            self._is_new = create_tables(connection)
+            self._identity = str(connection.scalar(select(SCHEMA.c.identity)))
 
     def _insert(
         self, table: Table, records: Sequence[Entry | Published], refusal: PanPrivacyError
@@ -103,6 +126,8 @@ class ReleaseStore(ReleaseReader):
         rows = [{name: getattr(record, name) for name in names} for record in records]
         try:
             with self._transaction(writes=True) as connection:
+                if connection.scalar(select(SCHEMA.c.identity)) != self._identity:
+                    raise StoreError(_REPLACED)
                 connection.execute(insert(table), rows)
         except IntegrityError:
             raise refusal from None

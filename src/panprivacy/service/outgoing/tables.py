@@ -29,10 +29,13 @@ from sqlalchemy import (
 from sqlalchemy.engine import Connection
 from sqlalchemy.types import TypeDecorator
 
+from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError, PlanError
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 """Of the tables; whoever changes them counts on."""
+IDENTITY_BYTES: Final = 16
+"""Of the random number by which a store is told from any other."""
 _CREATING: Final = 0x70616E70
 """The advisory lock under which one process at a time creates tables on PostgreSQL."""
 
@@ -72,6 +75,7 @@ SCHEMA: Final = Table(
     "panprivacy_schema",
     _TABLES,
     Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("identity", Text, nullable=False),
     Column("probe", LargeBinary),
 )
 LEDGER: Final = Table(
@@ -130,8 +134,8 @@ Index("panprivacy_answers_by_time", ANSWERS.c.released)
 Index("panprivacy_answers_by_stream_and_time", ANSWERS.c.stream, ANSWERS.c.released)
 
 
-def create_tables(connection: Connection) -> None:
-    """Create the tables, unless they are there.
+def create_tables(connection: Connection) -> bool:
+    """Create the tables, unless they are there; whether they were created.
 
     Raises:
         PlanError: they are there in another version.
@@ -140,9 +144,11 @@ def create_tables(connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_CREATING)))
     if inspect(connection).has_table(SCHEMA.name):
         check_tables(connection)
-        return
+        return False
     _TABLES.create_all(connection)
-    connection.execute(insert(SCHEMA).values(version=_VERSION))
+    identity = SystemCoins().key(IDENTITY_BYTES).hex()
+    connection.execute(insert(SCHEMA).values(version=_VERSION, identity=identity))
+    return True
 
 
 def check_tables(connection: Connection) -> None:

@@ -188,7 +188,7 @@ def planned(users: int, nbytes: int) -> pp.DistinctCount:
 
 HEAD = """# Accuracy
 
-`make accuracy` measures every number on this page again and rewrites it, in less than ten minutes
+`make accuracy` measures every number on this page again and rewrites it, in about twenty minutes
 on two processor cores, and fails if a number is outside of its limits. Coins come from the
 operating system, so another run changes digits and nothing else.
 

@@ -84,7 +84,7 @@ def trials() -> Iterator[Trial]:
 
 def main() -> int:
     """Measure and print."""
-    print("users                     universe  bound  law        unbiased  constrained  ratio")
+    print("users                     universe  bound  law             cut  constrained  ratio")
     worst = 0.0
     for one in trials():
         unbiased, constrained = one.errors()

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +24,7 @@ from numpy.typing import NDArray
 
 import panprivacy as pp
 from benchmarks.counters import activity
-from benchmarks.trials import ROOT
+from benchmarks.trials import FLIGHTS, ROOT
 from panprivacy.statistics.cropped.plan import CroppedPlan
 
 RETAIL = ROOT / "../shared/data/online_retail.parquet"
@@ -32,18 +34,22 @@ CELLS = 10**6
 LEVEL_TAU, LEVEL_RUNS = 10, 100
 LEVELS: dict[str, Any] = {"expected": (1_000, 1_000_000), "memory": 1 << 20}
 
+Way = tuple[str, int, pp.Release]
 Users = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def bump(tau: int, epsilon: float) -> float:
-    """The deviation of Algorithm 2, with the factor 2 that its printed estimator lacks.
+    """The largest deviation of Algorithm 2, with the factor 2 that its printed estimator lacks.
 
     A cell is nearly uniform on 2 tau values, and each estimate divides by the little that a bump
-    of one value leaves. Its bias is not in this number: its mean may be anything from about half
-    of the sum to twice as much.
+    of one value leaves; it varies most where the bump is at an end. Its bias is not in this number:
+    its mean may be anything from about half of the sum to twice as much.
     """
-    uniform = math.sqrt((4 * tau**2 - 1) / 12)
-    return uniform * (2 * tau - 1 + math.exp(epsilon)) / math.expm1(epsilon)
+    values, weights = np.arange(2 * tau), np.ones(2 * tau)
+    weights[0] = math.exp(epsilon)
+    mean = np.average(values, weights=weights)
+    deviation = math.sqrt(np.average((values - mean) ** 2, weights=weights))
+    return deviation * float(weights.sum()) / math.expm1(epsilon)
 
 
 def blocks(tau: int, bound: int) -> tuple[CroppedPlan, float]:
@@ -156,9 +162,44 @@ def print_levels() -> bool:
     return all(good)
 
 
+def both_ways(users: Any, deltas: Any, *, tau: int, **sizes: int) -> Iterator[Way]:
+    """A cropped sum, and the same of a histogram."""
+    for made in (pp.CroppedSum, pp.Incidence):
+        statistic = made(epsilon=1, **sizes, **({"tau": tau} if made is pp.CroppedSum else {}))
+        statistic.update(users, deltas)
+        release = statistic.release()
+        answer = release if made is pp.CroppedSum else release.cropped_sum(tau)
+        yield made.__name__, statistic.plan.table.nbytes, answer
+
+
+def print_hashed() -> None:
+    """Print both ways on users that are all in one state, and on real ones."""
+    users, tau, found = 1_000_000, 10, defaultdict(list)
+    rows = np.arange(users), np.full(users, tau)
+    for _ in range(LEVEL_RUNS):
+        for name, nbytes, answer in both_ways(*rows, tau=tau, bound=100, expected=users):
+            found[name, nbytes].append(answer.value / (tau * users) - 1)
+    print(f"\n{users:,} users of {tau}, planned for as many, bound 100, {LEVEL_RUNS} runs")
+    for (name, nbytes), errors in found.items():
+        print(f"{name:12} {nbytes:12,} bytes, error {np.sqrt(np.mean(np.square(errors))):.2%}")
+    flown = pq.read_table(FLIGHTS, columns=["aircraft_day"]).column(0).drop_null()
+    bought = pq.read_table(RETAIL, columns=["customer"]).column(0).drop_null()
+    print_one("legs of flights", flown, tau=2, bound=8, expected=300_000)
+    print_one("rows of customers of purchases", bought, tau=100, bound=8_000, universe=20_000)
+
+
+def print_one(what: str, users: Any, **sizes: int) -> None:
+    """Print one run of both ways on real users, and the truth."""
+    truth = np.minimum(pc.value_counts(users).field("counts").to_numpy(), sizes["tau"]).sum()
+    print(f"\n{what}, {sizes}: truth {truth:,}")
+    for name, nbytes, answer in both_ways(users, None, **sizes):
+        print(f"{name:12} {nbytes:12,} bytes, {answer.low:,.0f} to {answer.high:,.0f}")
+
+
 def main() -> int:
     """Print all tables."""
     print_theory()
+    print_hashed()
     print("\nstream       tau    cells      truth  mean answer     error predicted ", end="")
     print("coverage   Mir et al.")
     bought = purchases()

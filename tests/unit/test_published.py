@@ -168,9 +168,15 @@ def test_the_factor_is_smallest_in_the_middle_and_largest_below_tau(tau):
 
 
 def test_a_distinct_count_of_small_tau_is_right_up_to_a_factor():
-    for tau in (2, 3, 4):
+    for tau in (3, 4):
         model = CroppedDistinctCount(tau=tau, universe=10, epsilon=1).plan.model(0)
         assert 1 < model.most / model.least < tau
+
+
+@pytest.mark.parametrize("tau", [1, 2])
+def test_a_distinct_count_wants_a_tau_above_2_as_the_paper_does(tau):
+    with pytest.raises(pp.PlanError, match="tau must be a whole number from 3"):
+        CroppedDistinctCount(tau=tau, universe=10, epsilon=1)
         assert model.scale**2 == pytest.approx(model.most * model.least)
 
 

@@ -60,7 +60,7 @@ class DistinctMomentSizes(Sizes, frozen=True, tag="cropped-distinct-count"):
     """The number of users with a state above 0, as far as random weights tell it."""
 
     universe: _Universe
-    tau: Annotated[int, whole("a small constant greater than 2", _MOST_TAU)] = 3
+    tau: Annotated[int, whole("a small constant greater than 2", _MOST_TAU, 3)] = 3
     bound: _Bound = None
     grid: _Grid = _MOST_GRID
 

@@ -264,7 +264,7 @@ def _loss(epsilon: Fraction, delta: Fraction) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Budget:
     """How a statistic's epsilon is split; overrides the planned split.
 
@@ -276,9 +276,9 @@ class Budget:
     state: Fraction
     release: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "state", positive_fraction(state=self.state))
-        object.__setattr__(self, "release", positive_fraction(release=self.release))
+    def __init__(self, state: Epsilon, release: Epsilon) -> None:
+        object.__setattr__(self, "state", positive_fraction(state=state))
+        object.__setattr__(self, "release", positive_fraction(release=release))
 
     def of_state(self, intrusions: int) -> Fraction:
         """What the state costs with so many announced intrusions; it is paid at birth."""

@@ -8,15 +8,36 @@ Everything else (floats, dates, nulls) is refused by row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from panprivacy.errors import InputError
+
+
+class ArrowArray(Protocol):
+    """One array of Arrow's layout, as pyarrow and nanoarrow have it."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        """Hand it over."""
+
+
+class ArrowStream(Protocol):
+    """Arrays of Arrow's layout, as pyarrow's chunked arrays, pandas and Polars have them."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Hand them over."""
+
+
+WholeNumbers = NDArray[np.integer[Any]] | ArrowArray | ArrowStream | Sequence[int]
+"""A column of whole numbers."""
+
+Labels = NDArray[Any] | ArrowArray | ArrowStream | Sequence[int] | Sequence[str] | Sequence[bytes]
+"""A column of whole numbers, texts or byte strings; ids of users are one."""
 
 PIECE_ROWS = 1 << 15
 """Rows that are addressed at a time: their slots stay in the processor's cache."""
@@ -74,7 +95,7 @@ class CodedIds:
 Ids = IntegerIds | ByteIds | CodedIds
 
 
-def read_ids(users: object) -> list[Ids]:
+def read_ids(users: Labels) -> list[Ids]:
     """Read one batch of user ids.
 
     Args:
@@ -101,7 +122,7 @@ def read_ids(users: object) -> list[Ids]:
     return chunks
 
 
-def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
+def read_deltas(deltas: WholeNumbers, rows: int) -> NDArray[np.int64]:
     """Read one whole number for each of `rows` ids.
 
     Raises:

@@ -21,7 +21,7 @@ from panprivacy._validate import positive_fraction, whole_number
 from panprivacy.cells import difference_sets
 from panprivacy.cells.difference_sets import DifferenceSet, Members
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import exp_bounds
+from panprivacy.guarantee import Epsilon, exp_bounds
 
 Floats = NDArray[np.float64]
 
@@ -97,7 +97,7 @@ class Law:
         return Law("custom", np.array(exact, np.int64))
 
     @staticmethod
-    def flat(modulus: int, epsilon: object) -> Law:
+    def flat(modulus: int, epsilon: Epsilon) -> Law:
         """More weight on the quadratic residues without 0, modulo a prime `p ≡ 3 (mod 4)`.
 
         Every entry of a count-of-counts is then read with the same deviation, whatever `p`.
@@ -108,7 +108,7 @@ class Law:
         return on_set(difference_sets.residues(_modulus(modulus)), _epsilon(epsilon))
 
     @staticmethod
-    def biquadratic(modulus: int, epsilon: object) -> Law:
+    def biquadratic(modulus: int, epsilon: Epsilon) -> Law:
         """More weight on the nonzero fourth powers, modulo a prime `p = 4 b**2 + 1`, b odd.
 
         Raises:
@@ -117,7 +117,7 @@ class Law:
         return on_set(difference_sets.biquadratic(_modulus(modulus)), _epsilon(epsilon))
 
     @staticmethod
-    def singer(modulus: int, epsilon: object, base: int | None = None) -> Law:
+    def singer(modulus: int, epsilon: Epsilon, base: int | None = None) -> Law:
         """More weight on a hyperplane, `1/b` of all values; the modulus is `(b**d - 1)/(b - 1)`.
 
         Args:
@@ -131,7 +131,7 @@ class Law:
         return on_set(difference_sets.singer(_modulus(modulus), base), _epsilon(epsilon))
 
     @staticmethod
-    def block(tau: int, q: int, epsilon: object) -> Law:
+    def block(tau: int, q: int, epsilon: Epsilon) -> Law:
         """More weight on every block of `tau` values whose number is a residue modulo q.
 
         The modulus is `tau * q`, q a prime that leaves 3 when divided by 4; the number of a block
@@ -150,12 +150,12 @@ class Law:
         return on_blocks(chosen, length, _epsilon(epsilon))
 
     @staticmethod
-    def spike(modulus: int, epsilon: object) -> Law:
+    def spike(modulus: int, epsilon: Epsilon) -> Law:
         """More weight on 0 alone, as in Mir et al."""
         return on_set(difference_sets.point(_modulus(modulus)), _epsilon(epsilon))
 
     @staticmethod
-    def geometric(modulus: int, epsilon: object) -> Law:
+    def geometric(modulus: int, epsilon: Epsilon) -> Law:
         """Weights that fall by the same factor from 0 to M-1, `e**epsilon` in all (the lecture)."""
         return _geometric(_modulus(modulus), _epsilon(epsilon))
 
@@ -174,7 +174,7 @@ class Law:
         """The loss of one look in nats, rounded; `within` decides exactly."""
         return math.log(self.ratio)
 
-    def within(self, epsilon: object) -> bool:
+    def within(self, epsilon: Epsilon) -> bool:
         """Whether the loss of one look is at most epsilon, decided exactly."""
         below, _ = exp_bounds(min(positive_fraction(epsilon=epsilon), 2 * _MOST_EXPONENT))
         return self.ratio <= below
@@ -270,7 +270,7 @@ def _modulus(modulus: object) -> int:
     return whole_number(2, MOST_MODULUS, modulus=modulus)
 
 
-def _epsilon(epsilon: object) -> Fraction:
+def _epsilon(epsilon: Epsilon) -> Fraction:
     return min(positive_fraction(epsilon=epsilon), _MOST_EXPONENT)
 
 

@@ -162,7 +162,9 @@ def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> Request:
     """The request, with its budget if it had one of its own."""
     parts = (positive_fraction(**{part: _text(budget, part)}) for part in ("state", "release"))
     own = Budget(*parts) if asked.get("own_budget") is True else None
-    return request(_text(asked, "epsilon"), asked.get("releases"), asked.get("intrusions"), own)
+    releases: Any = asked.get("releases")
+    intrusions: Any = asked.get("intrusions")
+    return request(_text(asked, "epsilon"), releases, intrusions, own)
 
 
 def _part(public: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -18,9 +18,9 @@ from panprivacy.addressing import Hashed
 from panprivacy.cells.law import MOST_MODULUS
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget, Ledger
+from panprivacy.guarantee import Budget, Epsilon, Ledger
 from panprivacy.hashing import KEY_BYTES
-from panprivacy.ids import IntegerIds, read_ids
+from panprivacy.ids import IntegerIds, Labels, WholeNumbers, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.request import Request
 from panprivacy.published.mir_moments import MOST_UNIVERSE, MomentPlan, plan_moment
@@ -173,7 +173,7 @@ class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
     def __init__(
         self,
         *,
-        epsilon: object,
+        epsilon: Epsilon,
         k: int,
         total: int,
         spacing: int = 2,
@@ -226,7 +226,7 @@ class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
         upper, lower = self._members.values()
         return upper.plan, lower.plan
 
-    def prepare(self, users: object, deltas: object = None) -> list[Batch]:
+    def prepare(self, users: Labels, deltas: WholeNumbers | None = None) -> list[Batch]:
         """Check one batch of events without counting it; takes and raises as `HeavyHitterCount`."""
         pieces = list(self._addressing.slots(read_ids(users)))
         counters = np.concatenate([np.empty(0, np.int64), *pieces])

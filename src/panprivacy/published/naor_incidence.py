@@ -21,8 +21,8 @@ from panprivacy.cells.difference_sets import is_prime
 from panprivacy.cells.law import Law
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget, Ledger
-from panprivacy.ids import read_deltas
+from panprivacy.guarantee import Budget, Epsilon, Ledger
+from panprivacy.ids import Labels, WholeNumbers, read_deltas
 from panprivacy.noise import wipe
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
 from panprivacy.statistics.incidence.statistic import Incidence
@@ -156,7 +156,7 @@ class PrimeIncidence(Together[int, Incidence]):
     def __init__(
         self,
         *,
-        epsilon: object,
+        epsilon: Epsilon,
         universe: int,
         bound: int,
         primes: Sequence[int],
@@ -201,7 +201,7 @@ class PrimeIncidence(Together[int, Incidence]):
         }
         super().__init__(tables)
 
-    def prepare(self, users: object, deltas: object = None) -> list[Batch]:
+    def prepare(self, users: Labels, deltas: WholeNumbers | None = None) -> list[Batch]:
         """Check one batch of events without counting it; takes and raises as `Incidence`."""
         rows = sum(map(len, self._first.prepare(users).ids))
         given = np.ones(rows, np.int64) if deltas is None else read_deltas(deltas, rows)

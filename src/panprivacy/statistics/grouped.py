@@ -23,7 +23,7 @@ from panprivacy._kernels import kernel, read_only
 from panprivacy._validate import positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger
-from panprivacy.ids import as_column, first_null, gatherable
+from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable
 from panprivacy.statistics.private import Private
 from panprivacy.statistics.release import Answer, Answers, Label
 from panprivacy.statistics.statistic import instance
@@ -131,7 +131,9 @@ class Grouped(Together[Label, S]):
         """What is promised to each user who appears in at most `per_user` groups."""
         return replace(self._first.guarantee, epsilon=self._total, groups=self._per_user)
 
-    def prepare(self, users: object, groups: object, deltas: object = None) -> list[Any | None]:
+    def prepare(
+        self, users: Labels, groups: Labels, deltas: WholeNumbers | None = None
+    ) -> list[Any | None]:
         """Check one batch of events without counting it.
 
         Args:
@@ -191,7 +193,7 @@ class Grouped(Together[Label, S]):
     def __repr__(self) -> str:
         return f"<Grouped of {len(self._members):,} groups, each {self._first!r}>"
 
-    def _codes(self, groups: object, rows: int) -> NDArray[np.int32]:
+    def _codes(self, groups: Labels, rows: int) -> NDArray[np.int32]:
         """The place of each row's group; that of undeclared ones is after all others."""
         column = as_column(groups, _WANTED_GROUPS)
         if len(column) != rows:

@@ -22,7 +22,7 @@ from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
-from panprivacy.ids import Ids, read_deltas, read_ids
+from panprivacy.ids import Ids, Labels, WholeNumbers, read_deltas, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.request import Request
 from panprivacy.statistics.cases import Cases, Trial, Walk
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 def request(
-    epsilon: object, releases: object = 1, intrusions: object = 0, budget: Budget | None = None
+    epsilon: Epsilon, releases: object = 1, intrusions: int = 0, budget: Budget | None = None
 ) -> Request:
     """Check the arguments that every statistic takes."""
     total = positive_fraction(epsilon=epsilon)
@@ -252,7 +252,7 @@ class Statistic(Private, Generic[P, A]):
             raise PanPrivacyError(message)
         return self._kept
 
-    def update(self, users: object, deltas: object = None) -> None:
+    def update(self, users: Labels, deltas: WholeNumbers | None = None) -> None:
         """Take in one batch of events; an error changes nothing.
 
         Args:
@@ -266,7 +266,7 @@ class Statistic(Private, Generic[P, A]):
         """
         self.apply(self.prepare(users, deltas))
 
-    def prepare(self, users: object, deltas: object = None) -> Batch:
+    def prepare(self, users: Labels, deltas: WholeNumbers | None = None) -> Batch:
         """Check one batch of events without counting it, so that several statistics can take it.
 
         Args:

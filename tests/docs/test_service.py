@@ -84,11 +84,15 @@ class Shell:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_first_number_comes(tmp_path):
-    init, edit, serve, send, release, read = commands()
+    init, add_token, change_token, edit, serve, send, release, read = commands()
     shell = Shell(tmp_path)
     printed = shell.run(init)
     for role in Role:
         shell.environment[role.upper()] = re.search(rf"{role} +(pp_\S+)", printed)[1]
+    one, other = (
+        re.findall(r"pp_\S+", shell.run(command)) for command in (add_token, change_token)
+    )
+    assert len(one) == len(other) == 1 and one != other
     shell.run(edit)
     assert (
         tomllib.loads((tmp_path / "panprivacy.toml").read_text())["streams"]["visits"]["releases"]

@@ -29,6 +29,7 @@ _COMMANDS = {
     "attack": "Attack made-up people's states; exit 1 if an ordinary program holds, or ours does "
     "not.",
     "init": "Write a configuration for serve, and show its new key and tokens once.",
+    "token": "Add a token to a configuration, or change one; a service that runs takes it over.",
     "serve": "Count streams and serve what is released, until told to stop.",
     "restore": "Have a service that waits go on from its sealed checkpoint.",
 }

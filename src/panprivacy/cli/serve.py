@@ -25,7 +25,7 @@ def serve(
     with service_installed():
         from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra, and slow to import
         from panprivacy.service.server import serve as run_service  # noqa: PLC0415
-    run_service(load(config), fresh=fresh)
+    run_service(load(config), config.absolute(), fresh=fresh)
 
 
 def restore(

@@ -9,6 +9,7 @@ from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError
 from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.service.config.config import Config
+from panprivacy.service.config.following import FollowedTokens
 from panprivacy.service.config.tokens import Tokens
 from panprivacy.service.incoming.admission import Admission
 from panprivacy.service.incoming.body_counter import BodyCounter
@@ -27,12 +28,13 @@ class Engine:
 
     Args:
         config: a configuration that was loaded.
+        file: where it is, if its tokens are to be followed.
 
     Raises:
         PlanError: the release store cannot be used.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, file: Path | None = None) -> None:
         server = config.server
         self.config = config
         self.store = ReleaseStore(config.releases.store)
@@ -41,6 +43,10 @@ class Engine:
             for name, stream in config.streams.items()
         }
         self.tokens = Tokens(config.tokens)
+        looks = {"file of the release store": self.store.check_file}
+        if file is not None:
+            self.tokens = followed = FollowedTokens(file, config.tokens)
+            looks["tokens"] = followed.look
         self.admission = Admission(
             server.max_body_bytes, server.max_waiting_bytes, server.timeout_seconds
         )
@@ -50,7 +56,7 @@ class Engine:
         if config.checkpoint is not None:
             sealed = Checkpoint(config.checkpoint.path, recipient=config.checkpoint.recipient)
             every = config.checkpoint.every_seconds
-        self.keeper = Keeper(streams, sealed, every, look=self.store.check_file)
+        self.keeper = Keeper(streams, sealed, every, looks=looks)
         self.sweeper = Sweeper()
         self.waiting = self.checkpoint_file is not None and self.checkpoint_file.exists()
         self._datagrams = DatagramThread(streams)

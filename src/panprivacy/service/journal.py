@@ -27,6 +27,8 @@ class Event(StrEnum):
 
     listening = "listening"
     nobody_may = "there are no tokens: over HTTP nobody can send or read anything"
+    new_tokens = "takes over the tokens of its configuration; all else of it at the next start"
+    no_new_tokens = "cannot take over the tokens of its configuration"
     promise = "each window has a guarantee"
     begun_before = "this window was begun before: who is in all of them loses epsilon so many times"
     waiting = (

@@ -35,11 +35,12 @@ _NO_LEDGER = (
 )
 
 
-def serve(config: Config, *, fresh: bool = False) -> None:
+def serve(config: Config, file: Path | None = None, *, fresh: bool = False) -> None:
     """Run a service in this process until SIGTERM or SIGINT.
 
     Args:
         config: a configuration that was loaded.
+        file: where it is; its tokens are followed.
         fresh: give up the checkpoint that is there, and begin anew.
 
     Raises:
@@ -52,7 +53,7 @@ def serve(config: Config, *, fresh: bool = False) -> None:
         sealed = Path(config.checkpoint.path)
         beside = sealed.with_name(f"{sealed.name}.lock")
     with _alone(directory / "lock"), _alone(beside):
-        engine = Engine(config)
+        engine = Engine(config, file)
         compile_kernels()
         with http_socket(config.server.address) as sock:
             if fresh:  # not before everything else is there

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from string import Template
 from typing import Final
 
@@ -128,6 +128,15 @@ def configuration(stream: str, recipient: str | None, hashes: Mapping[Role, str]
         mark="#" if recipient is None else "",
         recipient=f'recipient = "{recipient or _PUBLIC_EXAMPLE}"',
     )
+
+
+def token_table(name: str, may: Sequence[str], digest: str, streams: Sequence[str]) -> str:
+    """The table of one more token."""
+    lines = ["[[tokens]]", f"name = {json.dumps(name)}", f"may = {json.dumps(list(may))}"]
+    lines.append(f'sha256 = "{digest}"')
+    if streams:
+        lines.append(f"streams = {json.dumps(list(streams))}")
+    return "\n".join([*lines, ""])
 
 
 def _head(kind: Kind, stream: str, mark: str) -> list[str]:

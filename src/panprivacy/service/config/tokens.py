@@ -89,6 +89,10 @@ class Tokens:
     __slots__ = ("_held",)
 
     def __init__(self, configured: Iterable[Token]) -> None:
+        self.take_over(configured)
+
+    def take_over(self, configured: Iterable[Token]) -> None:
+        """Know these from now on, and no others."""
         self._held = [(bytes.fromhex(token.sha256), token) for token in configured]
 
     def check(self, authorization: bytes | str | None, role: Role, stream: str | None) -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import PanPrivacyError
@@ -38,7 +39,7 @@ class Keeper:
         streams: all of them.
         checkpoint: where their states go; None to keep them in memory only.
         every: seconds from one checkpoint to the next.
-        look: raises if the release store is not what it was; it is asked every second.
+        looks: what is looked at every second, by what it is; it raises if something is wrong.
     """
 
     def __init__(
@@ -47,10 +48,10 @@ class Keeper:
         checkpoint: Checkpoint | None,
         every: float = 1.0,
         *,
-        look: Callable[[], None] = lambda: None,
+        looks: Mapping[str, Callable[[], None]] = MappingProxyType({}),
     ) -> None:
         self._streams, self._checkpoint, self._every = streams, checkpoint, every
-        self._look = look
+        self._looks = looks
         self._stopping = threading.Event()
         self._hurried = False
         self._thread = threading.Thread(target=self._run, name="panprivacy-keeper", daemon=True)
@@ -124,7 +125,8 @@ class Keeper:
                     passed = (time.monotonic() - next_write) // self._every
                     next_write += (passed + 1) * self._every
             self.attempt("wiping", wipe_traces)
-            self.attempt("file of the release store", self._look)
+            for what, look in self._looks.items():
+                self.attempt(what, look)
             if self._stopping.wait(self._pause(next_write)):
                 return
             if self._hurried:

@@ -1,0 +1,82 @@
+"""`panprivacy token`: one more token for a service, or a new one in place of an old one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from panprivacy.cli.serve import service_installed
+from panprivacy.errors import PlanError
+
+
+def token(
+    name: Annotated[str, typer.Argument(help="What it is called in the configuration.")],
+    may: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE", help="What a new one is good for: ingest, read, release; several times."
+        ),
+    ] = None,
+    stream: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="For this stream only; may be repeated."),
+    ] = None,
+    config: Annotated[
+        Path, typer.Option(metavar="CONFIG.toml", help="The configuration of the service.")
+    ] = Path("panprivacy.toml"),
+) -> None:
+    """Add a token to a configuration, or change one; a service that runs takes it over."""
+    with service_installed():
+        from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
+        from panprivacy.service.config.template import token_table  # noqa: PLC0415
+        from panprivacy.service.config.tokens import hash_of, new_token  # noqa: PLC0415
+    if sys.stdout is None:
+        message = "standard output is closed: the token would be lost"
+        raise PlanError(message)
+    tokens = {one.name: one for one in load(config).tokens}
+    text = config.read_bytes().decode()
+    drawn, old = new_token(), tokens.get(name)
+    if old is None:
+        if not may:
+            message = f"there is no token {name} yet: say what it may do, as in --may ingest"
+            raise PlanError(message)
+        added = token_table(name, may, hash_of(drawn), stream or ())
+        text = f"{text.rstrip()}\n\n{added}"
+    elif may or stream:
+        message = f"there is a token {name}: leave out --may and --stream to change it for a new "
+        message += f"one that may do the same, or edit {config.name}"
+        raise PlanError(message)
+    else:
+        text = text.replace(old.sha256, hash_of(drawn))
+    _replace(config.resolve(), text)
+    print(f"The token {name}, for Authorization: Bearer TOKEN. It is shown this once:\n")
+    print(f"    {drawn}\n")
+    print("A service that runs takes it over within a few seconds", end="")
+    print("." if old is None else "; the old one is good for nothing then.")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put a configuration in the place of another one, as a whole, if it can be loaded."""
+    from panprivacy.service.config.loading import load  # noqa: PLC0415
+
+    status = path.stat()
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        load(beside)
+        os.chown(beside, status.st_uid, status.st_gid)
+        beside.chmod(status.st_mode & 0o7777)
+        beside.replace(path)
+    except PlanError as error:
+        raise PlanError(str(error).replace(beside.name, path.name)) from None
+    finally:
+        beside.unlink(missing_ok=True)

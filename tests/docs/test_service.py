@@ -92,7 +92,8 @@ def test_the_first_number_comes(tmp_path):
     one, other = (
         re.findall(r"pp_\S+", shell.run(command)) for command in (add_token, change_token)
     )
-    assert len(one) == len(other) == 1 and one != other
+    assert len(one) == len(other) == 1
+    assert one != other
     shell.run(edit)
     assert (
         tomllib.loads((tmp_path / "panprivacy.toml").read_text())["streams"]["visits"]["releases"]

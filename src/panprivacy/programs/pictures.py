@@ -27,6 +27,8 @@ from panprivacy.statistics.statistic import Statistic
 
 _SIDE = 64
 _MOST_BARS = 21
+_MOST_LEVEL = 7
+"""Of more bars the numbers are turned, so that they do not overlap."""
 _INK = "#1b3a57"
 _TRUTH = "#c8553d"
 _ORDINARY = "an ordinary program, seized:\na cell is a count"
@@ -46,10 +48,12 @@ def plot_answers(
         answers: that were released.
         truths: the exact answers, where they are public.
     """
-    figure = Figure(figsize=(11, 3.9 * len(statistics)), layout="constrained", dpi=120)
-    axes = figure.subplots(len(statistics), 3, squeeze=False)
-    for row, (label, statistic) in zip(axes, statistics.items(), strict=True):
-        plan = statistic.plan
+    figure = Figure(figsize=(11, 4.2 * len(statistics)), layout="constrained", dpi=120)
+    rows = figure.subfigures(len(statistics), 1, squeeze=False)[:, 0]
+    for part, (label, statistic) in zip(rows, statistics.items(), strict=True):
+        plan, row = statistic.plan, part.subplots(1, 3)
+        asked = f"{label}: {plan.question} (epsilon {float(plan.request.epsilon):.3g})"
+        part.suptitle(textwrap.fill(asked, 110), x=0.01, ha="left", fontweight="bold")
         own = answers.where(statistic=label)
         odds = math.exp(min(float(plan.split.budget.state), 99))
         seized = f"this program, seized:\na cell changes odds {odds:.2g} times at most"
@@ -131,17 +135,17 @@ def _draw_answers(axis: Axes, plan: Plan, answers: Answers, truths: Mapping[Name
 def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) -> None:
     below, above = release.value - release.low, release.high - release.value
     reach = [[below], [above if math.isfinite(above) else below]]
-    label = f"answer, {100 * release.confidence:g} % interval"
-    axis.errorbar([release.value], [0], xerr=reach, fmt="o", color=_INK, capsize=5, label=label)
+    axis.bar([0], [release.value], width=0.5, color=_INK, alpha=0.25)
+    axis.errorbar(
+        [0], [release.value], yerr=reach, fmt="o", color=_INK, capsize=8, label=_interval(release)
+    )
     if truth is not None:
-        axis.axvline(truth, color=_TRUTH, linestyle="--", label="truth")
-    axis.set_title(textwrap.fill(plan.unit, 32))
-    axis.set(yticks=[], ylim=(-1, 1))
-    axis.xaxis.set_major_locator(MaxNLocator(4))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
-    axis.margins(x=0.35)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
-    axis.spines[["left", "right", "top"]].set_visible(False)
+        axis.hlines(truth, -0.45, 0.45, color=_TRUTH, linestyle="--", label="truth")
+    number = f"{release.value:,.10g}" if release.value < 1 else f"{release.value:,.0f}"
+    axis.set_title(number, fontsize=16, color=_INK)
+    axis.set(xticks=[], xlim=(-0.7, 0.7), ylim=(0, None))
+    axis.set_ylabel(textwrap.fill(plan.unit, 40))
+    _finish(axis, 0.03)
 
 
 def _draw_bars(
@@ -158,7 +162,7 @@ def _draw_bars(
     ends = np.array([one.high for one in shown.values()])
     high = np.where(np.isfinite(ends), ends - values, low)
     first = next(iter(shown.values()))
-    label = f"answer, {100 * first.confidence:g} % interval"
+    label = _interval(first)
     axis.bar(places, values, color=_INK, alpha=0.25)
     axis.errorbar(places, values, yerr=[low, high], fmt=".", color=_INK, capsize=3, label=label)
     known = [place for place, name in zip(places, shown, strict=True) if name in truths]
@@ -173,11 +177,25 @@ def _draw_bars(
     heading = plan.unit if first.unit == "users" else "how often users came in all"
     if answered > len(shown):
         heading += f"\n(the {len(shown)} nearest to 0 of {answered:,})"
-    axis.set(title=heading, ylim=(0, None))
-    axis.set_ylabel(first.unit)
-    axis.margins(x=0.5 / len(places))
+    turned = 90 if len(places) > _MOST_LEVEL else 0
+    for place, value, above in zip(places, values, high, strict=True):
+        axis.annotate(
+            f"{value:,.10g}" if 0 < value < 1 else f"{value:,.0f}", (place, value + above),
+            (0, 3), textcoords="offset points", ha="center", fontsize=7, rotation=turned,
+        )  # fmt: skip
+    axis.set(xlabel=heading, ylabel=first.unit, ylim=(0, None))
+    axis.margins(x=0.5 / len(places), y=0.15)
+    _finish(axis, 0.18)
+
+
+def _interval(release: Release) -> str:
+    return f"answer, {100 * release.confidence:g} % interval"
+
+
+def _finish(axis: Axes, below: float) -> None:
+    """Numbers with commas, and the legend so far below."""
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -below), ncols=2, frameon=False)
     axis.spines[["right", "top"]].set_visible(False)
 
 

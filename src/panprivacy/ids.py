@@ -47,6 +47,7 @@ _WANTED_DELTAS = "deltas must be whole numbers"
 _ONE_COLUMN = ", all of one type, in a one-dimensional array or sequence"
 _NULL_USER = "the user id is null; drop such rows or give them an id"
 _NULL_DELTA = "the delta is null"
+_NO_DELTAS = np.empty(0, np.int64)
 _MOST_DELTA = np.iinfo(np.int64).max
 
 
@@ -134,7 +135,11 @@ def read_deltas(deltas: WholeNumbers, rows: int) -> NDArray[np.int64]:
     else:
         column = as_column(deltas, _WANTED_DELTAS)
         _refuse_nulls(column, _NULL_DELTA)
-        values = np.asarray(column.to_numpy())
+        if len(column) and not pa.types.is_integer(column.type):
+            raise InputError(_WANTED_DELTAS + _ONE_COLUMN)
+        # `to_numpy` would import pandas, in the middle of counting.
+        chunks = [np.from_dlpack(chunk) for chunk in column.chunks if len(chunk)]
+        values = chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [_NO_DELTAS])
     if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
         raise InputError(_WANTED_DELTAS + _ONE_COLUMN)
     if values.dtype.kind == "u" and len(values) and values.max() > _MOST_DELTA:
@@ -222,7 +227,7 @@ def _from_arrow(chunk: pa.Array) -> Ids:
     if not len(chunk):
         return IntegerIds(np.empty(0, np.int64))
     if pa.types.is_integer(chunk.type):
-        return _from_numpy(chunk.to_numpy())
+        return _from_numpy(np.from_dlpack(chunk))
     if pa.types.is_dictionary(chunk.type):
         return _from_dictionary(chunk)
     return _byte_ids(chunk)
@@ -245,9 +250,9 @@ def _refuse_nulls(chunk: pa.Array | pa.ChunkedArray, reason: str) -> None:
 
 
 def _from_dictionary(chunk: pa.DictionaryArray) -> Ids:
-    codes = chunk.indices.to_numpy().astype(np.int64)
     if pa.types.is_integer(chunk.dictionary.type) or chunk.dictionary.null_count:
-        return _from_arrow(chunk.dictionary.take(pa.array(codes)))
+        return _from_arrow(chunk.dictionary.take(chunk.indices))
+    codes = np.from_dlpack(chunk.indices).astype(np.int64)
     return CodedIds(_byte_ids(chunk.dictionary), codes)
 
 

@@ -271,6 +271,23 @@ def _calls(number):
     return _zeros(number) + _more(number) + _two_more(number)
 
 
+COUNT = """
+import sys, pyarrow as pa, panprivacy as pp
+ids = pa.Array.from_buffers(pa.int64(), 2, [None, pa.py_buffer(bytes(16))])
+named = pa.DictionaryArray.from_arrays(ids.cast(pa.int32()), ids)
+for users in ids, pa.chunked_array([ids, ids]), named:
+    count = pp.DistinctCount(epsilon=1, expected=10, deletions=True, bound=9)
+    count.update(users, ids if len(users) == 2 else pa.chunked_array([ids, ids]))
+print(sorted({"pandas"} & set(sys.modules)))
+"""
+
+
+def test_to_count_columns_of_arrow_imports_no_pandas():
+    """It takes a second, which the first request of a service would wait."""
+    pytest.importorskip("pandas")
+    assert told(COUNT)[0] == "[]"
+
+
 class TestReadiness:
     """A program that takes events has all kernels before the first one comes."""
 

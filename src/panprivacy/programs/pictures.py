@@ -135,6 +135,11 @@ def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) 
     axis.errorbar([release.value], [0], xerr=reach, fmt="o", color=_INK, capsize=5, label=label)
     if truth is not None:
         axis.axvline(truth, color=_TRUTH, linestyle="--", label="truth")
+    if release.note is not None:
+        axis.text(
+            0.5, 0.03, textwrap.fill(release.note, 48), transform=axis.transAxes, ha="center",
+            fontsize=8,
+        )  # fmt: skip
     axis.set_title(textwrap.fill(plan.unit, 32))
     axis.set(yticks=[], ylim=(-1, 1))
     axis.xaxis.set_major_locator(MaxNLocator(4))

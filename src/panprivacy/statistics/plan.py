@@ -23,7 +23,7 @@ from panprivacy.guarantee import unseen_count
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
 from panprivacy.statistics.deltas import refuse_beyond
-from panprivacy.statistics.release import Answer, Name, Release
+from panprivacy.statistics.release import Answer, Name, Release, note_on
 
 UserStates = NDArray[np.int64]
 """The sums of the deltas of users."""
@@ -231,6 +231,11 @@ class CountPlan(Plan):
         """The largest answer that there can be."""
         return self.largest
 
+    @property
+    def planned(self) -> tuple[float, float]:
+        """The lowest and the highest answer that it is made for."""
+        return 0.0, self.limit
+
     def error(self, truth: float | None = None) -> float:
         """The predicted standard deviation of the answer, at most, after all planned intrusions.
 
@@ -304,4 +309,5 @@ class CountReading:
         value, low, high = self.plan.model(self.epoch).answer(counts, confidence)
         epsilon = float(self.plan.split.budget.release)
         numbers = value, low, high, confidence, epsilon, tuple(counts.tolist())
-        return Release(*numbers, self.plan.name, self.plan.unit)
+        note = note_on(low, high, self.plan.planned, self.plan.unit)
+        return Release(*numbers, self.plan.name, self.plan.unit, note)

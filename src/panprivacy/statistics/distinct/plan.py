@@ -51,6 +51,12 @@ class LevelledPlan(CountPlan):
         """What counts that are released after `epoch` announced intrusions say."""
 
     @property
+    def planned(self) -> tuple[float, float]:
+        """The lowest and the highest number of users that it is made for."""
+        low, high = self.expected
+        return float(low), float(high)
+
+    @property
     def cells(self) -> int:
         """Cells of all levels."""
         return self.levels * self.cells_per_level

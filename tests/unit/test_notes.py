@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -169,3 +170,15 @@ def test_a_picture_shows_the_note(tmp_path, monkeypatch):
     plot_answers(tmp_path / "picture.png", {"distinct": visitors}, answers)
     (text,) = drawn[0].axes[0].texts
     assert text.get_text().startswith("below the planned range")
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_an_epsilon_that_protects_nobody_is_one_line_on_standard_error(few, command):
+    words = {"run": (few, "--user", "user", "--stat", "distinct"), "plan": ("distinct",)}[command]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        weak = run_command(command, *words, "--epsilon", "21")
+        fine = run_command(command, *words, "--epsilon", "20")
+    assert weak.stderr.startswith("panprivacy: epsilon 21 protects nobody: ")
+    assert weak.stderr.count("\n") == 1
+    assert (weak.code, fine.code, fine.stderr) == (0, 0, "")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy._validate import MOST_BYTES
 from panprivacy.addressing import MAX_UNIVERSE, Direct, Levelled, Sampled
 from panprivacy.decoders.intervals import discrete_laplace_variance, noise_quantile
 from panprivacy.guarantee import joint_releases, randomised_response
 from panprivacy.planning.bits import best_split
 from panprivacy.planning.request import (
+    LEAST_EPSILON,
     Request,
     Split,
     budgets,
@@ -269,12 +273,77 @@ def test_a_distinct_plan_addresses_its_levels():
     assert plan.groups == plan.levels > 1
 
 
-@pytest.mark.parametrize("epsilon", ["1e-20", "1e-100", pytest.param("1e-380")])
-def test_an_epsilon_that_leaves_no_signal_is_refused(epsilon):
+@pytest.mark.parametrize("epsilon", [9.9e-7, 1e-9, "1e-20", "1e-100", pytest.param("1e-380")])
+@pytest.mark.parametrize("statistic", ["density", "distinct", "cropped-sum", "incidence"])
+def test_an_epsilon_that_leaves_no_signal_is_refused(statistic, epsilon):
+    sizes = {
+        "density": {"universe": 10},
+        "distinct": {"expected": 10},
+        "cropped-sum": {"universe": 10, "tau": 3},
+        "incidence": {"universe": 10, "bound": 3},
+    }[statistic]
+    with pytest.raises(pp.PlanError, match=r"too small to leave any signal: most .* 0\.1 to 10"):
+        kind_of(statistic)(**sizes, epsilon=epsilon)
     with pytest.raises(pp.PlanError, match="too small to leave any signal"):
-        pp.Density(universe=10, epsilon=epsilon)
-    with pytest.raises(pp.PlanError, match="too small to leave any signal"):
-        pp.DistinctCount(expected=10, epsilon=epsilon)
+        pp.plan(statistic, **sizes, epsilon=epsilon)
+
+
+def test_the_largest_table_tells_nothing_where_epsilon_is_refused():
+    """Of all statistics a density errs least for its memory: a bit for each of its users."""
+    cells = 8 * MOST_BYTES
+    assert plan_density(cells, cells, Request(LEAST_EPSILON)).error() > 1
+
+
+def test_the_tiny_shares_of_many_groups_are_taken():
+    few = partial(pp.DistinctCount, expected=10, memory=1)
+    pages = pp.Grouped(lambda share: few(epsilon=share), range(1_000), epsilon=1, per_user=1_000)
+    assert pages.members[0].plan.request.epsilon == Fraction(1, 1_000)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda epsilon: pp.Density(universe=8, epsilon=epsilon),
+        pp.Ledger,
+        lambda epsilon: pp.Grouped(
+            lambda share: pp.Density(universe=8, epsilon=share), [1, 2], epsilon=epsilon, per_user=2
+        ),
+    ],
+    ids=["statistic", "ledger", "groups"],
+)
+def test_an_epsilon_that_protects_nobody_is_warned_about(make):
+    make(20)  # warnings are errors here, but for those of this kind
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make(20)
+        assert not caught
+        make(21)
+    (warning,) = caught
+    assert warning.category is pp.WeakEpsilonWarning
+    assert "epsilon 21 protects nobody" in str(warning.message)
+    assert "\n" not in str(warning.message)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "sizes", "said"),
+    [
+        ("distinct", {"memory": 10**12}, "memory must be at most 68,719,476,736"),
+        ("density", {"universe": 10**13, "cells": 10**12}, "cells must be at most"),
+        ("incidence", {"bound": 5, "expected": 10**12}, "a table of 2,000 GB is too large"),
+        ("incidence", {"bound": 500, "universe": 10**12, "cells": 6 * 10**10}, "a table of 120 GB"),
+        ("cropped-sum", {"tau": 300, "universe": 10**13, "cells": 5 * 10**10}, "a table of 100 GB"),
+    ],
+    ids=str,
+)
+def test_more_memory_than_there_may_be_is_refused_before_it_is_touched(statistic, sizes, said):
+    with pytest.raises(pp.PlanError, match=said) as refused:
+        kind_of(statistic)(**sizes, epsilon=1)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_huge_universe_is_sampled_within_the_usual_memory():
+    assert pp.plan("density", universe=10**13, epsilon=1).table.nbytes == 1 << 24
+    assert pp.plan("cropped-sum", universe=10**13, tau=10, epsilon=1).table.nbytes == 1 << 26
 
 
 @pytest.mark.parametrize(

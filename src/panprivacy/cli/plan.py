@@ -13,6 +13,7 @@ from panprivacy._parse import parse_whole
 from panprivacy._validate import MOST_BYTES, positive_fraction, positive_integer, proportion
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
+from panprivacy.guarantee import warn_if_weak
 from panprivacy.statistics.planner import Search, plan_for
 from panprivacy.statistics.specification import Specification
 
@@ -44,6 +45,7 @@ def plan(
     asked = Specification.from_text(stat)
     search = Search(asked.sizes, releases, 0)
     level, loss = proportion(confidence=confidence), positive_fraction(epsilon=epsilon)
+    warn_if_weak(loss)
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is not None:
         target = float(positive_fraction(error=error))

@@ -33,7 +33,6 @@ from panprivacy.statistics.private import Private
 from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.release import Answer, Answers, Lost
 
-MOST_EPSILON = 1_000_000
 MOST_RELEASES = 1_000_000_000
 MOST_INTRUSIONS = 100
 
@@ -44,12 +43,8 @@ def request(
     epsilon: object, releases: object = 1, intrusions: object = 0, budget: Budget | None = None
 ) -> Request:
     """Check the arguments that every statistic takes."""
-    total = positive_fraction(epsilon=epsilon)
-    if total > MOST_EPSILON:
-        message = f"epsilon must be at most {MOST_EPSILON:,}"
-        raise PlanError(message)
     return Request(
-        total,
+        positive_fraction(epsilon=epsilon),
         positive_integer(MOST_RELEASES, releases=releases),
         whole_number(0, MOST_INTRUSIONS, intrusions=intrusions),
         instance(Budget, budget=budget),

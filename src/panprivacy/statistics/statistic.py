@@ -125,7 +125,8 @@ class Statistic(Private, Generic[P, A]):
         epsilon: total loss of state and releases, in nats.
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers.
-        budget: how epsilon is split between state and releases; None for the smallest error.
+        budget: how epsilon is split between state and releases; None for the split that errs
+            least, as `plan` has it.
         ledger: budget shared with other statistics of the same stream.
         coins: source of all randomness; None for the operating system's.
 

@@ -54,7 +54,12 @@ class CroppedPlan(BlockPlan):
 
     proofs = ("modular", "blocks", "releases")
     checks = ("exact/test_cropped", "statistical/test_cropped_sum")
-    measure = "the largest sum, tau times all users"
+
+    @property
+    def measure(self) -> str:
+        """What errors are told as a share of, in words."""
+        ranged = isinstance(self.expected, tuple)
+        return "the sum" if ranged else "the largest sum, tau times all users"
 
     @property
     def question(self) -> str:

@@ -273,7 +273,7 @@ def small_section() -> Section:
         "one level of 64 KiB": functools.partial(planned, 3_000, 1 << 16),
     }
     trials = [counting(make, 3_000, runs=ERROR_RUNS) for make in sizes.values()]
-    least = trials[-1].make().plan.error(3_000)
+    least = trials[-1].make().plan.relative_error(3_000)
     limits = (least, least, math.inf)
     return Section(
         "3,000 users: less memory, smaller error",

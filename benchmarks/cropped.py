@@ -56,7 +56,7 @@ def blocks(tau: int, bound: int) -> tuple[CroppedPlan, float]:
     """The plan at `epsilon_state` 1, and its largest deviation with hardly any output noise."""
     budget = pp.Budget(1, 40)
     plan = pp.CroppedSum(tau=tau, bound=bound, universe=CELLS, epsilon=41, budget=budget).plan
-    return plan, plan.error() / math.sqrt(CELLS)
+    return plan, plan.absolute_error() / math.sqrt(CELLS)
 
 
 def print_theory() -> None:
@@ -122,7 +122,10 @@ def measure(stream: Stream, tau: int, **sizes: int) -> bool:
         answers.append(cropped.release())
     values = np.array([one.value for one in answers])
     covered = sum(one.low <= truth <= one.high for one in answers) / RUNS
-    error, predicted = float(np.sqrt(np.mean((values - truth) ** 2))), cropped.plan.error(truth)
+    error, predicted = (
+        float(np.sqrt(np.mean((values - truth) ** 2))),
+        cropped.plan.absolute_error(truth),
+    )
     mir = bump(tau, 1) * math.sqrt(cropped.plan.cells) * stream.universe / cropped.plan.cells
     print(
         f"{stream.name:10} {tau:5,} {cropped.plan.cells:8,} {truth:10,} {values.mean():12,.0f} "
@@ -142,7 +145,7 @@ def measure_levels(users: int, state: int) -> bool:
     values = np.array([one.value for one in answers])
     covered = sum(one.low <= truth <= one.high for one in answers) / LEVEL_RUNS
     width = np.mean([one.high - one.low for one in answers]) / 2 / truth
-    error, predicted = np.sqrt(np.mean((values - truth) ** 2)), cropped.plan.error(truth)
+    error, predicted = np.sqrt(np.mean((values - truth) ** 2)), cropped.plan.absolute_error(truth)
     bias = values.mean() / truth - 1
     print(
         f"{users:10,} {state:6,} {truth:12,} {bias:+8.1%} {error / truth:8.1%} "

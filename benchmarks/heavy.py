@@ -86,9 +86,9 @@ def measure(stream: Stream, epsilon: int) -> bool:
     print(
         f"{stream.name:10} {stream.k:6,} {epsilon:2} {heavy.plan.cells:8,} {hard:6,} {truth:8,.0f} "
         f"{uncut.mean() - truth:7,.0f} {model.lift:6,.0f} {uncut.std():9,.0f} {deviation:9,.0f} "
-        f"{error:7,.0f} {heavy.plan.error(truth):9,.0f} {covered:8.0%} {width:8,.0f}"
+        f"{error:7,.0f} {heavy.plan.absolute_error(truth):9,.0f} {covered:8.0%} {width:8,.0f}"
     )
-    return covered >= SMALLEST_COVERAGE and error <= MOST_OVER * heavy.plan.error(truth)
+    return covered >= SMALLEST_COVERAGE and error <= MOST_OVER * heavy.plan.absolute_error(truth)
 
 
 def nanoseconds(independence: int) -> float:

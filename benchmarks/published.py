@@ -79,10 +79,11 @@ def _cropped_sum(tau: int, bound: int, name: str, states: States) -> bool:
     old = values(lambda: CroppedFirstMoment(**sizes), states, lambda one: one.value)
     new = values(lambda: pp.CroppedSum(**sizes), states, lambda one: model.unbiased(one.counts))
     print(
-        f"{tau:8,} {bound:7,}  {name:12} {old.std() / ROOT:16,.1f} {theirs.error() / ROOT:10,.1f} "
-        f"{added / truth:11.2f} {new.std() / ROOT:16,.1f} {ours.error() / ROOT:10,.1f}"
+        f"{tau:8,} {bound:7,}  {name:12} {old.std() / ROOT:16,.1f} "
+        f"{theirs.absolute_error() / ROOT:10,.1f} "
+        f"{added / truth:11.2f} {new.std() / ROOT:16,.1f} {ours.absolute_error() / ROOT:10,.1f}"
     )
-    return bool(old.std() <= MOST_OVER * theirs.error())
+    return bool(old.std() <= MOST_OVER * theirs.absolute_error())
 
 
 def distinct_counts() -> bool:
@@ -109,7 +110,7 @@ def _distinct(tau: int, state: int) -> bool:
         f"{tau:8} {state:6} {old.std() / ROOT:16,.1f} {old.mean() / truth:11.2f} "
         f"{new.std() / ROOT:15,.1f} {new.mean() / truth:11.2f}"
     )
-    return bool(old.std() <= MOST_OVER * theirs.error())
+    return bool(old.std() <= MOST_OVER * theirs.absolute_error())
 
 
 def incidences() -> None:

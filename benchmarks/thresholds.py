@@ -48,7 +48,7 @@ def print_theory() -> None:
     for least in LEASTS:
         bound = max(5 * least, 10)
         _, deviation = hard(least, bound, USERS)
-        error = soft(least, bound, USERS).plan.error()
+        error = soft(least, bound, USERS).plan.absolute_error()
         print(f"at least {least:6,}  {bound:9,} {deviation:8,.0f} {error:8,.0f}")
 
 
@@ -71,9 +71,9 @@ def measure(states: NDArray[np.int64], least: int) -> float:
     found = {way: float(np.sqrt(np.mean(np.square(each)))) for way, each in errors.items()}
     print(
         f"at least {least:6,}  {truths['hard']:9,.0f} {predicted:9,.0f} {found['hard']:9,.0f}  "
-        f"{truths['soft']:9,.0f} {plan.error():9,.0f} {found['soft']:9,.0f}"
+        f"{truths['soft']:9,.0f} {plan.absolute_error():9,.0f} {found['soft']:9,.0f}"
     )
-    return max(found["hard"] / predicted, found["soft"] / plan.error())
+    return max(found["hard"] / predicted, found["soft"] / plan.absolute_error())
 
 
 def main() -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         LostReleaseError,
         PanPrivacyError,
         PlanError,
+        WeakEpsilonWarning,
     )
     from panprivacy.guarantee import Budget, Guarantee, Ledger
     from panprivacy.statistics.cropped.statistic import CroppedSum
@@ -63,6 +64,7 @@ __all__ = [
     "SystemCoins",
     "ThresholdCount",
     "Together",
+    "WeakEpsilonWarning",
     "Window",
     "Windowed",
     "Windows",
@@ -73,7 +75,14 @@ _HOMES = {
     "cells.law": ["Law"],
     "checkpoint": ["Checkpoint"],
     "coins": ["Coins", "SystemCoins"],
-    "errors": ["BudgetError", "InputError", "LostReleaseError", "PanPrivacyError", "PlanError"],
+    "errors": [
+        "BudgetError",
+        "InputError",
+        "LostReleaseError",
+        "PanPrivacyError",
+        "PlanError",
+        "WeakEpsilonWarning",
+    ],
     "guarantee": ["Budget", "Guarantee", "Ledger"],
     "statistics.cropped.statistic": ["CroppedSum"],
     "statistics.density.statistic": ["Density"],

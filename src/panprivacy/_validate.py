@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from panprivacy.errors import PlanError
 
-MOST_BYTES = 1 << 40
-"""The largest table that can be asked for."""
+MOST_BYTES = 1 << 36
+"""The largest table, 64 GiB: a slip of the hand is refused before any memory is touched."""
 
 _MOST_DIGITS = 400
 _MOST_BITS = 4_000

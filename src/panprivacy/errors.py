@@ -6,6 +6,8 @@
     ├── BudgetError         more privacy would be spent than was planned
     └── LostReleaseError    more users came than the plan can read
 
+One thing is warned about: an epsilon so large that it protects nobody (WeakEpsilonWarning).
+
 No message holds an id: it names the row and the reason.
 """
 
@@ -46,6 +48,10 @@ class BudgetError(PanPrivacyError):
 
 class LostReleaseError(PanPrivacyError):
     """A release was paid for, and what came out cannot be read: more users came than planned."""
+
+
+class WeakEpsilonWarning(UserWarning):
+    """An epsilon so large that it promises nearly nothing."""
 
 
 E = TypeVar("E", bound=BaseException)

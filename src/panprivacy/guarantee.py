@@ -7,6 +7,7 @@ Everything here is a `Fraction`. Irrational numbers enter only through `exp_boun
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
@@ -14,7 +15,7 @@ from fractions import Fraction
 from threading import Lock
 
 from panprivacy._validate import positive_fraction
-from panprivacy.errors import BudgetError, PlanError
+from panprivacy.errors import BudgetError, PlanError, WeakEpsilonWarning
 
 _DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999)
 _ULP = Fraction(1, 10**50)
@@ -297,6 +298,20 @@ class Budget:
         return unseen_loss(self.state, self.release, releases)
 
 
+_WEAK = 20
+"""From more epsilon than this on, odds may change by a factor of 485 million."""
+
+
+def warn_if_weak(epsilon: Fraction) -> None:
+    """Warn, once for each epsilon, of one that protects nobody."""
+    if epsilon > _WEAK:
+        message = (
+            f"epsilon {shown(epsilon)} protects nobody: odds may change by a factor of "
+            f"e**{shown(epsilon)}; take 10 or less"
+        )
+        warnings.warn(message, WeakEpsilonWarning, stacklevel=3)
+
+
 class Account:
     """One statistic's part of a `Ledger`: a limit, and what has been spent of it."""
 
@@ -347,13 +362,14 @@ class Ledger:
     (1.0, 0.5)
 
     Args:
-        epsilon: the total loss that is allowed, in nats.
+        epsilon: the total loss that is allowed, in nats; above 20 it is warned about.
     """
 
     __slots__ = ("_accounts", "_lock", "_total")
 
     def __init__(self, epsilon: Epsilon) -> None:
         self._total = positive_fraction(epsilon=epsilon)
+        warn_if_weak(self._total)
         self._accounts: list[Account] = []
         self._lock = Lock()
 

@@ -51,7 +51,9 @@ def test_no_row_that_was_measured_is_outside_of_its_limits():
 @pytest.mark.parametrize("tau", laws.TAUS)
 def test_the_worst_stream_of_blocks_is_as_bad_as_the_plan_says(tau):
     trial = laws.Trial("block", tau, 10**5)
-    assert math.sqrt(laws.predicted(trial).variance) == pytest.approx(trial.plan.error(), rel=1e-3)
+    assert math.sqrt(laws.predicted(trial).variance) == pytest.approx(
+        trial.plan.absolute_error(), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("law", laws.MODULI)

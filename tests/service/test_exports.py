@@ -34,6 +34,7 @@ PLAIN = Published(
     high=math.inf,
     confidence=0.95,
     epsilon=0.1,
+    note="beyond the planned range",
     released=START + timedelta(hours=2),
 )
 INCIDENCE = replace(
@@ -45,7 +46,7 @@ INCIDENCE = replace(
     high=2_000,
     end=None,
 )
-LOST = replace(PLAIN, value=None, low=None, high=None, complete=False)
+LOST = replace(PLAIN, value=None, low=None, high=None, note=None, complete=False)
 ANSWERS = [PLAIN, INCIDENCE, LOST]
 
 

@@ -817,6 +817,7 @@ def publish(client, count):
         high=float("inf"),
         confidence=0.95,
         epsilon=1.0,
+        note=None,
         released=START,
     )
     client.engine.store.spend([entry])

@@ -98,7 +98,8 @@ def test_rows_are_as_they_are_described(described, value):
     answers = [
         Published(
             **names, start=now, end=None, complete=True, number=1, argument=argument, group=group,
-            value=value, low=value, high=value, confidence=0.95, epsilon=1.0, released=now,
+            value=value, low=value, high=value, confidence=0.95, epsilon=1.0,
+            note=group and "a note", released=now,
         )
         for argument, group in ((3, None), (None, "home"))
     ]  # fmt: skip

@@ -51,6 +51,7 @@ ANSWER = Published(
     high=math.inf,
     confidence=0.95,
     epsilon=0.1,
+    note="more noise than signal",
     released=START + HOUR,
 )
 LOST = replace(ANSWER, statistic="viewers", value=None, low=None, high=None)

@@ -65,7 +65,7 @@ def test_a_first_moment_is_unbiased_for_the_weighted_states(states):
     assert accepted(centred(values - mean))
     assert rejected(centred(values * OFF - mean))
     assert rejected(centred(values / OFF - mean))
-    check_bound(values - mean, plan.error())
+    check_bound(values - mean, plan.absolute_error())
 
 
 @pytest.mark.parametrize("states", STATES)

@@ -20,6 +20,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.cli.publishing import Schedule, Timed, publish
 from panprivacy.cli.run import run
+from panprivacy.planning.request import Request
 from panprivacy.programs.counting import make_counting
 from panprivacy.programs.intake import Columns, Intake, Nulls
 from panprivacy.sources import Column
@@ -236,6 +237,28 @@ def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
     column = [float(line.split("±")[-1].split()[0].replace(",", "")) for line in lines[3:]]
     assert column == sorted(column, reverse=True)
     assert len(column) == 5
+
+
+@pytest.mark.parametrize(
+    ("stat", "ends"),
+    [
+        ("distinct,expected=1000:100000", "1,000 / 10,000 / 100,000"),
+        ("cropped-sum,tau=10,expected=1000:100000", "10,000 / 100,000 / 1,000,000"),
+    ],
+)
+def test_a_plan_for_a_range_shows_the_errors_at_its_low_middle_and_high_end(stat, ends):
+    _, said, where, heads, *rows = run_command("plan", stat, "--epsilon", "1").stdout.splitlines()
+    assert said.endswith("at the low, middle and high end of its range:")
+    assert where == ends
+    assert heads.count("bytes") == 4
+    row = next(row for row in rows if row.split()[0] == "1")
+    shown = [float(one) for one in re.findall(r"±([0-9.]+) %", row)]
+    memory = int(re.findall(r"([0-9,]+) bytes", heads)[2].replace(",", ""))
+    sizes = Specification.from_text(stat).sizes.within(memory)
+    plan = sizes.planned(Request(Fraction(1)))
+    told = [100 * plan.relative_margin(0.95, truth) for truth in plan.told_at]
+    assert len(shown) == 12
+    assert shown[6:9] == pytest.approx(told, rel=0.06)
 
 
 @pytest.mark.parametrize(

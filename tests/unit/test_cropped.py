@@ -227,20 +227,22 @@ def test_an_announced_intrusion_multiplies_the_error():
         pp.plan("cropped-sum", tau=10, bound=100, universe=10**6, epsilon=2 * (n + 1), intrusions=n)
         for n in (0, 1)
     )
-    assert 10 < planned.error() / calm.error() < 20
-    assert planned.error() == planned.error(0)
+    assert 10 < planned.absolute_error() / calm.absolute_error() < 20
+    assert planned.absolute_error() == planned.absolute_error(0)
 
 
 def test_the_margin_is_the_interval_of_the_largest_error():
     plan = pp.plan("cropped-sum", tau=10, bound=100, universe=10**5, epsilon=1)
-    assert plan.margin(0.95) == pytest.approx(1.96 * plan.error(), rel=0.01)
-    assert plan.error(500_000) <= plan.error()
+    assert plan.absolute_margin(0.95) == pytest.approx(1.96 * plan.absolute_error(), rel=0.01)
+    assert plan.absolute_error(500_000) <= plan.absolute_error()
 
 
 def test_the_margin_of_hashed_cells_has_room_for_what_collisions_hide():
     plan = pp.plan("cropped-sum", tau=10, bound=100, expected=10_000, epsilon=1)
-    assert plan.margin(0.95) == pytest.approx(math.hypot(1, 1.96) * plan.error(), rel=0.02)
-    assert plan.margin(0.01) > plan.error()
+    assert plan.absolute_margin(0.95) == pytest.approx(
+        math.hypot(1, 1.96) * plan.absolute_error(), rel=0.02
+    )
+    assert plan.absolute_margin(0.01) > plan.absolute_error()
 
 
 # Deviations
@@ -345,7 +347,7 @@ def test_hashed_cells_are_as_many_as_err_least():
         pp.plan("cropped-sum", tau=10, bound=100, expected=10_000, cells=cells, epsilon=1)
         for cells in (None, 20_000, 1_000_000)
     ]
-    assert plans[0].error() < min(plan.error() for plan in plans[1:])
+    assert plans[0].absolute_error() < min(plan.absolute_error() for plan in plans[1:])
     assert plans[0].law.modulus >= 10 + 4 * 100
     assert not plans[0].signed
 
@@ -372,8 +374,8 @@ def test_after_an_announced_intrusion_other_cells_count():
     spent.update(np.arange(50_000), np.full(50_000, 20))
     after = spent.release()
     for answer in (before, after):
-        assert abs(answer.value - 150_000) < 7 * spent.plan.error()
-    assert spent.plan.error() < 10_000
+        assert abs(answer.value - 150_000) < 7 * spent.plan.absolute_error()
+    assert spent.plan.absolute_error() < 10_000
     assert after.counts[0] > before.counts[0] + 10_000
 
 

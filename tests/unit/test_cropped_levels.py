@@ -132,7 +132,7 @@ def test_what_crowded_cells_pass_for_has_no_part_in_the_answer():
 
 def test_errors_are_as_small_a_share_of_every_sum_in_the_range():
     plan = pp.plan("cropped-sum", **RANGE)
-    errors = np.array([plan.error(total) / total for total in SUMS[SUMS >= 50_000]])
+    errors = np.array([plan.absolute_error(total) / total for total in SUMS[SUMS >= 50_000]])
     assert plan.levels > 5
     assert errors.max() < 0.12
     assert plan.table.nbytes <= RANGE["memory"]
@@ -140,7 +140,7 @@ def test_errors_are_as_small_a_share_of_every_sum_in_the_range():
 
 def test_more_memory_or_epsilon_errs_less():
     def error(**changed):
-        return pp.plan("cropped-sum", **{**RANGE, **changed}).error(10**6) / 10**6
+        return pp.plan("cropped-sum", **{**RANGE, **changed}).absolute_error(10**6) / 10**6
 
     assert error(memory=1 << 24) < error() < error(memory=1 << 16)
     assert error(epsilon=4) < error() < error(epsilon=0.25)
@@ -150,7 +150,7 @@ def test_a_wide_range_errs_less_at_its_low_end_than_one_table():
     """So many cells as a million users need are noise to a thousand of them."""
     one = pp.plan("cropped-sum", tau=10, bound=100, expected=1_000_000, epsilon=1)
     levels = pp.plan("cropped-sum", **{**RANGE, "memory": None})
-    assert levels.error(10_000) < one.error(10_000) / 3
+    assert levels.absolute_error(10_000) < one.absolute_error(10_000) / 3
 
 
 def test_a_plan_addresses_its_levels():

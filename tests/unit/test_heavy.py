@@ -237,11 +237,11 @@ def test_a_finer_resolution_takes_wider_counters():
 
 def test_margins_and_errors_grow_with_what_is_unknown():
     plan = pp.plan("heavy-hitters", k=1_000, total=10**6, epsilon=2)
-    assert plan.error(0) <= plan.error() < plan.margin(0.95)
+    assert plan.absolute_error(0) <= plan.absolute_error() < plan.absolute_margin(0.95)
     assert plan.model(0).output_share(0) < 0.5
     planned = pp.plan("heavy-hitters", k=10, total=200, epsilon=4, intrusions=1)
     calm = pp.plan("heavy-hitters", k=10, total=200, epsilon=2)
-    assert planned.error() > 5 * calm.error()
+    assert planned.absolute_error() > 5 * calm.absolute_error()
 
 
 @pytest.mark.parametrize(
@@ -301,9 +301,9 @@ def test_after_an_announced_intrusion_other_cells_count():
     heavy.announce_intrusion()
     heavy.update(np.arange(1_000), np.full(1_000, 2))
     assert abs(heavy.plan.model(1).over_cells.unbiased(heavy.release().counts) - 1_000) < 7 * (
-        heavy.plan.error()
+        heavy.plan.absolute_error()
     )
-    assert heavy.plan.error() < 1_000
+    assert heavy.plan.absolute_error() < 1_000
 
 
 def test_an_interval_covers_what_may_hide_and_what_may_be_added():

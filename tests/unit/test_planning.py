@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy._validate import MOST_BYTES
 from panprivacy.addressing import MAX_UNIVERSE, Direct, Levelled, Sampled
 from panprivacy.decoders.intervals import discrete_laplace_variance, noise_quantile
 from panprivacy.guarantee import joint_releases, randomised_response
 from panprivacy.planning.bits import best_split
 from panprivacy.planning.request import (
+    LEAST_EPSILON,
     Request,
     Split,
     budgets,
@@ -25,7 +29,7 @@ from panprivacy.programs.counting import make_counting
 from panprivacy.statistics.catalogue import kind_of
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, plan_density
 from panprivacy.statistics.distinct.plan import DistinctPlan, plan_distinct
-from panprivacy.statistics.planner import check_useful
+from panprivacy.statistics.planner import check_useful, least_error
 from panprivacy.statistics.specification import Specification
 
 ONE = Request(Fraction(1))
@@ -39,7 +43,7 @@ KIB = 1_024
     ("users", "error"), [(10_000, 0.055), (279_379, 0.009), (1_000_000, 0.01), (10_000_000, 0.01)]
 )
 def test_64_kib_and_epsilon_1_are_good_for_ten_thousand_to_ten_million_users(users, error):
-    assert plan_distinct((10_000, 10_000_000), 64 * KIB, ONE).error(users) <= error
+    assert plan_distinct((10_000, 10_000_000), 64 * KIB, ONE).relative_error(users) <= error
 
 
 def test_a_plan_takes_no_more_memory_than_it_needs():
@@ -51,7 +55,7 @@ def test_a_plan_takes_no_more_memory_than_it_needs():
         for split in [best_split(ONE, 8 * 64 * KIB // levels)]
     ]
     assert plan.table.nbytes <= 8 * KIB
-    assert plan.error(3_000) < min(full.error(3_000) for full in larger)
+    assert plan.relative_error(3_000) < min(full.relative_error(3_000) for full in larger)
 
 
 @pytest.mark.parametrize("memory", [1, 10, 1_000, 64 * KIB])
@@ -64,20 +68,22 @@ def test_a_plan_stays_within_its_memory(memory, expected):
 def test_a_plan_for_a_range_is_nowhere_far_worse_than_a_plan_for_that_number(expected):
     plan = plan_distinct(expected, 64 * KIB, ONE)
     for users in np.geomspace(*expected, 7).round().astype(int).tolist():
-        assert plan.error(users) <= 3.5 * plan_distinct((users, users), 64 * KIB, ONE).error(users)
+        assert plan.relative_error(users) <= 3.5 * plan_distinct(
+            (users, users), 64 * KIB, ONE
+        ).relative_error(users)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
 @pytest.mark.parametrize("users", [1_000, 100_000, 10_000_000])
 def test_more_epsilon_and_more_memory_are_never_worse(epsilon, users):
-    error = plan_distinct((users, users), KIB, Request(epsilon)).error(users)
-    assert plan_distinct((users, users), KIB, Request(2 * epsilon)).error(users) < error
-    assert plan_distinct((users, users), 2 * KIB, Request(epsilon)).error(users) <= error
+    error = plan_distinct((users, users), KIB, Request(epsilon)).relative_error(users)
+    assert plan_distinct((users, users), KIB, Request(2 * epsilon)).relative_error(users) < error
+    assert plan_distinct((users, users), 2 * KIB, Request(epsilon)).relative_error(users) <= error
 
 
 def test_releases_and_announced_intrusions_cost_accuracy():
     errors = [
-        plan_density(10_000, None, Request(Fraction(1), releases, intrusions)).error(0.5)
+        plan_density(10_000, None, Request(Fraction(1), releases, intrusions)).relative_error(0.5)
         for releases, intrusions in [(1, 0), (9, 0), (9, 1)]
     ]
     assert errors[0] < errors[1] < errors[2]
@@ -269,12 +275,77 @@ def test_a_distinct_plan_addresses_its_levels():
     assert plan.groups == plan.levels > 1
 
 
-@pytest.mark.parametrize("epsilon", ["1e-20", "1e-100", pytest.param("1e-380")])
-def test_an_epsilon_that_leaves_no_signal_is_refused(epsilon):
+@pytest.mark.parametrize("epsilon", [9.9e-7, 1e-9, "1e-20", "1e-100", pytest.param("1e-380")])
+@pytest.mark.parametrize("statistic", ["density", "distinct", "cropped-sum", "incidence"])
+def test_an_epsilon_that_leaves_no_signal_is_refused(statistic, epsilon):
+    sizes = {
+        "density": {"universe": 10},
+        "distinct": {"expected": 10},
+        "cropped-sum": {"universe": 10, "tau": 3},
+        "incidence": {"universe": 10, "bound": 3},
+    }[statistic]
+    with pytest.raises(pp.PlanError, match=r"too small to leave any signal: most .* 0\.1 to 10"):
+        kind_of(statistic)(**sizes, epsilon=epsilon)
     with pytest.raises(pp.PlanError, match="too small to leave any signal"):
-        pp.Density(universe=10, epsilon=epsilon)
-    with pytest.raises(pp.PlanError, match="too small to leave any signal"):
-        pp.DistinctCount(expected=10, epsilon=epsilon)
+        pp.plan(statistic, **sizes, epsilon=epsilon)
+
+
+def test_the_largest_table_tells_nothing_where_epsilon_is_refused():
+    """Of all statistics a density errs least for its memory: a bit for each of its users."""
+    cells = 8 * MOST_BYTES
+    assert plan_density(cells, cells, Request(LEAST_EPSILON)).relative_error() > 1
+
+
+def test_the_tiny_shares_of_many_groups_are_taken():
+    few = partial(pp.DistinctCount, expected=10, memory=1)
+    pages = pp.Grouped(lambda share: few(epsilon=share), range(1_000), epsilon=1, per_user=1_000)
+    assert pages.members[0].plan.request.epsilon == Fraction(1, 1_000)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda epsilon: pp.Density(universe=8, epsilon=epsilon),
+        pp.Ledger,
+        lambda epsilon: pp.Grouped(
+            lambda share: pp.Density(universe=8, epsilon=share), [1, 2], epsilon=epsilon, per_user=2
+        ),
+    ],
+    ids=["statistic", "ledger", "groups"],
+)
+def test_an_epsilon_that_protects_nobody_is_warned_about(make):
+    make(20)  # warnings are errors here, but for those of this kind
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make(20)
+        assert not caught
+        make(21)
+    (warning,) = caught
+    assert warning.category is pp.WeakEpsilonWarning
+    assert "epsilon 21 protects nobody" in str(warning.message)
+    assert "\n" not in str(warning.message)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "sizes", "said"),
+    [
+        ("distinct", {"memory": 10**12}, "memory must be at most 68,719,476,736"),
+        ("density", {"universe": 10**13, "cells": 10**12}, "cells must be at most"),
+        ("incidence", {"bound": 5, "expected": 10**12}, "a table of 2,000 GB is too large"),
+        ("incidence", {"bound": 500, "universe": 10**12, "cells": 6 * 10**10}, "a table of 120 GB"),
+        ("cropped-sum", {"tau": 300, "universe": 10**13, "cells": 5 * 10**10}, "a table of 100 GB"),
+    ],
+    ids=str,
+)
+def test_more_memory_than_there_may_be_is_refused_before_it_is_touched(statistic, sizes, said):
+    with pytest.raises(pp.PlanError, match=said) as refused:
+        kind_of(statistic)(**sizes, epsilon=1)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_huge_universe_is_sampled_within_the_usual_memory():
+    assert pp.plan("density", universe=10**13, epsilon=1).table.nbytes == 1 << 24
+    assert pp.plan("cropped-sum", universe=10**13, tau=10, epsilon=1).table.nbytes == 1 << 26
 
 
 @pytest.mark.parametrize(
@@ -340,10 +411,46 @@ def test_a_margin_is_a_quantile_of_the_worst_error():
     for confidence in (0.8, 0.99):
         density = plan_density(1_000, None, ONE)
         quantile = noise_quantile(confidence, density.model(0).output_share(0.5))
-        assert density.margin(confidence) == quantile * density.error(0.5)
+        assert density.relative_margin(confidence) == quantile * density.relative_error(0.5)
         distinct = plan_distinct((1_000, 1_000), 4_096, ONE)
         quantile = noise_quantile(confidence, distinct.model(0).output_share(1_000.0))
-        assert distinct.margin(confidence) == pytest.approx(quantile * distinct.error(1_000))
+        assert distinct.relative_margin(confidence) == pytest.approx(
+            quantile * distinct.relative_error(1_000)
+        )
+
+
+@pytest.mark.parametrize("statistic", ["distinct", "cropped-sum"])
+def test_a_plan_for_a_range_tells_errors_at_its_ends_and_middle(statistic):
+    tau = {"tau": 10} if statistic == "cropped-sum" else {}
+    plan = pp.plan(statistic, expected=(1_000, 100_000), epsilon=1, **tau)
+    unit = tau.get("tau", 1)
+    assert plan.told_at == (1_000 * unit, 10_000 * unit, 100_000 * unit)
+    errors = [plan.relative_error(truth) for truth in plan.told_at]
+    absolute = [plan.absolute_error(truth) for truth in plan.told_at]
+    assert errors == pytest.approx(np.array(absolute) / plan.told_at)
+    assert max(errors) <= plan.relative_error()
+    assert max(absolute) <= plan.absolute_error()
+    margins = [plan.relative_margin(0.95, truth) for truth in plan.told_at]
+    assert all(1.9 < reach / one < 2.5 for reach, one in zip(margins, errors, strict=True))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"statistic": "distinct", "expected": 1_000},
+        {"statistic": "density", "universe": 1_000},
+        {"statistic": "incidence", "universe": 1_000, "bound": 3},
+        {"statistic": "cropped-sum", "universe": 1_000, "tau": 3},
+        {"statistic": "threshold", "universe": 1_000, "threshold": 4},
+        {"statistic": "heavy-hitters", "k": 100, "total": 1_000},
+    ],
+    ids=lambda one: one["statistic"],
+)
+def test_errors_of_all_plans_say_in_their_names_what_they_are_relative_to(arguments):
+    plan = pp.plan(**arguments, epsilon=4)
+    assert plan.relative_error() == pytest.approx(plan.absolute_error() / plan.largest)
+    assert plan.relative_margin(0.9) == pytest.approx(plan.absolute_margin(0.9) / plan.largest)
+    assert not {"error", "margin"} & set(dir(plan))
 
 
 TARGETS = pytest.mark.parametrize(
@@ -355,18 +462,18 @@ TARGETS = pytest.mark.parametrize(
 @TARGETS
 def test_epsilon_and_an_error_give_the_smallest_memory_that_reaches_it(statistic, arguments, error):
     plan = pp.plan(statistic, **arguments, epsilon=1, error=error)
-    assert plan.margin(0.95) <= error
+    assert plan.relative_margin(0.95) <= error
     half = pp.plan(statistic, **arguments, epsilon=1, memory=plan.table.nbytes // 2)
-    assert half.margin(0.95) > error
+    assert half.relative_margin(0.95) > error
 
 
 @TARGETS
 def test_an_error_gives_the_smallest_epsilon_that_reaches_it(statistic, arguments, error):
     plan = pp.plan(statistic, **arguments, error=error, memory=256, confidence=0.99)
     less = plan.request.epsilon * Fraction(99, 100)
-    assert plan.margin(0.99) <= error
+    assert plan.relative_margin(0.99) <= error
     assert plan.table.nbytes <= 256
-    assert pp.plan(statistic, **arguments, epsilon=less, memory=256).margin(0.99) > error
+    assert pp.plan(statistic, **arguments, epsilon=less, memory=256).relative_margin(0.99) > error
 
 
 CROPPED = {"statistic": "cropped-sum", "tau": 10, "universe": 10_000}
@@ -381,7 +488,7 @@ BLOCKS = pytest.mark.parametrize(
 def test_an_error_of_a_block_plan_is_a_share_of_the_largest_answer(arguments):
     plan = pp.plan(**arguments, epsilon=4)
     largest = {"cropped-sum": 100_000, "heavy-hitters": 500, "threshold": 10_000}
-    share = plan.margin(0.95) / largest[arguments["statistic"]]
+    share = plan.absolute_margin(0.95) / largest[arguments["statistic"]]
     assert plan.relative_margin(0.95) == pytest.approx(share)
     assert share < 1
 
@@ -450,7 +557,7 @@ def test_an_error_out_of_reach_is_refused_with_ways_that_reach_it(universe, memo
 
 def test_a_memory_that_is_no_power_of_two_is_used_up():
     plan = pp.plan("density", universe=1_000, epsilon=2, error=0.05, memory=125)
-    assert plan.margin(0.95) <= 0.05
+    assert plan.relative_margin(0.95) <= 0.05
 
 
 def test_an_error_beyond_all_means_asks_for_more_users():
@@ -541,7 +648,7 @@ def test_noise_begins_where_the_limits_say(statistic):
             useful = middle
         except pp.PlanError:
             noise = middle
-    errors = [sizes.plan(Request(epsilon)).relative_error() for epsilon in (noise, useful)]
+    errors = [least_error(sizes.plan(Request(epsilon))) for epsilon in (noise, useful)]
     assert errors[1] < planned.limits[0] <= errors[0]
 
 

@@ -152,7 +152,7 @@ def test_the_deviation_grows_with_the_square_of_tau():
     """72 to 78 of the root of the users at tau 10, and 100 times as much at 100 (M2)."""
     arguments = {"universe": 10_000, "epsilon": 41, "budget": pp.Budget(1, 40)}
     ten, hundred = (
-        CroppedFirstMoment(tau=tau, **arguments).plan.error() / 100 for tau in (10, 100)
+        CroppedFirstMoment(tau=tau, **arguments).plan.absolute_error() / 100 for tau in (10, 100)
     )
     assert 72 < ten < 90
     assert hundred / ten == pytest.approx(100, rel=0.15)

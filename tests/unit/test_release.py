@@ -68,7 +68,7 @@ class TestRelease:
         row = ANSWER.to_dict()
         assert list(row) == list(COLUMNS)
         numbers = {"value": 1234.5, "low": 1100.25, "high": 1400.0}
-        assert row == {**SUM.columns(), **numbers, "confidence": 0.95, "epsilon": 0.1}
+        assert row == {**SUM.columns(), **numbers, "confidence": 0.95, "epsilon": 0.1, "note": None}
         assert ANSWER.to_arrow().to_pylist() == [row]
         assert ANSWER.to_arrow().schema == pa.schema(
             [(name, kind) for name, (kind, _) in COLUMNS.items()]

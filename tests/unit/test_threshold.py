@@ -34,7 +34,7 @@ def test_users_half_way_count_by_half_on_average(least):
     states = np.repeat([0, low + low // 2, 5 * least, low + 1], 10_000)
     busy.update(np.arange(40_000), states)
     answer = busy.release().value
-    assert answer == pytest.approx(soft(states, low), abs=6 * busy.plan.error())
+    assert answer == pytest.approx(soft(states, low), abs=6 * busy.plan.absolute_error())
 
 
 def test_users_that_go_below_count_no_more():
@@ -50,9 +50,9 @@ def test_a_sample_answers_for_all():
     busy.update(np.arange(50_000), np.full(50_000, 30))
     answer = busy.release()
     assert answer.low < 50_000 < answer.high
-    assert answer.value == pytest.approx(50_000, abs=6 * busy.plan.error(50_000))
+    assert answer.value == pytest.approx(50_000, abs=6 * busy.plan.absolute_error(50_000))
     sampling = 100_000 * math.sqrt(0.25 / 20_000 * 0.8)
-    assert sampling < busy.plan.error(50_000) < 1.6 * sampling
+    assert sampling < busy.plan.absolute_error(50_000) < 1.6 * sampling
 
 
 @pytest.mark.parametrize("least", [2, 20, 200, 2_000])
@@ -61,8 +61,8 @@ def test_the_deviation_does_not_depend_on_the_threshold(least):
     plan = pp.ThresholdCount(
         threshold=least, bound=5 * least, universe=10_000, epsilon=41, budget=budget
     ).plan
-    assert 2.5 < plan.error() / math.sqrt(plan.cells) < 3.2
-    assert plan.margin(0.95) == pytest.approx(1.96 * plan.error(), rel=0.01)
+    assert 2.5 < plan.absolute_error() / math.sqrt(plan.cells) < 3.2
+    assert plan.absolute_margin(0.95) == pytest.approx(1.96 * plan.absolute_error(), rel=0.01)
 
 
 def test_an_announced_intrusion_leaves_it_readable_and_costs_much():
@@ -71,7 +71,7 @@ def test_an_announced_intrusion_leaves_it_readable_and_costs_much():
     busy.announce_intrusion()
     busy.update(np.arange(30_000), np.full(30_000, 1))
     answer = busy.release()
-    assert answer.value == pytest.approx(30_000, abs=6 * busy.plan.error())
+    assert answer.value == pytest.approx(30_000, abs=6 * busy.plan.absolute_error())
     assert answer.low < 30_000 < answer.high
 
 
@@ -112,4 +112,4 @@ def test_blocks_of_one_state_have_no_state_in_between(epsilon):
     plan = pp.ThresholdCount(
         threshold=2, bound=20, universe=10_000, epsilon=epsilon + 40, budget=budget
     ).plan
-    assert plan.error() < 800 * math.exp(-epsilon / 2)
+    assert plan.absolute_error() < 800 * math.exp(-epsilon / 2)

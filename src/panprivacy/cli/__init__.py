@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -121,6 +122,7 @@ def _commands(
 
 def main() -> None:
     """Run the command line and exit: 0 when it worked, 2 for bad arguments or input."""
+    warnings.showwarning = _warn
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
@@ -141,6 +143,10 @@ def main() -> None:
     except SystemExit:  # click's, with a code that means something here, for a pipe that is closed
         sys.exit(_CLOSED_PIPE)
     sys.exit(code or 0)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    sys.stderr.write(f"panprivacy: {' '.join(str(message).split())}\n")
 
 
 def _fail(message: str) -> None:

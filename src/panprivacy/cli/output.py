@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,10 +15,11 @@ from panprivacy.cli.demonstration import Facts
 from panprivacy.explain.bounds import float_above
 from panprivacy.guarantee import Guarantee, shown
 from panprivacy.statistics.catalogue import kinds
-from panprivacy.statistics.release import Answers, shown_number
+from panprivacy.statistics.release import Answers, Name, Release, shown_number
 from panprivacy.statistics.windowed import Window
 
 _MOST_ROWS = 21
+_MOST_NOTED = 5
 _LOST = "too many users share a counter; plan for more with expected=, next time"
 _MOMENT = "%Y-%m-%d %H:%M:%S"
 
@@ -107,12 +109,10 @@ def print_text(printed: Printed) -> None:
         table.add_column(heading, justify="right")
     listed = printed.answers.answers(_MOST_ROWS)
     for name, one in listed.items():
-        # an answer that was given a name of its own begins with it
-        title = str(name) if name.statistic in kinds() else f"{name.statistic}: {name}"
         group = [str(name.group)] if grouped else []
         value, low, high = one.shown() if one else ("lost", "", "")
         truth = [shown_number(truths[name], one.unit)] if one and name in truths else []
-        table.add_row(title, *group, value, f"{low} to {high}" if one else "", *truth)
+        table.add_row(_title(name), *group, value, f"{low} to {high}" if one else "", *truth)
     console = Console(width=100, highlight=False, markup=False, emoji=False)
     if printed.window:
         partial = "" if printed.window.complete else " (partial)"
@@ -122,6 +122,8 @@ def print_text(printed: Printed) -> None:
     hidden = len(printed.answers) - len(listed)
     if hidden > 0:
         console.print(f"{hidden:,} more states: --json shows them.", soft_wrap=True)
+    for line in _notes(listed):
+        console.print(line, soft_wrap=True)
     if printed.answers.lost:
         console.print(f"Lost: {_LOST}.", soft_wrap=True)
     console.print(f"Guarantee: {_promise(printed)}.", soft_wrap=True)
@@ -129,6 +131,23 @@ def print_text(printed: Printed) -> None:
     if printed.facts:
         fact = f"Demonstration: {printed.facts}; for the truth it kept raw ids."
         console.print(fact, soft_wrap=True)
+
+
+def _title(name: Name) -> str:
+    """What an answer is called; one that was given a name of its own begins with it."""
+    return str(name) if name.statistic in kinds() else f"{name.statistic}: {name}"
+
+
+def _notes(listed: Mapping[Name, Release | None]) -> Iterator[str]:
+    """A line for each note, with the answers that it is about."""
+    noted: dict[str, list[str]] = {}
+    for name, one in listed.items():
+        if one is not None and one.note is not None:
+            group = "" if name.group is None else f" of {name.group}"
+            noted.setdefault(one.note, []).append(f"{_title(name)}{group}")
+    for note, names in noted.items():
+        more = f" and {len(names) - _MOST_NOTED:,} more" if len(names) > _MOST_NOTED else ""
+        yield f"Note on {', '.join(names[:_MOST_NOTED])}{more}: {note}."
 
 
 def _promise(printed: Printed) -> str:

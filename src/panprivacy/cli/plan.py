@@ -13,7 +13,10 @@ from panprivacy._parse import parse_whole
 from panprivacy._validate import MOST_BYTES, positive_fraction, positive_integer, proportion
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
+from panprivacy.guarantee import warn_if_weak
+from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.planner import Search, plan_for
+from panprivacy.statistics.release import shown_number
 from panprivacy.statistics.specification import Specification
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
@@ -40,10 +43,15 @@ def plan(
     confidence: Annotated[float, typer.Option(help="How often the error is kept.")] = 0.95,
     releases: Annotated[int, typer.Option(help="How many answers epsilon covers.")] = 1,
 ) -> None:
-    """Show the error to expect by epsilon and memory, or the plan that reaches an error."""
+    """Show the error to expect by epsilon and memory, or the plan that reaches an error.
+
+    Over a range of expected users it is that of the plan of least regret, which is nowhere in the
+    range far from the best one, at the low, middle and high end.
+    """
     asked = Specification.from_text(stat)
     search = Search(asked.sizes, releases, 0)
     level, loss = proportion(confidence=confidence), positive_fraction(epsilon=epsilon)
+    warn_if_weak(loss)
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is not None:
         target = float(positive_fraction(error=error))
@@ -55,10 +63,8 @@ def plan(
         )
         return
     best = search.plan(loss, size)
-    typer.echo(
-        f"{asked.label}: {best.question}\n"
-        f"{100 * level:g} % of answers lie within this share of {best.measure}"
-    )
+    typer.echo(f"{asked.label}: {best.question}")
+    typer.echo(f"{100 * level:g} % of answers lie within this share of {best.measure}{_at(best)}")
     nbytes = best.table.nbytes
     memories = [size or nbytes]
     if asked.sizes.takes_memory() and size is None:  # less and more than the plan takes unless told
@@ -79,9 +85,24 @@ def _print_table(search: Search, loss: Fraction, memories: list[int], confidence
 
 def _cell(search: Search, loss: Fraction, memory: int, confidence: float) -> str:
     try:
-        percent = 100 * search.plan(loss, memory).relative_margin(confidence)
+        planned = search.plan(loss, memory)
     except PlanError:  # the fewest counters do not fit, or so small an epsilon leaves no signal
         return "none"
+    return " / ".join(
+        _percent(100 * planned.relative_margin(confidence, truth))
+        for truth in planned.told_at or (None,)
+    )
+
+
+def _percent(percent: float) -> str:
     if percent > _USELESS_PERCENT:
         return "no use"
     return f"±{percent:.0f} %" if percent >= 10 else f"±{percent:.2g} %"
+
+
+def _at(planned: Plan) -> str:
+    """Where in its range a plan's errors are shown."""
+    shown = [shown_number(truth, planned.unit) for truth in planned.told_at]
+    if len(shown) < 2:
+        return ""
+    return f", at the low, middle and high end of its range:\n{' / '.join(shown)}"

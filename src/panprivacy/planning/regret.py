@@ -1,4 +1,4 @@
-"""Plans for a range of numbers of users: the one that is never far from the best."""
+"""Plans for a range of numbers of users: the one of least regret, never far from the best."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _NO_ERROR = 1e-12
 
 
 def least_regret(design: Callable[[int, int], L], expected: tuple[int, int], cells: int) -> L:
-    """The design that is never far from the best one.
+    """The design of least regret, which is never far from the best one.
 
-    For each number of users there is a best design; a design's regret is by what factor its error
-    exceeds that best one. The plan has the smallest regret at the worst point of the range.
+    For each number of users there is a best design; a design's regret there is by what factor its
+    relative error exceeds that of the best. The plan's largest regret in the range is the smallest.
 
     Args:
         design: makes one from the number of levels and the cells of each.
@@ -59,7 +59,7 @@ def _sizes(expected: tuple[int, int], cells: int) -> Sequence[tuple[int, int]]:
     ]
 
 
-def grid(low: int, high: int) -> NDArray[np.float64]:
+def grid(low: float, high: float) -> NDArray[np.float64]:
     """Numbers of users over a range, evenly spread by their ratio."""
     points = int(np.ceil(_POINTS_PER_DECADE * np.log10(high / low))) + 1
     return np.geomspace(low, high, points)

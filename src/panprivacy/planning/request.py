@@ -17,6 +17,11 @@ _SPLIT_GRID = 1024
 _SPLITS = 48
 _LEAST = 1e-12
 
+MOST_EPSILON = 1_000_000
+LEAST_EPSILON = Fraction(1, 1_000_000)
+"""With less, even the largest table errs by more than its largest answer: a cell is moved by less
+than epsilon/2, and the root of the number of cells is below 1,000,000."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -27,12 +32,22 @@ class Request:
         releases: how many releases it covers.
         intrusions: how many announced intrusions it covers.
         budget: the split between state and releases; None for the best one.
+
+    Raises:
+        PlanError: epsilon is so small that nothing could be told, or beyond all reason.
     """
 
     epsilon: Fraction
     releases: int = 1
     intrusions: int = 0
     budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon > MOST_EPSILON:
+            message = f"epsilon must be at most {MOST_EPSILON:,}"
+            raise PlanError(message)
+        if self.epsilon < LEAST_EPSILON:
+            raise no_signal(self)
 
     @property
     def looks(self) -> int:
@@ -99,4 +114,5 @@ def laplace_variance(epsilon: float) -> float:
 
 def no_signal(request: Request) -> PlanError:
     """What to raise where noise hides everything."""
-    return PlanError(f"epsilon {float(request.epsilon):g} is too small to leave any signal")
+    told = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
+    return PlanError(f"{told}: most answers need 0.1 to 10")

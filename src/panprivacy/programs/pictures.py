@@ -141,6 +141,11 @@ def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) 
     )
     if truth is not None:
         axis.hlines(truth, -0.45, 0.45, color=_TRUTH, linestyle="--", label="truth")
+    if release.note is not None:
+        axis.text(
+            0.5, 0.03, textwrap.fill(release.note, 48), transform=axis.transAxes, ha="center",
+            fontsize=8,
+        )  # fmt: skip
     number = f"{release.value:,.10g}" if release.value < 1 else f"{release.value:,.0f}"
     axis.set_title(number, fontsize=16, color=_INK)
     axis.set(xticks=[], xlim=(-0.7, 0.7), ylim=(0, None))

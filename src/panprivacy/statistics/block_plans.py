@@ -111,13 +111,13 @@ def best_plan(
 
 
 def best_of(plans: Sequence[P], request: Request) -> P:
-    """The plan with the smallest largest error.
+    """The plan whose largest error is the smallest.
 
     Raises:
         PlanError: none leaves anything of what a state does to a count.
     """
     readable = [p for p in plans if p.split.contrast > 0 and math.isfinite(p.split.noise_variance)]
-    best = min(readable, key=lambda plan: plan.error(), default=None)
+    best = min(readable, key=lambda plan: plan.absolute_error(), default=None)
     if best is None or best.law.ratio == 1:
         raise no_signal(request)
     return best

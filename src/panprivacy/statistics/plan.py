@@ -20,10 +20,11 @@ from panprivacy.addressing import Addressing
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.decoders.intervals import Model, noise_quantile
 from panprivacy.guarantee import unseen_count
+from panprivacy.planning.regret import WORST_ERROR, grid
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
 from panprivacy.statistics.deltas import refuse_beyond
-from panprivacy.statistics.release import Answer, Name, Release
+from panprivacy.statistics.release import Answer, Name, Release, note_on
 
 UserStates = NDArray[np.int64]
 """The sums of the deltas of users."""
@@ -144,25 +145,39 @@ class Plan(ABC):
         """What is published where a query is asked."""
 
     @property
+    @abstractmethod
     def largest(self) -> float:
-        """How large `measure` is, in the unit of answers; 1 where errors are relative anyway."""
-        return 1.0
+        """The largest answer that is planned for, in the unit of answers."""
+
+    @property
+    def told_at(self) -> tuple[float, ...]:
+        """The low, middle and high end of a range of answers, where errors are told; else none."""
+        return ()
 
     @abstractmethod
-    def error(self) -> float:
-        """The predicted standard deviation: the best over a range of users, else the worst."""
+    def absolute_error(self) -> float:
+        """The predicted standard deviation, in the unit of answers, where it is largest."""
 
     @abstractmethod
-    def margin(self, confidence: float) -> float:
-        """How far an answer strays at most with this probability."""
+    def absolute_margin(self, confidence: float) -> float:
+        """How far an answer strays at most with this probability, in the unit of answers."""
 
-    def relative_error(self) -> float:
-        """The standard deviation as a share of `measure`."""
-        return self.error() / self.largest
+    def relative_error(self, truth: float | None = None) -> float:  # noqa: ARG002
+        """The standard deviation as a share of `measure`.
 
-    def relative_margin(self, confidence: float) -> float:
-        """The margin as a share of `measure`."""
-        return self.margin(confidence) / self.largest
+        Args:
+            truth: the answer; None for where it is largest.
+        """
+        return self.absolute_error() / self.largest
+
+    def relative_margin(self, confidence: float, truth: float | None = None) -> float:  # noqa: ARG002
+        """The margin as a share of `measure`.
+
+        Args:
+            confidence: how often an answer strays by no more.
+            truth: the answer; None for where it is largest.
+        """
+        return self.absolute_margin(confidence) / self.largest
 
     @abstractmethod
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:
@@ -231,8 +246,25 @@ class CountPlan(Plan):
         """The largest answer that there can be."""
         return self.largest
 
-    def error(self, truth: float | None = None) -> float:
-        """The predicted standard deviation of the answer, at most, after all planned intrusions.
+    @property
+    def planned(self) -> tuple[float, float]:
+        """The lowest and the highest answer that it is made for."""
+        return 0.0, self.limit
+
+    @property
+    def told_at(self) -> tuple[float, ...]:
+        """The low, middle and high end of a range of answers, where errors are told; else none."""
+        low, high = self.planned
+        return tuple(dict.fromkeys((low, math.sqrt(low * high), high))) if low else ()
+
+    @property
+    def _truths(self) -> NDArray[np.float64]:
+        """The answers at which errors are looked at."""
+        low, high = self.planned
+        return grid(low, high) if low else _SHARES * self.limit
+
+    def absolute_error(self, truth: float | None = None) -> float:
+        """The predicted standard deviation, in the unit of answers, after all planned intrusions.
 
         Where users share cells it is the root mean square of the error, with what they may hide.
 
@@ -240,15 +272,48 @@ class CountPlan(Plan):
             truth: the answer; None for where the deviation is largest.
         """
         model = self.model(self.request.intrusions)
-        return float(np.max(model.deviation(_SHARES * self.limit if truth is None else truth)))
+        return float(np.max(model.deviation(self._truths if truth is None else truth)))
 
-    def margin(self, confidence: float) -> float:
-        """How far from the truth an answer strays at most with this probability."""
+    def relative_error(self, truth: float | None = None) -> float:
+        """The same as a share of `measure`: of the answer itself where a range is planned for.
+
+        Args:
+            truth: the answer; None for where the share is largest.
+        """
+        truths = self._truths if truth is None else np.array([float(truth)])
+        return float(self.relative_errors(truths).max())
+
+    def relative_errors(self, truths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same for many answers at once, cut off at 1e9."""
+        deviations = self.model(self.request.intrusions).deviation(truths)
+        errors = deviations / (truths if self.told_at else self.largest)
+        return np.nan_to_num(np.minimum(errors, WORST_ERROR), nan=WORST_ERROR)
+
+    def absolute_margin(self, confidence: float, truth: float | None = None) -> float:
+        """How far an answer strays at most with this probability, in the unit of answers.
+
+        Args:
+            confidence: how often it strays by no more.
+            truth: the answer; None for where that is farthest.
+        """
+        return self.reach(confidence, truth) * self.absolute_error(truth)
+
+    def relative_margin(self, confidence: float, truth: float | None = None) -> float:
+        """The same as a share of `measure`: of the answer itself where a range is planned for.
+
+        Args:
+            confidence: how often it strays by no more.
+            truth: the answer; None for where the share is largest.
+        """
+        return self.reach(confidence, truth) * self.relative_error(truth)
+
+    def reach(self, confidence: float, truth: float | None) -> float:
+        """By how many deviations an answer strays at most with this probability."""
         model = self.model(self.request.intrusions)
-        share = max(model.output_share(float(truth)) for truth in _SHARES * self.limit)
-        quantile = noise_quantile(confidence, share)
+        truths = self._truths if truth is None else [truth]
+        quantile = noise_quantile(confidence, max(model.output_share(float(one)) for one in truths))
         # What collisions hide is no noise: bias + q sd <= hypot(1, q) hypot(bias, sd).
-        return (math.hypot(1, quantile) if self.numbered is None else quantile) * self.error()
+        return math.hypot(1, quantile) if self.numbered is None else quantile
 
     def names(self, query: object) -> tuple[Name, ...]:  # noqa: ARG002
         """The one answer."""
@@ -304,4 +369,5 @@ class CountReading:
         value, low, high = self.plan.model(self.epoch).answer(counts, confidence)
         epsilon = float(self.plan.split.budget.release)
         numbers = value, low, high, confidence, epsilon, tuple(counts.tolist())
-        return Release(*numbers, self.plan.name, self.plan.unit)
+        note = note_on(low, high, self.plan.planned, self.plan.unit)
+        return Release(*numbers, self.plan.name, self.plan.unit, note)

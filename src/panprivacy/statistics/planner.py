@@ -45,9 +45,12 @@ def plan(
     >>> plan.table.nbytes, plan.relative_margin(0.95) <= 0.1
     (4096, True)
 
-    With `epsilon` alone, the plan with the smallest error within `memory`. With `epsilon` and
-    `error`, the smallest memory that reaches the error. With `error` alone, the smallest epsilon
-    (to three digits) that reaches it within `memory`.
+    With `epsilon` alone, the plan within `memory` that errs least. Over a range of `expected` users
+    no plan does so everywhere: there it is the one of least regret, whose relative error exceeds
+    that of the best plan for a number of users by the smallest factor, at the number where this
+    factor is largest. Without a range it is the one whose largest error is the smallest. With
+    `epsilon` and `error`, the smallest memory that reaches the error anywhere in the range. With
+    `error` alone, the smallest epsilon (to three digits) that reaches it within `memory`.
 
     Args:
         statistic: its name, such as "distinct"; `panprivacy stats` lists them.
@@ -117,22 +120,30 @@ def check_useful(planned: Plan, sizes: Sizes, parts: Fraction = Fraction(1)) -> 
         parts: into how many such parts the epsilon is split that can be changed.
 
     Raises:
-        PlanError: the standard deviation exceeds the first of the plan's `limits`.
+        PlanError: the standard deviation exceeds the first of the plan's `limits`, everywhere in
+            the range if one is planned for.
     """
     most, good = planned.limits
-    found = planned.relative_error()
+    found = least_error(planned)
     if found < most:
         return
     request = planned.request
     search = Search(sizes, request.releases, request.intrusions)
     ways = search.ways_to(
-        request.epsilon, None, lambda candidate: candidate.relative_error() < good, parts
+        request.epsilon, None, lambda candidate: least_error(candidate) < good, parts
     )
     message = (
-        f"this plan gives a standard deviation of {found:.2g} times {planned.measure}: the answer "
-        f"would be noise; {ways}"
+        f"this plan gives a standard deviation of at least {found:.2g} times {planned.measure}: "
+        f"the answer would be noise; {ways}"
     )
     raise PlanError(message)
+
+
+def least_error(planned: Plan) -> float:
+    """The relative error of a plan; of one for a range, that of the end or middle that is best."""
+    if not planned.told_at:
+        return planned.relative_error()
+    return min(planned.relative_error(truth) for truth in planned.told_at)
 
 
 Reaches = Callable[[Plan], bool]

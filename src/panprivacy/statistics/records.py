@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from panprivacy._parse import Users, parse_users, parse_whole
-from panprivacy._validate import expected_range, truth, whole_number
+from panprivacy._validate import MOST_BYTES, expected_range, truth, whole_number
 from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
 
@@ -170,7 +170,14 @@ class Query(Record, frozen=True):
 
 @functools.lru_cache(maxsize=128)
 def _planned(sizes: Sizes, request: Request) -> Any:
-    return sizes.plan(request)
+    plan = sizes.plan(request)
+    if plan.table.nbytes > MOST_BYTES:
+        message = (
+            f"a table of {plan.table.nbytes / 1e9:,.0f} GB is too large, at most "
+            f"{MOST_BYTES / 1e9:,.0f} GB may be: plan for fewer users or cells"
+        )
+        raise PlanError(message)
+    return plan
 
 
 @functools.cache

@@ -31,6 +31,7 @@ COLUMNS: Mapping[str, tuple[pa.DataType, str]] = {
     "high": (pa.float64(), "upper end of the interval; it may be infinite"),
     "confidence": (pa.float64(), "how often the interval holds the truth"),
     "epsilon": (pa.float64(), "the most that the release cost a user, in nats"),
+    "note": (pa.string(), "what to beware of, such as an answer that is noise; else null"),
 }
 """Of every table of answers, with their meaning."""
 
@@ -133,12 +134,15 @@ class Tabular(ABC):
 
     def _repr_html_(self) -> str:
         """A small table for a notebook."""
-        heads = "".join(f"<th>{head}</th>" for head in ("answer", "group", "value", "low", "high"))
+        titles = ("answer", "group", "value", "low", "high", "note")
+        heads = "".join(f"<th>{title}</th>" for title in titles)
         rows = []
         for name, one in self.answers(_MOST_SHOWN).items():
             group = "" if name.group is None else escape(str(name.group))
             numbers = ("lost", "", "") if one is None else one.shown()
-            cells = "".join(f"<td>{cell}</td>" for cell in (escape(str(name)), group, *numbers))
+            note = escape((one and one.note) or "")
+            told = escape(str(name)), group, *numbers, note
+            cells = "".join(f"<td>{cell}</td>" for cell in told)
             rows.append(f"<tr>{cells}</tr>")
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
@@ -175,6 +179,7 @@ class Release(Tabular):
             parameters.
         name: what it answers.
         unit: what it counts, such as "users".
+        note: what to beware of, as `note_on` has it; None if nothing.
     """
 
     value: float
@@ -185,6 +190,7 @@ class Release(Tabular):
     counts: tuple[int, ...] = field(repr=False)
     name: Name = _UNNAMED
     unit: str = "users"
+    note: str | None = None
 
     def under(self, statistic: str | None = None, group: Label | None = None) -> Release:
         """The same answer under the name of a statistic, of a group, or both."""
@@ -196,8 +202,8 @@ class Release(Tabular):
 
     def to_dict(self) -> dict[str, object]:
         """The columns of `COLUMNS`."""
-        numbers = ("value", "low", "high", "confidence", "epsilon")
-        return {**self.name.columns(), **{name: getattr(self, name) for name in numbers}}
+        told = ("value", "low", "high", "confidence", "epsilon", "note")
+        return {**self.name.columns(), **{name: getattr(self, name) for name in told}}
 
     def __float__(self) -> float:
         return self.value
@@ -211,7 +217,8 @@ class Release(Tabular):
 
     def __str__(self) -> str:
         value, low, high = self.shown()
-        return f"{value} ({low} to {high}, {100 * self.confidence:g} %)"
+        note = "" if self.note is None else f"; {self.note}"
+        return f"{value} ({low} to {high}, {100 * self.confidence:g} %{note})"
 
     def shown(self) -> tuple[str, str, str]:
         """Value and ends for people: whole where they count users, with digits where a share."""
@@ -329,6 +336,36 @@ class Answers(Named[Release | None]):
         shown = self.answers(_MOST_SHOWN)
         rest = ", ..." if len(shown) < len(self) else ""
         return f"<Answers {'; '.join(f'{name}: {one}' for name, one in shown.items())}{rest}>"
+
+
+_FAR = 2
+"""An interval that lies by such a factor outside of the planned range is said to: nearer by, errors
+are hardly larger than planned."""
+
+
+def note_on(
+    low: float, high: float, planned: tuple[float, float] = (0.0, math.inf), unit: str = "users"
+) -> str | None:
+    """What to beware of in an answer, in one sentence; None if nothing.
+
+    Guarantee: it costs no privacy. It is a function of an interval that is released and of the
+    public plan alone, so whoever reads the answer could write it.
+
+    Args:
+        low: lower end of the interval.
+        high: its upper end; it may be infinite.
+        planned: the lowest and the highest answer that the plan is made for.
+        unit: of all of these.
+    """
+    least, most = planned
+    told = " to ".join(shown_number(end, unit) for end in planned)
+    if low <= 0 < high and high >= least:
+        return "more noise than signal: the interval reaches down to 0"
+    if _FAR * high < least:
+        return f"below the planned range of {told}: the error is a larger share of the answer"
+    if low > _FAR * most or (math.isinf(high) and math.isfinite(most)):
+        return f"beyond the planned range of {told}: plan for more, next time"
+    return None
 
 
 def shown_number(value: float, unit: str) -> str:

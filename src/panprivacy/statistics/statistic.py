@@ -33,7 +33,6 @@ from panprivacy.statistics.private import Private
 from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.release import Answer, Answers, Lost
 
-MOST_EPSILON = 1_000_000
 MOST_RELEASES = 1_000_000_000
 MOST_INTRUSIONS = 100
 
@@ -44,12 +43,8 @@ def request(
     epsilon: Epsilon, releases: object = 1, intrusions: int = 0, budget: Budget | None = None
 ) -> Request:
     """Check the arguments that every statistic takes."""
-    total = positive_fraction(epsilon=epsilon)
-    if total > MOST_EPSILON:
-        message = f"epsilon must be at most {MOST_EPSILON:,}"
-        raise PlanError(message)
     return Request(
-        total,
+        positive_fraction(epsilon=epsilon),
         positive_integer(MOST_RELEASES, releases=releases),
         whole_number(0, MOST_INTRUSIONS, intrusions=intrusions),
         instance(Budget, budget=budget),
@@ -130,7 +125,8 @@ class Statistic(Private, Generic[P, A]):
         epsilon: total loss of state and releases, in nats.
         releases: how many releases epsilon covers.
         intrusions: how many announced intrusions epsilon covers.
-        budget: how epsilon is split between state and releases; None for the smallest error.
+        budget: how epsilon is split between state and releases; None for the split that errs
+            least, as `plan` has it.
         ledger: budget shared with other statistics of the same stream.
         coins: source of all randomness; None for the operating system's.
 

@@ -25,7 +25,7 @@ FIELDS: Mapping[str, tuple[pa.DataType, str]] = {
 }
 """Of every row that leaves the service, with their meaning; the fields of `Published`."""
 
-NULLABLE = {"end", "argument", "group", "value", "low", "high"}
+NULLABLE = {"end", "argument", "group", "value", "low", "high", "note"}
 
 
 class StoreError(PanPrivacyError):
@@ -88,4 +88,5 @@ class Published:
     high: float | None
     confidence: float
     epsilon: float
+    note: str | None
     released: datetime

@@ -107,6 +107,7 @@ ANSWERS: Final = Table(
     Column("high", Double),
     Column("confidence", Double, nullable=False),
     Column("epsilon", Double, nullable=False),
+    Column("note", Text),
     Column("released", _Moment, nullable=False),
     ForeignKeyConstraint(
         ["stream", "start", "number"],

@@ -54,7 +54,12 @@ class CroppedPlan(BlockPlan):
 
     proofs = ("modular", "blocks", "releases")
     checks = ("exact/test_cropped", "statistical/test_cropped_sum")
-    measure = "the largest sum, tau times all users"
+
+    @property
+    def measure(self) -> str:
+        """What errors are told as a share of, in words."""
+        ranged = isinstance(self.expected, tuple)
+        return "the sum" if ranged else "the largest sum, tau times all users"
 
     @property
     def question(self) -> str:
@@ -122,6 +127,12 @@ class CroppedPlan(BlockPlan):
         """The largest sum that is planned for."""
         users = self.expected[1] if isinstance(self.expected, tuple) else self.expected
         return float(self.tau * (self.universe or users or 0))
+
+    @property
+    def planned(self) -> tuple[float, float]:
+        """The sums of as many users of tau each as are expected; any sum of a universe."""
+        low = self.expected[0] if isinstance(self.expected, tuple) else 0
+        return float(self.tau * low), self.largest
 
     def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
         """Errors relative to sums of so many users of tau each, by which designs are compared."""

@@ -110,7 +110,7 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
             raise PlanError(message)
 
     def _levels(self, bound: int, expected: tuple[int, int], request: Request) -> CroppedPlan:
-        """The levels that err by nearly as little as possible over a range of sums.
+        """The levels of least regret over a range of sums: `planning/regret.py` says what that is.
 
         The range is of users that count for tau each; of others, more may come.
         """
@@ -131,7 +131,7 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
 
         low, high = expected
         best = least_regret(design, (low, _REACH * high), fitting)
-        if not isfinite(best.error()):
+        if not isfinite(best.absolute_error()):
             message = (
                 "memory must be larger: so few counters cannot tell so many users from one another"
             )

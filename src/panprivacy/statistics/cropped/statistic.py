@@ -37,8 +37,8 @@ class CroppedSum(Statistic[CroppedPlan, Release], sizes=CroppedSizes):
     time. [tests/contract, tests/exact/test_cropped.py, docs/guarantees/blocks.md]
 
     Accuracy: with a universe unbiased. With m cells the standard deviation is at most about
-    `tau sqrt(m)/t`, `t = tanh(epsilon/2)`, whatever the bound; `plan.error()` predicts it. Of
-    open-ended ids, two that share a cell hide a part of each other, and the interval covers what
+    `tau sqrt(m)/t`, `t = tanh(epsilon/2)`, whatever the bound; `plan.absolute_error()` predicts it.
+    Of open-ended ids, two that share a cell hide a part of each other, and the interval covers what
     they may hide. Levels err by about as large a share of any sum in their range; the prediction
     is good where that share is below a fifth.
     [tests/unit/test_cropped.py, tests/statistical/test_cropped_sum.py]

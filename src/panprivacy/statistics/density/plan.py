@@ -63,10 +63,15 @@ class DensityPlan(CountPlan):
         contrast = float(self.table.contrast(epoch))
         return DensityModel(self.universe, self.cells, contrast, self.split.noise_variance)
 
-    def margin(self, confidence: float) -> float:
-        """How far from the truth an answer strays at most with this probability, at any share."""
+    @property
+    def largest(self) -> float:
+        """All users."""
+        return 1.0
+
+    def reach(self, confidence: float, truth: float | None) -> float:
+        """By how many deviations an answer strays at most with this probability."""
         model = self.model(self.request.intrusions)
-        return noise_quantile(confidence, model.output_share(0.5)) * self.error()
+        return noise_quantile(confidence, model.output_share(0.5 if truth is None else truth))
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Who enters twice and leaves once has left."""

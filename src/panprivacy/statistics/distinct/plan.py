@@ -15,7 +15,7 @@ from panprivacy.cells.protocol import Deltas
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.bits import best_split
-from panprivacy.planning.regret import WORST_ERROR, grid, least_regret
+from panprivacy.planning.regret import grid, least_regret
 from panprivacy.planning.request import Request, Split
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
@@ -51,6 +51,17 @@ class LevelledPlan(CountPlan):
         """What counts that are released after `epoch` announced intrusions say."""
 
     @property
+    def largest(self) -> float:
+        """The most users that are planned for."""
+        return float(self.expected[1])
+
+    @property
+    def planned(self) -> tuple[float, float]:
+        """The lowest and the highest number of users that it is made for."""
+        low, high = self.expected
+        return float(low), float(high)
+
+    @property
     def cells(self) -> int:
         """Cells of all levels."""
         return self.levels * self.cells_per_level
@@ -65,35 +76,16 @@ class LevelledPlan(CountPlan):
         """Bytes of addressing key."""
         return KEY_BYTES
 
-    def error(self, users: float | None = None) -> float:
-        """The predicted standard deviation, relative to the number of users.
-
-        Args:
-            users: how many; None for where in the expected range the error is smallest.
-        """
-        asked = grid(*self.expected) if users is None else np.array([float(users)])
-        return float(self.relative_errors(asked).min())
-
-    def relative_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same for many numbers of users at once, cut off at 1e9."""
-        deviation = self.model(self.request.intrusions).deviation(users)
-        errors = np.minimum(deviation / users, WORST_ERROR)
-        return np.nan_to_num(errors, nan=WORST_ERROR)
-
     def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
         """The errors by which designs are compared."""
         return self.relative_errors(users)
 
-    def margin(self, confidence: float) -> float:
-        """How far, relative to the truth, an answer strays at most with this probability.
-
-        It holds at the worst number of users of the expected range.
-        """
-        users = grid(*self.expected)
-        errors = self.relative_errors(users)
-        worst = int(np.argmax(errors))
-        share = self.model(self.request.intrusions).output_share(users[worst])
-        return noise_quantile(confidence, share) * float(errors[worst])
+    def reach(self, confidence: float, truth: float | None) -> float:
+        """By how many deviations an answer strays at most with this probability."""
+        users = grid(*self.planned)
+        worst = float(users[int(np.argmax(self.relative_errors(users)))])
+        share = self.model(self.request.intrusions).output_share(truth or worst)
+        return noise_quantile(confidence, share)
 
 
 @dataclass(frozen=True, slots=True)

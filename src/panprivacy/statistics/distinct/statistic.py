@@ -37,8 +37,9 @@ class DistinctCount(Statistic[LevelledPlan, Release], sizes=DistinctSizes):
     `intrusions=k` that includes the states at k announced intrusions before that time.
     [tests/contract, tests/exact/test_exact.py]
 
-    Accuracy: `plan.error(users)` is the predicted relative standard deviation; with 64 KiB and
-    epsilon 1 it is below 1 % from 200,000 to 9 million users when those are expected.
+    Accuracy: `plan.relative_error(users)` is the predicted standard deviation as a share of the
+    users; with 64 KiB and epsilon 1 it is below 1 % from 200,000 to 9 million users when those are
+    expected.
     [tests/statistical/test_distinct_count.py, docs/accuracy.md]
     """
 

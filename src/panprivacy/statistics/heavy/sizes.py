@@ -55,7 +55,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
     cells: Annotated[
         int | None,
         whole(
-            "counters, at least 2k; those of the smallest error unless told",
+            "counters, at least 2k; unless told, as many as make the largest error smallest",
             MOST_BYTES,
             example=320_000,
         ),

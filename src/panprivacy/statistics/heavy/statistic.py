@@ -46,8 +46,9 @@ class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
 
     Accuracy: with m cells the standard deviation is at most about `1.5 sqrt(m)/t`,
     `t = tanh(epsilon/2)`, and so at epsilon 1 the answer says little unless k is in the thousands.
-    `plan.error()` predicts the root-mean-square error in the worst stream; the plan takes as many
-    cells as make it smallest. [tests/unit/test_heavy.py, tests/statistical/test_heavy_hitters.py]
+    `plan.absolute_error()` predicts the root-mean-square error in the worst stream; the plan takes
+    as many cells as make it smallest.
+    [tests/unit/test_heavy.py, tests/statistical/test_heavy_hitters.py]
 
     If the total is wrong, so are the thresholds; privacy does not rest on it. No user's deltas may
     add up to less than 0. Deltas are rounded to multiples of the resolution, up or down at random,

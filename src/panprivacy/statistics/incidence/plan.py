@@ -84,7 +84,7 @@ class IncidencePlan(Plan):
             return SharedModel(self.law, epoch, self.cells)
         return StateModel(self.law, epoch, self.cells, self.universe, self.states.possible())
 
-    def error(self, questions: float = 1) -> float:
+    def absolute_error(self, questions: float = 1) -> float:
         """The predicted standard deviation, in users, of an entry that holds few users.
 
         Args:
@@ -131,9 +131,9 @@ class IncidencePlan(Plan):
         """The most users that are planned for."""
         return float(self.universe or self.expected or self.cells)
 
-    def margin(self, confidence: float) -> float:
-        """How far the number of users in a state strays at most with this probability."""
-        return noise_quantile(confidence, 0.0) * self.error()
+    def absolute_margin(self, confidence: float) -> float:
+        """How far the number of users in a state strays at most with this probability, in users."""
+        return noise_quantile(confidence, 0.0) * self.absolute_error()
 
     def truth(self, name: Name, states: NDArray[np.int64], last: NDArray[np.int64]) -> float:  # noqa: ARG002
         """The exact answer, beyond the bound too."""

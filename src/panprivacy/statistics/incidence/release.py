@@ -14,7 +14,7 @@ from panprivacy.errors import PlanError
 from panprivacy.statistics.incidence.constrained import most_likely
 from panprivacy.statistics.incidence.decoder import Estimates, SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
-from panprivacy.statistics.release import Answers, Label, Name, Named, Release
+from panprivacy.statistics.release import Answers, Label, Name, Named, Release, note_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,8 @@ class IncidenceRelease(Named[Release]):
         value = smallest(lambda most: float(estimates(most).values) >= 0)
         low = smallest(lambda most: estimates(most).bound(self.confidence, 1) > 0)
         high = smallest(lambda most: estimates(most).bound(self.confidence, -1) > 0)
-        return self._release("quantile", value, min(low, value), max(high, value))
+        found = self._release("quantile", value, min(low, value), max(high, value))
+        return replace(found, note=None)  # a state near 0 is no noise
 
     def under(self, statistic: str | None = None, group: Label | None = None) -> IncidenceRelease:
         """The same answers under the name of a statistic, of a group, or both."""
@@ -208,7 +209,7 @@ class IncidenceRelease(Named[Release]):
         for one in self._states(whole):
             value = float(users[(one.name.argument or 0) % len(users)])
             low, high = min(one.low, value), max(one.high, value)
-            yield replace(one, value=value, low=low, high=high)
+            yield replace(one, value=value, low=low, high=high, note=note_on(low, high))
 
     def _answer(self, query: LinearQuery) -> Release:
         found = self.named.get(query.name)
@@ -233,7 +234,7 @@ class IncidenceRelease(Named[Release]):
         name = Name(self.statistic, question, tuple(arguments.items()), self.group)
         unit = "users" if question in _COUNTING else "visits"
         numbers = value, low, high, self.confidence, self.epsilon
-        return Release(*numbers, self.counts, name, unit)
+        return Release(*numbers, self.counts, name, unit, note_on(low, high))
 
     def _histogram(self) -> Whole:
         if self.whole is None:

@@ -42,7 +42,7 @@ class Incidence(
 
     Accuracy: with m cells the standard deviation of an entry is about `sqrt(m)/t`,
     `t = tanh(epsilon/2)`, whatever the bound, and `e**(users/m)` times that with hashed cells; the
-    whole histogram adds the noise of its `M` values. `plan.error()` predicts it.
+    whole histogram adds the noise of its `M` values. `plan.absolute_error()` predicts it.
     [tests/statistical/test_incidence.py, docs/accuracy-counters.md]
 
     A state beyond the bound is taken for another one; privacy does not rest on it. An announced

@@ -39,8 +39,9 @@ class ThresholdCount(Statistic[ThresholdPlan, Release], sizes=ThresholdSizes):
     time. [tests/contract, tests/exact/test_threshold.py, docs/guarantees/heavy.md]
 
     Accuracy: unbiased while states stay within 0 .. bound when it is released; with m cells the
-    standard deviation is at most about `1.5 sqrt(m)/t`, `t = tanh(epsilon/2)`. `plan.error()`
-    predicts it. [tests/unit/test_threshold.py, tests/statistical/test_threshold.py]
+    standard deviation is at most about `1.5 sqrt(m)/t`, `t = tanh(epsilon/2)`.
+    `plan.absolute_error()` predicts it.
+    [tests/unit/test_threshold.py, tests/statistical/test_threshold.py]
 
     An odd threshold counts as the even one below it. A state beyond the bound, or below 0, is taken
     for another one; privacy does not rest on it. An announced intrusion, at most one, multiplies

@@ -336,7 +336,7 @@ def test_a_silent_pipe_leaves_no_batch_behind():
     """Between two blocks the command holds no ids."""
 
     class Pipe:
-        size = None
+        size, stopped = None, False
 
         def batches_or_ticks(self, _deadline):
             batch = pa.record_batch({"id": ["patient-4711"]})

@@ -42,6 +42,7 @@ class Printed:
         window: the clock window they are about.
         loss: of a user of several windows.
         facts: the truth and the rate, in a demonstration.
+        interrupted: whether a signal ended the count before its time.
     """
 
     answers: Answers
@@ -51,6 +52,7 @@ class Printed:
     window: Window | None = None
     loss: LossOverWindows | None = None
     facts: Facts | None = None
+    interrupted: bool = False
 
 
 def print_json(printed: Printed) -> None:
@@ -84,6 +86,8 @@ def print_json(printed: Printed) -> None:
             "seen": 1,
             "epsilon": float_above(printed.loss.epsilon),
         }
+    if printed.interrupted:
+        document["interrupted"] = True
     if printed.facts:
         facts = printed.facts
         document["demonstration"] = {

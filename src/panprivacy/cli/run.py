@@ -16,6 +16,7 @@ from panprivacy._kernels import compile_kernels
 from panprivacy._parse import parse_duration
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.demonstration import Demonstration
+from panprivacy.cli.interruption import Interruption
 from panprivacy.cli.options import check_png
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
@@ -148,11 +149,13 @@ def run(
     show, lost = print_json if json else print_text, False
     with open_source(file, columns=columns.wanted(), format=format, pattern=pattern) as source:
         _check_clock(source, schedule)
-        for printed in publish(source, Intake(columns, nulls, demonstration), publisher):
-            show(printed)
-            lost = lost or bool(printed.answers.lost)
+        with Interruption(source) as interruption:
+            for printed in publish(source, Intake(columns, nulls, demonstration), publisher):
+                show(printed)
+                lost = lost or bool(printed.answers.lost)
     if plot is not None:
         _draw(plot, publisher.counting(), printed)
+    interruption.end()
     raise typer.Exit(int(lost))
 
 

@@ -18,13 +18,22 @@ from panprivacy.errors import InputError
 from panprivacy.sources.addresses import with_addresses
 from panprivacy.sources.bodies import MEDIA_TYPES, read_body
 from panprivacy.sources.columnar import read_arrow, read_parquet
-from panprivacy.sources.columns import Column, Prefixes, check_wanted, show
+from panprivacy.sources.columns import Column, Prefixes, StartError, check_wanted, show
 from panprivacy.sources.delimited import read_delimited
 from panprivacy.sources.log_lines import only_wanted_groups, read_combined, read_lines
 from panprivacy.sources.ndjson import read_ndjson
 from panprivacy.sources.reader import Feed, Input, Source
 
-__all__ = ["FORMATS", "MEDIA_TYPES", "Column", "Prefixes", "Source", "open_source", "read_body"]
+__all__ = [
+    "FORMATS",
+    "MEDIA_TYPES",
+    "Column",
+    "Prefixes",
+    "Source",
+    "StartError",
+    "open_source",
+    "read_body",
+]
 
 _Reader = Callable[[Feed, Sequence[Column]], Iterator[pa.RecordBatch]]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from panprivacy.errors import InputError
-from panprivacy.sources.columns import Column, not_integers, show
+from panprivacy.sources.columns import Column, StartError, not_integers, show
 from panprivacy.sources.reader import Feed
 from panprivacy.sources.text import Lines, check_utf8, parsed, whole_records
 
@@ -79,7 +79,7 @@ class _Parser:
         for name in self._types:
             if table[name].null_count == table.num_rows and not has_field(block, name):
                 message = f"there is no field {show(name)} in the first rows"
-                raise InputError(message)
+                raise StartError(message)
 
     def _explain(self, block: bytes) -> InputError:
         """What is wrong with the first line that cannot be parsed, without what it holds."""

@@ -39,7 +39,7 @@ def log(coins: np.random.Generator) -> str:
     """Each client asks for one page or two, and some for a picture."""
     lines = []
     for client, pages in enumerate(coins.choice(len(PAGES), (CLIENTS, 2), p=(0.6, 0.1, 0.3))):
-        address = f"198.{18 + client % 2}.{client >> 9}.{client >> 1 & 255}"
+        address = f"10.{client >> 9}.{client >> 1 & 255}.{1 + client % 2}"
         wanted = [PAGES[page] for page in pages] + ["/logo.png"] * (client % 3 == 0)
         lines += [LINE.format(address, page) for page in wanted]
     return "".join(lines)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ PIECE_ROWS = 1 << 15
 _WANTED = "user ids must be whole numbers, byte strings or texts"
 _WANTED_DELTAS = "deltas must be whole numbers"
 _ONE_COLUMN = ", all of one type, in a one-dimensional array or sequence"
+_SINGLE = "; put a single one into a list: update([...])"
 _NULL_USER = "the user id is null; drop such rows or give them an id"
 _NULL_DELTA = "the delta is null"
 _MOST_DELTA = np.iinfo(np.int64).max
@@ -88,7 +90,7 @@ def read_ids(users: object) -> list[Ids]:
         InputError: a null, a wrong type or a wrong shape; the message shows no id.
     """
     _refuse_masked(users, _NULL_USER)
-    if isinstance(users, np.ndarray) and users.dtype.kind in "iu":
+    if isinstance(users, np.ndarray) and users.dtype.kind in "iu" and users.ndim:
         return [_from_numpy(users)]
     chunks: list[Ids] = []
     rows = 0
@@ -108,7 +110,7 @@ def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
         InputError: another number of deltas, a null, or deltas that are not whole numbers.
     """
     _refuse_masked(deltas, _NULL_DELTA)
-    if isinstance(deltas, np.ndarray):
+    if isinstance(deltas, np.ndarray) and deltas.ndim:
         values: NDArray[Any] = deltas
     else:
         column = as_column(deltas, _WANTED_DELTAS)
@@ -181,7 +183,10 @@ def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:
     """The Arrow arrays that hold a column."""
     if isinstance(column, pa.Array):
         return [column]
-    if isinstance(column, (str, bytes, bytearray, dict, set, frozenset)):
+    scalar = isinstance(column, np.ndarray) and not column.ndim
+    if scalar or isinstance(column, (str, bytes, bytearray, Number, np.generic, pa.Scalar)):
+        raise InputError(wanted + _SINGLE)
+    if isinstance(column, (dict, set, frozenset)):
         raise InputError(wanted + _ONE_COLUMN)
     try:
         if isinstance(column, pa.ChunkedArray) or hasattr(column, "__arrow_c_stream__"):
@@ -240,6 +245,8 @@ def _byte_ids(chunk: pa.Array) -> ByteIds:
     if width is None:
         # The fields of a nested type may be named after users.
         message = f"{_WANTED}, not {'records' if pa.types.is_nested(kind) else kind}"
+        if pa.types.is_floating(kind):  # pandas makes floats of whole numbers with gaps
+            message += '; whole ones become ids by astype("int64")'
         raise InputError(message)
     _, offset_buffer, data = chunk.buffers()
     offsets = _bytes(offset_buffer).view(width) if offset_buffer else np.zeros(1, width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -114,13 +115,17 @@ def run(
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
     _check_output()
+    if not stat:
+        words = shlex.join(["panprivacy", "run", file, "--user", user, "--epsilon", epsilon])
+        message = f"say what to count, such as: {words} --stat distinct,expected=1000:1e6"
+        raise PlanError(message)
     schedule = Schedule(positive_integer(releases=releases), every, window, windows)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
     if (demo or plot) and not (window is None and grouping is None):
         message = "--demo and --plot are for one count of everything: leave out --window and --by"
         raise PlanError(message)
     level = proportion(confidence=confidence)
-    specifications = [Specification.from_text(text) for text in stat or []]
+    specifications = [Specification.from_text(text) for text in stat]
     make = partial(
         make_counting,
         specifications,

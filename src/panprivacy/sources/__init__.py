@@ -112,6 +112,12 @@ def _format(path: str, named: str | None) -> str:
         message = f"standard input has no extension; name its format: {known}"
         raise InputError(message)
     extension = PurePath(path).suffix.lower()
+    if extension == ".json":
+        message = (
+            f"{path}: name the format ndjson, which is one JSON object a line; "
+            "jq -c '.[]' makes lines of a list of objects"
+        )
+        raise InputError(message)
     if extension not in _EXTENSIONS:
         message = f"{path}: the extension does not tell the format; name it: {known}"
         raise InputError(message)

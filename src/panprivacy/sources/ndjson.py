@@ -97,7 +97,10 @@ class _Parser:
                     "ids must all be strings, or all be whole numbers of at most 64 bits"
                 )
                 return InputError(reason, row=rows + 1)
-        return InputError("this is not one JSON object on one line", row=rows + 1)
+        reason = "this is not one JSON object on one line"
+        if line.lstrip().startswith(b"["):
+            reason += ": NDJSON is no list; jq -c '.[]' makes lines of a list of objects"
+        return InputError(reason, row=rows + 1)
 
 
 def _read(block: bytes, types: Types) -> pa.Table:

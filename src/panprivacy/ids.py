@@ -90,7 +90,7 @@ def read_ids(users: object) -> list[Ids]:
         InputError: a null, a wrong type or a wrong shape; the message shows no id.
     """
     _refuse_masked(users, _NULL_USER)
-    if isinstance(users, np.ndarray) and users.dtype.kind in "iu" and users.ndim:
+    if isinstance(users, np.ndarray) and users.dtype.kind in "iu":
         return [_from_numpy(users)]
     chunks: list[Ids] = []
     rows = 0
@@ -110,7 +110,7 @@ def read_deltas(deltas: object, rows: int) -> NDArray[np.int64]:
         InputError: another number of deltas, a null, or deltas that are not whole numbers.
     """
     _refuse_masked(deltas, _NULL_DELTA)
-    if isinstance(deltas, np.ndarray) and deltas.ndim:
+    if isinstance(deltas, np.ndarray):
         values: NDArray[Any] = deltas
     else:
         column = as_column(deltas, _WANTED_DELTAS)
@@ -183,8 +183,7 @@ def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:
     """The Arrow arrays that hold a column."""
     if isinstance(column, pa.Array):
         return [column]
-    scalar = isinstance(column, np.ndarray) and not column.ndim
-    if scalar or isinstance(column, (str, bytes, bytearray, Number, np.generic, pa.Scalar)):
+    if isinstance(column, (str, bytes, bytearray, Number, np.generic, pa.Scalar)):
         raise InputError(wanted + _SINGLE)
     if isinstance(column, (dict, set, frozenset)):
         raise InputError(wanted + _ONE_COLUMN)

@@ -236,7 +236,8 @@ def test_a_null_delta_in_a_later_chunk_is_refused_by_row():
 
 
 @pytest.mark.parametrize(
-    "one", ["ada", b"ada", bytearray(b"ada"), 7, 7.5, np.int64(7), pa.scalar("ada")], ids=repr)  # fmt: skip
+    "one", ["ada", b"ada", bytearray(b"ada"), 7, 7.5, np.int64(7), pa.scalar("ada")], ids=repr
+)
 def test_a_single_one_is_put_into_a_list(one):
     says = r"put a single one into a list: update\(\[\.\.\.\]\)$"
     with pytest.raises(InputError, match=says) as caught:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +46,7 @@ PIECE_ROWS = 1 << 15
 _WANTED = "user ids must be whole numbers, byte strings or texts"
 _WANTED_DELTAS = "deltas must be whole numbers"
 _ONE_COLUMN = ", all of one type, in a one-dimensional array or sequence"
+_SINGLE = "; put a single one into a list: update([...])"
 _NULL_USER = "the user id is null; drop such rows or give them an id"
 _NULL_DELTA = "the delta is null"
 _NO_DELTAS = np.empty(0, np.int64)
@@ -207,7 +209,9 @@ def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:
     """The Arrow arrays that hold a column."""
     if isinstance(column, pa.Array):
         return [column]
-    if isinstance(column, (str, bytes, bytearray, dict, set, frozenset)):
+    if isinstance(column, (str, bytes, bytearray, Number, np.generic, pa.Scalar)):
+        raise InputError(wanted + _SINGLE)
+    if isinstance(column, (dict, set, frozenset)):
         raise InputError(wanted + _ONE_COLUMN)
     try:
         if isinstance(column, pa.ChunkedArray) or hasattr(column, "__arrow_c_stream__"):
@@ -266,6 +270,8 @@ def _byte_ids(chunk: pa.Array) -> ByteIds:
     if width is None:
         # The fields of a nested type may be named after users.
         message = f"{_WANTED}, not {'records' if pa.types.is_nested(kind) else kind}"
+        if pa.types.is_floating(kind):  # pandas makes floats of whole numbers with gaps
+            message += '; whole ones become ids by astype("int64")'
         raise InputError(message)
     _, offset_buffer, data = chunk.buffers()
     offsets = _bytes(offset_buffer).view(width) if offset_buffer else np.zeros(1, width)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+import subprocess
+import sys
+import threading
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -31,6 +36,67 @@ def recipes(target):
     )
     commands = lines[1].replace("\\\n", " ").replace("$(BIN)/", "").splitlines()
     return [shlex.split(command) for command in commands]
+
+
+def shown(title):
+    """The commands of a section, each with what it is said to print."""
+    section = README.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    blocks = "".join(re.findall(r"```console\n(.*?)```", section, re.DOTALL))
+    parts = blocks.replace("\\\n", " ").removeprefix("$ ").split("\n$ ")
+    return [part.partition("\n")[::2] for part in parts]
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    """The folder where the commands of the README are typed."""
+    folder = tmp_path_factory.mktemp("visits")
+    make = [sys.executable, ROOT / "examples/make_visits.py"]
+    subprocess.run(make, cwd=folder, check=True)
+    return folder
+
+
+def typed(command, folder):
+    """What a command of the README prints; what feeds its pipe is ended after a while."""
+    *feeding, command = (shlex.split(part, comments=True) for part in command.split(" | "))
+    assert command[0] == "panprivacy"
+    with contextlib.ExitStack() as last:
+        for words in feeding:
+            feed = last.enter_context(subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE))
+            timer = threading.Timer(3, feed.terminate)
+            last.callback(timer.cancel)
+            timer.start()
+            last.enter_context(mock.patch.object(sys, "stdin", feed.stdout))
+        result = run_command(*command[1:], cwd=folder)
+    assert result.code == 0, result.stderr
+    return result.stdout
+
+
+def test_the_commands_run_on_the_files_that_are_made(visits):
+    activate, make, *commands = (command for command, _ in shown("From the command line"))
+    assert activate == ". .venv/bin/activate"
+    assert make.startswith("python examples/make_visits.py ")
+    assert len(commands) == 11
+    for command in commands[:-1]:
+        assert typed(command, visits)
+
+
+def test_the_intervals_of_the_pages_are_as_wide_as_it_says(visits):
+    command, printed = shown("From the command line")[-1]
+    lines = typed(command, visits).splitlines()
+    assert [shape(line) for line in printed.splitlines()[1:-1]] == [
+        shape(line) for line in lines[1:5]
+    ]
+    said = re.search(r"±(\d+) % around ([\d,]+) clients, ±(\d+) % around ([\d,]+)", README)
+    home, help_page, _ = (
+        [float(word.replace(",", "")) for word in NUMBER.findall(line)] for line in lines[2:5]
+    )
+    for (value, low, high), percent, around in (
+        (home, said[1], said[2]),
+        (help_page, said[3], said[4]),
+    ):
+        assert value == pytest.approx(float(around.replace(",", "")), rel=0.6)
+        # A standard deviation of an answer moves the width of its interval by a tenth.
+        assert 100 * (high - low) / 2 / value == pytest.approx(float(percent), rel=0.5)
 
 
 def shape(line):

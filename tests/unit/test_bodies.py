@@ -313,7 +313,6 @@ class TestJson:
             (" \n", NOT_JSON),
             ("8412345", NOT_JSON),
             ('"8412345"', NOT_JSON),
-            ("[8412345]", NOT_IDS),
             ('[["8412345"]]', NOT_IDS),
             ('{"user": ["8412345"', NOT_JSON),
             ('{"user": ["8412345"]]', NOT_JSON),
@@ -357,6 +356,11 @@ class TestJson:
     def test_refused_deltas(self, delta, reason):
         body = f'{{"user": ["8412345", "b"], "delta": {delta}}}'
         assert refusal("json", body.encode(), USER, DELTA).reason == reason
+
+    @pytest.mark.parametrize("body", [b'["8412345"]', b"[8412345, 2]", b'["8412345", null]'])
+    def test_values_without_a_field_are_told_where_to_put_them(self, body):
+        error = refusal("json", body)
+        assert error.reason == 'these are values without a field: send {"user": ["..."]}'
 
     def test_nothing_but_nulls_has_the_null_type_as_in_ndjson(self):
         for kind, body in (("json", b'{"user": [null], "delta": 1}'),

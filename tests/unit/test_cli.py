@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -169,7 +170,11 @@ def test_epsilon_is_a_positive_finite_number(visits, epsilon):
         ),
         (["--user", "name", "--stat", "density"], "density needs universe="),
         (["--user", "name", "--stat", "density,universe=9000"], "whole"),
-        (["--user", "name"], "--stat"),
+        (["--user", "name"], " --epsilon 1 --stat distinct,expected=1000:1e6"),
+        (["--user", "name", "--tau", "10"], "a part of --stat, such as --stat cropped-sum,tau=N"),
+        (["--user", "name", "--at-least=3"], "such as --stat incidence,at_least=2,5"),
+        (["--user", "name", "--distinct"], "--distinct is written --stat distinct"),
+        (["--user", "name", "--stat", "incidence,bound=3,universe=9,atleast=2"], "at_least=?"),
         (["--user", "other", "--stat", "distinct"], "'name', 'number'"),
         (
             ["--user", "name", "--stat", "median"],
@@ -295,11 +300,46 @@ def test_a_plan_finds_the_memory_for_an_error(arguments):
         (["median", "--epsilon", "1"], "there are distinct, density"),
         (["distinct", "--epsilon", "1", "--releases", "0"], "--releases must be"),
         (["distinct", "--epsilon", "1", "--memory", "0"], "memory must be"),
-        (["--epsilon", "1"], "Missing argument"),
+        (["--epsilon", "1"], "such as: panprivacy plan distinct,expected=3000 --epsilon 1"),
     ],
 )
 def test_a_plan_that_cannot_be_met_says_what_would(arguments, says):
     assert says in refused("plan", *arguments)
+
+
+def test_a_plan_says_for_what_it_is_where_nobody_did():
+    planned = "planned for expected=1000:1000000000, as nothing else was said"
+    assert planned in run_command("plan", "distinct", "--epsilon", "1").stdout
+    assert "planned for" not in run_command("plan", "distinct,expected=99", "--epsilon", "4").stdout
+
+
+def test_the_example_for_a_forgotten_statistic_can_be_copied(visits):
+    said = refused("run", visits, "--user", "name", "--epsilon", "1")
+    program, *words = shlex.split(said.partition("such as: ")[2])
+    assert program == "panprivacy"
+    assert run_command(*words).code == 0
+
+
+@pytest.mark.parametrize("text", ['["patient-4711"]', '[{"id": "patient-4711"}]'])
+def test_a_list_in_json_is_told_how_to_become_lines(tmp_path, text):
+    path = tmp_path / "visits.json"
+    path.write_text(text)
+    words = ("run", path, "--user", "id", "--epsilon", "1", "--stat", "distinct")
+    assert "name the format ndjson, which is one JSON object a line; jq" in refused(*words)
+    assert "NDJSON is no list; jq -c '.[]'" in refused(*words, "--format", "ndjson")
+
+
+def test_the_bare_program_says_what_it_does_and_how_to_begin(visits):
+    result = run_command()
+    assert result.code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("panprivacy counts people")
+    plan, run = (
+        shlex.split(line)[1:] for line in result.stderr.splitlines() if line.startswith("    ")
+    )
+    assert run_command(*plan).code == 0
+    assert run[:3] == ["run", "visits.csv", "--user"]
+    assert run_command("run", visits, "--user", "name", *run[4:]).code == 0
 
 
 def test_commands_describe_themselves():
@@ -359,7 +399,7 @@ def test_a_silent_pipe_leaves_no_batch_behind():
     """Between two blocks the command holds no ids."""
 
     class Pipe:
-        size = None
+        size, stopped = None, False
 
         def batches_or_ticks(self, _deadline):
             batch = pa.record_batch({"id": ["patient-4711"]})

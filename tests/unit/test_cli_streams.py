@@ -18,6 +18,7 @@ from panprivacy.programs.counting import make_counting
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 from tests.service.running import PLAIN
+from tests.unit.reading import pipe, stream_bytes
 
 TIGHT = ("--epsilon", "30")
 DISTINCT = "distinct,expected=10:1000000"
@@ -104,6 +105,58 @@ def test_a_batch_that_one_statistic_refuses_is_counted_by_none():
     with pytest.raises(pp.InputError):
         counting.update([3, 1_100])
     assert [one.state() for one in counting.statistics.values()] == before
+
+
+ROWS = pa.table({"id": ["a", "b"], "page": ["p", "p"], "delta": [1, 1]})
+PIPED = {
+    "csv": b"id,page,delta\na,p,1\nb,p,1\n",
+    "tsv": b"id\tpage\tdelta\na\tp\t1\n",
+    "ndjson": b'{"id": "a", "page": "p", "delta": 1}\n' * 2,
+    "arrow": stream_bytes(ROWS),
+    "combined": LINE.format("10.0.0.1", "p").encode(),
+}
+
+
+class TestColumnsOfAPipe:
+    """They are checked before anything is counted: an answer would be of nothing."""
+
+    STAT = ("--stat", "incidence,bound=3,expected=100", *TIGHT)
+    GROUPS = ("--groups", "p", "--ignore-others")
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("--user", "idd"),
+            ("--user", "id", "--delta", "detla"),
+            ("--user", "id", "--by", "pgae", *GROUPS),
+        ],
+    )
+    @pytest.mark.parametrize("kind", PIPED)
+    def test_a_misspelt_one_has_no_answer(self, kind, words):
+        if kind == "combined":
+            words = [{"id": "remote_addr"}.get(word, word) for word in words]
+        with pipe(PIPED[kind]) as path:
+            said = refused(path, "--format", kind, *words, *self.STAT)
+        assert re.match("there is no (column|field) '(idd|detla|pgae)'", said)
+
+    @pytest.mark.parametrize(
+        ("kind", "data"),
+        [("csv", b""), ("csv", b"\x1f\x8b\x08"), ("csv", b'{"id": 1}\n'), ("arrow", b"ARROW1")],
+    )
+    def test_what_cannot_be_read_at_all_has_none(self, kind, data):
+        with pipe(data) as path:
+            refused(path, "--format", kind, "--user", "id", *self.STAT)
+
+    @pytest.mark.parametrize("words", [("--delta", "delta"), ("--by", "page", "--groups", "p")])
+    def test_a_field_that_is_missing_later_is_an_error_of_its_row(self, blocks, words):
+        blocks(len(PIPED["ndjson"]) // 2)
+        with pipe(PIPED["ndjson"] + b'{"id": "c"}\n') as path:
+            result = run_command(
+                "run", path, "--format", "ndjson", "--user", "id", *words, *self.STAT
+            )
+        assert result.code == 2
+        assert "panprivacy: row 1 (counting from 1): " in result.stderr
+        assert "Guarantee" in result.stdout  # of what came before it
 
 
 @pytest.fixture

@@ -326,5 +326,5 @@ def test_a_resolution_that_moves_the_thresholds_is_refused():
 
 def test_a_delta_beyond_the_total_is_told_so():
     heavy = pp.HeavyHitterCount(k=10, total=299, epsilon=4)
-    with pytest.raises(pp.InputError, match="as the total says"):
+    with pytest.raises(pp.InputError, match="as the total says: plan for larger ones with total="):
         heavy.update([1], [300])

@@ -235,6 +235,28 @@ def test_a_null_delta_in_a_later_chunk_is_refused_by_row():
         read_deltas(pa.chunked_array([[1, 1], [1, None]]), 4)
 
 
+@pytest.mark.parametrize(
+    "one", ["ada", b"ada", bytearray(b"ada"), 7, 7.5, np.int64(7), pa.scalar("ada")], ids=repr
+)
+def test_a_single_one_is_put_into_a_list(one):
+    says = r"put a single one into a list: update\(\[\.\.\.\]\)$"
+    with pytest.raises(InputError, match=says) as caught:
+        read_ids(one)
+    assert "ada" not in str(caught.value)
+    with pytest.raises(InputError, match=f"deltas must be whole numbers.*{says}"):
+        read_deltas(one, 1)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[1.0], np.ones(2), np.ones(2, np.float32), pa.array([1.5])],
+    ids=lambda ids: type(ids).__name__,
+)
+def test_floats_are_told_how_to_become_ids(ids):
+    with pytest.raises(InputError, match=r'whole ones become ids by astype\("int64"\)$'):
+        read_ids(ids)
+
+
 @pytest.mark.parametrize("deltas", [1, [1, "a"]], ids=repr)
 def test_a_message_about_deltas_speaks_of_deltas(deltas):
     with pytest.raises(InputError, match="delta"):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from panprivacy.sources import Column, Prefixes, open_source, text
 from panprivacy.sources.log_lines import FIELDS, _find_fields, _lines, only_wanted_groups
+from panprivacy.sources.log_lines import PARTS as REQUEST_PARTS
 from panprivacy.sources.text import BYTE_ORDER_MARK
 from tests.unit.reading import PROPERTY, SECRET, batches, locals_of_thread, pipe, refusal
 from tests.unit.test_addresses import as_python_reads, fenced
@@ -133,6 +134,45 @@ class TestCombined:
             bad = _find_fields(fenced(data), bounds)
             assert bad == (expected.index(None) if None in expected else -1)
 
+    @pytest.mark.parametrize(
+        ("request_line", "expected"),
+        [
+            (b"GET / HTTP/1.1", (b"GET", b"/", None)),
+            (b"GET /shop?id=7&x=? HTTP/2.0", (b"GET", b"/shop", b"id=7&x=?")),
+            (b"POST /a? HTTP/1.1", (b"POST", b"/a", None)),
+            (b"GET ?x HTTP/1.1", (b"GET", None, b"x")),
+            (b"GET /a b?c d HTTP/1.1", (b"GET", b"/a b", b"c d")),
+            (rb"GET /\"a\"?\x22 HTTP/1.1", (b"GET", rb"/\"a\"", rb"\x22")),
+            (b"OPTIONS * HTTP/1.1", (b"OPTIONS", b"*", None)),
+            (b"GET / ", (b"GET", b"/", None)),
+            (b"GET  HTTP/1.1", (b"GET", None, None)),
+            (b"GET /", (None, None, None)),
+            (b" / x", (None, b"/", None)),
+            (rb"\x16\x03\x01", (None, None, None)),
+            (b" ", (None, None, None)),
+            (b"-", (None, None, None)),
+            (b"", (None, None, None)),
+        ],
+    )
+    def test_parts_of_the_request(self, tmp_path, request_line, expected):
+        line = NGINX.replace(b"GET /a?b=\\x22c HTTP/1.1", request_line)
+        columns = [Column(name) for name in ("query", "remote_addr", "path", "method")]
+        query, address, path, method = from_file(tmp_path, line + b"\n", *columns)[0]
+        assert (method, path, query) == expected
+        assert address == b"203.0.113.7"
+
+    @PROPERTY
+    @given(st.lists(st.text(" ?/aG\t\r", max_size=9).map(str.encode), min_size=1, max_size=9))
+    def test_parts_agree_with_a_slow_reference(self, tmp_path, requests):
+        data = b"".join(b'::1 - - [t] "%b" 200 1\n' % one for one in requests)
+        read = from_file(tmp_path, data, *map(Column, REQUEST_PARTS))
+        for one, found in zip(requests, read, strict=True):
+            method, _, rest = one.partition(b" ")
+            target, space, _ = rest.rpartition(b" ")
+            path, _, query = target.partition(b"?")
+            expected = (method, path, query) if space else (b"", b"", b"")
+            assert found == tuple(part or None for part in expected)
+
     def test_fields(self, tmp_path):
         data = NGINX + b"\r\n" + COMMON + b"\n" + NGINX + b' "-" rt=0.1'
         nginx, common, longer = from_file(tmp_path, data, *ALL)
@@ -188,7 +228,7 @@ class TestCombined:
 
     def test_unknown_field(self, tmp_path):
         error = refusal(from_file, tmp_path, NGINX, Column("host"))
-        listed = ", ".join(map(repr, FIELDS))
+        listed = ", ".join(map(repr, (*FIELDS, *REQUEST_PARTS)))
         assert str(error) == f"there is no column 'host'; the fields of a line are {listed}"
 
     def test_what_is_no_text(self, tmp_path):

@@ -24,6 +24,11 @@ from tests.unit.reading import (
     rows,
 )
 
+LIST = (
+    "this is not one JSON object on one line: NDJSON is no list; "
+    "jq -c '.[]' makes lines of a list of objects"
+)
+
 
 class TestNdjson:
     strings = st.lists(st.none() | st.text(max_size=5), min_size=1, max_size=8)
@@ -69,7 +74,7 @@ class TestNdjson:
         [
             ('{"user":8412345', "this is not one JSON object on one line"),
             ("8412345", "this is not one JSON object on one line"),
-            ('["8412345"]', "this is not one JSON object on one line"),
+            ('["8412345"]', LIST),
             ('{"user":"8412345}', "this is not one JSON object on one line"),
             ('{"user":8412345,"user":2}', "the field 'user' occurs twice"),
             ('{"user":"8412345"}', f"column 'user' holds a string {ONE_TYPE}"),

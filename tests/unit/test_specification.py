@@ -83,6 +83,11 @@ def test_what_is_asked_goes_to_the_query_and_not_to_the_sizes():
         ("density", "density needs universe=: how many users"),
         ("density,universe=", "density, universe=: '' is not a whole number"),
         ("density,universe", "density, universe=: 'true' is not a whole number"),
+        (
+            "incidence,universe=9,bound=3,atleast=2",
+            r"incidence has no atleast=: did you mean at_least=\?",
+        ),
+        ("incidence,universe=9,boundd=3", r"incidence has no boundd=: did you mean bound=\?"),
         ("density,univers=9", r"density has no univers=: did you mean universe=\?"),
         ("density,universe=9,universe=9", "density, universe= is given twice"),
         ("density,universe=9,as=a,as=b", "as= is given twice"),

@@ -241,6 +241,16 @@ class TestState:
             copied(windowed(Clock()))
 
 
+def test_a_statistic_in_place_of_what_makes_it_is_refused():
+    with pytest.raises(pp.PlanError, match=r"give what makes the statistic, as lambda: "):
+        windowed(Clock(), factory=density())
+
+
+def test_the_length_may_come_second():
+    daily = pp.Windowed(density, timedelta(days=1), clock=Clock())
+    assert daily.ends.timestamp() == MONDAY + DAY
+
+
 @pytest.mark.parametrize(
     "every",
     [0, 0.5, 1.1, -1, True, math.nan, "1d", None, timedelta(0), timedelta(seconds=1.5)],

@@ -44,6 +44,16 @@ _PLAIN: dict[str, Any] = {
     "rich_markup_mode": None,
 }
 
+_BEGIN = """\
+panprivacy counts people in a stream of events, in a memory that tells almost nothing of any one.
+Begin with what error to expect, then count a file:
+
+    panprivacy plan distinct,expected=3000 --epsilon 1
+    panprivacy run visits.csv --user visitor_id --stat distinct,expected=3000 --epsilon 1
+
+panprivacy --help lists all commands, and panprivacy stats what can be counted.
+"""
+
 _ARGUMENTS = [
     *("stat", "epsilon", "delta", "releases", "confidence", "per_user", "windows"),
     *("ignore_others", "nulls", "identity"),
@@ -123,10 +133,16 @@ def _commands(
 def main() -> None:
     """Run the command line and exit: 0 when it worked, 2 for bad arguments or input."""
     warnings.showwarning = _warn
+    if len(sys.argv) < 2:
+        sys.stderr.write(_BEGIN)
+        sys.exit(2)
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
-        _fail(error.format_message().replace("Value error, ", ""))
+        option = getattr(error, "option_name", None)  # there is none of that name
+        _fail(
+            (option and _respelled(option)) or error.format_message().replace("Value error, ", "")
+        )
     except PanPrivacyError as error:
         message = str(error)
         for name in _ARGUMENTS:  # the library names arguments as Python has them
@@ -147,6 +163,21 @@ def main() -> None:
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     sys.stderr.write(f"panprivacy: {' '.join(str(message).split())}\n")
+
+
+def _respelled(option: str) -> str | None:
+    """How to write an option that is a part of `--stat`; None if it is none."""
+    from panprivacy.statistics.catalogue import kinds  # noqa: PLC0415 - slow
+
+    name = option.lstrip("-")
+    if name in kinds():
+        return f"{option} is written --stat {name}"
+    for kind in kinds().values():
+        field = {**kind.sizes_type.fields(), **kind.query_type.fields()}.get(name.replace("-", "_"))
+        if field is not None:
+            written = f"{field.name}={field.form.split()[0]}" if field.form else field.name
+            return f"{option} is a part of --stat, such as --stat {kind.name},{written}"
+    return None
 
 
 def _fail(message: str) -> None:

@@ -44,6 +44,7 @@ class Printed:
         window: the clock window they are about.
         loss: of a user of several windows.
         facts: the truth and the rate, in a demonstration.
+        interrupted: whether a signal ended the count before its time.
     """
 
     answers: Answers
@@ -53,6 +54,7 @@ class Printed:
     window: Window | None = None
     loss: LossOverWindows | None = None
     facts: Facts | None = None
+    interrupted: bool = False
 
 
 def print_json(printed: Printed) -> None:
@@ -86,6 +88,8 @@ def print_json(printed: Printed) -> None:
             "seen": 1,
             "epsilon": float_above(printed.loss.epsilon),
         }
+    if printed.interrupted:
+        document["interrupted"] = True
     if printed.facts:
         facts = printed.facts
         document["demonstration"] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from fractions import Fraction
 from typing import Annotated
 
@@ -24,15 +25,15 @@ _USELESS_PERCENT = 1_000
 
 
 def plan(
+    epsilon: Annotated[str, typer.Option(help="Total privacy loss; the table shows others too.")],
     stat: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="NAME,SIZE=N",
             autocompletion=completed,
             help="The statistic, such as distinct,expected=3000; panprivacy stats lists all.",
         ),
-    ],
-    epsilon: Annotated[str, typer.Option(help="Total privacy loss; the table shows others too.")],
+    ] = None,
     memory: Annotated[
         int | None,
         typer.Option(parser=parse_whole, metavar="BYTES", help="Show this memory alone."),
@@ -48,6 +49,12 @@ def plan(
     Over a range of expected users it is that of the plan of least regret, which is nowhere in the
     range far from the best one, at the low, middle and high end.
     """
+    if stat is None:
+        message = (
+            "say what to plan, such as: "
+            f"panprivacy plan distinct,expected=3000 --epsilon {shlex.quote(epsilon)}"
+        )
+        raise PlanError(message)
     asked = Specification.from_text(stat)
     search = Search(asked.sizes, releases, 0)
     level, loss = proportion(confidence=confidence), positive_fraction(epsilon=epsilon)
@@ -65,11 +72,24 @@ def plan(
     best = search.plan(loss, size)
     typer.echo(f"{asked.label}: {best.question}")
     typer.echo(f"{100 * level:g} % of answers lie within this share of {best.measure}{_at(best)}")
+    _print_assumed(asked, stat)
     nbytes = best.table.nbytes
     memories = [size or nbytes]
     if asked.sizes.takes_memory() and size is None:  # less and more than the plan takes unless told
         memories = sorted({max(nbytes // 16, 1), max(nbytes // 4, 1), nbytes, 4 * nbytes})
     _print_table(search, loss, memories, level)
+
+
+def _print_assumed(asked: Specification, stat: str) -> None:
+    """Say for what is planned where nothing was said; memory is in the table."""
+    given = {part.partition("=")[0].strip() for part in stat.split(",")}
+    assumed = [
+        f"{one.name}={':'.join(map(str, one.default))}"
+        for one in asked.sizes.fields().values()
+        if isinstance(one.default, tuple) and one.name not in given
+    ]
+    if assumed:
+        typer.echo(f"planned for {', '.join(assumed)}, as nothing else was said")
 
 
 def _print_table(search: Search, loss: Fraction, memories: list[int], confidence: float) -> None:

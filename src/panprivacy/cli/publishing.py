@@ -20,7 +20,7 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Intake
-from panprivacy.sources import Source
+from panprivacy.sources import Source, StartError
 from panprivacy.statistics.windowed import LONGEST, Window, Windowed
 
 _LONG_BYTES = 1 << 26
@@ -152,7 +152,7 @@ Publisher = Timed | InWindows
 
 
 def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[Printed]:
-    """Count the input, and yield what is due; the last time at its end."""
+    """Count the input, and yield what is due; the last time at its end, or where it is stopped."""
     rows = 0  # of a file; a running count of a pipe's rows would be state
     with _progress(source) as advance, _rows_of(source):
         try:
@@ -165,11 +165,15 @@ def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[Pr
                 rows += batch.num_rows if source.size is not None else 0
                 del batch  # ids are not held while a pipe is silent
                 advance()
+        except StartError:  # no row has come: there is nothing to answer
+            raise
         except InputError:
             if source.size is None:  # what has come through a pipe does not come again
                 yield from publisher.last()
             raise
-    yield from publisher.last()
+    *past, last = publisher.last()
+    yield from past
+    yield replace(last, interrupted=source.stopped)
 
 
 def _printed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from panprivacy._kernels import compile_kernels
 from panprivacy._parse import parse_duration
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.demonstration import Demonstration
+from panprivacy.cli.interruption import Interruption
 from panprivacy.cli.options import check_png
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
@@ -113,13 +115,17 @@ def run(
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
     _check_output()
+    if not stat:
+        words = shlex.join(["panprivacy", "run", file, "--user", user, "--epsilon", epsilon])
+        message = f"say what to count, such as: {words} --stat distinct,expected=1000:1e6"
+        raise PlanError(message)
     schedule = Schedule(positive_integer(releases=releases), every, window, windows)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
     if (demo or plot) and not (window is None and grouping is None):
         message = "--demo and --plot are for one count of everything: leave out --window and --by"
         raise PlanError(message)
     level = proportion(confidence=confidence)
-    specifications = [Specification.from_text(text) for text in stat or []]
+    specifications = [Specification.from_text(text) for text in stat]
     make = partial(
         make_counting,
         specifications,
@@ -148,11 +154,13 @@ def run(
     show, lost = print_json if json else print_text, False
     with open_source(file, columns=columns.wanted(), format=format, pattern=pattern) as source:
         _check_clock(source, schedule)
-        for printed in publish(source, Intake(columns, nulls, demonstration), publisher):
-            show(printed)
-            lost = lost or bool(printed.answers.lost)
+        with Interruption(source) as interruption:
+            for printed in publish(source, Intake(columns, nulls, demonstration), publisher):
+                show(printed)
+                lost = lost or bool(printed.answers.lost)
     if plot is not None:
         _draw(plot, publisher.counting(), printed)
+    interruption.end()
     raise typer.Exit(int(lost))
 
 

@@ -18,13 +18,22 @@ from panprivacy.errors import InputError
 from panprivacy.sources.addresses import with_addresses
 from panprivacy.sources.bodies import MEDIA_TYPES, read_body
 from panprivacy.sources.columnar import read_arrow, read_parquet
-from panprivacy.sources.columns import Column, Prefixes, check_wanted, show
+from panprivacy.sources.columns import Column, Prefixes, StartError, check_wanted, show
 from panprivacy.sources.delimited import read_delimited
 from panprivacy.sources.log_lines import only_wanted_groups, read_combined, read_lines
 from panprivacy.sources.ndjson import read_ndjson
 from panprivacy.sources.reader import Feed, Input, Source
 
-__all__ = ["FORMATS", "MEDIA_TYPES", "Column", "Prefixes", "Source", "open_source", "read_body"]
+__all__ = [
+    "FORMATS",
+    "MEDIA_TYPES",
+    "Column",
+    "Prefixes",
+    "Source",
+    "StartError",
+    "open_source",
+    "read_body",
+]
 
 _Reader = Callable[[Feed, Sequence[Column]], Iterator[pa.RecordBatch]]
 
@@ -103,6 +112,12 @@ def _format(path: str, named: str | None) -> str:
         message = f"standard input has no extension; name its format: {known}"
         raise InputError(message)
     extension = PurePath(path).suffix.lower()
+    if extension == ".json":
+        message = (
+            f"{path}: name the format ndjson, which is one JSON object a line; "
+            "jq -c '.[]' makes lines of a list of objects"
+        )
+        raise InputError(message)
     if extension not in _EXTENSIONS:
         message = f"{path}: the extension does not tell the format; name it: {known}"
         raise InputError(message)

@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 from panprivacy.errors import InputError
 from panprivacy.ids import gatherable
-from panprivacy.sources.columns import Column, check_columns, show
+from panprivacy.sources.columns import Column, StartError, check_columns, show
 from panprivacy.sources.reader import BATCH_ROWS, Feed
 
 _BUFFER_BYTES = 1 << 20
@@ -33,7 +33,7 @@ def read_parquet(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBat
             "Parquet cannot be read from a pipe, as its index comes last: "
             "save it to a file, or send Arrow IPC (format arrow)"
         )
-        raise InputError(message)
+        raise StartError(message)
     with damage_refused("Parquet"):
         parquet = pa.parquet.ParquetFile(
             pa.PythonFile(file.raw, mode="r"), pre_buffer=False, buffer_size=_BUFFER_BYTES
@@ -77,7 +77,7 @@ def _stream_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.Record
                 f"column {show(column.name)} is dictionary-encoded, and Arrow would keep the "
                 "dictionary, which holds ids, as long as the pipe is open; send it decoded"
             )
-            raise InputError(message)
+            raise StartError(message)
     yield from reader
 
 
@@ -85,7 +85,7 @@ def _file_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
     """Random access: buffers of other columns are not read."""
     if file.size is None:
         message = "this is an Arrow file; through a pipe send the Arrow stream format"
-        raise InputError(message)
+        raise StartError(message)
     names = pa.ipc.open_file(pa.PythonFile(file.raw, mode="r")).schema.names
     check_columns(columns, names)
     options = pa.ipc.IpcReadOptions(

@@ -15,6 +15,10 @@ _SHOWN_NAMES = 20
 _SHOWN_CHARACTERS = 60
 
 
+class StartError(InputError):
+    """The input cannot be used from its start on: no row of it was handed out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prefixes:
     """How many leading bits of an IP address stand for its user; the rest is dropped.
@@ -97,17 +101,17 @@ def check_columns(
         known: what to say of these; by default they are listed.
 
     Raises:
-        InputError: one is missing, or the file has several of that name.
+        StartError: one is missing, or the file has several of that name.
     """
     for column in wanted:
         shown = show(column.name)
         if column.name not in names:
             listed = f"the columns are {show_all(names)}" if known is None else known
             message = f"there is no column {shown}; {listed}"
-            raise InputError(message)
+            raise StartError(message)
         if names.count(column.name) > 1:
             message = f"there are several columns {shown}: rename all but one"
-            raise InputError(message)
+            raise StartError(message)
 
 
 def not_integers(name: str) -> InputError:

@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
-from panprivacy.sources.columns import Column, check_columns, not_integers
+from panprivacy.sources.columns import Column, StartError, check_columns, not_integers
 from panprivacy.sources.reader import Feed
 from panprivacy.sources.text import Lines, check_utf8, parsed, whole_records
 
@@ -122,20 +122,20 @@ def _header_block(blocks: Iterator[bytes]) -> bytes:
         return next(blocks)
     except StopIteration:
         message = "there is no header line: the input is empty"
-        raise InputError(message) from None
+        raise StartError(message) from None
     except InputError as error:
         reason = error.reason if error.row is None else f"the header line: {error.reason}"
-        raise InputError(reason) from None
+        raise StartError(reason) from None
 
 
 def _names(header: bytes, delimiter: str) -> list[str]:
     """Parse the header line as pyarrow would."""
     if header.startswith((b"{", b"[")):
         message = "this looks like NDJSON, not CSV; name the format ndjson"
-        raise InputError(message)
+        raise StartError(message)
     if header.count(delimiter.encode()) >= _MOST_COLUMNS:
         message = f"the header line names more than {_MOST_COLUMNS:,} columns"
-        raise InputError(message)
+        raise StartError(message)
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(header),
@@ -145,10 +145,10 @@ def _names(header: bytes, delimiter: str) -> list[str]:
         names = list(table.column_names)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         message = "the header line cannot be read; it must be UTF-8"
-        raise InputError(message) from None
+        raise StartError(message) from None
     if table.num_rows:
         message = "lines must end in a newline (LF or CRLF), not in a lone carriage return"
-        raise InputError(message)
+        raise StartError(message)
     return names
 
 

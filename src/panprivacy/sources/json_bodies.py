@@ -8,6 +8,7 @@ not fit stops the parser at the first value.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
@@ -123,12 +124,22 @@ def _explain(text: bytes, column: Column, complaints: Sequence[str]) -> InputErr
     if any("was specified twice" in complaint for complaint in complaints):
         return InputError(f"the field {show(column.name)} occurs twice")
     _check_json(text)
+    if any(_fits(text, pa.schema({_ROWS: pa.list_(kind)})) for kind in ID_TYPES):
+        example = json.dumps({column.name: ["..."]})
+        return InputError(f"these are values without a field: send {example}")
     if column.integers:
         return InputError(not_integers(column.name).reason)
     return InputError(
         f"column {show(column.name)} must hold ids, or one id: "
         "all strings, or all whole numbers of at most 64 bits"
     )
+
+
+def _fits(text: bytes, schema: pa.Schema) -> bool:
+    try:
+        return _read(text, schema)[0].null_count == 0
+    except pa.ArrowInvalid:
+        return False
 
 
 def _check_json(text: bytes) -> None:

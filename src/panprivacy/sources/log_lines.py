@@ -35,11 +35,14 @@ FIELDS = (
     *(*_NUMBERS, "http_referer", "http_user_agent"),
 )
 """Of the combined format, by their names in nginx; the identity that `identd` tells is left out."""
+PARTS = ("method", "path", "query")
+"""Of the request `GET /shop?id=7 HTTP/1.1`: what is before, within and after the first `?`."""
 
-_LF, _CR, _SPACE, _QUOTE, _DASH, _ZERO, _OPEN, _BACKSLASH, _CLOSE = b'\n\r "-0[\\]'
+_LF, _CR, _SPACE, _QUOTE, _DASH, _ZERO, _OPEN, _BACKSLASH, _CLOSE, _ASK = b'\n\r "-0[\\]?'
 _EIGHT = np.uint64(8)
 _EACH_BYTE = np.uint64(0x0101010101010101)
 _TOP_BITS = np.uint64(0x8080808080808080)
+_REQUEST = 2 * FIELDS.index("request")
 _MOST_DIGITS = 19
 _LARGEST = np.uint64((1 << 63) - 1)
 # What does not start a group comes first: quoted text, an escape, a class of characters.
@@ -51,14 +54,15 @@ _GROUP = re.compile(
 def read_combined(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse lines of the combined format, or of the common one, which ends before the referer.
 
-    Columns are out of `FIELDS`: int64 where integers are wanted, of the status and of the bytes
-    sent, otherwise binary.
+    Columns are out of `FIELDS` and `PARTS`: int64 where integers are wanted, of the status and of
+    the bytes sent, otherwise binary. Parts are null where a request is no such line.
 
     Raises:
         InputError: there is no such field, or a line has another format; further fields at its end
             are ignored.
     """
-    check_columns(columns, FIELDS, known=f"the fields of a line are {show_all(FIELDS)}")
+    known = (*FIELDS, *PARTS)
+    check_columns(columns, known, known=f"the fields of a line are {show_all(known)}")
     yield from parsed(file, whole_records(file, Lines()), partial(_parse_combined, columns=columns))
 
 
@@ -129,7 +133,11 @@ def _parse_combined(block: bytes, *, columns: Sequence[Column]) -> pa.Table:
     if bad >= 0:
         message = "this line is not in the combined log format"
         raise InputError(message, row=bad + 1)
-    fields = {c: bounds[:, 2 * FIELDS.index(c.name) :] for c in columns}
+    if any(column.name in PARTS for column in columns):
+        parts = np.empty((lines, 2 * len(PARTS)), np.int32)
+        _find_parts(text, bounds, parts)
+        bounds = np.hstack((bounds, parts))
+    fields = {c: bounds[:, 2 * (*FIELDS, *PARTS).index(c.name) :] for c in columns}
     return pa.table(
         {c.name: _finished(_gathered(text, at[:, 0], at[:, 1]), c) for c, at in fields.items()}
     )
@@ -239,6 +247,32 @@ def _find_fields(text: Bytes, bounds: Bounds) -> int:
             return line
         at = _next(text, at, _LF, _LF) + 1
     return -1
+
+
+@kernel(f"void({_TEXT}, int32[:, ::1], int32[:, ::1])")
+def _find_parts(text: Bytes, bounds: Bounds, parts: Bounds) -> None:
+    """Find the method, the path and the query of every request; empty where there is none.
+
+    The last space of a request is before its protocol: a target may hold spaces that a client
+    did not escape.
+    """
+    for line in range(len(bounds)):
+        start, end = bounds[line, _REQUEST], bounds[line, _REQUEST + 1]
+        parts[line] = start
+        space = start
+        while space < end and text[space] != _SPACE:
+            space += 1
+        stop = end - 1
+        while stop > space and text[stop] != _SPACE:
+            stop -= 1
+        if stop <= space:  # no two spaces: a line of HTTP/0.9, or of another protocol
+            continue
+        ask = space + 1
+        while ask < stop and text[ask] != _ASK:
+            ask += 1
+        parts[line, 1] = space
+        parts[line, 2], parts[line, 3] = space + 1, ask
+        parts[line, 4], parts[line, 5] = min(ask + 1, stop), stop
 
 
 @inlined

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from panprivacy.errors import InputError
-from panprivacy.sources.columns import Column, not_integers, show
+from panprivacy.sources.columns import Column, StartError, not_integers, show
 from panprivacy.sources.reader import Feed
 from panprivacy.sources.text import Lines, check_utf8, parsed, whole_records
 
@@ -79,7 +79,7 @@ class _Parser:
         for name in self._types:
             if table[name].null_count == table.num_rows and not has_field(block, name):
                 message = f"there is no field {show(name)} in the first rows"
-                raise InputError(message)
+                raise StartError(message)
 
     def _explain(self, block: bytes) -> InputError:
         """What is wrong with the first line that cannot be parsed, without what it holds."""
@@ -97,7 +97,10 @@ class _Parser:
                     "ids must all be strings, or all be whole numbers of at most 64 bits"
                 )
                 return InputError(reason, row=rows + 1)
-        return InputError("this is not one JSON object on one line", row=rows + 1)
+        reason = "this is not one JSON object on one line"
+        if line.lstrip().startswith(b"["):
+            reason += ": NDJSON is no list; jq -c '.[]' makes lines of a list of objects"
+        return InputError(reason, row=rows + 1)
 
 
 def _read(block: bytes, types: Types) -> pa.Table:

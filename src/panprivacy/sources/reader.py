@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from threading import Event, Thread
+from threading import Thread
 from types import TracebackType
 from typing import BinaryIO, Self
 
@@ -99,7 +99,7 @@ class Input(Feed):
     def __init__(self, raw: BinaryIO, descriptor: int | None) -> None:
         status = None if descriptor is None else os.fstat(descriptor)
         super().__init__(raw, status.st_size if status and stat.S_ISREG(status.st_mode) else None)
-        self.stopped = Event()
+        self.stopped = False
         self._woken, self._wake = os.pipe()
         self._ready = select.poll()
         self._ready.register(self._woken, select.POLLIN)
@@ -134,14 +134,15 @@ class Input(Feed):
 
     def _arrived(self, most: int) -> bytes:
         self._ready.poll(self._longest_wait)
-        if self.stopped.is_set():
+        if self.stopped:
             raise Stopped
         return super()._arrived(most)
 
     def stop(self) -> None:
-        """End a read that waits, and every later one; safe from another thread."""
-        self.stopped.set()
-        os.write(self._wake, b"\0")
+        """End a read that waits, and all later ones; from another thread or a signal handler."""
+        self.stopped = True  # no lock: a handler that interrupts its holder would wait forever
+        if not self.closed:
+            os.write(self._wake, b"\0")
 
     def close(self) -> None:
         """Let go of the descriptors."""
@@ -174,6 +175,18 @@ class Source:
     def position(self) -> int:
         """Bytes read so far; for Parquet and Arrow files the same share of `size` as of rows."""
         return self._file.position
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the input was ended before its end."""
+        return self._file.stopped
+
+    def stop(self) -> None:
+        """End the input here: what has been read is handed out, and no more is read.
+
+        A record of which only a part has come is left out. Safe in a signal handler.
+        """
+        self._file.stop()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Hand out the wanted columns, in the order they were asked for, once.
@@ -239,7 +252,7 @@ class Source:
                 self._queue.put(batch)
                 del batch
                 wipe_traces()
-                if self._file.stopped.is_set():
+                if self._ended:
                     return
         except Stopped:
             pass
@@ -274,7 +287,7 @@ class Source:
 def anew(error: Exception) -> Exception:
     """The same error without its frames; of one that nobody foresaw, only its type."""
     if isinstance(error, InputError):
-        return InputError(error.reason, row=error.row)
+        return type(error)(error.reason, row=error.row)
     if isinstance(error, OSError) and error.errno:
         return InputError(f"reading failed: {os.strerror(error.errno)}")
     return RuntimeError(f"reading failed with {type(error).__name__}; please report it")

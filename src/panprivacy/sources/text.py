@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from panprivacy.errors import InputError
-from panprivacy.sources.columns import show
+from panprivacy.sources.columns import StartError, show
 from panprivacy.sources.reader import BATCH_ROWS, Feed
 
 BLOCK_BYTES = 2 << 20
@@ -134,5 +134,5 @@ def _check_start(file: Feed) -> None:
         start += block
     for signature, reason in _SIGNATURES.items():
         if start.startswith(signature) and start[len(signature) :][:1] < b" ":  # text goes on
-            raise InputError(reason)
+            raise StartError(reason)
     file.push_back(start.removeprefix(BYTE_ORDER_MARK))

@@ -37,5 +37,6 @@ def refuse_beyond(deltas: Deltas, bound: int, *, signed: bool, what: str = "boun
     """Raise `InputError` naming the first delta that no two states are apart."""
     most = 2 * bound if signed else bound
     refuse_deltas(
-        (deltas > most) | (deltas < -most), f"delta must lie within ±{most:,}, as the {what} says"
+        (deltas > most) | (deltas < -most),
+        f"delta must lie within ±{most:,}, as the {what} says: plan for larger ones with {what}=",
     )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Self
 
@@ -182,7 +183,9 @@ def _example(kind: Kind) -> str:
 
 
 def _parted(kind: Kind, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What belongs to the sizes, and to the query; what belongs to neither is a size."""
-    asked = kind.query_type.fields()
-    sizes = {name: value for name, value in named.items() if name not in asked}
-    return sizes, {name: value for name, value in named.items() if name in asked}
+    """What belongs to the sizes, and to the query; what belongs to neither goes to the nearest."""
+    asked, known = kind.query_type.fields(), kind.sizes_type.fields()
+    nearest = {name: get_close_matches(name, [*known, *asked], 1) for name in named}
+    queried = {name for name in named if nearest[name] and nearest[name][0] in asked}
+    sizes = {name: value for name, value in named.items() if name not in queried}
+    return sizes, {name: value for name, value in named.items() if name in queried}

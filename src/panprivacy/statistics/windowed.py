@@ -147,11 +147,12 @@ class Windowed(Resumable, Generic[S]):
     def __init__(
         self,
         factory: Callable[[], S],
-        *,
         every: timedelta | int,
+        *,
         release: Callable[[S], Any] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        _check_maker(factory)
         self._every = _seconds(every)
         self._factory, self._clock = factory, clock
         self._release = release or (lambda current: unless_lost(current, {}))
@@ -323,6 +324,13 @@ class Windowed(Resumable, Generic[S]):
         """The end of the window that holds a moment."""
         passed = (math.floor(moment) - _ORIGIN) // self._every
         return _ORIGIN + (passed + 1) * self._every
+
+
+def _check_maker(factory: object) -> None:
+    """Refuse a statistic in place of what makes one for each window."""
+    if not callable(factory):
+        message = "give what makes the statistic, as lambda: DistinctCount(...), not one itself"
+        raise PlanError(message)
 
 
 def _seconds(every: timedelta | int) -> int:

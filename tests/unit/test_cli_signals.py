@@ -19,7 +19,7 @@ import pytest
 from tests.service.running import PLAIN
 
 PATIENCE = 60
-COUNT = ("--user", "id", "--stat", "distinct,expected=10:100000", "--epsilon", "30")
+COUNT = ("--user", "id", "--stat", "distinct,expected=10:100000", "--epsilon", "20")
 SCHEDULES = {
     "once": (),
     "every": ("--every", "600", "--releases", "9"),

@@ -356,8 +356,8 @@ def test_redrawn_noise_is_wiped(monkeypatch):
 
 
 def test_named_counts_that_do_not_fit_are_read_off_the_histogram():
-    """At a tiny epsilon the noise of a high moment has more digits than 64 bits."""
-    visits = pp.Incidence(universe=10**6, bound=15, epsilon=1e-9)
+    """With a tiny epsilon for each release the noise of a high moment exceeds 64 bits."""
+    visits = pp.Incidence(universe=10**6, bound=15, epsilon=1e-6, releases=1_000)
     answer = visits.release(cropped_moment=(15, 8))
     assert answer.cropped_moment(15, 8).value >= 0
 

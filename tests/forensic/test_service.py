@@ -726,7 +726,7 @@ def test_nothing_is_left_of_the_last_that_came(folder):
         for name in CASES:
             sent = send_all(daemon, [name])
             rest(daemon)
-            assert left(daemon, sent) == {}
+            assert (name, left(daemon, sent)) == (name, {})
             daemon.connections.clear()
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from operator import attrgetter
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
@@ -120,6 +121,7 @@ class InWindows:
             make,
             every=timedelta(seconds=schedule.window or 0),
             release=partial(_printed, confidence=confidence),
+            answers=attrgetter("answers"),
         )
         windows = schedule.windows or _YEAR
         self._loss = LossOverWindows(windows, self._windowed.loss(windows))

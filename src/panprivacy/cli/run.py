@@ -133,6 +133,10 @@ def run(
         releases=schedule.releases,
         grouping=grouping,
     )
+    if window is None and any(one.sizes.learned for one in specifications):
+        message = "expected=learn is for --window: one count has nothing to learn from; say a "
+        message += "range, such as expected=1000:1000000"
+        raise PlanError(message)
     compile_kernels()
     demonstration = Demonstration() if demo else None
     with _naming(specifications):

@@ -19,7 +19,7 @@ from panprivacy.statistics.header import Header, read_header
 
 _OWN_BYTES = {
     "Stream": range(0, 1 << 62, 16),  # hashes of as many batches as were asked for
-    "Windowed": range(8, 9),
+    "Windowed": range(8, 1 << 62, 16),  # what each of its statistics learned
     "Grouped": range(1),
     "Together": range(1),
 }

@@ -72,6 +72,13 @@ class Engine:
         """The size of all states, which no stream of events changes."""
         return sum(stream.state_bytes for stream in self.streams.values())
 
+    @property
+    def most_restored(self) -> int:
+        """Bytes of the states of a checkpoint, at most: those of windows that learn vary."""
+        sealed = self.checkpoint_file
+        held = sealed.stat().st_size if sealed is not None and sealed.exists() else 0
+        return max(self.state_bytes, held)
+
     def give_up(self) -> None:
         """Remove the checkpoint that is there, and begin anew."""
         if self.checkpoint_file is not None:

@@ -130,7 +130,7 @@ async def _lifespan(
 
     async def wait() -> None:
         with suppress(PanPrivacyError), _ending_for(failures):
-            await Desk(directory / DESK, engine.state_bytes, go_on).wait()
+            await Desk(directory / DESK, engine.most_restored, go_on).wait()
 
     waiting = asyncio.create_task(wait())
     yield

@@ -57,11 +57,13 @@ class _Window:
         began: when it began to be counted.
         ends: when it ends.
         releases: how many were made.
+        state_bytes: the size of the whole state.
     """
 
     began: datetime
     ends: datetime
     releases: int
+    state_bytes: int
 
 
 class Stream(Resumable):
@@ -96,10 +98,10 @@ class Stream(Resumable):
             config.make_counting,
             every=timedelta(seconds=config.window_seconds),
             release=self._last_release,
+            answers=lambda released: None if released is None else released[1],
             clock=clock,
         )
         self._batch_ids = BatchIds(config.retries)
-        self._state_bytes = self._layout.state_bytes
         self._unpublished: list[list[Published]] = []
         self._payment, self._paid_before = Payment(name, store), 0
         self._failing_since: float | None = None
@@ -123,8 +125,11 @@ class Stream(Resumable):
 
     @property
     def state_bytes(self) -> int:
-        """The size of `state()`, which no stream changes; it waits for no other thread."""
-        return self._state_bytes
+        """The size of `state()`, which no stream changes; it waits for no other thread.
+
+        Where windows learn, it follows what they released.
+        """
+        return self._shown.state_bytes
 
     def described(self) -> dict[str, object]:
         """What is counted and promised, for people and programs; it waits for no other thread."""
@@ -298,7 +303,8 @@ class Stream(Resumable):
 
     def _window(self) -> _Window:
         windowed = self._windowed
-        return _Window(windowed.began, windowed.ends, self._number(windowed.current) - 1)
+        made = self._number(windowed.current) - 1
+        return _Window(windowed.began, windowed.ends, made, self._layout.state_bytes)
 
     def _take(self, several: Sequence[Sent]) -> list[Outcome]:
         checked: list[Checked] = []

@@ -6,6 +6,7 @@ bytes of its own, of which the public text gives the number as "own_bytes", and 
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from panprivacy._version import VERSION
-from panprivacy.statistics.header import Header, opened
+from panprivacy.statistics.header import Header, opened, read_header
 from panprivacy.statistics.private import Resumable
 
 Counts = int | Sequence[int]
@@ -72,9 +73,16 @@ class Container:
 
 
 def parted(states: bytes, held: Sequence[Resumable]) -> list[bytes]:
-    """The state of each; what is too much is the last one's, which refuses it."""
-    ends = itertools.accumulate(one.state_bytes for one in held[:-1])
-    return [states[start:end] for start, end in itertools.pairwise([0, *ends, len(states)])]
+    """The state of each, as long as it says; what is too much is the last one's, which refuses it.
+
+    Raises:
+        InputError: no state begins where one ends.
+    """
+    stream, ends = io.BytesIO(states), [0]
+    for _ in held[:-1]:
+        stream.seek(ends[-1])
+        ends.append(ends[-1] + read_header(stream).state_bytes)
+    return [states[start:end] for start, end in itertools.pairwise([*ends, len(states)])]
 
 
 def resume_all(

@@ -6,6 +6,7 @@ would tell that somebody is in that group.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,8 +25,9 @@ from panprivacy._validate import positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger
 from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable
+from panprivacy.planning.learning import Learned
 from panprivacy.statistics.private import Private
-from panprivacy.statistics.release import Answer, Answers, Label
+from panprivacy.statistics.release import Answer, Answers, Label, Name, Release
 from panprivacy.statistics.statistic import instance
 from panprivacy.statistics.together import Together
 
@@ -170,6 +172,26 @@ class Grouped(Together[Label, S]):
         super().resume(state, released=released, announced=announced)
         if self.releases:
             self._account.spend(self.of_releases(self.releases))
+
+    @property
+    def expects(self) -> tuple[Learned, ...]:
+        """For how many users those that learn are planned; all groups are alike."""
+        return self._first.expects
+
+    def expect(self, ranges: Sequence[Learned]) -> None:
+        """Plan those that learn anew, in all groups alike, before anything is counted."""
+        for one in self._members.values():
+            one.expect(ranges)
+
+    def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:
+        """For how many users to plan after its answers: as few as in one group, and as many."""
+        each = [
+            one.after({name: found for name, found in answers.items() if name.group == label})
+            for label, one in self._members.items()
+        ]
+        return tuple(
+            functools.reduce(Learned.together, ranges) for ranges in zip(*each, strict=True)
+        )
 
     def _named(self, name: Label, answer: Answer) -> Answer:
         """An answer under its group; the statistic has its name."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any, NoReturn
 
 from panprivacy.guarantee import Guarantee, Ledger
-from panprivacy.statistics.release import Answer, Answers
+from panprivacy.planning.learning import Learned
+from panprivacy.statistics.release import Answer, Answers, Name, Release
 
 
 class Resumable(ABC):
@@ -135,6 +137,27 @@ class Private(Resumable):
     @abstractmethod
     def forget(self) -> None:
         """Wipe the state: nothing can be counted, released or seen any more. May be repeated."""
+
+    @property
+    @abstractmethod
+    def expects(self) -> tuple[Learned, ...]:
+        """For how many users the statistics that learn are planned, in order; see `Windowed`."""
+
+    @abstractmethod
+    def expect(self, ranges: Sequence[Learned]) -> None:
+        """Plan these statistics anew, before they count anything; epsilon stays split as it is.
+
+        Raises:
+            PlanError: nothing can be planned for so many users. Nothing was changed.
+        """
+
+    @abstractmethod
+    def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:
+        """For how many users to plan after its answers; as it is where one is lost.
+
+        Args:
+            answers: by the names that its own releases give them.
+        """
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} epsilon={float(self.guarantee.epsilon):g}>"

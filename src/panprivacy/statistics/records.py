@@ -18,6 +18,7 @@ from msgspec import Meta
 from panprivacy._parse import Users, parse_users, parse_whole
 from panprivacy._validate import MOST_BYTES, expected_range, truth, whole_number
 from panprivacy.errors import PlanError
+from panprivacy.planning.learning import WORD, Learned
 from panprivacy.planning.request import Request
 
 MOST = 1 << 62
@@ -70,6 +71,11 @@ def flag(says: str) -> Meta:
 def users(says: str, example: int | str) -> Meta:
     """A field that is a number of users, or a range of them."""
     return given_as(_users, "N or LOW:HIGH", says, example)
+
+
+def learned_users(says: str, example: int | str) -> Meta:
+    """The same, or a range that windows learn."""
+    return given_as(_learned_users, "N, LOW:HIGH or learn", says, example)
 
 
 def given_as(read: Read, form: str, says: str, example: object = None) -> Meta:
@@ -153,6 +159,12 @@ class Sizes(Record, frozen=True):
         """The same plan; equal sizes and requests share one."""
         return _planned(self, request)
 
+    @property
+    def learned(self) -> Learned | None:
+        """The range of users that windows learn, if they do."""
+        expected = getattr(self, "expected", None)
+        return expected if isinstance(expected, Learned) else None
+
     def within(self, memory: int) -> Self:
         """The same with so many bytes of table at most, where memory is to be had for accuracy."""
         return msgspec.structs.replace(self, memory=memory) if self.takes_memory() else self
@@ -203,11 +215,26 @@ def _whole(least: int, most: int, name: str, value: object) -> int:
     return whole_number(least, most, **{name: value})
 
 
-def _users(_name: str, value: object) -> Users:
+def _users(name: str, value: object) -> Users:
     """One number where one was given: it may mean another thing than a range of one number."""
+    if _is_learned(value):
+        message = f"{name} cannot be learned here: more than the most that may come lose an answer"
+        raise PlanError(message)
     given = parse_users(value) if isinstance(value, str) else value
     low, high = expected_range(given)
     return (low, high) if isinstance(given, tuple | list) else high
+
+
+def _learned_users(name: str, value: object) -> Users:
+    """The same, or the range of the first of some windows."""
+    if isinstance(value, str) and _is_learned(value):
+        return Learned.parse(value)
+    return value if isinstance(value, Learned) else _users(name, value)
+
+
+def _is_learned(value: object) -> bool:
+    said = isinstance(value, str) and value.partition(":")[0] == WORD
+    return said or isinstance(value, Learned)
 
 
 def _parse_truth(text: str) -> bool:

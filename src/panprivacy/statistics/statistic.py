@@ -7,13 +7,14 @@ the functions here that join them. What differs from one statistic to the next, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
@@ -24,6 +25,7 @@ from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanErro
 from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
 from panprivacy.ids import Ids, Labels, WholeNumbers, read_deltas, read_ids
 from panprivacy.noise import wipe
+from panprivacy.planning.learning import Learned
 from panprivacy.planning.request import Request
 from panprivacy.statistics.cases import Cases, Trial, Walk
 from panprivacy.statistics.deltas import joined_deltas
@@ -31,7 +33,7 @@ from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plan import Plan, Reading
 from panprivacy.statistics.private import Private
 from panprivacy.statistics.records import Query, Sizes
-from panprivacy.statistics.release import Answer, Answers, Lost
+from panprivacy.statistics.release import Answer, Answers, Lost, Name, Release
 
 MOST_RELEASES = 1_000_000_000
 MOST_INTRUSIONS = 100
@@ -178,19 +180,25 @@ class Statistic(Private, Generic[P, A]):
         if sizes is not None and (named or not isinstance(sizes, self.sizes_type)):
             message = f"name the sizes of {self.name}, or give one {self.sizes_type.__name__}"
             raise PlanError(message)
-        self._sizes = self.sizes_type.read(self.name, named) if sizes is None else sizes
-        plan: P = self._sizes.planned(asked)
-        self._plan = plan
+        read = self.sizes_type.read(self.name, named) if sizes is None else sizes
+        plan: P = read.planned(asked)
         self._summed: tuple[Reading, int] | None = None
         self._coins = SystemCoins() if coins is None else coins
         self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         self._ledger.check(asked.epsilon)
-        key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
-        self._kept: State | None = State(key, [plan.table.born(self._coins)])
-        self._addressing = plan.address(key)
+        self._kept: State | None = None
+        self._be_born(read, plan)
         # Last, so that a table that does not fit in memory costs a shared ledger nothing.
         self._account = self._ledger.open(asked.epsilon)
         self._account.spend(self.state_epsilon)
+
+    def _be_born(self, sizes: Sizes, plan: P) -> None:
+        """Draw a key and a table; those that there were, which counted nothing, are wiped."""
+        key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
+        newborn = State(key, [plan.table.born(self._coins)])
+        self.forget()
+        self._sizes, self._plan, self._kept = sizes, plan, newborn
+        self._addressing = plan.address(key)
 
     @property
     def plan(self) -> P:
@@ -214,8 +222,14 @@ class Statistic(Private, Generic[P, A]):
 
     @property
     def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the state; see `Windowed`."""
-        return self._plan.unseen
+        """The loss if nobody ever sees the state; see `Windowed`.
+
+        Of a statistic that learns, it is that of all plans that split epsilon alike.
+        """
+        if self._sizes.learned is None:
+            return self._plan.unseen
+        asked = self._plan.request
+        return self._plan.split.budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
 
     @property
     def releases(self) -> int:
@@ -240,6 +254,33 @@ class Statistic(Private, Generic[P, A]):
     def of_releases(self, count: int) -> Fraction:
         """What the first so many releases cost, in nats, on top of the state."""
         return self._plan.split.budget.of_releases(count)
+
+    @property
+    def expects(self) -> tuple[Learned, ...]:
+        """For how many users it is planned, if it learns."""
+        return () if self._sizes.learned is None else (self._sizes.learned,)
+
+    def expect(self, ranges: Sequence[Learned]) -> None:
+        """Plan anew, before anything is counted; epsilon stays split as it is.
+
+        Raises:
+            PlanError: nothing can be planned for so many users. Nothing was changed.
+            PanPrivacyError: it has made releases or announced intrusions. Nothing was changed.
+        """
+        self._check_new()
+        for expected in ranges:
+            budget = self._plan.split.budget
+            own = Budget(budget.state, budget.release)
+            sizes = structs.replace(self._sizes, expected=expected)
+            self._be_born(sizes, sizes.planned(replace(self._plan.request, budget=own)))
+
+    def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:
+        """For how many users to plan after its answer; as it is if that is lost."""
+        plan: Any = self._plan
+        for answer in filter(None, answers.values()):
+            low, high = (plan.alike(end)[0] for end in (answer.low, answer.high))
+            return tuple(expected.after(low, high) for expected in self.expects)
+        return self.expects
 
     @property
     def _state(self) -> State:
@@ -481,9 +522,7 @@ class Statistic(Private, Generic[P, A]):
 
     def _earlier(self, state: bytes, released: int, announced: int) -> State:
         """An earlier state, once it is checked; its table is a part of the bytes."""
-        if self._state.releases or self._state.intrusions:
-            message = "only a new statistic can go on from an earlier state"
-            raise PanPrivacyError(message)
+        self._check_new()
         header, body = unpacked(state, self._layout)
         asked, key_bytes = self._plan.request, len(self._state.key)
         table = np.frombuffer(body, self._state.table.dtype, offset=key_bytes)
@@ -494,6 +533,12 @@ class Statistic(Private, Generic[P, A]):
             message = "the state is damaged: no such state can come about"
             raise InputError(message)
         return State(bytes(body[:key_bytes]), [table], releases, header.intrusions)
+
+    def _check_new(self) -> None:
+        """Refuse to begin anew what has told something."""
+        if self._state.releases or self._state.intrusions:
+            message = "only a new statistic can go on from an earlier state"
+            raise PanPrivacyError(message)
 
     @property
     def _layout(self) -> Header:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
@@ -9,9 +10,10 @@ from typing import Any, Generic, TypeVar
 
 from panprivacy.errors import LostReleaseError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
+from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container, check_all, resume_all
 from panprivacy.statistics.private import Private
-from panprivacy.statistics.release import Answer, Answers
+from panprivacy.statistics.release import Answer, Answers, Name, Release
 
 K = TypeVar("K", str, int, str | int)
 M = TypeVar("M", bound=Private)
@@ -222,6 +224,27 @@ class Together(Private, Generic[K, M]):
         """Wipe all states. May be repeated."""
         for one in self._members.values():
             one.forget()
+
+    @property
+    def expects(self) -> tuple[Learned, ...]:
+        """For how many users those that learn are planned, in order."""
+        return tuple(expected for one in self._members.values() for expected in one.expects)
+
+    def expect(self, ranges: Sequence[Learned]) -> None:
+        """Plan those that learn anew, before anything is counted."""
+        rest = iter(ranges)
+        for one in self._members.values():
+            one.expect(list(itertools.islice(rest, len(one.expects))))
+
+    def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:
+        """For how many users to plan after its answers; as it is where one is lost."""
+        return tuple(
+            expected
+            for label, one in self._members.items()
+            for expected in one.after(
+                {name: found for name, found in answers.items() if name.statistic == str(label)}
+            )
+        )
 
     @property
     def _first(self) -> M:

@@ -21,9 +21,10 @@ import pyarrow as pa
 
 from panprivacy._validate import whole_number
 from panprivacy.errors import InputError, LostReleaseError, PlanError
+from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.private import Private, Resumable
-from panprivacy.statistics.release import as_table
+from panprivacy.statistics.release import Answer, as_table
 from panprivacy.statistics.together import unless_lost
 
 _ORIGIN = int(datetime(1970, 1, 5, tzinfo=UTC).timestamp())
@@ -33,12 +34,16 @@ LONGEST = 3_660 * 86_400
 _MOST_PASSED = 1_000
 """More windows than that do not pass: the clock was set."""
 _OWN = struct.Struct("<d")
-"""In a state, before that of the window: when it began."""
+"""In a state, before that of the window: when it began; and then of each that learns:"""
+_RANGE = struct.Struct("<QQ")
+"""For how many users it is planned, at least and at most."""
 _LONGEST_NUMBER = 400 * 86_400
 """Seconds of a window that is given as a number: more may be meant as milliseconds."""
 _MOMENT = pa.timestamp("us", tz="UTC")
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC).timestamp()
 
+
+_DAMAGED = "the state is damaged: no window is planned like this"
 
 S = TypeVar("S", bound=Private)
 
@@ -125,6 +130,11 @@ class Windowed(Resumable, Generic[S]):
     the current window ends, and the next one starts at the new time; if more than 1,000 windows
     seem to have passed at once, those between are left out.
 
+    Statistics that are told `expected="learn"` are planned anew for each window, for four times
+    more or fewer users than the last one had: what it released is public. A window that was cut
+    short, or has no answer, changes nothing; one whose number of users was not expected widens the
+    range by what came.
+
     Guarantee: within a window, that of the statistic. Over several windows the loss of a user is
     at most `loss(windows, seen)`. [tests/exact/test_windows.py]
 
@@ -135,14 +145,16 @@ class Windowed(Resumable, Generic[S]):
         release: what is released at the end of a window, while it is still the current one; None
             for `release()`. If it raises, that window has no answer: its state is wiped
             nevertheless.
+        answers: finds the answers in what `release` gave, for statistics that learn; None where
+            there are none.
         clock: seconds since 1970 in UTC.
 
     Raises:
         PlanError: a length out of range, or a factory whose statistics share a ledger or differ.
     """
 
-    __slots__ = ("_clock", "_current", "_end", "_every", "_factory", "_release", "_releases",
-                 "_resumed", "_start")  # fmt: skip
+    __slots__ = ("_answers", "_clock", "_current", "_end", "_every", "_factory", "_front",
+                 "_release", "_releases", "_resumed", "_start")  # fmt: skip
 
     def __init__(
         self,
@@ -150,14 +162,18 @@ class Windowed(Resumable, Generic[S]):
         every: timedelta | int,
         *,
         release: Callable[[S], Any] | None = None,
+        answers: Callable[[Any], Answer | None] = lambda released: released,
         clock: Callable[[], float] = time.time,
     ) -> None:
         _check_maker(factory)
         self._every = _seconds(every)
         self._factory, self._clock = factory, clock
         self._release = release or (lambda current: unless_lost(current, {}))
+        self._answers = answers
         self._releases: list[Window] = []
         self._current = factory()
+        self._front = self._current.front
+        self._current.expect(self._current.expects)  # with its own split of epsilon, as all others
         self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told
         self._start = _checked(clock())
         self._end = self._end_of(self._start)
@@ -255,19 +271,26 @@ class Windowed(Resumable, Generic[S]):
         fresh = self._fresh()  # if that fails, nothing has ended
         began, due = self._start, self._end
         complete = began == due - self._every and end == due and not self._resumed
-        answer = None
+        answer, expects = None, self._current.expects
         try:
             with suppress(LostReleaseError):  # of a release of the caller's; the window has ended
                 answer = self._release(self._current)
+            if complete and expects and (found := self._answers(answer)) is not None:
+                expects = self._current.after(found.answers())
         finally:
             self._current.forget()
             self._current, self._resumed = fresh, False
             self._start, self._end = start, self._end_of(start)
+            try:
+                fresh.expect(expects)
+            except PlanError:  # of so few counters, say: it begins anew, as the first one did
+                fresh.expect(fresh.expects)
         self._releases.append(Window(_utc(began), _utc(end), complete, answer))
 
     def state(self) -> bytes:
-        """What an intruder would get: when the current window began, and its state."""
-        return self._layout.packed(_OWN.pack(self._start))
+        """What an intruder would get: when the current window began, its plan, and its state."""
+        ranges = b"".join(_RANGE.pack(*expected) for expected in self._current.expects)
+        return self._layout.packed(_OWN.pack(self._start) + ranges)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on within the window of an earlier state; see `Statistic.resume`.
@@ -275,14 +298,26 @@ class Windowed(Resumable, Generic[S]):
         If that window has passed, the next `advance` closes it. Answers in `releases` are not part
         of a state.
         """
-        start, inner = self._parts(state)
+        self.check_state(state, released=released, announced=announced)
+        start, ranges, inner = self._parts(state)
+        if ranges != self._current.expects:
+            self._current.expect(ranges)
         self._current.resume(inner, released=released, announced=announced)
         self._start, self._end, self._resumed = start, self._end_of(start), True
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
-        _, inner = self._parts(state)
-        self._current.check_state(inner, released=released, announced=announced)
+        _, ranges, inner = self._parts(state)
+        if ranges == self._current.expects:
+            self._current.check_state(inner, released=released, announced=announced)
+            return
+        self._current.expect(())  # changes nothing, but only a new one can go on
+        fresh = self._fresh()
+        try:
+            _expect(fresh, ranges)
+            fresh.check_state(inner, released=released, announced=announced)
+        finally:
+            fresh.forget()
 
     def began_in(self, state: bytes) -> datetime:
         """When the window of an earlier state began to be counted, in UTC.
@@ -292,19 +327,23 @@ class Windowed(Resumable, Generic[S]):
         """
         return _utc(self._parts(state)[0])
 
-    def _parts(self, state: bytes) -> tuple[float, bytes]:
-        """When the window of a state began, and the state of its statistic."""
+    def _parts(self, state: bytes) -> tuple[float, tuple[Learned, ...], bytes]:
+        """When the window of a state began, what it expects, and the state of its statistic."""
         own, (inner,) = self._layout.parts(state)
-        (start,) = _OWN.unpack(own)
+        (start,) = _OWN.unpack_from(own)
         if not 0 <= start <= _LAST_MOMENT - self._every:
             message = "the state is damaged: no window begins then"
             raise InputError(message)
-        return start, inner
+        ranges = tuple(map(Learned, _RANGE.iter_unpack(own[_OWN.size :])))
+        if not all(1 <= low <= high for low, high in ranges):
+            raise InputError(_DAMAGED)
+        return start, ranges, inner
 
     @property
     def _layout(self) -> Container:
         """The layout of the state."""
-        return Container("Windowed", {"every": self._every}, _OWN.size, [self._current])
+        own_bytes = _OWN.size + _RANGE.size * len(self._current.expects)
+        return Container("Windowed", {"every": self._every}, own_bytes, [self._current])
 
     def __repr__(self) -> str:
         return f"<Windowed every={self._every} s of {self._current!r}>"
@@ -315,7 +354,7 @@ class Windowed(Resumable, Generic[S]):
         if fresh.ledger is current.ledger:
             message = "each window needs a ledger of its own: let the factory make the ledger too"
             raise PlanError(message)
-        if fresh.front != current.front:
+        if fresh.front != self._front:
             message = "the factory must make the same statistic for each window"
             raise PlanError(message)
         return fresh
@@ -331,6 +370,14 @@ def _check_maker(factory: object) -> None:
     if not callable(factory):
         message = "give what makes the statistic, as lambda: DistinctCount(...), not one itself"
         raise PlanError(message)
+
+
+def _expect(fresh: Private, ranges: tuple[Learned, ...]) -> None:
+    """Plan a program as a state says."""
+    try:
+        fresh.expect(ranges)
+    except PlanError:
+        raise InputError(_DAMAGED) from None
 
 
 def _seconds(every: timedelta | int) -> int:

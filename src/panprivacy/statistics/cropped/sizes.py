@@ -25,7 +25,7 @@ from panprivacy.planning.universe import cells_within, check_cells
 from panprivacy.statistics.block_plans import best_plan
 from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
 from panprivacy.statistics.cropped.plan import MOST_SHARING, CroppedPlan
-from panprivacy.statistics.records import Sizes, users, whole
+from panprivacy.statistics.records import Sizes, learned_users, whole
 
 _CELLS_PER_USER = tuple(4 << power for power in range(9))
 """Of hashed cells: with more the noise of empty cells grows, with fewer what collisions hide."""
@@ -47,8 +47,8 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
     universe: PerhapsUniverse = None
     expected: Annotated[
         Users | None,
-        users("for open-ended ids, the most users that may come; or a range of users that count "
-              "for tau each, for an error that is a share of the sum", 100_000),
+        learned_users("for open-ended ids, the most users that may come; or a range of users that "
+                      "count for tau each, for an error that is a share of the sum", 100_000),
     ] = None  # fmt: skip
     cells: Counters = None
     memory: Memory = None

@@ -10,7 +10,7 @@ from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
 from panprivacy.statistics.distinct.net_plan import MOST_BOUND, plan_net_distinct
 from panprivacy.statistics.distinct.plan import LevelledPlan, plan_distinct
-from panprivacy.statistics.records import Sizes, flag, users, whole
+from panprivacy.statistics.records import Sizes, flag, learned_users, whole
 
 
 class DistinctSizes(Sizes, frozen=True, tag="distinct"):
@@ -20,7 +20,7 @@ class DistinctSizes(Sizes, frozen=True, tag="distinct"):
 
     expected: Annotated[
         Users,
-        users(
+        learned_users(
             "how many users to plan for; the count stays private outside of the range", "1000:1e9"
         ),
     ] = (1_000, 1_000_000_000)

@@ -117,8 +117,8 @@ class TestWindows:
         released = days.pass_one(np.arange(5_000)).release
         assert days.expects == ((math.floor(released.low / 4), math.ceil(4 * released.high)),)
         assert days.windowed.current.plan.expected == days.expects[0]
-        wide = learning().plan.error(5_000)
-        assert days.windowed.current.plan.error(5_000) < 0.8 * wide
+        wide = learning().plan.relative_error(5_000)
+        assert days.windowed.current.plan.relative_error(5_000) < 0.8 * wide
 
     def test_epsilon_stays_split_as_it_was_and_the_memory_is_no_larger(self):
         days = Days()

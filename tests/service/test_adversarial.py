@@ -164,7 +164,7 @@ def unchanged(served):
     yield served
     assert served.state == before
     room = served.engine.admission
-    wait_for(lambda: (room._waiting, room._requests) == (0, 0))
+    wait_for(lambda: not (room._bytes._held or room._requests._held))
     served.check_others()
 
 
@@ -501,7 +501,7 @@ def test_a_request_that_is_under_way_is_not_cut_off(served, monkeypatch):
     sent = post(NUMBERS, close=True)
     with served.connect() as sock:
         sock.sendall(sent[:-1])
-        wait_for(lambda: served.engine.admission._requests)
+        wait_for(lambda: served.engine.admission._requests._held)
         flood = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(60)]
         served.check_others()
         sock.sendall(sent[-1:])
@@ -542,9 +542,62 @@ def test_what_is_too_much_is_told_to_come_again(tmp_path, monkeypatch):
         answers = client.runner.run(many())
         statuses = [answer.status_code for answer in answers]
         assert {*statuses} == {202, 429}
-        assert statuses.count(202) == len(counted) == 5
+        assert 1 <= statuses.count(202) == len(counted)
         assert {one.headers["Retry-After"] for one in answers if one.status_code == 429} == {"1"}
-        assert client.engine.admission._waiting == 0
+        assert not client.engine.admission._bytes._held
+
+
+@contextmanager
+def trickling(service, connections, came):
+    """Connections of one token, each with a part of a chunked body and a byte now and then."""
+    socks = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(connections)]
+    ended = threading.Event()
+
+    def send(part):
+        for sock in socks:
+            with suppress(OSError):  # it was told to come again
+                sock.sendall(part)
+
+    def trickle():
+        while not ended.wait(0.5):
+            send(b"1\r\na\r\n")
+
+    send(chunked() + b"%x\r\n" % came + bytes(came) + b"\r\n")
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    try:
+        yield socks
+    finally:
+        ended.set()
+        thread.join()
+        for sock in socks:
+            sock.close()
+
+
+@pytest.mark.parametrize(
+    ("connections", "came"), [(40, 8_000), (700, 1), (60, 1_000_000)], ids=["few", "many", "long"]
+)
+def test_one_slow_sender_keeps_no_other_out(tmp_path, connections, came):
+    """Not those of other tokens, nor those of another stream."""
+    row = b'{"user": "ada", "page": "home"}\n'
+    fields = "Content-Type: application/x-ndjson", f"Content-Length: {len(row)}"
+    others = [
+        post(NUMBERS, close=True, token="visits"),
+        head("POST", "/v1/streams/pages/updates", "Connection: close", *fields) + row,
+    ]
+    with Served(tmp_path, 'timeout = "1h"\nmax_waiting_bytes = 60_000_000') as service:
+        door = service.engine.admission
+        with trickling(service, connections, came):
+            wait_for(lambda: door._requests._held.get("ingest", 0) >= min(connections, 15))
+            for sent in others * 3:
+                began = time.monotonic()
+                (answer,) = service.talk(sent)
+                assert answer.status == 202, answer.body
+                assert time.monotonic() - began < 5
+                time.sleep(0.2)
+            assert 0 < door._bytes._held["ingest"] <= 30_000_000
+            assert 0 < door._requests._held["ingest"] <= 500
+        wait_for(lambda: not (door._bytes._held or door._requests._held))
 
 
 # Bodies

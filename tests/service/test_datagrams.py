@@ -497,6 +497,15 @@ async def browse(listeners, port, agents, arrived):
         loop.remove_reader(listener._sock.fileno())
 
 
+def test_a_user_that_is_no_utf8_is_left_out_and_told(scene):
+    counts = Counter()
+    scene.listener._take = combined(["remote_user"], counts)
+    good = LINE.replace(b"- - [", b"- ann [")
+    scene.drain(good, good.replace(b"ann", b"ann\xff"), good)
+    assert counts == {(b"ann",): 2}
+    assert scene.reports == ["column 'remote_user' holds a text that is not UTF-8"]
+
+
 @pytest.mark.skipif(NGINX is None or os.geteuid() != 0, reason="needs nginx, and root to run it")
 def test_lines_of_a_real_nginx_are_counted_exactly(tmp_path, unix):
     agents = [b"browser %d" % (i % 7) for i in range(60)] + [b'x"\\ y: [z] \xc3\xa9', b"a" * 5_000]

@@ -9,7 +9,8 @@ import json
 import re
 import sys
 import threading
-from contextlib import contextmanager
+from collections import Counter
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -19,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyrage
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_metrics
 
@@ -26,7 +29,7 @@ from panprivacy.service.config import loading
 from panprivacy.service.config.tokens import hash_of
 from panprivacy.service.engine import Engine
 from panprivacy.service.incoming import admission, body_counter
-from panprivacy.service.incoming.admission import Admission, Shared
+from panprivacy.service.incoming.admission import Admission, Room, Sender, Shared
 from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.service.outgoing.records import Entry, Published, StoreError
@@ -486,13 +489,13 @@ def test_a_fault_in_counting_is_told_to_all_that_came_together(client, monkeypat
 def spied_bodies(client, monkeypatch):
     """The bodies that are received, as they are."""
     bodies = []
-    receive = client.engine.admission.receive
+    receive = client.engine.admission._receive
 
-    async def spied(chunks):
-        bodies.append(await receive(chunks))
-        return bodies[-1]
+    async def spied(sender, chunks, body):
+        await receive(sender, chunks, body)
+        bodies.append(body)
 
-    monkeypatch.setattr(client.engine.admission, "receive", spied)
+    monkeypatch.setattr(client.engine.admission, "_receive", spied)
     return bodies
 
 
@@ -665,7 +668,7 @@ def test_a_service_that_waits_takes_nothing(tmp_path):
 
 
 def test_a_long_body_is_refused_before_it_comes(shared, tmp_path):
-    with client_in(tmp_path, "max_body_bytes = 1000\nmax_waiting_bytes = 1000") as client:
+    with client_in(tmp_path, "max_body_bytes = 1000\nmax_waiting_bytes = 3000") as client:
         before = client.state
         reason = "a body may have 1,000 bytes; send it in parts"
         assert refused(client.send(bytes(1_001)), 413) == reason
@@ -682,7 +685,7 @@ def chunks(*sizes):
 
 
 def test_a_long_body_of_unknown_length_is_refused(tmp_path):
-    with client_in(tmp_path, "max_body_bytes = 1000\nmax_waiting_bytes = 1000") as client:
+    with client_in(tmp_path, "max_body_bytes = 1000\nmax_waiting_bytes = 3000") as client:
         before = client.state
         answer = client.send(chunks(400, 400, 400), Transfer_Encoding="chunked")
         assert refused(answer, 413) == "a body may have 1,000 bytes; send it in parts"
@@ -691,27 +694,62 @@ def test_a_long_body_of_unknown_length_is_refused(tmp_path):
 
 
 def test_more_than_there_is_room_for_comes_again(tmp_path):
-    with client_in(tmp_path, "max_body_bytes = 800\nmax_waiting_bytes = 1000") as client:
-        with client.engine.admission.room(400):
-            before = client.state
-            answer = client.send(bytes(608))
-            assert refused(answer, 429) == "too much is under way; come again"
-            assert answer.headers["Retry-After"] == "1"
-            refused(client.send(chunks(8)), 429)  # it may become 800 bytes
-            assert client.state == before
-            assert client.send(bytes(600)).status_code == 202
+    with client_in(tmp_path, "max_body_bytes = 800\nmax_waiting_bytes = 2400") as client:
+        client.engine.admission._bytes.hold(Sender("ingest", "visits"), 400)
+        before = client.state
+        answer = client.send(bytes(408))
+        assert refused(answer, 429) == "too much is under way; come again"
+        assert answer.headers["Retry-After"] == "1"
+        refused(client.send(chunks(400, 8)), 429)
+        assert client.state == before
+        for body in (bytes(400), chunks(400)):
+            assert client.send(body).status_code == 202
+        assert client.send(bytes(640), role="visits").status_code == 202
+        client.engine.admission._bytes.hold(Sender("ingest", "visits"), -400)
         assert client.send(bytes(800)).status_code == 202
+        assert holds_nothing(client.engine.admission)
+
+
+def holds_nothing(door):
+    """Nobody is let in, and nothing is known of who was."""
+    return not (door._requests._held or door._bytes._held)
 
 
 def test_there_is_room_for_so_many_requests(monkeypatch):
-    monkeypatch.setattr(admission, "_MOST_REQUESTS", 2)
+    monkeypatch.setattr(admission, "_MOST_REQUESTS", 3)
     door = Admission(10, 100, 1)
-    with door.room(0), door.room(0):
-        with pytest.raises(Problem) as refusal, door.room(0):
+    one, other = Sender("one", "visits"), Sender("other", "visits")
+    with door.request(one):
+        with pytest.raises(Problem) as refusal, door.request(one):
             pass
         assert refusal.value.status == 429
-    with door.room(0):
+        with pytest.raises(Problem), door.request(other):  # half of two is left to be shared
+            pass
+    with door.request(other):
         pass
+    assert holds_nothing(door)
+
+
+SENDERS = [Sender(token, stream) for token in "ab" for stream in "xyz"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(SENDERS), st.integers(1, 400)), max_size=60))
+def test_nobody_fills_the_room(wanted):
+    """Whatever some take, a further token finds room, and there is never more than there is."""
+    room, held = Room(1_000), Counter()
+    for sender, size in wanted:
+        with suppress(Problem):
+            room.check(sender, size)
+            room.hold(sender, size)
+            held[sender] += size
+    token = Counter({name: sum(held[one] for one in SENDERS if one.token == name) for name in "ab"})
+    assert max(held.values(), default=0) <= 333
+    assert max(token.values()) <= 500
+    assert held.total() <= 750
+    room.check(Sender("c", "x"), (1_000 - held.total()) // 3)
+    for sender, size in held.items():
+        room.hold(sender, -size)
+    assert not room._held
 
 
 def test_a_slow_body_gives_its_room_back(tmp_path):
@@ -723,7 +761,7 @@ def test_a_slow_body_gives_its_room_back(tmp_path):
         before = client.state
         assert refused(client.send(stalled()), 408) == "the body did not arrive within 1 seconds"
         assert client.state == before
-        assert (client.engine.admission._waiting, client.engine.admission._requests) == (0, 0)
+        assert holds_nothing(client.engine.admission)
 
 
 # Who may

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import jsonschema_rs
+import pyarrow as pa
 import pytest
 
 from panprivacy.service.config.tokens import hash_of
@@ -23,7 +24,7 @@ from panprivacy.service.web.metrics import FORMATS
 from panprivacy.sources import MEDIA_TYPES
 from panprivacy.statistics.release import COLUMNS
 from tests.service.running import Service
-from tests.service.test_http import STREAMS, client_in
+from tests.service.test_http import STREAMS, client_in, ipc
 
 MAY_ALL = f"""
 [[tokens]]
@@ -78,6 +79,23 @@ def test_every_format_is_described(described):
     assert [*updates["requestBody"]["content"]] == [*MEDIA_TYPES]
     assert [*paths["/v1/releases"]["get"]["responses"]["200"]["content"]] == [*WRITERS]
     assert [*paths["/metrics"]["get"]["responses"]["200"]["content"]] == [*FORMATS]
+
+
+EMPTY = {"csv": b"user\n", "tsv": b"user", "json": b"[]", "arrow": ipc(pa.table({"user": [0][:0]}))}
+
+
+@pytest.mark.parametrize("kind", MEDIA_TYPES)
+def test_what_is_said_of_empty_bodies_holds(described, client, kind):
+    """A body without rows is a batch; one without bytes is one of some formats alone."""
+    update = described["paths"]["/v1/streams/{name}/updates"]["post"]
+    schema = update["requestBody"]["content"][kind]["schema"]
+    for body in {b"", EMPTY.get(MEDIA_TYPES[kind], b"")}:
+        if MEDIA_TYPES[kind] == "json":
+            sound = bool(body) and jsonschema_rs.is_valid(schema, json.loads(body))
+        else:
+            sound = jsonschema_rs.is_valid(schema, body.decode("latin-1"))
+        assert client.send(body, kind).status_code == (202 if sound else 400), body
+        assert sound or not body
 
 
 def test_a_row_is_described_column_by_column(described):

@@ -67,7 +67,7 @@ def lines(draw):
         at = draw(st.integers(0, len(parts) - 1))
         strange = st.sampled_from([b"", b"-", b'"', b'""', b"\\", b"[", b"]", b" ", b"\r", b" ["])
         parts[at : at + draw(st.integers(0, 2))] = [
-            draw(strange | st.sampled_from(PARTS) | st.binary(max_size=9))
+            draw(strange | st.sampled_from(PARTS) | st.text(max_size=9).map(str.encode))
         ]
     return b"".join(parts).replace(b"\n", b"")
 
@@ -226,6 +226,15 @@ class TestCombined:
         error = refusal(from_file, tmp_path, data, *ALL)
         assert (error.row, error.reason) == (8, OTHER_FORMAT)
 
+    @pytest.mark.parametrize("piped", [False, True])
+    def test_a_user_that_is_no_utf8_is_refused(self, tmp_path, piped):
+        data = NGINX + b"\n" + NGINX.replace(b"ann", b"ann\xff") + b"\n"
+        read = from_pipe if piped else lambda *a: from_file(tmp_path, *a)
+        error = refusal(read, data, Column("remote_user"))
+        assert error.row == 2
+        assert error.reason == "column 'remote_user' holds a text that is not UTF-8"
+        assert len(read(data, Column("status"))) == 2, "fields that nobody wants may be anything"
+
     def test_unknown_field(self, tmp_path):
         error = refusal(from_file, tmp_path, NGINX, Column("host"))
         listed = ", ".join(map(repr, (*FIELDS, *REQUEST_PARTS)))
@@ -305,8 +314,11 @@ class TestLines:
         assert error.reason == "column 'n' must hold whole numbers of at most 64 bits"
 
     def test_bytes_that_are_no_utf8(self, tmp_path):
-        data = b"\xff\xfe x\n"
-        assert from_file(tmp_path, data, IP, kind="lines", pattern=PATTERN) == [(b"\xff\xfe",)]
+        data = b"a x\n\xff\xfe x\n"
+        error = refusal(from_file, tmp_path, data, IP, kind="lines", pattern=PATTERN)
+        assert (error.row, error.reason) == (2, "column 'ip' holds a text that is not UTF-8")
+        read = from_file(tmp_path, data, USER, kind="lines", pattern=PATTERN)
+        assert read == [(b"x",), (b"x",)], "groups that nobody wants may be anything"
 
     @pytest.mark.parametrize("line", [b"", SECRET.encode() + b" a b c"])
     @pytest.mark.parametrize("size", [1, 9, 1 << 20])

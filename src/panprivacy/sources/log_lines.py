@@ -1,7 +1,7 @@
 r"""Log lines: the combined format of Apache and nginx, and whatever a regular expression describes.
 
 Fields are handed out as they stand in the log, escapes and all: a browser is the same user agent in
-every line of one log. A field that is empty, or "-", is null.
+every line of one log. A field that is empty, or "-", is null; one that is handed out must be UTF-8.
 
 A remote user may hold spaces, brackets and escaped quotes: outsiders can put them there. Quotes are
 escaped by the server, as \" or \x22, so that the first `] "` of a line ends the time.
@@ -25,7 +25,7 @@ from panprivacy.ids import first_null
 from panprivacy.sources.addresses import Bytes, frozen, validity
 from panprivacy.sources.columns import Column, check_columns, not_integers, show_all
 from panprivacy.sources.reader import Feed
-from panprivacy.sources.text import Lines, parsed, whole_records
+from panprivacy.sources.text import Lines, check_utf8, parsed, whole_records
 
 Bounds = npt.NDArray[np.int32]
 
@@ -58,8 +58,8 @@ def read_combined(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
     the bytes sent, otherwise binary. Parts are null where a request is no such line.
 
     Raises:
-        InputError: there is no such field, or a line has another format; further fields at its end
-            are ignored.
+        InputError: there is no such field, a line has another format, or a wanted field is not
+            UTF-8; further fields at the end of a line are ignored.
     """
     known = (*FIELDS, *PARTS)
     check_columns(columns, known, known=f"the fields of a line are {show_all(known)}")
@@ -72,7 +72,7 @@ def read_lines(file: Feed, columns: Sequence[Column], *, pattern: str) -> Iterat
     Columns are int64 where integers are wanted, otherwise binary.
 
     Raises:
-        InputError: a line does not match.
+        InputError: a line does not match, or a column of it is not UTF-8.
     """
     parse = partial(_parse_lines, columns=columns, pattern=pattern)
     return parsed(file, whole_records(file, Lines()), parse)
@@ -121,7 +121,7 @@ def _parse_lines(block: bytes, *, columns: Sequence[Column], pattern: str) -> pa
     if matched.null_count:
         message = "this line does not match the pattern"
         raise InputError(message, row=first_null(matched) + 1)
-    return pa.table({c.name: _finished(matched.field(c.name), c) for c in columns})
+    return check_utf8(pa.table({c.name: _finished(matched.field(c.name), c) for c in columns}))
 
 
 def _parse_combined(block: bytes, *, columns: Sequence[Column]) -> pa.Table:
@@ -138,9 +138,8 @@ def _parse_combined(block: bytes, *, columns: Sequence[Column]) -> pa.Table:
         _find_parts(text, bounds, parts)
         bounds = np.hstack((bounds, parts))
     fields = {c: bounds[:, 2 * (*FIELDS, *PARTS).index(c.name) :] for c in columns}
-    return pa.table(
-        {c.name: _finished(_gathered(text, at[:, 0], at[:, 1]), c) for c, at in fields.items()}
-    )
+    gathered = {c: _gathered(text, at[:, 0], at[:, 1]) for c, at in fields.items()}
+    return check_utf8(pa.table({c.name: _finished(field, c) for c, field in gathered.items()}))
 
 
 def _lines(block: bytes) -> pa.Array:

@@ -34,7 +34,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         listen: where HTTP requests are taken.
         directory: of the files of the service; absolute once loaded.
         max_body_bytes: of one request.
-        max_waiting_bytes: of all requests that are being received.
+        max_waiting_bytes: that have come of all bodies and are not counted yet.
         timeout: for a whole request to arrive.
     """
 
@@ -58,8 +58,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Raise `PlanError` if a value cannot be."""
         _ = self.address, self.timeout_seconds
         longest = positive_integer(_LONGEST_BODY, max_body_bytes=self.max_body_bytes)
-        if positive_integer(max_waiting_bytes=self.max_waiting_bytes) < longest:
-            message = "max_waiting_bytes must be at least max_body_bytes: no body would fit"
+        if positive_integer(max_waiting_bytes=self.max_waiting_bytes) < 3 * longest:
+            message = "max_waiting_bytes must be at least three times max_body_bytes: a third of "
+            message += "it is what one token may fill for one stream"
             raise PlanError(message)
 
 

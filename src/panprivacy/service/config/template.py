@@ -28,7 +28,7 @@ _TEMPLATE: Final = Template("""\
 #listen = "127.0.0.1:8642"  # or "[::1]:8642", or "unix:/run/panprivacy/http.sock"
 #directory = "."  # of the files below; relative to this file
 #max_body_bytes = 16_777_216  # a longer body is refused
-#max_waiting_bytes = 268_435_456  # of all bodies that are being received
+#max_waiting_bytes = 268_435_456  # of all bodies that are not counted yet; a third for a token
 #timeout = "30s"  # for a whole request to arrive
 
 # What was released and what was spent. It is public, and must survive: without it budget could be

@@ -95,13 +95,16 @@ class Tokens:
         """Know these from now on, and no others."""
         self._held = [(bytes.fromhex(token.sha256), token) for token in configured]
 
-    def check(self, authorization: bytes | str | None, role: Role, stream: str | None) -> None:
+    def check(self, authorization: bytes | str | None, role: Role, stream: str | None) -> str:
         """Let a request through, or raise.
 
         Args:
             authorization: what the header says, `Bearer pp_...`; None if there is none.
             role: what is to be done.
             stream: to which stream; None for all at once, for which a token of some is not enough.
+
+        Returns:
+            The name of the token.
 
         Raises:
             AccessError: the token is unknown or missing, or may not do that.
@@ -122,6 +125,7 @@ class Tokens:
             scope = "all streams" if stream is None else "this stream"
             message = f"this token may not {role} {scope}"
             raise AccessError(message, 403)
+        return known.name
 
 
 def new_token() -> str:

@@ -16,7 +16,7 @@ from panprivacy._version import VERSION
 from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.service.config.tokens import AccessError, Role
 from panprivacy.service.engine import Engine
-from panprivacy.service.incoming.admission import Shared
+from panprivacy.service.incoming.admission import Sender, Shared
 from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.exports import WRITERS, preferred
@@ -48,31 +48,26 @@ class Api:
 
     async def updates(self, asked: Asked) -> Response:
         """Take in a batch."""
-        stream = self._stream(asked, Role.ingest)
+        stream, token = self._stream(asked, Role.ingest)
         kind, durable = asked.body_format(), asked.query("durable")
         if durable not in (None, "0", "1"):
             raise Problem(400, "durable must be 0 or 1")
         if durable == "1" and not self.engine.keeper.durable:
             raise Problem(400, "this service keeps no checkpoint: leave out durable=1")
         batch_id = asked.batch_id()
-        with self.engine.admission.room(asked.body_length()):
-            body = await self.engine.admission.receive(asked.body())
+        sender = Sender(token, stream.name)
+        with self.engine.admission.request(sender):
+            length, chunks = asked.body_length(), asked.body()
             try:
-                await self.engine.bodies.count(stream, kind, body, batch_id)
-            finally:
+                async with self.engine.admission.body(sender, length, chunks) as body:
+                    await self.engine.bodies.count(stream, kind, body, batch_id)
+            finally:  # also of a body that is cut off or too long
                 self.engine.sweeper.soon()
-        if durable != "1":
-            return _IN_MEMORY
-        trouble = await self.engine.on_disk()
-        if trouble is not None:
-            again = "retry with the same Idempotency-Key" if batch_id else "a retry counts it again"
-            reason = f"counted, but not on disk: {trouble}; {again}"
-            raise Problem(503, reason, retry_after=1)
-        return _ON_DISK
+            return _IN_MEMORY if durable != "1" else await self._on_disk(batch_id)
 
     async def release(self, asked: Asked) -> Response:
         """Make a release now."""
-        stream = self._stream(asked, Role.release)
+        stream, _ = self._stream(asked, Role.release)
         await self._ask(stream.release)
         where = {"Location": f"/v1/releases?stream={stream.name}"}
         return JSONResponse({"released": True}, 201, where)
@@ -121,14 +116,23 @@ class Api:
         """This interface, described."""
         return JSONResponse(document())
 
-    def _stream(self, asked: Asked, role: Role) -> Stream:
-        """The stream of a request whose sender may do this with it."""
+    async def _on_disk(self, batch_id: bytes | None) -> Response:
+        """The answer once the checkpoint holds a batch that was counted."""
+        trouble = await self.engine.on_disk()
+        if trouble is not None:
+            again = "retry with the same Idempotency-Key" if batch_id else "a retry counts it again"
+            reason = f"counted, but not on disk: {trouble}; {again}"
+            raise Problem(503, reason, retry_after=1)
+        return _ON_DISK
+
+    def _stream(self, asked: Asked, role: Role) -> tuple[Stream, str]:
+        """The stream of a request whose sender may do this with it, and the name of its token."""
         name = asked.path["name"]
-        self._allow(asked, role, name)
+        token = self._allow(asked, role, name)
         if name not in self.engine.streams:
             raise Problem(404, "there is no such stream")
         self._check_restored()
-        return self.engine.streams[name]
+        return self.engine.streams[name], token
 
     def _check_restored(self) -> None:
         """Refuse what is about windows that are not those of the checkpoint."""
@@ -136,9 +140,10 @@ class Api:
             reason = "the service waits for its checkpoint to be restored"
             raise Problem(503, reason, retry_after=5)
 
-    def _allow(self, asked: Asked, role: Role, stream: str | None = None) -> None:
+    def _allow(self, asked: Asked, role: Role, stream: str | None = None) -> str:
+        """The name of the token of a request that is let through."""
         try:
-            self.engine.tokens.check(asked.header("Authorization"), role, stream)
+            return self.engine.tokens.check(asked.header("Authorization"), role, stream)
         except AccessError as error:
             headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
             raise Problem(error.status, str(error), headers=headers) from None

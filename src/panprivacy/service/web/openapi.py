@@ -90,7 +90,20 @@ _TEXT = {"type": "string"}
 _MOMENT = {"type": "string", "format": "date-time"}
 _RELEASED = {"type": "object", "properties": {"released": {"type": "boolean"}}}
 _STATUS = {"type": "object", "required": ["status", "version", "troubles"]}
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_BYTES = {"type": "string", "format": "binary"}
+_ROWS = {"type": "array", "items": {"type": ["object", "null"]}}
+_BODIES: dict[str, _Object] = {
+    "arrow": {**_BYTES, "minLength": 1, "description": "Arrow IPC, which may have no rows."},
+    "int64": {**_BYTES, "description": "Little-endian numbers of 8 bytes; may be empty."},
+    "ndjson": {**_BYTES, "description": "An object a line; may be empty."},
+    "csv": {**_BYTES, "minLength": 1, "description": "A header line, and rows if there are any."},
+    "tsv": {**_BYTES, "minLength": 1, "description": "A header line, and rows if there are any."},
+    "json": {
+        "anyOf": [{"type": "object", "minProperties": 1}, _ROWS],
+        "description": "One value or a list of values for each column, or a list of rows.",
+    },
+}
+"""What a body of each format is; which columns it has is for the stream to say."""
 _SAYS = {
     400: "The request is wrong; nothing was counted.",
     401: "No known token.",
@@ -115,7 +128,10 @@ _UPDATE = _operation(
     },
     *(400, 401, 403, 404, 408, 413, 415, 429, 500, 501, 503),
     parameters=[_STREAM, _BATCH_ID, _DURABLE],
-    requestBody={"required": True, "content": dict.fromkeys(MEDIA_TYPES, _BINARY)},
+    requestBody={
+        "required": True,
+        "content": {kind: {"schema": _BODIES[name]} for kind, name in MEDIA_TYPES.items()},
+    },
 )
 _RELEASE = _operation(
     "release",

@@ -18,7 +18,7 @@ from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
 
 _OWN_BYTES = {
-    "Stream": range(0, 1 << 62, 16),  # hashes of as many batches as were asked for
+    "Stream": range(40, 1 << 62, 16),  # what was paid last, and hashes of as many batches as asked
     "Windowed": range(8, 1 << 62, 16),  # what each of its statistics learned
     "Grouped": range(1),
     "Together": range(1),

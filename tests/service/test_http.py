@@ -27,7 +27,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_metr
 
 from panprivacy.service.config import loading
 from panprivacy.service.config.tokens import hash_of
-from panprivacy.service.engine import Engine
+from panprivacy.service.engine import Engine, Sweeper
 from panprivacy.service.incoming import admission, body_counter
 from panprivacy.service.incoming.admission import Admission, Room, Sender, Shared
 from panprivacy.service.incoming.problems import Problem
@@ -691,6 +691,17 @@ def test_a_long_body_of_unknown_length_is_refused(tmp_path):
         assert refused(answer, 413) == "a body may have 1,000 bytes; send it in parts"
         assert client.state == before
         assert client.send(chunks(400, 400, 200)).status_code == 202
+
+
+@pytest.mark.parametrize("status", [202, 413])
+def test_a_sweep_follows_each_body_whatever_becomes_of_it(tmp_path, monkeypatch, status):
+    """What has come of one that is refused passed the same registers and the same stack."""
+    swept = []
+    monkeypatch.setattr(Sweeper, "soon", lambda _: swept.append(True))
+    with client_in(tmp_path, "max_body_bytes = 1000\nmax_waiting_bytes = 3000") as client:
+        sent = chunks(400, 400, 400 if status == 413 else 200)
+        assert client.send(sent, Transfer_Encoding="chunked").status_code == status
+    assert swept == [True]
 
 
 def test_more_than_there_is_room_for_comes_again(tmp_path):

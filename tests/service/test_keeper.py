@@ -371,6 +371,15 @@ def unsealed(engine):
     return sealed.unsealed(engine.checkpoint_file.with_name("key.txt"))
 
 
+def test_so_much_is_read_that_longer_states_of_a_checkpoint_fit(engine):
+    """As where windows learned, and are planned for a larger table than a new one."""
+    states = len(unsealed(engine))
+    assert engine.most_restored >= states == engine.state_bytes
+    sealed = Checkpoint(engine.checkpoint_file, recipient=engine.config.checkpoint.recipient)
+    sealed.write(list(engine.streams.values()) * 3)
+    assert engine.most_restored >= 3 * states
+
+
 def test_a_restore_that_fails_at_any_point_can_be_repeated(engine, monkeypatch):
     states, released = unsealed(engine), engine.store.released
     before = [stream.state() for stream in engine.streams.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from contextlib import closing, suppress
@@ -1337,3 +1338,56 @@ def test_a_window_that_began_while_nobody_counted_is_not_complete(store, clock):
     after.advance()
     found = {start: complete for start, _, complete, _ in published(store)}
     assert found == {"09:00": False, "10:00": False, "11:00": True}
+
+
+# Windows that learn
+
+
+def learning(store, clock):
+    stat = {"name": "distinct", "expected": "learn:100:100000", "memory": 1_024}
+    config = StreamConfig(stat=(stat,), epsilon=Fraction(10), window="1h", ids=Ids.integers)
+    return Stream("visitors", config, store, clock=clock)
+
+
+def learned(store, clock):
+    """A stream in the window after one of 5,000 visitors."""
+    stream = learning(store, clock)
+    stream.take(batch(*range(5_000)))
+    clock.now += HOUR
+    stream.advance()
+    stream.take(batch(*range(4_000)))
+    return stream
+
+
+def test_a_window_is_planned_around_what_the_last_one_published(store, clock):
+    stream = learned(store, clock)
+    (row,) = store.answers()
+    (expected,) = stream._windowed.current.expects
+    assert expected == (math.floor(row.low / 4), math.ceil(4 * row.high))
+    assert stream.state_bytes == len(stream.state())
+    assert stream.described()["state_bytes"] == stream.state_bytes
+
+
+def test_a_restored_window_goes_on_as_it_was_planned(store, clock):
+    stream = learned(store, clock)
+    state, after = stream.state(), learning(store, clock)
+    after.resume(state, released=after.released_in(state))
+    assert after.state() == state
+    assert after.state_bytes == len(state)
+    clock.now += HOUR
+    after.advance()
+    assert store.answers()[-1].value == pytest.approx(4_000, rel=0.2)
+
+
+def test_an_answer_that_is_lost_leaves_the_plan_as_it_is(store, clock):
+    stream = learned(store, clock)
+    before = stream._windowed.current.expects
+    store.fail("before spend", times=100)
+    clock.now += HOUR
+    with suppress(StoreError):
+        stream.advance()
+    clock.now += HOUR / 2
+    with suppress(StoreError):
+        stream.advance()
+    assert stream._windowed.began.timestamp() == START + 2 * HOUR
+    assert stream._windowed.current.expects == before

@@ -305,6 +305,22 @@ class TestWindows:
         last = json.loads(printed.splitlines()[-1])
         assert distinct(last) == pytest.approx(4_000, abs=1_500)
 
+    def test_a_window_that_learns_is_planned_anew(self):
+        """The second whole window is planned for what the first one released: nobody."""
+        stat = "distinct,memory=1024,expected=learn:10:1e6"
+        with subprocess.Popen(
+            [*PLAIN, "run", "-", "--format", "csv", "--user", "id", "--stat", stat,
+             "--epsilon", "10", "--window", "1s", "--json"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        ) as run:  # fmt: skip
+            run.stdin.write("id\n")
+            run.stdin.flush()
+            found = [json.loads(run.stdout.readline()) for _ in range(5)]
+            run.communicate(timeout=60)
+        assert all(distinct(one) < 9 for one in found)
+        assert found[-1]["state_bytes"] < found[0]["state_bytes"]
+        assert len({one["loss"]["epsilon"] for one in found}) == 1
+
     def test_the_text_says_when_and_what_several_windows_cost(self):
         result = subprocess.run(
             self.COMMAND, input="id\na\n", capture_output=True, text=True, timeout=60, check=True
@@ -321,6 +337,7 @@ class TestWindows:
             (("--window", "1d", "--releases", "3"), "leave out --every and --releases"),
             (("--window", "1d", "--demo"), "leave out --window and --by"),
             (("--window", "1d", "--windows", "0"), "--windows must be"),
+            (("--stat", "distinct,as=more,expected=learn"), "expected=learn is for --window"),
             (("--window", "day"), "'day' is not a length of time"),
             (("--window", "0d"), "'0d' is not a length of time"),
             (("--window", "9999999d"), "--window must be"),

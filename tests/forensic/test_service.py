@@ -727,7 +727,8 @@ def test_nothing_is_left_of_the_last_that_came(folder):
             sent = send_all(daemon, [name])
             rest(daemon)
             assert (name, left(daemon, sent)) == (name, {})
-            daemon.connections.clear()
+            while daemon.connections:
+                daemon.connections.pop().close()
 
 
 @pytest.mark.slow

@@ -181,7 +181,9 @@ def test_a_configuration_that_is_spoilt_meanwhile_changes_nothing_and_is_told_on
     with Service(tmp_path) as service:
         service.start()
         whole = service.config.read_text()
-        service.config.write_text(whole.replace("[[tokens]]", "[[tokens]", 1))
+        spoilt = tmp_path / "spoilt"
+        spoilt.write_text(whole.replace("[[tokens]]", "[[tokens]", 1))
+        spoilt.replace(service.config)  # at once: half a file would be told as well
         wait_until(lambda: "cannot take over" in service.said)
         time.sleep(1.5)
         assert service.said.count("cannot take over") == 1

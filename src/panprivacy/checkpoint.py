@@ -8,7 +8,7 @@ Whoever has both the key and the file has one more look: remove old files, and k
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -65,7 +65,7 @@ class Checkpoint:
         if not statistics:
             raise PlanError(_NOTHING)
         states = b"".join(one.state() for one in statistics)
-        _replace(self._path, seal(states, self._recipient))
+        replace_file(self._path, seal(states, self._recipient))
 
     def unsealed(self, identity: Path | str) -> bytes:
         """The states as plain bytes: who holds them has looked. Another process may resume them.
@@ -117,14 +117,22 @@ class Checkpoint:
         resume_all(statistics, parted(self.unsealed(identity), statistics), **counts)
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Put data in place of a file: on the disk when this returns, or the file is as it was."""
+def replace_file(path: Path, data: bytes, check: Callable[[Path], None] | None = None) -> None:
+    """Put data in place of a file: on the disk when this returns, or the file is as it was.
+
+    Args:
+        path: of the file.
+        data: its new content; its owner alone can read it.
+        check: is shown the new file beside the old one, and raises if it may not take its place.
+    """
     fresh = path.with_name(f"{path.name}.new")
     try:
         with open(fresh, "wb", opener=_create) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if check is not None:
+            check(fresh)
         fresh.replace(path)
     except BaseException:
         with suppress(OSError):

@@ -258,6 +258,6 @@ def test_the_key_of_a_file_is_overwritten_before_the_file_is_written(checkpoint,
     encrypt = pyrage.encrypt
     monkeypatch.setattr(pyrage, "encrypt", lambda *given: done.append("sealed") or encrypt(*given))
     monkeypatch.setattr("panprivacy.sealing.wipe_stack", lambda: done.append("wiped"))
-    monkeypatch.setattr("panprivacy.checkpoint._replace", lambda *_: done.append("written"))
+    monkeypatch.setattr("panprivacy.checkpoint.replace_file", lambda *_: done.append("written"))
     checkpoint.write(statistics())
     assert done == ["sealed", "wiped", "written"]

@@ -107,7 +107,7 @@ def test_a_file_is_on_the_disk_before_its_name_and_the_name_before_the_return(
     tmp_path, monkeypatch
 ):
     disk = Disk(monkeypatch)
-    checkpoint._replace(tmp_path / "state", b"x" * 1_000)
+    checkpoint.replace_file(tmp_path / "state", b"x" * 1_000)
     assert disk.done == [("file", 1_000), ("renamed", 1_000), ("folder", None)]
 
 

@@ -181,5 +181,5 @@ def _respelled(option: str) -> str | None:
 
 
 def _fail(message: str) -> None:
-    sys.stderr.write(f"panprivacy: {' '.join(message.split())}\n")
+    _warn(message)
     sys.exit(2)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from panprivacy.checkpoint import replace_file
 from panprivacy.cli.serve import service_installed
 from panprivacy.errors import PlanError
 
@@ -53,30 +53,20 @@ def token(
         raise PlanError(message)
     else:
         text = text.replace(old.sha256, hash_of(drawn))
-    _replace(config.resolve(), text)
+    path = config.resolve()
+
+    def check(fresh: Path) -> None:
+        """It can be loaded, and belongs to whom the old one does."""
+        try:
+            load(fresh)
+        except PlanError as error:
+            raise PlanError(str(error).replace(fresh.name, path.name)) from None
+        status = path.stat()
+        os.chown(fresh, status.st_uid, status.st_gid)
+        fresh.chmod(status.st_mode & 0o7777)
+
+    replace_file(path, text.encode(), check)
     print(f"The token {name}, for Authorization: Bearer TOKEN. It is shown this once:\n")
     print(f"    {drawn}\n")
     print("A service that runs takes it over within a few seconds", end="")
     print("." if old is None else "; the old one is good for nothing then.")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put a configuration in the place of another one, as a whole, if it can be loaded."""
-    from panprivacy.service.config.loading import load  # noqa: PLC0415
-
-    status = path.stat()
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    beside = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        load(beside)
-        os.chown(beside, status.st_uid, status.st_gid)
-        beside.chmod(status.st_mode & 0o7777)
-        beside.replace(path)
-    except PlanError as error:
-        raise PlanError(str(error).replace(beside.name, path.name)) from None
-    finally:
-        beside.unlink(missing_ok=True)

@@ -92,25 +92,31 @@ def confidence_interval(
     return (0.0 if low is None else low), (beyond if high is None else high)
 
 
-def score_interval(truths: Floats, surprise: Floats) -> tuple[float, float] | None:
-    """Where a score is not surprising: from the first to the last truth within -1 .. 1.
+def score_interval(
+    estimate: float, truths: Floats, score: Floats, reach: Floats
+) -> tuple[float, float, float]:
+    """An estimate, and both ends of the truths whose score is not surprising.
 
     A score is a function of the counts whose mean at the truth is 0, over what it may be there. So
     the interval holds the truth as often as its score is within that, however the estimate
     behaves: where no count tells large truths apart, all of them are held.
 
     Args:
-        truths: the candidates, from the smallest possible one.
-        surprise: the score of each, straight between them.
+        estimate: it is held in any case.
+        truths: the candidates, from 0.
+        score: of each; over its reach it is straight between them.
+        reach: how far the score of each may be from 0.
 
     Returns:
-        Both ends; the upper one is infinite if the last candidate is not surprising. None if all
-        are.
+        The estimate and both ends; the upper one is infinite if the last candidate is not
+        surprising.
     """
+    surprise = score / reach
+    surprise[0] = max(surprise[0], 0.0)  # nothing is below nobody
     before, after = surprise[:-1], surprise[1:]
     met = np.flatnonzero((np.minimum(before, after) <= 1) & (np.maximum(before, after) >= -1))
     if not len(met):
-        return None
+        return estimate, estimate, estimate
 
     def end(segment: int, at: int) -> float:
         reached = surprise[segment + at]
@@ -121,7 +127,9 @@ def score_interval(truths: Floats, surprise: Floats) -> tuple[float, float] | No
         return float(truths[segment] + share * (truths[segment + 1] - truths[segment]))
 
     low, high = end(int(met[0]), 0), end(int(met[-1]), 1)
-    return low, math.inf if high == truths[-1] else high
+    if high == truths[-1]:
+        high = math.inf
+    return estimate, min(low, estimate), max(high, estimate)
 
 
 def _first(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from panprivacy.coins import SystemCoins
 from panprivacy.ids import read_ids
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan
-from panprivacy.statistics.release import Answers, Name, Release
+from panprivacy.statistics.release import Answers, Name, Release, shown_number
 from panprivacy.statistics.statistic import Statistic
 
 _SIDE = 64
@@ -146,8 +146,7 @@ def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) 
             0.5, 0.03, textwrap.fill(release.note, 48), transform=axis.transAxes, ha="center",
             fontsize=8,
         )  # fmt: skip
-    number = f"{release.value:,.10g}" if release.value < 1 else f"{release.value:,.0f}"
-    axis.set_title(number, fontsize=16, color=_INK)
+    axis.set_title(shown_number(release.value, release.unit), fontsize=16, color=_INK)
     axis.set(xticks=[], xlim=(-0.7, 0.7), ylim=(0, None))
     axis.set_ylabel(textwrap.fill(plan.unit, 40))
     _finish(axis, 0.03)
@@ -185,8 +184,8 @@ def _draw_bars(
     turned = 90 if len(places) > _MOST_LEVEL else 0
     for place, value, above in zip(places, values, high, strict=True):
         axis.annotate(
-            f"{value:,.10g}" if 0 < value < 1 else f"{value:,.0f}", (place, value + above),
-            (0, 3), textcoords="offset points", ha="center", fontsize=7, rotation=turned,
+            shown_number(value, first.unit), (place, value + above), (0, 3),
+            textcoords="offset points", ha="center", fontsize=7, rotation=turned,
         )  # fmt: skip
     axis.set(xlabel=heading, ylabel=first.unit, ylim=(0, None))
     axis.margins(x=0.5 / len(places), y=0.15)

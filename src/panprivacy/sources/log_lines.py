@@ -38,6 +38,7 @@ FIELDS = (
 PARTS = ("method", "path", "query")
 """Of the request `GET /shop?id=7 HTTP/1.1`: what is before, within and after the first `?`."""
 
+_COLUMNS = (*FIELDS, *PARTS)
 _LF, _CR, _SPACE, _QUOTE, _DASH, _ZERO, _OPEN, _BACKSLASH, _CLOSE, _ASK = b'\n\r "-0[\\]?'
 _EIGHT = np.uint64(8)
 _EACH_BYTE = np.uint64(0x0101010101010101)
@@ -61,8 +62,7 @@ def read_combined(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
         InputError: there is no such field, a line has another format, or a wanted field is not
             UTF-8; further fields at the end of a line are ignored.
     """
-    known = (*FIELDS, *PARTS)
-    check_columns(columns, known, known=f"the fields of a line are {show_all(known)}")
+    check_columns(columns, _COLUMNS, known=f"the fields of a line are {show_all(_COLUMNS)}")
     yield from parsed(file, whole_records(file, Lines()), partial(_parse_combined, columns=columns))
 
 
@@ -137,7 +137,7 @@ def _parse_combined(block: bytes, *, columns: Sequence[Column]) -> pa.Table:
         parts = np.empty((lines, 2 * len(PARTS)), np.int32)
         _find_parts(text, bounds, parts)
         bounds = np.hstack((bounds, parts))
-    fields = {c: bounds[:, 2 * (*FIELDS, *PARTS).index(c.name) :] for c in columns}
+    fields = {c: bounds[:, 2 * _COLUMNS.index(c.name) :] for c in columns}
     gathered = {c: _gathered(text, at[:, 0], at[:, 1]) for c, at in fields.items()}
     return check_utf8(pa.table({c.name: _finished(field, c) for c, field in gathered.items()}))
 

@@ -277,10 +277,11 @@ class Statistic(Private, Generic[P, A]):
     def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:
         """For how many users to plan after its answer; as it is if that is lost."""
         plan: Any = self._plan
-        for answer in filter(None, answers.values()):
-            low, high = (plan.alike(end)[0] for end in (answer.low, answer.high))
-            return tuple(expected.after(low, high) for expected in self.expects)
-        return self.expects
+        answer = next(filter(None, answers.values()), None)
+        if answer is None:
+            return self.expects
+        low, high = (plan.alike(end)[0] for end in (answer.low, answer.high))
+        return tuple(expected.after(low, high) for expected in self.expects)
 
     @property
     def _state(self) -> State:

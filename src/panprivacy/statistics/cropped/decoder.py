@@ -126,9 +126,7 @@ class LevelledCroppedModel:
         value, curves = self.estimate(ones), _curves(self)
         score = curves.score(np.asarray(ones, float))
         reach = curves.hidden + noise_quantiles(confidence, curves.shares) * curves.spread
-        score[0] = max(score[0], 0.0)  # nothing is below no users
-        low, high = score_interval(curves.truths, score / reach) or (value, value)
-        return value, min(low, value), max(high, value)
+        return score_interval(value, curves.truths, score, reach)
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """The root mean square of the error, to first order, where collisions hide most or least.

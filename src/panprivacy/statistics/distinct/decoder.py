@@ -83,11 +83,8 @@ class LevelModel:
         value, curves = self.estimate(ones), _curves(self)
         score = ((np.asarray(ones, float) - curves.mean) * curves.weights).sum(axis=-1)
         reach = noise_quantiles(confidence, curves.shares) * curves.spread + curves.slack
-        # Nothing is below no users, and nobody tells more than the limit from the limit.
-        score[0], score[-1] = max(score[0], 0.0), min(score[-1], 0.0)
-        ends = score_interval(curves.users, score / reach)
-        low, high = ends or (value, value)
-        return value, min(low, value), max(high, value)
+        score[-1] = min(score[-1], 0.0)  # nobody tells more than the limit from the limit
+        return score_interval(value, curves.users, score, reach)
 
     def _quasi_likelihood(self, ones: Floats, users: Floats) -> Floats:
         """The integral of the quasi-score, which is unbiased whatever the counts' law.

@@ -33,7 +33,7 @@ def test_an_event_is_a_line_with_its_values(written):
     JOURNAL.warning(Event.nobody_may)
     assert written() == [
         r'panprivacy: does not work what=checkpoint reason="the disk \"a\" is full"',
-        'panprivacy: goes on from its checkpoint stream=a window_end="2026-01-06 00:00:00+00:00"',
+        f'panprivacy: {Event.goes_on} stream=a window_end="2026-01-06 00:00:00+00:00"',
         "panprivacy: there are no tokens: over HTTP nobody can send or read anything",
     ]
 

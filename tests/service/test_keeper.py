@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 import socket
 import struct
 import threading
 import time
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 
 import pytest
 
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
+from panprivacy.service import stream as streams
 from panprivacy.service.config.loading import load
 from panprivacy.service.engine import Engine
 from panprivacy.service.kept import keeper, restoring
 from panprivacy.service.kept.keeper import Keeper
+from panprivacy.service.kept.pulse import Pulse
 from panprivacy.service.kept.restoring import DESK, Desk, hand_over
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -302,6 +306,101 @@ def test_a_stream_is_advanced_at_its_deadline(monkeypatch):
     assert first < due <= second
 
 
+def test_one_stream_that_is_far_behind_keeps_no_checkpoint_waiting(disk, tmp_path, monkeypatch):
+    """Those of other streams wait for it: batches are counted, and their senders are not told."""
+    monkeypatch.setattr(streams, "_STEP_SECONDS", 0.02)
+    now, paid = [1_790_000_000.0], []
+    with Service(tmp_path) as service, closing(ReleaseStore(f"sqlite:///{tmp_path}/a")) as store:
+        service.configure(VISITS.replace("1d", "1m"))
+        config = load(service.config).streams["visits"]
+        behind = Stream("visits", config, store, durable=True, clock=lambda: now[0])
+        now[0] += 300 * 60
+        write = disk.write
+
+        def spied(several):
+            paid.append(len(store.ledger()) // 2)
+            write(several)
+
+        disk.write = spied
+        with running([behind, Idle()], disk, every=0.01):
+            wait_until(lambda: len(store.ledger()) == 600, PATIENCE)
+    assert len({*paid} & {*range(1, 300)}) >= 3
+
+
+class Clocks:
+    """That on the wall, and one that nobody sets."""
+
+    def __init__(self):
+        self.now, self.running = 1_790_000_000.0, 500.0
+        self.pulse = Pulse(lambda: self.now, lambda: self.running)
+        self.pulse.start()
+        self.pulse.stop()  # a test looks itself
+
+    def pass_by(self, wall, running=None):
+        """Let time pass; whether something is noticed."""
+        before = self.pulse.broken()
+        self.now += wall
+        self.running += wall if running is None else running
+        return self.pulse.broken() != before
+
+
+def test_a_clock_that_goes_on_evenly_is_not_noticed(caplog):
+    clocks = Clocks()
+    for passed in (0.0, 1.0, 4.9, 0.1):
+        assert not clocks.pass_by(passed)
+    assert not clocks.pass_by(-3, 1), "a little is set by each synchronisation"
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("wall", "running"), [(60, 60), (60, 0.1), (0.1, 60)], ids=["stopped", "paused", "set back too"]
+)
+def test_what_stood_still_is_noticed_once(caplog, wall, running):
+    clocks = Clocks()
+    assert clocks.pass_by(wall, running)
+    assert not clocks.pass_by(1)
+    assert caplog.text.count("the service stood still") == 1
+    assert "seconds=60" in caplog.text
+
+
+def test_a_clock_that_is_set_back_is_told_once_and_once_when_it_is_right(caplog):
+    clocks = Clocks()
+    assert clocks.pass_by(-3_600, 1)
+    for _ in range(300):
+        assert not clocks.pass_by(1)
+    assert caplog.text.count("the clock was set back") == 1
+    assert "where it was" not in caplog.text
+    for _ in range(3_400):
+        clocks.pass_by(1)
+    assert caplog.text.count("where it was before") == 1
+    assert len(caplog.records) == 2
+
+
+def test_before_it_begins_nothing_is_noticed():
+    moments = iter(range(0, 1_000, 100))
+    pulse = Pulse(lambda: next(moments), lambda: 0.0)
+    assert pulse.broken() == pulse.broken()
+    pulse.stop()
+
+
+@pytest.mark.slow
+def test_a_window_in_which_the_process_was_stopped_is_not_complete(tmp_path):
+    with Service(tmp_path, VISITS.replace("1d", "10s"), checkpoint=None) as service:
+        service.start()
+        os.kill(service.pid, signal.SIGSTOP)
+        stopped = time.time()
+        time.sleep(12)
+        os.kill(service.pid, signal.SIGCONT)
+        went_on = time.time()
+        wait_until(lambda: any(row["complete"] for row in service.releases()), PATIENCE)
+        for row in service.releases():
+            start, end = (
+                datetime.fromisoformat(row[name]).timestamp() for name in ("start", "end")
+            )
+            assert not (row["complete"] and start < went_on and end > stopped), row
+        assert service.said.count("the service stood still") == 1
+
+
 # Stopping
 
 
@@ -380,7 +479,7 @@ def test_so_much_is_read_that_longer_states_of_a_checkpoint_fit(engine):
     assert engine.most_restored >= 3 * states
 
 
-def test_a_restore_that_fails_at_any_point_can_be_repeated(engine, monkeypatch):
+def test_a_restore_that_fails_at_any_point_can_be_repeated(engine, monkeypatch, caplog):
     states, released = unsealed(engine), engine.store.released
     before = [stream.state() for stream in engine.streams.values()]
     for good in range(2):
@@ -399,6 +498,8 @@ def test_a_restore_that_fails_at_any_point_can_be_repeated(engine, monkeypatch):
     with pytest.raises(InputError):
         engine.restore(states[:-1])
     engine.restore(states)
+    assert caplog.text.count("what came later may be missing stream=v") == 2
+    assert caplog.text.count(" written=") == caplog.text.count(" seconds=") == 2
     assert b"".join(stream.state() for stream in engine.streams.values()) == states
     assert not any(stream.take([], b"a") for stream in engine.streams.values())
 

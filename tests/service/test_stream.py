@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.service import stream as streams
 from panprivacy.service.batches import ID_BYTES, BatchIds, BusyError, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.outgoing.payment import Payment
@@ -821,6 +822,31 @@ def test_a_restart_from_an_older_state_pays_for_what_was_released_since(store, c
     assert published(store)[-1] == ("09:00", 3, False, 1)
 
 
+def test_a_restored_state_says_how_old_it_is(store, clock):
+    stream = make(store, clock, durable=True)
+    assert stream.described()["missing_from"] is None
+    clock.now += 600
+    stream.state(), stream.kept()
+    clock.now += 1
+    state = stream.state()
+    clock.now += 900
+    after = restarted(state, store, clock, durable=True)
+    assert after.state() == state
+    written, now = after.missing
+    assert (written.timestamp(), now.timestamp()) == (START + 600, START + 1501)
+    described = after.described()
+    assert described["missing_from"] == "2026-11-16T09:10:00+00:00"
+    assert described["missing_to"] == "2026-11-16T09:25:01+00:00"
+
+
+def test_a_state_of_no_time_is_refused(store, clock):
+    stream = make(store, clock)
+    stream._holds_until = 2**62
+    state = stream.state()
+    with pytest.raises(InputError, match="the state is damaged"):
+        make(store, clock).resume(state)
+
+
 def test_a_window_that_ended_while_it_was_down_is_released_at_once(store, clock):
     stream = make(store, clock)
     stream.take(batch(1, 2), b"a")
@@ -912,6 +938,88 @@ def test_hours_that_come_twice_are_not_released_twice(store, clock, caplog):
     stream.take(batch(5))
     stream.advance()
     assert published(store)[-1][0] == "13:00"
+
+
+def test_a_clock_that_is_set_back_is_told_once(store, clock, caplog):
+    stream = make(store, clock, window="1m", every="20s")
+    for _ in range(180):
+        clock.now += 1
+        stream.advance()
+    assert "lost" not in caplog.text
+    clock.now = START
+    for _ in range(600):
+        clock.now += 1
+        stream.advance()
+    assert caplog.text.count("the answer of a window is lost") == 1
+    assert caplog.text.count("windows have answers again") == 1
+    assert [row[0] for row in published(store)][-1] == "09:09"
+
+
+# Windows in which it stood still
+
+
+def test_a_window_in_which_it_stood_still_is_not_complete(store, clock):
+    broken = [0.0]
+    stream = Stream("visits", planned(), store, broken=lambda: broken[0], clock=clock)
+    for hour in range(5):
+        if hour == 1:
+            clock.now += HOUR / 2
+            broken[0] = 7.5
+            stream.take(batch(1))
+            clock.now += HOUR / 2
+        elif hour == 2:  # through the end of this one, and all of the next
+            clock.now += 2 * HOUR
+            broken[0] = 8.5
+        else:
+            clock.now += HOUR
+        stream.advance()
+    complete = {start: complete for start, _, complete, _ in published(store)}
+    assert complete == {
+        "09:00": True,
+        "10:00": False,
+        "11:00": False,
+        "12:00": False,
+        "13:00": False,
+        "14:00": True,
+    }
+
+
+# Many windows that have passed
+
+
+def test_many_windows_are_closed_step_by_step(store, clock, monkeypatch):
+    """With the checkpoint that the first of them needed: nothing is counted in between."""
+    monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1, 2))
+    clock.now += 5 * HOUR
+    stream.state(), stream.kept()
+    for closed in range(1, 6):
+        assert stream.deadline() <= clock.now
+        stream.advance()
+        assert len(published(store)) == closed
+        if closed == 3:  # another checkpoint may come in between
+            stream.state(), stream.kept()
+    assert [row[-1] for row in published(store)] == [2, 0, 0, 0, 0]
+    assert stream.deadline() > clock.now
+    stream.take(batch(3))
+    clock.now += HOUR
+    assert stream.unkept
+
+
+def test_who_waits_for_many_windows_keeps_the_stream_from_nobody(store, clock, monkeypatch):
+    monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
+    stream, seen = make(store, clock), set()
+    clock.now += 30 * HOUR
+    taking = threading.Thread(target=stream.take, args=(batch(1),))
+    taking.start()
+    while taking.is_alive():
+        stream.state()
+        seen.add(sum(name == "spend" for name, _ in store.log))
+    taking.join()
+    assert len(seen & {*range(1, 30)}) >= 3
+    stream.advance()
+    assert len(published(store)) == 30
 
 
 def test_another_service_with_the_same_ledger_takes_nothing_away(store, clock, caplog):
@@ -1122,8 +1230,8 @@ def test_a_scheduled_release_that_is_due_keeps_no_batch_out(store, clock):
     store.spend([Entry(stream.name, began, began + timedelta(hours=1), 1, Fraction(1), "other")])
     clock.now += HOUR / 3 + 1
     assert stream.take(batch(2))
-    with pytest.raises(BudgetError):
-        stream.advance()
+    stream.advance()
+    assert published(store) == [("09:00", 1, True, 1)], "it is left out"
 
 
 def test_batch_ids_outlive_a_window_and_a_restart(store, clock):

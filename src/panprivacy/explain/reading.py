@@ -18,7 +18,7 @@ from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
 
 _OWN_BYTES = {
-    "Stream": range(40, 1 << 62, 16),  # what was paid last, and hashes of as many batches as asked
+    "Stream": range(48, 1 << 62, 16),  # when it was kept and paid; batches
     "Windowed": range(8, 1 << 62, 16),  # what each of its statistics learned
     "Grouped": range(1),
     "Together": range(1),

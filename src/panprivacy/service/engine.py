@@ -16,6 +16,7 @@ from panprivacy.service.incoming.body_counter import BodyCounter
 from panprivacy.service.incoming.listening import DatagramThread, InputThread
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.kept.keeper import Keeper
+from panprivacy.service.kept.pulse import Pulse
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from panprivacy.statistics.containers import parted, resume_all
@@ -38,8 +39,10 @@ class Engine:
         server = config.server
         self.config = config
         self.store = ReleaseStore(config.releases.store)
+        self.pulse = Pulse()
+        kept = config.checkpoint is not None
         self.streams = {
-            name: Stream(name, stream, self.store, durable=config.checkpoint is not None)
+            name: Stream(name, stream, self.store, durable=kept, broken=self.pulse.broken)
             for name, stream in config.streams.items()
         }
         self.tokens = Tokens(config.tokens)
@@ -101,7 +104,15 @@ class Engine:
             reason = f"{error.reason}; start with the configuration that it was written with, or "
             raise InputError(reason + "give it up with panprivacy serve --fresh") from None
         for stream in streams:
-            JOURNAL.warning(Event.goes_on, stream=stream.name, window_end=stream.ends)
+            written, now = stream.missing
+            seconds = round((now - written).total_seconds())
+            JOURNAL.warning(
+                Event.goes_on,
+                stream=stream.name,
+                window_end=stream.ends,
+                written=written,
+                seconds=seconds,
+            )
 
     def begin(self) -> None:
         """Take in what comes, and do what is due.
@@ -110,6 +121,7 @@ class Engine:
             PlanError: a listener cannot listen.
         """
         self._datagrams.start()
+        self.pulse.start()
         self.bodies.start()
         self.waiting = False
         self.keeper.start()
@@ -122,6 +134,7 @@ class Engine:
             self._datagrams.stop()
             self.bodies.stop()
             self.keeper.stop()
+            self.pulse.stop()
         self.store.close()
 
     async def on_disk(self) -> str | None:

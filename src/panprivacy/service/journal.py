@@ -35,8 +35,12 @@ class Event(StrEnum):
         "there is a checkpoint: bring its identity to panprivacy restore, "
         "or give it up with panprivacy serve --fresh"
     )
-    goes_on = "goes on from its checkpoint"
+    goes_on = "goes on from its checkpoint: what came later may be missing"
+    stood_still = "the service stood still, or its clock was set: the window is not complete"
+    clock_back = "the clock was set back: windows that were answered before get no second answer"
+    clock_right = "the clock is where it was before it was set back"
     answer_lost = "the answer of a window is lost"
+    answers_again = "windows have answers again"
     not_published = "an answer is not published again"
     trouble = "does not work"
     works_again = "works again"
@@ -55,6 +59,8 @@ KEYS: Final[Mapping[str, type]] = {
     "begun": int,
     "losses": int,
     "window_end": datetime,
+    "written": datetime,
+    "seconds": int,
     "what": str,
     "reason": str,
     "error": str,

@@ -8,6 +8,7 @@ left is never counted again, whatever crashes, and whoever sends it again.
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +46,13 @@ _PATIENCE = 30.0
 a quarter of a window that is short: counting must go on."""
 _WAIT = 10.0
 """Seconds that a batch waits for the checkpoint of the end of a window."""
+_STEP_SECONDS = 0.2
+"""So long windows are closed one after another before other threads, and other streams, go on."""
+_BREATH = 0.01
+_KEPT = struct.Struct("<q")
+"""In a state: until when, in seconds since 1970, it surely holds all that was counted."""
 _UNKEPT = "the window has ended, and the checkpoint does not hold all of it yet"
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
 
 
@@ -76,6 +83,7 @@ class Stream(Resumable):
         name: of the stream.
         config: what is counted.
         store: where releases and ledger go.
+        broken: asked for a number that changes when the process stood still or its clock was set.
         durable: whether somebody writes `state()` down and then calls `kept()`: the answer of a
             window waits for that.
         clock: seconds since 1970 in UTC.
@@ -88,12 +96,13 @@ class Stream(Resumable):
         store: ReleaseStore,
         *,
         durable: bool = False,
+        broken: Callable[[], float] = lambda: 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name, self.config = name, config
         self.columns = config.columns()
         self._intake = Intake(self.columns, config.nulls)
-        self._store, self._clock = store, clock
+        self._store, self._clock, self._broken = store, clock, broken
         self._windowed = Windowed(
             config.make_counting,
             every=timedelta(seconds=config.window_seconds),
@@ -105,8 +114,12 @@ class Stream(Resumable):
         self._unpublished: list[list[Published]] = []
         self._payment, self._paid_before = Payment(name, store), 0
         self._failing_since: float | None = None
-        self._begun_late: set[datetime] = set()
+        self._refused, self._tells_paid = False, True
+        self._incomplete: set[datetime] = set()
+        self._broken_last, self._broken_until = broken(), _LONG_AGO
         self._counts_since = self._last_moment = self._windowed.began
+        self._holds_until = int(clock())
+        self._missing = self._counts_since, self._counts_since
         self._shown = self._window()
         self._durable, self._is_kept, self._given_whole = durable, False, False
         self._unwritten = False
@@ -124,6 +137,11 @@ class Stream(Resumable):
         return self._shown.ends
 
     @property
+    def missing(self) -> tuple[datetime, datetime]:
+        """From when to when what came may be missing: since the state was taken that it has."""
+        return self._missing
+
+    @property
     def state_bytes(self) -> int:
         """The size of `state()`, which no stream changes; it waits for no other thread.
 
@@ -134,6 +152,7 @@ class Stream(Resumable):
     def described(self) -> dict[str, object]:
         """What is counted and promised, for people and programs; it waits for no other thread."""
         counting, shown = self._windowed.current, self._shown
+        since, until = (one.isoformat() for one in self._missing)
         return {
             "name": self.name,
             "statistics": list(counting.statistics),
@@ -146,6 +165,8 @@ class Stream(Resumable):
             "releases_made": shown.releases,
             "releases_planned": counting.planned,
             "state_bytes": self.state_bytes,
+            "missing_from": None if since == until else since,
+            "missing_to": None if since == until else until,
         }
 
     def begun(self) -> int:
@@ -195,8 +216,7 @@ class Stream(Resumable):
         if not wait:
             raise BusyError
         with self._changing():
-            self._wait_until_kept()
-            self._end_windows()
+            self._catch_up()
             outcomes = self._take(several)
             with suppress(StoreError):  # it is tried again
                 self._publish()
@@ -210,7 +230,8 @@ class Stream(Resumable):
     def advance(self) -> None:
         """Make the releases that are due, or raise `StoreError`: then try again.
 
-        Whoever calls it writes the checkpoint that the end of a window needs, before.
+        Of many windows that have passed it closes the first ones; `deadline` tells that there are
+        more. Whoever calls it writes the checkpoint that the end of a window needs, before.
         """
         with self._changing():
             if self._unwritten or not self.unkept:
@@ -228,18 +249,21 @@ class Stream(Resumable):
             message = f"stream {self.name} releases on a clock, every {self.config.every}"
             raise PlanError(message)
         with self._changing():
-            self._wait_until_kept()
+            self._catch_up()
             self._advance()
             if self._left() <= 1:
                 message = "no release is left but that of the end of the window; "
                 message += "plan for more with releases="
                 raise BudgetError(message)
-            self._release_now()
+            if not self._release_now():
+                raise BudgetError(_PAID)
 
     def close(self) -> None:
         """End the current window now, and release its answer."""
         with self._changing():
             self._advance()
+            while self._windowed.due:
+                self._end_windows()
             self._windowed.close()
             self._publish()
 
@@ -252,12 +276,14 @@ class Stream(Resumable):
         """Batch ids, and the state of the current window; whoever reads it has intruded."""
         with self._lock:
             self._given_whole = self._windowed.due  # nothing more is counted in this window
-            return self._layout.packed(self._payment.packed() + self._batch_ids.packed())
+            own = _KEPT.pack(self._holds_until) + self._payment.packed() + self._batch_ids.packed()
+            return self._layout.packed(own)
 
     def kept(self) -> None:
         """Know that what `state()` gave last is on disk."""
         with self._changing():
             self._is_kept, self._unwritten = self._given_whole, False
+            self._holds_until = int(self._clock())
 
     def not_kept(self) -> None:
         """Know that it could not be written, so that nobody waits for it."""
@@ -266,17 +292,19 @@ class Stream(Resumable):
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
-        _, (inner,) = self._layout.parts(state)
+        _, _, inner = self._parts(state)
         self._windowed.check_state(inner, released=released, announced=announced)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state; `released_in` knows how many releases have left."""
-        own, (inner,) = self._layout.parts(state)
+        holds_until, own, inner = self._parts(state)
         with self._changing():
             self._windowed.resume(inner, released=released, announced=announced)
             self._payment.unpack(own[:PACKED_BYTES])
             self._batch_ids.unpack(own[PACKED_BYTES:])
             self._counts_since = self._last_moment = self._now()
+            self._holds_until = int(holds_until.timestamp())
+            self._missing = holds_until, self._counts_since
             self._is_kept = True  # in the file that it came from
             self._paid_before = 0  # what was paid for this window, the state pays
 
@@ -287,9 +315,24 @@ class Stream(Resumable):
             InputError: it is no state of this stream, or the ledger has lost what was paid before.
             StoreError: the ledger cannot be read now.
         """
-        own, (inner,) = self._layout.parts(state)
+        _, own, inner = self._parts(state)
         self._payment.check(own[:PACKED_BYTES])
         return self._store.released(self.name, self._windowed.began_in(inner))
+
+    def _parts(self, state: bytes) -> tuple[datetime, bytes, bytes]:
+        """Until when a state holds all that was counted; what is paid and the batch ids; the rest.
+
+        Raises:
+            InputError: it is no state of this stream.
+        """
+        own, (inner,) = self._layout.parts(state)
+        try:
+            (second,) = _KEPT.unpack(own[: _KEPT.size])
+            holds_until = datetime.fromtimestamp(second, UTC)
+        except (ValueError, OverflowError, OSError):
+            message = "the state is damaged: no checkpoint was written then"
+            raise InputError(message) from None
+        return holds_until, own[_KEPT.size :], inner
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -352,12 +395,26 @@ class Stream(Resumable):
     def _advance(self) -> None:
         self._end_windows()
         self._publish()
-        if self._scheduled() <= self._clock():
-            self._release_now()
+        is_due = not self._windowed.due and self._scheduled() <= self._clock()
+        if is_due and not self._release_now():
+            self._last_moment = self._now()  # the next one is due at its time
+
+    def _catch_up(self) -> None:
+        """Close all windows that have ended; meanwhile others may have the stream for a moment."""
+        self._wait_until_kept()
+        self._end_windows()
+        while self._windowed.due:
+            self._kept.wait(_BREATH)
+            self._wait_until_kept()
+            self._end_windows()
 
     def _end_windows(self) -> None:
-        """Close those that have ended, so that what comes is counted in the current one."""
-        ended, refused = self._windowed.due, False
+        """Close those that have ended, so that what comes is counted in the current one.
+
+        Of very many it closes the first ones; call it again.
+        """
+        self._note_what_broke()
+        until, ended = time.monotonic() + _STEP_SECONDS, self._windowed.due
         while self._windowed.due:
             try:
                 self._check_kept()
@@ -368,17 +425,29 @@ class Stream(Resumable):
                 since = self._failing_since = self._failing_since or now
                 if 0 <= now - since < min(_PATIENCE, self.config.window_seconds / 4):
                     raise  # below 0, the clock was set back
-            refused = refused or self._failing_since is not None
+            self._refused = self._refused or self._failing_since is not None
             self._failing_since = None
+            if self._windowed.began <= self._broken_until:
+                self._incomplete.add(self._windowed.began)
             self._windowed.advance_once()
-            if refused:
-                self._begun_late.add(self._windowed.began)
+            if self._refused:
+                self._incomplete.add(self._windowed.began)
             self._paid_before = 0
             if self._was_counted_before:
                 with suppress(StoreError):
                     self._paid_before = self._store.released(self.name, self._windowed.began)
+            if self._windowed.due and time.monotonic() > until:
+                return  # what the checkpoint holds is all that there is: nothing is counted yet
+        self._refused = False
         if ended:
             self._is_kept = self._given_whole = False
+
+    def _note_what_broke(self) -> None:
+        """Windows are not complete in which the process stood still, or its clock was set."""
+        broken = self._broken()
+        if broken != self._broken_last:
+            self._broken_last = broken
+            self._broken_until = max(self._now(), self._windowed.began)
 
     def _wait_until_kept(self) -> None:
         """Give the keeper time for the checkpoint that the end of the window needs."""
@@ -418,19 +487,26 @@ class Stream(Resumable):
             reason = f"failed with {type(error).__name__}"
         finally:
             self._payment.use()
-        JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
+        self._tell_lost(reason)
         return None
 
     def _number(self, counting: Counting) -> int:
         """Of the next release of the current window."""
         return self._paid_before + counting.releases + 1
 
-    def _release_now(self) -> None:
-        """One release within the window."""
+    def _tell_lost(self, reason: str) -> None:
+        """Say that an answer is lost; that it was paid for before, once until one was not."""
+        if reason != _PAID or self._tells_paid:
+            JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
+        self._tells_paid = self._tells_paid and reason != _PAID
+
+    def _release_now(self) -> bool:
+        """One release within the window; False if it was paid for before."""
         counting, began = self._windowed.current, self._windowed.began
         number = self._number(counting)
         if not self._pay(counting):
-            raise BudgetError(_PAID)
+            self._tell_lost(_PAID)
+            return False
         now = self._now()
         end = max(now, began)  # the clock may have been set back
         moment = Moment(self.name, began, end, number, complete=False, released=now)
@@ -440,19 +516,24 @@ class Stream(Resumable):
         self._last_moment = now
         self._payment.use()
         self._publish()
+        return True
 
     def _pay(self, counting: Counting) -> bool:
         """Have the next release in the ledger; False if it is there, and not by this attempt."""
         number = self._number(counting)
-        return self._payment.make(self._windowed.began, self._windowed.ends, counting, number)
+        paid = self._payment.make(self._windowed.began, self._windowed.ends, counting, number)
+        if paid and not self._tells_paid:
+            self._tells_paid = True
+            JOURNAL.warning(Event.answers_again, stream=self.name)
+        return paid
 
     def _publish(self) -> None:
         """Have the store show what was released, one release after another."""
         for window in self._windowed.take():
+            late = window.start < self._counts_since or window.start in self._incomplete
+            self._incomplete.discard(window.start)
             if window.release is not None:
                 number, answers = window.release
-                late = window.start < self._counts_since or window.start in self._begun_late
-                self._begun_late.discard(window.start)
                 complete = window.complete and not late
                 span = window.start, window.end
                 moment = Moment(self.name, *span, number, complete, self._now())
@@ -488,5 +569,5 @@ class Stream(Resumable):
     @property
     def _layout(self) -> Container:
         public: dict[str, Any] = {"stream": self.name, "batch_ids": self.config.retries}
-        own_bytes = PACKED_BYTES + self._batch_ids.state_bytes
+        own_bytes = _KEPT.size + PACKED_BYTES + self._batch_ids.state_bytes
         return Container("Stream", public, own_bytes, [self._windowed])

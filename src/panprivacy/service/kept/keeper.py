@@ -134,10 +134,12 @@ class Keeper:
 
     def _pause(self, next_write: float) -> float:
         """Seconds until something is due."""
-        releases = min(stream.deadline() for stream in self._streams) - time.time()
-        if self._troubles:  # they are tried again, but not without a pause
-            releases = _LONGEST_WAIT
-        return max(0.0, min(releases, next_write - time.monotonic(), _LONGEST_WAIT))
+        due = [
+            one.deadline() - time.time()
+            for one in self._streams
+            if f"stream {one.name}" not in self._troubles  # it is tried again after a pause
+        ]
+        return max(0.0, min(*due, next_write - time.monotonic(), _LONGEST_WAIT))
 
     def _write(self) -> None:
         """One checkpoint, and the word to those who wait for it."""

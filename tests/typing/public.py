@@ -37,12 +37,28 @@ def accepted(texts: Sequence[str], names: list[bytes]) -> None:
     pp.Law.flat(7, "0.9")
 
 
+def sized() -> None:
+    """Every form of a size."""
+    for expected in (100, 1e6, np.int64(7), "1e3:1e6", "learn", (10, 1e6), [10, 20]):
+        pp.DistinctCount(epsilon=1, expected=expected)
+    pp.Incidence(epsilon=1, bound=9, universe=100, law=pp.Law.flat(11, "0.9"))
+    pp.CroppedSum(epsilon=1, tau=10, universe=100, releases=2)
+    pp.ThresholdCount(epsilon=1, threshold=10, universe=100, memory=1 << 20)
+    pp.HeavyHitterCount(epsilon=1, k=100, total=1e6)
+
+
 def refused(count: pp.DistinctCount) -> None:
     """What fails when it runs, and is told before."""
     pp.DistinctCount(epsilon=[1], expected=100)  # type: ignore[arg-type]
     pp.DistinctCount(epsilon=None, expected=100)  # type: ignore[arg-type]
     pp.DistinctCount(expected=100)  # type: ignore[call-arg]
     pp.DistinctCount(epsilon=1, expected=100, releases="2")  # type: ignore[arg-type]
+    pp.DistinctCount(epsilon=1, expected={1, 2})  # type: ignore[arg-type]
+    pp.DistinctCount(epsilon=1, expect=100)  # type: ignore[call-arg]
+    pp.DistinctCount(epsilon=1, deletions="no")  # type: ignore[arg-type]
+    pp.Density(epsilon=1)  # type: ignore[call-arg]
+    pp.CroppedSum(epsilon=1, tau=[10], universe=100)  # type: ignore[arg-type]
+    pp.Incidence(epsilon=1, bound=9, universe=100, law=0.9)  # type: ignore[arg-type]
     count.update(7)  # type: ignore[arg-type]
     count.update([0.5])  # type: ignore[arg-type]
     count.update([1], ["one"])  # type: ignore[list-item]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 import panprivacy as pp
 from panprivacy.programs.counting import make_counting
-from panprivacy.statistics.catalogue import kinds
+from panprivacy.statistics.catalogue import KINDS, kinds
 from panprivacy.statistics.specification import Specification, together
 
 read = Specification.from_text
@@ -183,3 +186,16 @@ class TestTogether:
     def test_nothing_to_count_is_refused(self):
         with pytest.raises(pp.PlanError, match="stat= must say what to count"):
             make_counting([], epsilon=Fraction(1))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_type_checkers_are_told_the_fields_of_the_sizes(kind):
+    """Written down once more, for they cannot read records: names, what is required, defaults."""
+    module = ast.parse(Path(inspect.getfile(kind)).read_text(encoding="utf-8"))
+    told = next(one for one in ast.walk(module) if isinstance(one, ast.FunctionDef)).args
+    fields = kind.sizes_type.fields().values()
+    assert [one.arg for one in told.kwonlyargs] == [one.name for one in fields]
+    for field, default in zip(fields, told.kw_defaults, strict=True):
+        assert (default is None) == field.required
+        if default is not None:
+            assert ast.literal_eval(default) == field.default

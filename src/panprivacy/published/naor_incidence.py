@@ -190,7 +190,10 @@ class PrimeIncidence(Together[int, Incidence]):
         common.check(asked.epsilon)
         tables = {
             prime: Incidence(
-                one,
+                bound=one.bound,
+                universe=one.universe,
+                cells=one.cells,
+                law=one.law,
                 epsilon=asked.epsilon / count,
                 releases=asked.releases,
                 budget=share,

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import Any, ClassVar, Self, SupportsIndex, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +22,12 @@ from panprivacy.planning.learning import WORD, Learned
 from panprivacy.planning.request import Request
 
 MOST = 1 << 62
+
+Whole = SupportsIndex | float
+"""What is taken for a whole number, for type checkers: 1e6 is one."""
+
+ManyUsers = Whole | str | tuple[Whole, Whole] | list[int] | list[float]
+"""What is taken for a number of users, or a range of them."""
 
 Read = Callable[[str, object], object]
 """From the name of a field and what was given for it to its value, or `PlanError`."""

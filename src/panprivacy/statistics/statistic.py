@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Required, TypedDict, TypeVar
 
 import numpy as np
 from msgspec import structs
@@ -99,6 +99,17 @@ P = TypeVar("P", bound=Plan)
 A = TypeVar("A", bound=Answer)
 
 
+class Arguments(TypedDict, total=False):
+    """What every statistic takes beside its sizes, for type checkers; see `Statistic`."""
+
+    epsilon: Required[Epsilon]
+    releases: int
+    intrusions: int
+    budget: Budget | None
+    ledger: Ledger | None
+    coins: Coins | None
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Events that a statistic has checked and can count; they hold ids.
@@ -120,7 +131,8 @@ class Statistic(Private, Generic[P, A]):
     An object belongs to one thread at a time; several threads need a lock around it.
 
     A subclass names its records: `class CroppedSum(Statistic[...], sizes=CroppedSizes)`. Its
-    constructor takes the fields of the sizes by name, or the record, and the arguments below.
+    constructor takes the fields of the sizes by name, or the record, and the arguments below. Type
+    checkers cannot read records, so a subclass writes the fields down once more for them alone.
 
     Args:
         sizes: the record, in place of its fields.

@@ -12,11 +12,14 @@ with `tau**2`; that of blocks is unbiased and grows with `tau`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Unpack
+
 from panprivacy.statistics.cropped.cases import TRIALS, WALKS
 from panprivacy.statistics.cropped.plan import CroppedPlan
 from panprivacy.statistics.cropped.sizes import CroppedSizes
+from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.statistic import Arguments, Statistic
 
 
 class CroppedSum(Statistic[CroppedPlan, Release], sizes=CroppedSizes):
@@ -53,3 +56,17 @@ class CroppedSum(Statistic[CroppedPlan, Release], sizes=CroppedSizes):
     __slots__ = ()
 
     trials, walks = TRIALS, WALKS
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            tau: Whole,
+            bound: Whole | None = None,
+            universe: Whole | None = None,
+            expected: ManyUsers | None = None,
+            cells: Whole | None = None,
+            memory: Whole | None = None,
+            **arguments: Unpack[Arguments],
+        ) -> None: ...

@@ -11,11 +11,14 @@ permutation, which stores bits instead of ids.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Unpack
+
 from panprivacy.statistics.density.cases import TRIALS, WALKS
 from panprivacy.statistics.density.plan import DensityPlan
 from panprivacy.statistics.density.sizes import DensitySizes
+from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.statistic import Arguments, Statistic
 
 
 class Density(Statistic[DensityPlan, Release], sizes=DensitySizes):
@@ -42,3 +45,14 @@ class Density(Statistic[DensityPlan, Release], sizes=DensitySizes):
     __slots__ = ()
 
     trials, walks = TRIALS, WALKS
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            universe: Whole,
+            cells: Whole | None = None,
+            memory: Whole | None = None,
+            **arguments: Unpack[Arguments],
+        ) -> None: ...

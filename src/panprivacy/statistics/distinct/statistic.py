@@ -14,11 +14,14 @@ statistics on sketches", asks the same question (Algorithm 1); the sketch here i
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Unpack
+
 from panprivacy.statistics.distinct.cases import TRIALS, WALKS
 from panprivacy.statistics.distinct.plan import LevelledPlan
 from panprivacy.statistics.distinct.sizes import DistinctSizes
+from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.statistic import Arguments, Statistic
 
 
 class DistinctCount(Statistic[LevelledPlan, Release], sizes=DistinctSizes):
@@ -46,3 +49,16 @@ class DistinctCount(Statistic[LevelledPlan, Release], sizes=DistinctSizes):
     __slots__ = ()
 
     trials, walks = TRIALS, WALKS
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            expected: ManyUsers = (1_000, 1_000_000_000),
+            memory: Whole = 65_536,
+            deletions: bool = False,
+            bound: Whole | None = None,
+            signed: bool = False,
+            **arguments: Unpack[Arguments],
+        ) -> None: ...

@@ -13,11 +13,14 @@ of k. Here one count of one table has the threshold as its mean, and a look cost
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Unpack
+
 from panprivacy.statistics.heavy.cases import TRIALS, WALKS
 from panprivacy.statistics.heavy.plan import HeavyPlan
 from panprivacy.statistics.heavy.sizes import HeavySizes
+from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.statistic import Arguments, Statistic
 
 
 class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
@@ -61,3 +64,17 @@ class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
     __slots__ = ()
 
     trials, walks = TRIALS, WALKS
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            k: Whole,
+            total: Whole,
+            cells: Whole | None = None,
+            memory: Whole | None = None,
+            resolution: Whole | None = None,
+            independence: Whole = 4,
+            **arguments: Unpack[Arguments],
+        ) -> None: ...

@@ -12,12 +12,16 @@ difference sets, and collisions of hashed cells are undone.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Unpack
+
+from panprivacy.cells.law import Law
 from panprivacy.statistics.incidence.cases import TRIALS, WALKS
 from panprivacy.statistics.incidence.plan import IncidencePlan
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.release import IncidenceRelease
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
-from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.records import ManyUsers, Whole
+from panprivacy.statistics.statistic import Arguments, Statistic
 
 
 class Incidence(
@@ -54,3 +58,18 @@ class Incidence(
     __slots__ = ()
 
     trials, walks = TRIALS, WALKS
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            bound: Whole,
+            universe: Whole | None = None,
+            expected: ManyUsers | None = None,
+            cells: Whole | None = None,
+            memory: Whole | None = None,
+            signed: bool = False,
+            law: Law | str | None = None,
+            **arguments: Unpack[Arguments],
+        ) -> None: ...

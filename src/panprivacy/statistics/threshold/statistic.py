@@ -7,8 +7,11 @@ to all of it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Unpack
+
+from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Statistic
+from panprivacy.statistics.statistic import Arguments, Statistic
 from panprivacy.statistics.threshold.cases import TRIALS, WALKS
 from panprivacy.statistics.threshold.plan import ThresholdPlan
 from panprivacy.statistics.threshold.sizes import ThresholdSizes
@@ -51,3 +54,16 @@ class ThresholdCount(Statistic[ThresholdPlan, Release], sizes=ThresholdSizes):
     __slots__ = ()
 
     trials, walks = TRIALS, WALKS
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            threshold: Whole,
+            universe: Whole,
+            bound: Whole | None = None,
+            cells: Whole | None = None,
+            memory: Whole | None = None,
+            **arguments: Unpack[Arguments],
+        ) -> None: ...

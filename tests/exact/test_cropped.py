@@ -9,7 +9,9 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
+from panprivacy.statistics.cropped.decompounded import DecompoundedModel, DecompoundedPlan
 from panprivacy.statistics.cropped.sizes import CroppedSizes
+from panprivacy.statistics.incidence.decoder import SharedModel
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -67,6 +69,22 @@ def test_hashed_users_of_one_cell_keep_the_claim():
     loss = exact_loss(cropped(**arguments), stream, neighbour)
     assert loss.within(BUDGET.total(releases=1, intrusions=0))
     assert loss.set_aside < Fraction(1, 100)
+
+
+def test_a_sum_of_very_many_users_keeps_its_claim(monkeypatch):
+    """Two counters are too few to be read; the counts that are published are the same."""
+    monkeypatch.setattr(SharedModel, "is_readable", lambda *_: True)
+    monkeypatch.setattr(DecompoundedModel, "answer", lambda *_: (0.0, 0.0, 0.0))
+    monkeypatch.setattr(DecompoundedPlan, "absolute_error", lambda *_: 0.0)
+    budget = pp.Budget(state=1, release=3)
+    make = cropped(universe=None, expected=1, cells=2, bound=2, budget=budget)
+    assert isinstance(make(None).plan, DecompoundedPlan)
+    stream, neighbour = [[5, 6], RELEASE, [5]], [[6], RELEASE, []]
+    loss = exact_loss(make, stream, neighbour, coins=EnumeratedCoins(tail=2))
+    assert loss.within(4)
+    assert loss.set_aside < Fraction(9, 10)
+    monkeypatch.setattr(DecompoundedPlan, "sensitivity", lambda *_: 1)
+    assert not exact_loss(make, stream, neighbour, coins=EnumeratedCoins(tail=2)).within(4)
 
 
 @pytest.mark.parametrize("user", [5, 6, 9])

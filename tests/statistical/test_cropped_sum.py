@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
 
 from .checks import OFF, accepted, centred, chi_square_tail, happens, rejected, repeat, spreads
 
@@ -121,6 +122,22 @@ def test_users_of_hashed_cells_err_no_more_than_predicted(state):
     )
     check_bound(runs.errors, runs.deviation)
     assert accepted(happens(runs.covered(), RUNS, COVERAGE[0], 1))
+
+
+@pytest.mark.parametrize("state", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_very_many_users_err_no_more_than_predicted(state):
+    """A histogram is read: what a counter's users add up to is told, so nobody is hidden."""
+    users, sizes = 200, {"expected": 200, "tau": 2, "bound": 2, "epsilon": 6}
+    runs = repeat(
+        lambda: pp.CroppedSum(**sizes),
+        [(np.arange(users), np.full(users, state))],
+        float(users * state),
+        RUNS,
+    )
+    assert isinstance(runs.plan, DecompoundedPlan)
+    check_bound(runs.errors, runs.deviation)
+    assert accepted(happens(runs.covered(), RUNS, *COVERAGE))
+    assert rejected(happens(runs.covered(shrunk=OFF), RUNS, *COVERAGE))
 
 
 @pytest.mark.slow

@@ -12,12 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
+from panprivacy import LostReleaseError, PlanError
 from panprivacy.cells.difference_sets import biquadratic, point, residues, singer
 from panprivacy.cells.law import on_blocks
 from panprivacy.cells.modular import BlockCells
 from panprivacy.decoders.blocks import CroppedModel
 from panprivacy.planning.blocks import block_chances
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel
+from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
+from panprivacy.statistics.cropped.plan import CroppedPlan
+from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.testing import SeededCoins
 
 from .test_law import EPSILONS, check_private
@@ -350,6 +354,41 @@ def test_hashed_cells_are_as_many_as_err_least():
     assert plans[0].absolute_error() < min(plan.absolute_error() for plan in plans[1:])
     assert plans[0].law.modulus >= 10 + 4 * 100
     assert not plans[0].signed
+
+
+def test_of_very_many_users_the_histogram_errs_less_in_less_memory(monkeypatch):
+    def planned(expected):
+        return pp.CroppedSum(tau=2, bound=8, expected=expected, epsilon=1).plan
+
+    assert isinstance(planned(10_000), CroppedPlan)
+    many = planned(300_000)
+    assert isinstance(many, DecompoundedPlan)
+    monkeypatch.setattr(CroppedSizes, "_decompounded", lambda *_: None)
+    blocks = planned(300_001)  # plans of equal sizes are shared
+    assert isinstance(blocks, CroppedPlan)
+    assert many.table.nbytes < blocks.table.nbytes / 10
+    assert many.absolute_error() < 0.6 * blocks.absolute_error()
+
+
+def test_where_blocks_do_not_fit_the_histogram_does():
+    sizes = {"tau": 2, "bound": 8, "expected": 300_000, "epsilon": 1}
+    assert isinstance(pp.plan("cropped-sum", memory=600_000, **sizes), DecompoundedPlan)
+    with pytest.raises(PlanError, match="memory"):
+        pp.plan("cropped-sum", memory=60_000, **sizes)
+
+
+def test_a_sum_of_very_many_users_errs_most_where_most_came():
+    plan = pp.plan("cropped-sum", tau=2, bound=8, expected=300_000, epsilon=1)
+    errors = [plan.absolute_error(share * plan.largest) for share in np.linspace(0, 1, 9)]
+    assert max(errors) == errors[-1] == plan.absolute_error()
+
+
+def test_so_many_users_that_no_histogram_can_be_read_lose_the_answer():
+    summed = pp.CroppedSum(tau=2, bound=8, expected=100_000, epsilon=2)
+    assert isinstance(summed.plan, DecompoundedPlan)
+    summed.update(np.arange(1_000_000))
+    with pytest.raises(LostReleaseError, match="too full to be read"):
+        summed.release()
 
 
 # Answers

@@ -20,6 +20,13 @@ TRIALS = (
         refused=(21, -21, 2**62),
     ),
     Trial(
+        "cropped sum of very many users",
+        {"expected": 200_000, "tau": 1, "bound": 2},
+        None,
+        deltas=(1, 1, 2),
+        refused=(3, -3, 2**62),
+    ),
+    Trial(
         "cropped sum over levels",
         {"expected": (300, 30_000), "memory": 1 << 15, "tau": 3, "bound": 20},
         {"expected": (1, 2), "memory": 4, "tau": 1, "bound": 1},

@@ -18,15 +18,68 @@ from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in
 from panprivacy.statistics.block_plans import BlockPlan
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel, LevelledCroppedModel
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.plan import CountPlan, UserStates
 from panprivacy.statistics.release import Name
 
 MOST_SHARING = 4
 """So many users of the bound's size may share a hashed cell, and their sum is still told from 0."""
 
 
+class Cropped(CountPlan):
+    """What all plans of a `CroppedSum` say of themselves, however the sum is read."""
+
+    __slots__ = ()
+
+    tau: int
+    universe: int | None
+    expected: int | tuple[int, int] | None
+
+    checks = ("exact/test_cropped", "statistical/test_cropped_sum")
+
+    @property
+    def measure(self) -> str:
+        """What errors are told as a share of, in words."""
+        ranged = isinstance(self.expected, tuple)
+        return "the sum" if ranged else "the largest sum, tau times all users"
+
+    @property
+    def question(self) -> str:
+        """What it answers, in words."""
+        return f"how much have all users done, if nobody counts for more than {self.tau:,}?"
+
+    @property
+    def unit(self) -> str:
+        """What answers count."""
+        return f"sum, at most {self.tau:,} of each user"
+
+    @property
+    def name(self) -> Name:
+        """What the answer is called."""
+        return Name("", "cropped_sum", (("tau", self.tau),))
+
+    @property
+    def largest(self) -> float:
+        """The largest sum that is planned for."""
+        users = self.expected[1] if isinstance(self.expected, tuple) else self.expected
+        return float(self.tau * (self.universe or users or 0))
+
+    @property
+    def planned(self) -> tuple[float, float]:
+        """The sums of as many users of tau each as are expected; any sum of a universe."""
+        low = self.expected[0] if isinstance(self.expected, tuple) else 0
+        return float(self.tau * low), self.largest
+
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
+        """The sum of distances from 0, each cropped."""
+        return float(np.minimum(np.abs(states), self.tau).sum())
+
+    def alike(self, answer: float) -> tuple[float, int]:
+        """Users of tau."""
+        return answer / self.tau, self.tau
+
+
 @dataclass(frozen=True, slots=True)
-class CroppedPlan(BlockPlan):
+class CroppedPlan(Cropped, BlockPlan):
     """The parameters of a `CroppedSum`.
 
     Args:
@@ -53,28 +106,6 @@ class CroppedPlan(BlockPlan):
     levels: int = 1
 
     proofs = ("modular", "blocks", "releases")
-    checks = ("exact/test_cropped", "statistical/test_cropped_sum")
-
-    @property
-    def measure(self) -> str:
-        """What errors are told as a share of, in words."""
-        ranged = isinstance(self.expected, tuple)
-        return "the sum" if ranged else "the largest sum, tau times all users"
-
-    @property
-    def question(self) -> str:
-        """What it answers, in words."""
-        return f"how much have all users done, if nobody counts for more than {self.tau:,}?"
-
-    @property
-    def unit(self) -> str:
-        """What answers count."""
-        return f"sum, at most {self.tau:,} of each user"
-
-    @property
-    def name(self) -> Name:
-        """What the answer is called."""
-        return Name("", "cropped_sum", (("tau", self.tau),))
 
     @property
     def signed(self) -> bool:
@@ -122,27 +153,7 @@ class CroppedPlan(BlockPlan):
             return HashedCroppedModel(self.cells, self.cells, self.tau, *chances, noise)
         return CroppedModel(self.universe, self.cells, self.tau, *chances, noise)
 
-    @property
-    def largest(self) -> float:
-        """The largest sum that is planned for."""
-        users = self.expected[1] if isinstance(self.expected, tuple) else self.expected
-        return float(self.tau * (self.universe or users or 0))
-
-    @property
-    def planned(self) -> tuple[float, float]:
-        """The sums of as many users of tau each as are expected; any sum of a universe."""
-        low = self.expected[0] if isinstance(self.expected, tuple) else 0
-        return float(self.tau * low), self.largest
-
     def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
         """Errors relative to sums of so many users of tau each, by which designs are compared."""
         totals = self.tau * users
         return self.model(self.request.intrusions).deviation(totals) / totals
-
-    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
-        """The sum of distances from 0, each cropped."""
-        return float(np.minimum(np.abs(states), self.tau).sum())
-
-    def alike(self, answer: float) -> tuple[float, int]:
-        """Users of tau."""
-        return answer / self.tau, self.tau

@@ -24,7 +24,9 @@ from panprivacy.planning.request import Request, Split, budgets, no_signal
 from panprivacy.planning.universe import cells_within, check_cells
 from panprivacy.statistics.block_plans import best_plan
 from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
-from panprivacy.statistics.cropped.plan import MOST_SHARING, CroppedPlan
+from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
+from panprivacy.statistics.cropped.plan import MOST_SHARING, Cropped, CroppedPlan
+from panprivacy.statistics.incidence.sizes import IncidenceSizes
 from panprivacy.statistics.records import Sizes, learned_users, whole
 
 _CELLS_PER_USER = tuple(4 << power for power in range(9))
@@ -53,8 +55,11 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
     cells: Counters = None
     memory: Memory = None
 
-    def plan(self, request: Request) -> CroppedPlan:
-        """A counter for each user, or hashed ones, or levels of them for a range of users."""
+    def plan(self, request: Request) -> Cropped:
+        """A counter for each user, or hashed ones, or levels of them for a range of users.
+
+        Hashed ones have a block law, or a flat one where that errs less: of very many users.
+        """
         tau, universe, expected = self.tau, self.universe, self.expected
         if isinstance(expected, tuple):
             self._check_range()
@@ -69,19 +74,35 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         if isinstance(expected, tuple):
             return self._levels(bound, expected, request)
         self._check_users()
+        flat = None if expected is None else self._decompounded(bound, expected, request)
         hashed = [times * (expected or 1) for times in _CELLS_PER_USER]
-        return best_plan(
-            lambda cells, chosen, split: CroppedPlan(
-                tau, bound, universe, cells, expected, chosen, request, split
-            ),
-            request,
-            tau,
-            sharing * bound,
-            cells=self.cells,
-            memory=self.memory,
-            wanted=[universe] if universe else hashed,
-            fewest=2 * (expected or 1) if universe is None else 1,
-        )
+        try:
+            blocks = best_plan(
+                lambda cells, chosen, split: CroppedPlan(
+                    tau, bound, universe, cells, expected, chosen, request, split
+                ),
+                request,
+                tau,
+                sharing * bound,
+                cells=self.cells,
+                memory=self.memory,
+                wanted=[universe] if universe else hashed,
+                fewest=2 * (expected or 1) if universe is None else 1,
+            )
+        except PlanError:
+            if flat is None:
+                raise
+            return flat
+        return flat if flat and flat.absolute_error() < blocks.absolute_error() else blocks
+
+    def _decompounded(self, bound: int, expected: int, request: Request) -> DecompoundedPlan | None:
+        """Hashed counters with a flat law; None if so many cannot be read."""
+        named = {"bound": bound, "expected": expected, "cells": self.cells, "memory": self.memory}
+        try:
+            counted = IncidenceSizes.read("", named).attempt(request)
+        except PlanError:
+            return None
+        return DecompoundedPlan.of(self.tau, counted) if counted.readable else None
 
     def _check_range(self) -> None:
         """Refuse what levels have no use for."""

@@ -15,14 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from panprivacy.statistics.cropped.cases import TRIALS, WALKS
-from panprivacy.statistics.cropped.plan import CroppedPlan
+from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Arguments, Statistic
 
 
-class CroppedSum(Statistic[CroppedPlan, Release], sizes=CroppedSizes):
+class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):
     """The sum of `min(|state|, tau)` over users; a state is the sum of a user's deltas.
 
     >>> import numpy as np
@@ -42,7 +42,8 @@ class CroppedSum(Statistic[CroppedPlan, Release], sizes=CroppedSizes):
     Accuracy: with a universe unbiased. With m cells the standard deviation is at most about
     `tau sqrt(m)/t`, `t = tanh(epsilon/2)`, whatever the bound; `plan.absolute_error()` predicts it.
     Of open-ended ids, two that share a cell hide a part of each other, and the interval covers what
-    they may hide. Levels err by about as large a share of any sum in their range; the prediction
+    they may hide. Of very many users a histogram is read where that errs less, so that nobody is
+    hidden; far more than `expected` then lose the answer (`LostReleaseError`). Levels err by about as large a share of any sum in their range; the prediction
     is good where that share is below a fifth.
     [tests/unit/test_cropped.py, tests/statistical/test_cropped_sum.py]
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from panprivacy.cells.law import Law
 from panprivacy.decoders.circular import convolve, correlate
 from panprivacy.decoders.intervals import Floats, noise_quantile
+from panprivacy.errors import LostReleaseError
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, Scores
 
 _MOST_STRAIN = 0.1
@@ -318,6 +319,31 @@ class SharedModel:
     def _wraps(load: float, strain: float, deviations: float) -> bool:
         """Whether a logarithm may leave its principal value: with users all in one state it can."""
         return load + deviations * math.sqrt(strain) >= math.pi
+
+    def crowd(self, users: float, states: NDArray[np.int64]) -> Floats:
+        """The mean histograms of cells that so many users share who are all in one of the states.
+
+        Returns:
+            float[states, M].
+        """
+        modulus = self.law.modulus
+        turns = np.outer(states, np.arange(modulus)) % modulus
+        shared = users / self.cells * (np.exp(-2j * math.pi / modulus * turns) - 1)
+        spectrum = self.law.spectrum() ** (self.epoch + 1) * np.exp(shared)
+        return self.cells * np.fft.ifft(spectrum).real
+
+    def check_readable(self, histogram: ArrayLike, noise_variance: float) -> None:
+        """Refuse to read cells that are too full.
+
+        Raises:
+            LostReleaseError: the answer would be noise.
+        """
+        if self.is_full(histogram, noise_variance):
+            message = (
+                f"the {self.cells:,} hashed counters are too full to be read: this release is "
+                "lost; plan for more users with expected=, or cells="
+            )
+            raise LostReleaseError(message)
 
     def is_full(self, histogram: ArrayLike, noise_variance: float) -> bool:
         """Whether a noised histogram has too little left of its spectrum to be read."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from panprivacy.cells.protocol import Table
 from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.errors import LostReleaseError
 from panprivacy.noise import wipe
 from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery
@@ -124,12 +123,8 @@ class HistogramReading:
             LostReleaseError: the cells are too full: the answer would be noise.
         """
         model, variance = self.model, discrete_laplace_variance(float(2 / self.epsilon))
-        if isinstance(model, SharedModel) and model.is_full(counts, variance):
-            message = (
-                f"the {model.cells:,} hashed counters are too full to be read: this release is "
-                "lost; plan for more users with expected=, or cells="
-            )
-            raise LostReleaseError(message)
+        if isinstance(model, SharedModel):
+            model.check_readable(counts, variance)
         answers = {
             query.name: (query, model.whole(query, counts, variance)) for query in self.queries
         }

@@ -1,0 +1,161 @@
+"""A cropped sum that is read off the histogram of hashed counters whose law is flat.
+
+Of very many users it is better than a count of blocks: it tells what the users of one counter add
+up to, so nobody is hidden, and two counters a user are enough. Of few its output noise is larger.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from panprivacy.addressing import Addressing, Hashed
+from panprivacy.cells.law import Law
+from panprivacy.cells.modular import ModularCells
+from panprivacy.cells.protocol import Table
+from panprivacy.decoders.intervals import Floats
+from panprivacy.planning.request import Request, Split, noise_variance
+from panprivacy.statistics.cropped.plan import Cropped
+from panprivacy.statistics.incidence.decoder import Estimates, SharedModel
+from panprivacy.statistics.incidence.linear_queries import States
+from panprivacy.statistics.incidence.plan import IncidencePlan
+from panprivacy.statistics.plan import CountReading
+
+
+@dataclass(frozen=True, slots=True)
+class DecompoundedModel:
+    """Reads a cropped sum off a histogram.
+
+    Args:
+        shared: reads the histogram.
+        states: that users can be in.
+        tau: where they are cropped.
+        users: the most that are planned for.
+        noise_variance: of each count.
+    """
+
+    shared: SharedModel
+    states: States
+    tau: int
+    users: int
+    noise_variance: float
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The sum, at least 0."""
+        return max(float(self._read(ones).values), 0.0)
+
+    def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
+        """The estimate, and both ends of its confidence interval.
+
+        Raises:
+            LostReleaseError: so many users share a counter that the answer would be noise.
+        """
+        self.shared.check_readable(ones, self.noise_variance)
+        low, high = self._read(ones).intervals(confidence, math.inf)
+        return self.estimate(ones), float(low), float(high)
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """The standard deviation for each sum, of users in the one state that errs most."""
+        worst = [max(state + output for state, output in self._parts(t)) for t in np.ravel(truth)]
+        return np.sqrt(worst).reshape(np.shape(truth))
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that output noise causes, where it is largest."""
+        return max(output / (state + output) for state, output in self._parts(truth))
+
+    def _parts(self, truth: float) -> list[tuple[float, float]]:
+        """The variance of the counters and of the output, for users that are all in one state.
+
+        States that go half around the modulus leave least of what tells a sum; states of 1 take
+        the most users, as far as so many are planned for.
+        """
+        middle = self.states.modulus // 2
+        tried = {1, self.tau, middle, middle + 1, self.states.bound}
+        parts = []
+        for state in tried:
+            users = truth / min(state, self.tau)
+            if state <= self.states.bound and (users <= self.users or state >= self.tau):
+                (histogram,) = self.shared.crowd(users, np.array([state]))
+                read = self._read(histogram)
+                parts.append((float(read.constant), float(read.output)))
+        return parts
+
+    def _read(self, histogram: ArrayLike) -> Estimates:
+        return self.shared.whole(self.states.cropped_sum(self.tau), histogram, self.noise_variance)
+
+
+@dataclass(frozen=True, slots=True)
+class DecompoundedPlan(Cropped):
+    """The parameters of a `CroppedSum` of so many users that a histogram is better.
+
+    Args:
+        tau: where states are cropped.
+        bound: the largest state.
+        universe: None, as nobody knows who might come.
+        cells: number of hashed counters.
+        expected: the most users that they are planned for.
+        law: the noise of the counters.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    tau: int
+    bound: int
+    universe: None
+    cells: int
+    expected: int
+    law: Law
+    request: Request
+    split: Split
+
+    proofs = ("modular", "releases")
+
+    @classmethod
+    def of(cls, tau: int, counted: IncidencePlan) -> Self:
+        """Counters as they are planned for an `Incidence`."""
+        sizes = tau, counted.bound, None, counted.cells, counted.expected or 0
+        return cls(*sizes, counted.law, counted.request, counted.split)
+
+    @property
+    def table(self) -> ModularCells:
+        """The table's cells."""
+        return ModularCells(self.cells, self.law)
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+        return Hashed(self.cells, key)
+
+    @property
+    def _truths(self) -> Floats:
+        """Errors are largest where most users share counters."""
+        return np.array([self.largest])
+
+    def sensitivity(self, epoch: int) -> int:  # noqa: ARG002
+        """A user moves two counts of the histogram by one."""
+        return 2
+
+    def model(self, epoch: int) -> DecompoundedModel:
+        """What counts that are released after `epoch` announced intrusions say."""
+        shared = SharedModel(self.law, epoch, self.cells)
+        states = States(self.law.modulus, self.bound, signed=False)
+        noise = noise_variance(self.sensitivity(epoch), self.split.budget)
+        return DecompoundedModel(shared, states, self.tau, self.expected, noise)
+
+    def reading(self, query: object, epoch: int) -> DecompoundedReading:  # noqa: ARG002
+        """How a release is made after `epoch` announced intrusions."""
+        return DecompoundedReading(self, epoch)
+
+
+class DecompoundedReading(CountReading):
+    """A release of the histogram, from which the sum is read."""
+
+    __slots__ = ()
+
+    def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
+        """How many counters hold each value."""
+        counts: NDArray[np.int64] = cells.histogram(table)
+        return counts

@@ -58,11 +58,14 @@ class Lazy(ABC):
 
 
 class Part(Lazy):
-    """A function that kernels call, and Python too: it is compiled for the types that come."""
+    """A function that kernels call, and Python too: it is compiled for the types that come.
+
+    Its attribute `plain` is the function as it stands, for numbers that no compiled type holds.
+    """
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__()
-        self._function, self._options = function, options
+        self.plain, self._options = function, options
         functools.update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -72,7 +75,7 @@ class Part(Lazy):
     def _make(self) -> Any:
         from numba import njit  # noqa: PLC0415 - slow to import
 
-        return njit(**self._options)(_with_made(self._function))
+        return njit(**self._options)(_with_made(self.plain))
 
 
 class Kernel(Part):
@@ -86,7 +89,7 @@ class Kernel(Part):
     def _make(self) -> Any:
         from numba import config, njit  # noqa: PLC0415 - slow to import
 
-        function, options, types = _with_made(self._function), self._options, [*self._signatures]
+        function, options, types = _with_made(self.plain), self._options, [*self._signatures]
         folder = cache_folder(config.CACHE_DIR)
         with _told(_SAYS if folder else _SAYS_EACH_TIME):
             if folder is None:

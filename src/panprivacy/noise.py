@@ -201,17 +201,80 @@ def discrete_laplace(draw: Draw, scale: Fraction, size: int) -> NDArray[np.int64
     if scale <= 0:
         message = "scale must be positive"
         raise ValueError(message)
-    samples = np.zeros(size, np.int64)
-    pending = np.arange(size)
-    while pending.size:
-        magnitude, accepted = _geometric(draw, scale, pending.size)
-        negative = bernoulli(draw, Fraction(1, 2), pending.size).view(bool)
-        accepted &= ~(negative & (magnitude == 0))
-        np.negative(magnitude, out=magnitude, where=negative)
-        _take(magnitude, accepted, pending, samples)
-        pending = pending[~accepted]
-        wipe(magnitude, negative, accepted)
+    numerator, denominator = scale.as_integer_ratio()
+    bits = max((numerator - 1).bit_length(), _LEAST_BITS)
+    fits = bits <= _INT64_BITS - 20  # with room for a magnitude, which is some numerators
+    fill = _fill_laplace if fits else _fill_laplace.plain
+    samples, done = np.zeros(size, np.int64), 0
+    words: Integers = np.empty(0, np.int64 if fits else object)
+    while done < size:
+        unused, fresh = words, _uniform_bits(draw, bits, _WORDS * min(size - done + 1, _PIECE))
+        words = np.concatenate([unused, fresh])
+        wipe(unused, fresh)
+        made, used = fill(words, numerator, denominator, samples[done:])
+        done += made
+        words[:used] = 0
+        words = words[used:]
+    wipe(words)
     return samples
+
+
+_OFFSET, _ACCEPT, _HEADS, _SIGN = range(4)
+_LEAST_BITS = 18
+"""Of a word: it chooses one of k, too, and a k above 2**18 never comes (probability 1/k!)."""
+_WORDS, _PIECE = 40, 4_096
+"""A sample takes about 25 words; so many samples are made at a time."""
+
+
+@kernel("UniTuple(int64, 2)(int64[::1], int64, int64, int64[::1])")
+def _fill_laplace(  # noqa: C901 - one loop, for which words are left is asked in one place
+    words: Integers, numerator: int, denominator: int, samples: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Make samples out of uniform words, as far as these go.
+
+    A magnitude is an offset below `numerator`, kept with the probability `exp(-offset/numerator)`,
+    and a numerator for each head before the first tail of coins of `exp(-1)`. A coin of
+    `exp(-gamma)` tosses others of `gamma/k`, k = 1, 2, ..., until one fails: heads if that k is odd
+    (CKS20, Algorithm 1). Plain Python runs this text too, for numbers that no word holds.
+
+    Returns:
+        How many samples are made, and how many words they took. The others are for the next
+        sample: to draw them anew would favour samples that take few.
+    """
+    span = 1
+    while span < numerator:
+        span *= 2
+    step = _OFFSET
+    done = used = at = offset = heads = 0
+    k = below = 1
+    while done < len(samples) and at + 1 < len(words):
+        first, second = words[at] & (span - 1), words[at + 1]
+        at += 2
+        if step == _OFFSET:
+            if first < numerator:
+                offset, step = first, _ACCEPT
+        elif step == _SIGN:
+            magnitude = (heads * numerator + offset) // denominator
+            negative = second & 1
+            if magnitude or not negative:  # 0 has one sign
+                samples[done] = -magnitude if negative else magnitude
+                done, used = done + 1, at
+            step, heads = _OFFSET, 0
+        elif (second & (below - 1)) < k and (step == _HEADS or first < numerator):
+            if (second & (below - 1)) == 0 and (step == _HEADS or first < offset):
+                k += 1
+                if below < k:
+                    below *= 2
+                continue
+            success = k % 2 == 1
+            k = below = 1
+            if step == _ACCEPT:
+                step = _HEADS if success else _OFFSET
+            elif success:
+                heads += 1
+            else:
+                step = _SIGN
+    return done, used
 
 
 def _take(proposed: Integers, accepted: NDArray[np.bool_], places: Any, samples: Any) -> None:
@@ -219,35 +282,6 @@ def _take(proposed: Integers, accepted: NDArray[np.bool_], places: Any, samples:
     chosen = proposed[accepted]
     samples[places[accepted]] = chosen
     wipe(chosen)
-
-
-def _geometric(draw: Draw, scale: Fraction, size: int) -> tuple[Integers, NDArray[np.bool_]]:
-    """Propose magnitudes with `P(y)` proportional to `exp(-y/scale)`, and which to accept."""
-    numerator, denominator = scale.as_integer_ratio()
-    offset = uniform_below(draw, numerator, size)
-    accepted = bernoulli_exp(draw, offset, numerator)
-    magnitude = _geometric_unit(draw, size)
-    if numerator.bit_length() > _INT64_BITS - 20:
-        magnitude, small = magnitude.astype(object), magnitude
-        wipe(small)
-    magnitude *= numerator
-    magnitude += offset
-    magnitude //= denominator
-    wipe(offset)
-    return magnitude, accepted
-
-
-def _geometric_unit(draw: Draw, size: int) -> Integers:
-    """The number of heads before the first tail, heads having probability `exp(-1)`."""
-    heads = np.zeros(size, np.int64)
-    tossing = np.arange(size)
-    while tossing.size:
-        success = _bernoulli_exp_unit(draw, np.ones(tossing.size, np.int64), 1)
-        left = tossing[success]
-        heads[left] += 1
-        wipe(tossing, success)  # how long each was tossed is the noise
-        tossing = left
-    return heads
 
 
 def bernoulli_exp(draw: Draw, numerators: Integers, denominator: int) -> NDArray[np.bool_]:

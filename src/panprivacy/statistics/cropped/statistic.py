@@ -42,9 +42,9 @@ class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):
     Accuracy: with a universe unbiased. With m cells the standard deviation is at most about
     `tau sqrt(m)/t`, `t = tanh(epsilon/2)`, whatever the bound; `plan.absolute_error()` predicts it.
     Of open-ended ids, two that share a cell hide a part of each other, and the interval covers what
-    they may hide. Of very many users a histogram is read where that errs less, so that nobody is
-    hidden; far more than `expected` then lose the answer (`LostReleaseError`). Levels err by about as large a share of any sum in their range; the prediction
-    is good where that share is below a fifth.
+    they may hide. Of very many a histogram is read where that errs less, and nobody is hidden; far
+    more than `expected` then lose the answer (`LostReleaseError`). Levels err by about as large a
+    share of any sum in their range; the prediction is good where that share is below a fifth.
     [tests/unit/test_cropped.py, tests/statistical/test_cropped_sum.py]
 
     A state beyond the bound is taken for another one when it is released; privacy does not rest on

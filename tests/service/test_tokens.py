@@ -5,12 +5,16 @@ from __future__ import annotations
 import hmac
 import re
 import stat
+import subprocess
+import sys
 import time
 from base64 import urlsafe_b64decode
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
+from panprivacy.service.config.loading import load
 from panprivacy.service.config.tokens import AccessError, Role, Token, Tokens, hash_of, new_token
 from tests.commands import run_command
 
@@ -213,4 +217,48 @@ def test_a_token_that_cannot_be_is_refused_and_the_file_left_alone(tmp_path, wor
     assert f"{service.config.name}." not in result.stderr
     assert service.config.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2
+    service.client.close()
+
+
+def command(*words, **arguments):
+    """The command in a process of its own."""
+    words = [sys.executable, "-m", "panprivacy", "token", *words]
+    return subprocess.Popen(words, text=True, **arguments)
+
+
+def test_of_many_commands_at_once_each_has_its_token(tmp_path):
+    service = Service(tmp_path)
+    names = [f"web{number}" for number in range(3)]
+    rest = ["--may", "ingest", "--config", service.config]
+    running = [command(name, *rest, stdout=subprocess.PIPE) for name in names]
+    shown = [re.findall(r"pp_\S+$", one.communicate()[0], re.MULTILINE) for one in running]
+    found = {one.name: one.sha256 for one in load(service.config).tokens}
+    assert [[found[name]] for name in names] == [[hash_of(one) for one in each] for each in shown]
+    assert list(tmp_path.glob("*.new")) == []
+    service.client.close()
+
+
+def test_a_hash_that_is_written_in_pieces_is_refused(tmp_path):
+    """Nothing would be changed, and a lost token would stay good."""
+    service = Service(tmp_path)
+    text = service.config.read_text()
+    found = {one.name: one.sha256 for one in load(service.config).tokens}["ingest"]
+    text = text.replace(f'"{found}"', f'"""{found[:9]}\\\n{found[9:]}"""')
+    service.config.write_text(text)
+    assert {one.name: one.sha256 for one in load(service.config).tokens}["ingest"] == found
+    result = run_command("token", "ingest", "--config", service.config)
+    assert (result.code, result.stdout) == (2, "")
+    assert "does not have the sha256 of ingest in one piece" in result.stderr
+    assert service.config.read_text() == text
+    service.client.close()
+
+
+def test_a_token_that_nobody_can_read_does_not_replace_the_old_one(tmp_path):
+    service = Service(tmp_path)
+    before = service.config.read_bytes()
+    with Path("/dev/full").open("w") as full:
+        code = command("ingest", "--config", service.config, stdout=full, stderr=full).wait()
+    assert code != 0
+    assert service.config.read_bytes() == before
+    assert list(tmp_path.glob("*.new")) == []
     service.client.close()

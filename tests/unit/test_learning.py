@@ -58,7 +58,7 @@ class TestRange:
             ((1_000, 10**9), 400, 500, (100, 10**9)),
             ((1_000, 10**9), 2_000, 3_000, (500, 12_000)),
             ((500, 12_000), 11_000, 12_100, (500, 48_400)),
-            ((500, 12_000), 9_000, math.inf, (500, 4 * 10**9)),
+            ((500, 12_000), 9_000, math.inf, (500, 1 << 60)),
             ((500, 12_000), 0.0, 0.0, (1, 12_000)),
             ((1, 12_000), 0.0, 0.0, (1, 4)),
             ((1, 12_000), 0.0, 1e30, (1, 1 << 60)),
@@ -77,7 +77,21 @@ class TestRange:
         low, high = Learned(expected).after(*interval)
         assert 1 <= low <= max(interval[0], 1)
         assert low <= high <= 1 << 60
-        assert high >= min(interval[1], 10**9)
+        assert high >= min(interval[1], 1 << 60)
+
+    @pytest.mark.parametrize(
+        ("expected", "then"),
+        [
+            ((500, 1 << 60), (500, 100_000)),
+            ((5_000, 1 << 60), (5_000, 320_000)),
+            ((500, 90_000), (500, 90_000)),
+            ((400_000, 1_000_000), (400_000, 1_000_000)),
+            ((1, 1), (1, 1)),
+        ],
+    )
+    def test_no_more_users_are_expected_than_there_is_evidence_for(self, expected, then):
+        found = Learned(expected).within((100, 100_000))
+        assert found == then == found.within((100, 100_000))
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -111,6 +125,17 @@ class TestRange:
 
 
 class TestWindows:
+    def test_answers_without_an_upper_end_make_no_plan_wider_than_the_first(self):
+        """A noisy plan has such answers; a wider one would have more of them."""
+        noisy = partial(
+            pp.DistinctCount, epsilon=1, expected="learn:100:100000", memory=1 << 10,
+            deletions=True, bound=1,
+        )  # fmt: skip
+        days = Days(noisy)
+        for _ in range(12):
+            days.pass_one(np.arange(1_000), np.ones(1_000, np.int64))
+            assert days.expects[0][1] <= 100_000
+
     def test_a_window_is_planned_around_the_one_before(self):
         days = Days()
         assert days.expects == ((100, 100_000),)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -38,35 +41,54 @@ def token(
     if sys.stdout is None:
         message = "standard output is closed: the token would be lost"
         raise PlanError(message)
-    tokens = {one.name: one for one in load(config).tokens}
-    text = config.read_bytes().decode()
-    drawn, old = new_token(), tokens.get(name)
-    if old is None:
-        if not may:
-            message = f"there is no token {name} yet: say what it may do, as in --may ingest"
-            raise PlanError(message)
-        added = token_table(name, may, hash_of(drawn), stream or ())
-        text = f"{text.rstrip()}\n\n{added}"
-    elif may or stream:
-        message = f"there is a token {name}: leave out --may and --stream to change it for a new "
-        message += f"one that may do the same, or edit {config.name}"
-        raise PlanError(message)
-    else:
-        text = text.replace(old.sha256, hash_of(drawn))
+    load(config)  # says what is wrong with it, or with its folder
     path = config.resolve()
+    with _alone(path.parent):
+        tokens = {one.name: one for one in load(config).tokens}
+        text = config.read_bytes().decode()
+        drawn, old = new_token(), tokens.get(name)
+        if old is None:
+            if not may:
+                message = f"there is no token {name} yet: say what it may do, as in --may ingest"
+                raise PlanError(message)
+            added = token_table(name, may, hash_of(drawn), stream or ())
+            text = f"{text.rstrip()}\n\n{added}"
+        elif may or stream:
+            message = f"there is a token {name}: leave out --may and --stream to change it for a "
+            message += f"new one that may do the same, or edit {config.name}"
+            raise PlanError(message)
+        else:
+            text = text.replace(old.sha256, hash_of(drawn))
 
-    def check(fresh: Path) -> None:
-        """It can be loaded, and belongs to whom the old one does."""
-        try:
-            load(fresh)
-        except PlanError as error:
-            raise PlanError(str(error).replace(fresh.name, path.name)) from None
-        status = path.stat()
-        os.chown(fresh, status.st_uid, status.st_gid)
-        fresh.chmod(status.st_mode & 0o7777)
+        def check(fresh: Path) -> None:
+            """It can be loaded, has the new token, and belongs to whom the old one does."""
+            try:
+                found = {one.name: one.sha256 for one in load(fresh).tokens}
+            except PlanError as error:
+                raise PlanError(str(error).replace(fresh.name, path.name)) from None
+            if found.get(name) != hash_of(drawn):
+                message = (
+                    f"{path.name} does not have the sha256 of {name} in one piece: write it so"
+                )
+                raise PlanError(message)
+            status = path.stat()
+            os.chown(fresh, status.st_uid, status.st_gid)
+            fresh.chmod(status.st_mode & 0o7777)
+            # Before the file is there: whoever cannot read the token must not lose the old one.
+            print(f"The token {name}, for Authorization: Bearer TOKEN. It is shown this once:\n")
+            print(f"    {drawn}\n", flush=True)
 
-    replace_file(path, text.encode(), check)
-    print(f"The token {name}, for Authorization: Bearer TOKEN. It is shown this once:\n")
-    print(f"    {drawn}\n")
+        replace_file(path, text.encode(), check)
     print("A service that runs takes it over within a few seconds", end="")
     print("." if old is None else "; the old one is good for nothing then.")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep others that change the same configuration waiting."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -13,6 +13,7 @@ WORD = "learn"
 _WIDE = 1_000, 1_000_000_000
 _EITHER_WAY = 4
 """The next window may have so many times more users, or fewer."""
+_FAR = 64
 _MOST = 1 << 60
 
 
@@ -46,13 +47,25 @@ class Learned(tuple[int, int]):
 
         Args:
             low: lower end of the interval that was released, in users.
-            high: upper end; an infinite one stands for the most that windows begin with.
+            high: upper end; it may be infinite, see `within`.
         """
-        low, high = max(low, 1.0), max(high, 1.0) if math.isfinite(high) else _WIDE[1]
+        low, high = max(low, 1.0), max(high, 1.0)
         around = math.floor(low / _EITHER_WAY), math.ceil(min(high * _EITHER_WAY, _MOST))
         ends = max(around[0], 1), max(around[1], 1)
         surprised = not self[0] <= low <= high <= self[1]
         return self.together(ends) if surprised else Learned(ends)
+
+    def within(self, first: tuple[int, int]) -> Learned:
+        """The same, with no more users than there is evidence for.
+
+        An upper end that is above what the first window was planned for, and far above the lower
+        one, tells how noisy an answer was; a plan for so many would make the next one noisier.
+
+        Args:
+            first: the range of the first window.
+        """
+        low, high = self
+        return Learned((low, max(low, min(high, max(first[1], _FAR * low)))))
 
     def together(self, other: tuple[int, int]) -> Learned:
         """The range that holds both."""

@@ -281,9 +281,10 @@ class Statistic(Private, Generic[P, A]):
         """
         self._check_new()
         for expected in ranges:
+            first = self._sizes.learned or expected
             budget = self._plan.split.budget
             own = Budget(budget.state, budget.release)
-            sizes = structs.replace(self._sizes, expected=expected)
+            sizes = structs.replace(self._sizes, expected=expected.within(first))
             self._be_born(sizes, sizes.planned(replace(self._plan.request, budget=own)))
 
     def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:

@@ -26,6 +26,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "rounding = Context(prec=digits, rounding=direction, Emax= 1000000, Emin=-999_999)",
     ): _RANGE,
     (
+        "statistics/grid.py",
+        "_long",
+        "while (end := self._reached(following)) < second:",
+    ): "where a multiple is first shown, the clock shows no less",
+    (
         "statistics/together.py",
         "_check_spending",
         "if len(found) is not sum(len(one.answers()) for one in lost.values()):",

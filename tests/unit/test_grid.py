@@ -30,8 +30,9 @@ def cuts(zone, every, first, last):
     end = datetime.fromisoformat(last).replace(tzinfo=ZoneInfo(zone)).timestamp()
     at = datetime.fromisoformat(first).replace(tzinfo=ZoneInfo(zone)).timestamp()
     while at < end:
+        found.append(at)
         start, at = grid.around(at)
-        found.append(start)
+        assert start == found[-1]
     return [*found, at]
 
 
@@ -144,6 +145,7 @@ def test_weeks_begin_on_mondays():
         ("Europe/Paris", "2026-10-25", "2026-10-26", 25),
         ("Asia/Kolkata", "2026-03-29", "2026-03-30", 24),
         ("Asia/Kathmandu", "2026-03-29", "2026-03-30", 24),
+        ("America/St_Johns", "2010-11-07", "2010-11-08", 25),  # set a minute after midnight
     ],
 )
 def test_hours_are_hours_and_begin_as_the_clock_strikes(zone, first, last, count):
@@ -157,6 +159,13 @@ def test_an_hour_within_which_the_clock_is_set_by_half_of_one_is_cut_short():
     assert hours(zone, HOUR, "2025-04-06", "2025-04-07").count(1) == 24
     assert hours(zone, HOUR, "2025-04-06", "2025-04-07")[:4] == [1, 1, 0.5, 1]
     assert hours(zone, HOUR, "2025-10-05", "2025-10-06")[:4] == [1, 1, 0.5, 1]
+
+
+def test_a_short_window_ends_where_the_clock_is_set_by_no_multiple_of_it():
+    zone, minutes = "Europe/Paris", 45 * 60
+    assert hours(zone, minutes, "2026-03-29", "2026-03-30")[:4] == [0.75, 0.75, 0.5, 0.75]
+    autumn = hours(zone, minutes, "2026-10-25", "2026-10-26")[:6]
+    assert autumn == [0.75, 0.75, 0.75, 0.75, 0.25, 0.75]
 
 
 def test_parts_of_a_day_follow_the_clock():

@@ -26,14 +26,14 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "rounding = Context(prec=digits, rounding=direction, Emax= 1000000, Emin=-999_999)",
     ): _RANGE,
     (
+        "statistics/grid.py",
+        "_long",
+        "while (end := self._reached(following)) < second:",
+    ): "where a multiple is first shown, the clock shows no less",
+    (
         "statistics/together.py",
         "_check_spending",
         "if len(found) is not sum(len(one.answers()) for one in lost.values()):",
     ): "whole numbers up to 256 are one object each, and there are never more names than answers",
-    (
-        "statistics/windowed.py",
-        "_close",
-        "complete = began <= due - self._every and end == due and not self._resumed",
-    ): "no window begins to be counted before its place on the grid",
 }
 """The reasons, by the module, the function or class, and the line as the mutant has it."""

@@ -94,6 +94,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/unit/test_explain.py",
         "tests/unit/test_planning.py",
     ),
+    "statistics/grid.py": ("tests/unit/test_grid.py",),
     "statistics/windowed.py": (
         "tests/unit/test_windowed.py",
         "tests/exact/test_windows.py",

@@ -95,6 +95,11 @@ def test_columns_of_addresses_deltas_and_groups(read):
     assert one.make_counting().guarantee.groups == 1
 
 
+def test_a_zone_whose_clock_cuts_windows(read):
+    zones = [read(stream(text)).streams["visits"].zone for text in ("", 'zone = "Asia/Tokyo"\n')]
+    assert zones == ["UTC", "Asia/Tokyo"]
+
+
 def test_each_counting_has_a_ledger_of_its_own(read):
     stream = read(STREAM).streams["visits"]
     first, second = stream.make_counting(), stream.make_counting()
@@ -384,6 +389,12 @@ BAD = [
     (stream('by = "p"\ngroups = ["a", "b"]\n',
             f'name = "distinct"\n{TABLE}name = "distinct"\nas = "few"\nexpected = 5\n'), 8,
      IN_STAT + "this plan gives a standard deviation of"),
+    # windows
+    (stream('zone = "Europe/Pariss"\n'), 4,
+     IN_STREAM + "zone must be the name of a time zone, such as Europe/Paris or UTC; did you mean "
+     "Europe/Paris?"),
+    (stream('zone = ""\n'), 4, IN_STREAM + "zone must be the name of a time zone"),
+    (stream("zone = 1\n"), 4, IN_STREAM + "zone must be a text in quotes"),
     # columns and groups
     (stream('prefix = "24:56"\n'), 4, IN_STREAM + 'prefix is for ids = "addresses"'),
     (stream('ids = "addresses"\nprefix = "24:560"\n'), 5, IN_STREAM + "prefix must be how many"),

@@ -1051,6 +1051,7 @@ def test_streams_are_described(shared):
     streams = {one["name"]: one for one in shared.ask("GET", "/v1/streams", "read").json()}
     assert list(streams) == ["visits", "pages", "clocked"]
     assert streams["visits"]["releases_planned"] == 3
+    assert (streams["visits"]["window_seconds"], streams["visits"]["zone"]) == (300 * 86_400, "UTC")
     assert streams["pages"]["epsilon"] == 4
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -788,6 +789,79 @@ def test_the_deadline_is_when_something_is_due(store, clock):
         clock.now = START + due
         stream.advance()
     assert stream.deadline() == START + HOUR + 600
+
+
+def at(text):
+    return datetime.fromisoformat(text).timestamp()
+
+
+PARIS = {"window": "1d", "zone": "Europe/Paris"}
+SUMMER, WINTER = at("2026-03-29T00:00:00+01:00"), at("2026-10-25T00:00:00+02:00")
+"""Midnights before the clock is set, at one o'clock UTC."""
+
+
+@pytest.mark.parametrize(("midnight", "hours"), [(SUMMER, 23), (WINTER, 25)])
+def test_days_of_23_and_25_hours_have_their_releases_as_the_clock_shows_them(
+    store, clock, midnight, hours
+):
+    clock.now = midnight
+    stream = make(store, clock, every="6h", releases=4, **PARIS)
+    assert stream.described()["zone"] == "Europe/Paris"
+    for hour in range(hours + 24):
+        clock.now = midnight + hour * HOUR
+        stream.advance()
+        stream.take(batch(hour))
+    clock.now += HOUR
+    stream.advance()
+    rows = [row for row in store.answers() if row.argument == 1]
+    shown = [row.end.astimezone(ZoneInfo("Europe/Paris")).hour for row in rows]
+    assert shown == [6, 12, 18, 0] * 2
+    assert [row.number for row in rows] == [1, 2, 3, 4] * 2
+    assert [row.complete for row in rows] == [False, False, False, True] * 2
+    first, _, third, fourth, *_, last = (round(row.value) for row in rows)
+    assert (first, third, fourth, last) == (hours - 18, hours - 6, hours, 24)
+
+
+@pytest.mark.parametrize(("midnight", "hours"), [(SUMMER, 23), (WINTER, 25)])
+def test_of_an_answer_each_hour_a_short_day_has_one_less(store, clock, midnight, hours):
+    clock.now = midnight
+    stream = make(store, clock, every="1h", releases=24, **PARIS)
+    for hour in range(hours + 1):
+        clock.now = midnight + hour * HOUR
+        stream.advance()
+    rows = [row for row in store.answers() if row.argument == 1]
+    assert [row.number for row in rows] == [*range(1, min(hours, 24) + 1)]
+    ends = [(row.end.timestamp() - midnight) / HOUR for row in rows]
+    assert ends == [*range(1, min(hours, 24)), hours]
+
+
+@pytest.mark.parametrize(("midnight", "hours"), [(SUMMER, 23), (WINTER, 25)])
+@pytest.mark.parametrize(("left", "back"), [(1, 2), (1, 9), (9, 10)])
+def test_a_day_goes_on_after_a_restart_before_and_after_the_clock_is_set(
+    store, clock, midnight, hours, left, back
+):
+    clock.now = midnight
+    stream = make(store, clock, **PARIS)
+    clock.now = midnight + left * HOUR
+    stream.take(batch(1, 2), b"once")
+    state = stream.state()
+    clock.now = midnight + back * HOUR
+    after = restarted(state, store, clock, **PARIS)
+    assert not after.take(batch(1, 2), b"once")
+    after.take(batch(3))
+    assert after.deadline() == midnight + hours * HOUR
+    clock.now = midnight + hours * HOUR
+    after.advance()
+    (row,) = (row for row in store.answers() if row.argument == 1)
+    assert (row.start.timestamp(), row.end.timestamp()) == (midnight, clock.now)
+    assert (round(row.value), row.complete) == (3, False)
+
+
+def test_a_checkpoint_of_another_zone_is_refused(store, clock):
+    stream = make(store, clock, window="1d")
+    with pytest.raises(InputError) as refused:
+        restarted(stream, store, clock, **PARIS)
+    assert str(refused.value) == "the state is of a Windowed with another zone"
 
 
 def test_on_request_the_last_release_is_kept_for_the_end(store, clock):

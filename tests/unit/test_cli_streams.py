@@ -6,7 +6,11 @@ import itertools
 import json
 import re
 import subprocess
+import time
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +18,8 @@ import pytest
 
 import panprivacy as pp
 from panprivacy._parse import parse_duration
+from panprivacy.cli.options import zones_like
+from panprivacy.cli.publishing import InWindows, Schedule
 from panprivacy.programs.counting import make_counting
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
@@ -232,6 +238,7 @@ class TestGroups:
             (("--by", "page", "--groups", "a,a"), "different labels"),
             (("--by", "page", "--groups", "a,,b"), "an empty name"),
             (("--windows", "9"), "--windows is for --window"),
+            (("--zone", "Europe/Paris"), "--zone is for --window"),
             (
                 ("--by", "page", "--groups", "a,b", "--per-user", "3"),
                 "must be at most 2",
@@ -329,6 +336,29 @@ class TestWindows:
         assert lines[0].endswith("UTC (partial)")
         assert "over 365 windows, one of them seen, epsilon" in result.stdout
 
+    def test_days_of_a_zone_are_told_as_its_clock_shows_them(self):
+        command = [*self.COMMAND[:-1], "1d", "--zone", "Asia/Kolkata"]
+        text, document = (
+            subprocess.run(
+                [*command, *more], input="id\na\n", capture_output=True, text=True, check=True
+            ).stdout
+            for more in ([], ["--json"])
+        )
+        moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+05:30"
+        assert re.fullmatch(f"{moment} to {moment} Asia/Kolkata .partial.", text.splitlines()[0])
+        assert json.loads(document)["window"]["end"].endswith("+00:00")
+
+    def test_days_of_a_zone_end_at_its_midnight(self):
+        each = partial(make_counting, [Specification.from_text("distinct")], epsilon=Fraction(1))
+        daily = InWindows(each, Schedule(1, None, 86_400, zone="Asia/Kolkata"), 0.95)
+        ends = datetime.now(UTC) + timedelta(seconds=daily.deadline() - time.monotonic())
+        shown = (ends + timedelta(seconds=30)).astimezone(ZoneInfo("Asia/Kolkata"))
+        assert (shown.hour, shown.minute) == (0, 0)
+
+    @pytest.mark.parametrize(("typed", "offered"), [("Europe/Par", ["Europe/Paris"]), ("?", [])])
+    def test_the_shell_completes_zones(self, typed, offered):
+        assert zones_like(typed) == offered
+
     @pytest.mark.parametrize(
         ("words", "says"),
         [
@@ -338,6 +368,7 @@ class TestWindows:
             (("--window", "1d", "--demo"), "leave out --window and --by"),
             (("--window", "1d", "--windows", "0"), "--windows must be"),
             (("--stat", "distinct,as=more,expected=learn"), "expected=learn is for --window"),
+            (("--window", "1d", "--zone", "Europe/Pari"), "did you mean Europe/Paris?"),
             (("--window", "day"), "'day' is not a length of time"),
             (("--window", "0d"), "'0d' is not a length of time"),
             (("--window", "9999999d"), "--window must be"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.guarantee import unseen_loss
+from panprivacy.statistics import grid
 from panprivacy.statistics.release import COLUMNS
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
@@ -133,11 +134,12 @@ class TestClock:
     @given(
         st.integers(1, 10**6),
         st.lists(st.floats(0, 3) | st.floats(1_001, 10_000), max_size=4),
+        st.sampled_from(["UTC", "Europe/Paris", "Australia/Lord_Howe", "Africa/Casablanca"]),
     )
-    def test_windows_follow_one_another(self, every, steps):
+    def test_windows_follow_one_another(self, every, steps, zone):
         """Steps of some windows, or of more than are made up for."""
         clock = Clock()
-        windows = windowed(clock, every, lambda: density(universe=1))
+        windows = windowed(clock, every, lambda: density(universe=1), zone=zone)
         for step in steps:
             clock.now += step * every
             windows.advance()
@@ -146,6 +148,14 @@ class TestClock:
         assert all(window.start <= window.end for window in found)
         pairs = itertools.pairwise(found)
         assert all(one.end <= other.start for one, other in pairs)
+
+    def test_a_window_that_closes_early_is_not_complete(self):
+        clock = Clock(MONDAY)
+        daily = windowed(clock)
+        clock.now += DAY - 1
+        daily.close()
+        clock.now += 1
+        assert [window.complete for window in daily.release()] == [False, False]
 
     def test_the_last_window_closes_early(self):
         clock = Clock()
@@ -158,6 +168,97 @@ class TestClock:
         one, other = daily.releases
         assert one.end - one.start == other.end - other.start == timedelta(minutes=1)
         assert other.start == one.end
+
+
+def at(text):
+    return datetime.fromisoformat(text).timestamp()
+
+
+class TestZone:
+    SUMMER = "2026-03-28T00:00:00+01:00", "2026-03-29T00:00:00+01:00", [24, 23, 24]
+    WINTER = "2026-10-24T00:00:00+02:00", "2026-10-25T00:00:00+02:00", [24, 25, 24]
+
+    @staticmethod
+    def paris(clock, every=DAY):
+        return windowed(clock, every, lambda: density(epsilon=30), zone="Europe/Paris")
+
+    @pytest.mark.parametrize(("first", "second", "lengths"), [SUMMER, WINTER])
+    def test_days_of_23_and_25_hours_are_counted_whole(self, first, second, lengths):
+        clock = Clock(at(first))
+        daily = self.paris(clock)
+        for share, hours in zip([1_000, 500, 250], lengths, strict=True):
+            daily.update(np.arange(share))
+            clock.now += hours * 3_600 - 0.001
+            assert not daily.due
+            clock.now += 0.001
+        windows = daily.release()
+        assert starts(windows)[:2] == [
+            datetime.fromisoformat(one).astimezone(UTC).isoformat() for one in (first, second)
+        ]
+        spans = [(window.end - window.start) / timedelta(hours=1) for window in windows]
+        assert spans == lengths
+        assert all(window.complete for window in windows)
+        shares = [window.release.value for window in windows]
+        assert shares == pytest.approx([1, 0.5, 0.25], abs=1e-3)
+        assert windows[0].end == windows[1].start
+
+    @pytest.mark.parametrize(("_", "day", "lengths"), [SUMMER, WINTER])
+    @pytest.mark.parametrize(("left", "back"), [(1, 2), (1, 9), (9, 10), (1, 30)])
+    def test_a_window_goes_on_before_and_after_the_clock_is_set(self, _, day, lengths, left, back):
+        """It is set in the third hour of the day."""
+        clock = Clock(at(day))
+        before = self.paris(clock)
+        clock.now += left * 3_600
+        before.update(np.arange(400))
+        state = before.state()
+        clock.now = at(day) + back * 3_600
+        after = self.paris(clock)
+        after.resume(state)
+        assert (after.began, after.ends) == (before.began, before.ends)
+        assert (after.ends - after.began) / timedelta(hours=1) == lengths[1]
+        clock.now = max(clock.now, after.ends.timestamp())
+        (window,) = after.release()
+        assert not window.complete
+        assert window.release.value == pytest.approx(0.4, abs=1e-3)
+        clock.now = after.ends.timestamp()
+        (window,) = after.release()
+        assert window.complete
+
+    @pytest.mark.parametrize("zones", [("UTC", "Europe/Paris"), ("Europe/Paris", "Europe/Rome")])
+    @pytest.mark.parametrize("turn", [1, -1])
+    def test_a_state_of_another_zone_is_refused(self, zones, turn):
+        this, other = (windowed(Clock(), zone=zone) for zone in zones[::turn])
+        with pytest.raises(pp.InputError) as refused:
+            this.resume(other.state())
+        assert str(refused.value) == "the state is of a Windowed with another zone"
+
+    def test_a_change_that_a_government_moves_cuts_the_window_that_was_under_way(self, monkeypatch):
+        """A newer database has no summer time: the midnight at which the state began was none."""
+        clock = Clock(at("2026-04-01T00:00:00+02:00"))
+        before = self.paris(clock)
+        state = before.state()
+        clock.now += 1_800
+        moved = grid.time_zone("Africa/Algiers")  # which has no summer time
+        monkeypatch.setattr(grid, "time_zone", lambda name: moved)
+        after = self.paris(clock)
+        after.resume(state)
+        assert after.began == before.began
+        assert after.ends.timestamp() == at("2026-04-01T00:00:00+01:00")
+        clock.now = at("2026-04-03T00:00:00+01:00")
+        whole = [window.complete for window in after.release()]
+        assert whole == [False, True, True]
+
+    def test_a_clock_that_is_set_forward_by_years_goes_on_with_a_whole_day(self):
+        clock = Clock(at("2000-01-01T12:00:00+01:00"))
+        daily = self.paris(clock)
+        clock.now = at("2026-07-01T12:00:00+02:00")
+        assert len(daily.release()) == 1
+        assert daily.began.timestamp() == at("2026-07-01T00:00:00+02:00")
+        assert daily.ends.timestamp() == at("2026-07-02T00:00:00+02:00")
+
+    def test_a_zone_that_there_is_not(self):
+        with pytest.raises(pp.PlanError, match=r"zone must be .*; did you mean Europe/Paris\?"):
+            windowed(Clock(), zone="europe/paris")
 
 
 class TestState:

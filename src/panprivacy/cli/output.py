@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 
 from rich.console import Console
@@ -15,13 +16,13 @@ from panprivacy.cli.demonstration import Facts
 from panprivacy.explain.bounds import float_above
 from panprivacy.guarantee import Guarantee, shown
 from panprivacy.statistics.catalogue import kinds
+from panprivacy.statistics.grid import time_zone
 from panprivacy.statistics.release import Answers, Name, Release, shown_number
 from panprivacy.statistics.windowed import Window
 
 _MOST_ROWS = 21
 _MOST_NOTED = 5
 _LOST = "too many users share a counter; plan for more with expected=, next time"
-_MOMENT = "%Y-%m-%d %H:%M:%S"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Printed:
         state_bytes: size of all states, which no stream changes.
         confidence: of all intervals.
         window: the clock window they are about.
+        zone: name of the time zone that people are told its times in.
         loss: of a user of several windows.
         facts: the truth and the rate, in a demonstration.
         interrupted: whether a signal ended the count before its time.
@@ -52,6 +54,7 @@ class Printed:
     state_bytes: int
     confidence: float
     window: Window | None = None
+    zone: str = "UTC"
     loss: LossOverWindows | None = None
     facts: Facts | None = None
     interrupted: bool = False
@@ -120,8 +123,9 @@ def print_text(printed: Printed) -> None:
     console = Console(width=100, highlight=False, markup=False, emoji=False)
     if printed.window:
         partial = "" if printed.window.complete else " (partial)"
-        span = f"{printed.window.start:{_MOMENT}} to {printed.window.end:{_MOMENT}} UTC{partial}"
-        console.print(span)
+        span = printed.window.start, printed.window.end
+        start, end = (_local(moment, printed.zone) for moment in span)
+        console.print(f"{start} to {end} {printed.zone}{partial}")
     console.print(table)
     hidden = len(printed.answers) - len(listed)
     if hidden > 0:
@@ -135,6 +139,12 @@ def print_text(printed: Printed) -> None:
     if printed.facts:
         fact = f"Demonstration: {printed.facts}; for the truth it kept raw ids."
         console.print(fact, soft_wrap=True)
+
+
+def _local(moment: datetime, zone: str) -> str:
+    """What a clock shows; its offset too, where it changes."""
+    local = moment.astimezone(time_zone(zone)).isoformat(sep=" ", timespec="seconds")
+    return local.removesuffix("+00:00") if zone == "UTC" else local
 
 
 def _title(name: Name) -> str:

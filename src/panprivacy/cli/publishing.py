@@ -38,12 +38,14 @@ class Schedule:
         every: seconds between the others; None to make the last one only.
         window: seconds of a clock window; None for one count of everything.
         windows: over how many windows a user's loss is added up; None for 365.
+        zone: name of the time zone whose clock cuts windows; None for UTC.
     """
 
     releases: int
     every: float | None
     window: float | None
     windows: int | None = None
+    zone: str | None = None
 
     def __post_init__(self) -> None:
         if self.windows is not None:
@@ -51,6 +53,8 @@ class Schedule:
         message = ""
         if self.windows is not None and self.window is None:
             message = "--windows is for --window"
+        elif self.zone is not None and self.window is None:
+            message = "--zone is for --window"
         elif self.window is not None and self.window > LONGEST:
             message = f"--window must be at most {LONGEST // 86_400:,} days"
         elif self.window is not None and (self.every is not None or self.releases > 1):
@@ -120,6 +124,7 @@ class InWindows:
         self._windowed = Windowed(
             make,
             every=timedelta(seconds=schedule.window or 0),
+            zone=schedule.zone or "UTC",
             release=partial(_printed, confidence=confidence),
             answers=attrgetter("answers"),
         )
@@ -146,7 +151,7 @@ class InWindows:
 
     def _of(self, window: Window) -> Printed:
         printed: Printed = window.release
-        return replace(printed, window=window, loss=self._loss)
+        return replace(printed, window=window, zone=self._windowed.grid.zone, loss=self._loss)
 
 
 Publisher = Timed | InWindows

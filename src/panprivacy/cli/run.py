@@ -18,7 +18,7 @@ from panprivacy._parse import parse_duration
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.interruption import Interruption
-from panprivacy.cli.options import check_png
+from panprivacy.cli.options import check_png, zones_like
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
 from panprivacy.cli.stats import completed
@@ -69,7 +69,16 @@ def run(
         _when(
             parser=parse_duration,
             metavar="1d",
-            help="A fresh count for each clock window (UTC); its answer at its end.",
+            help="A fresh count for each clock window; its answer at its end.",
+        ),
+    ] = None,
+    zone: Annotated[
+        str | None,
+        _when(
+            metavar="Europe/Paris",
+            autocompletion=zones_like,
+            help="--window: the time zone whose clock cuts windows, days of 23 and 25 hours "
+            "included; UTC.",
         ),
     ] = None,
     windows: Annotated[
@@ -119,7 +128,7 @@ def run(
         words = shlex.join(["panprivacy", "run", file, "--user", user, "--epsilon", epsilon])
         message = f"say what to count, such as: {words} --stat distinct,expected=1000:1e6"
         raise PlanError(message)
-    schedule = Schedule(positive_integer(releases=releases), every, window, windows)
+    schedule = Schedule(positive_integer(releases=releases), every, window, windows, zone)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
     if (demo or plot) and not (window is None and grouping is None):
         message = "--demo and --plot are for one count of everything: leave out --window and --by"

@@ -106,6 +106,7 @@ class Stream(Resumable):
         self._windowed = Windowed(
             config.make_counting,
             every=timedelta(seconds=config.window_seconds),
+            zone=config.zone,
             release=self._last_release,
             answers=lambda released: None if released is None else released[1],
             clock=clock,
@@ -160,6 +161,7 @@ class Stream(Resumable):
             "epsilon": float(counting.guarantee.epsilon),
             "guarantee": str(counting.guarantee),
             "window_seconds": self.config.window_seconds,
+            "zone": self.config.zone,
             "window_began": shown.began.isoformat(),
             "window_ends": shown.ends.isoformat(),
             "releases_made": shown.releases,
@@ -563,8 +565,8 @@ class Stream(Resumable):
         if every is None or self._left() <= 1:
             return float("inf")
         # Those that were due while the service was down are left out: they would be nearly equal.
-        passed = max(self._last_moment - began, timedelta(0)) // timedelta(seconds=every)
-        return began.timestamp() + (passed + 1) * every
+        grid = self._windowed.grid.within(began.timestamp(), every)
+        return grid.around(max(self._last_moment, began).timestamp())[1]
 
     @property
     def _layout(self) -> Container:

@@ -7,7 +7,6 @@ in a window that is seen, and far less in the others; docs/guarantees/windows.md
 
 from __future__ import annotations
 
-import math
 import struct
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -23,14 +22,13 @@ from panprivacy._validate import whole_number
 from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container
+from panprivacy.statistics.grid import Grid
 from panprivacy.statistics.private import Private, Resumable
 from panprivacy.statistics.release import Answer, as_table
 from panprivacy.statistics.together import unless_lost
 
-_ORIGIN = int(datetime(1970, 1, 5, tzinfo=UTC).timestamp())
-"""A Monday, so that windows of a week begin on Mondays; days and hours begin as UTC has them."""
 LONGEST = 3_660 * 86_400
-"""Seconds of a window."""
+"""Seconds of a window, of days of 24 hours."""
 _MOST_PASSED = 1_000
 """More windows than that do not pass: the clock was set."""
 _OWN = struct.Struct("<d")
@@ -40,7 +38,8 @@ _RANGE = struct.Struct("<QQ")
 _LONGEST_NUMBER = 400 * 86_400
 """Seconds of a window that is given as a number: more may be meant as milliseconds."""
 _MOMENT = pa.timestamp("us", tz="UTC")
-_LAST_MOMENT = datetime.max.replace(tzinfo=UTC).timestamp()
+_LAST_MOMENT = datetime(9_999, 12, 28, tzinfo=UTC).timestamp()
+"""So that what clocks of all zones show then is in a year of four digits."""
 
 
 _DAMAGED = "the state is damaged: no window is planned like this"
@@ -124,8 +123,9 @@ class Windowed(Resumable, Generic[S]):
     >>> [window.release.confidence for window in daily.release()]
     [0.95]
 
-    Windows are cut on a fixed grid (of UTC, weeks on Mondays) by the clock alone, and each passed
-    window releases, also one without updates. `advance` closes them; `update` calls it first, and
+    Windows are cut on a fixed grid by the clock alone, and each passed window releases, also one
+    without updates. Days begin at midnight in `zone`, which may give them 23 or 25 hours, and
+    weeks on Mondays; see `Grid`. `advance` closes them; `update` calls it first, and
     a program that may be idle calls it on a timer. If the clock is set back by more than a window,
     the current window ends, and the next one starts at the new time; if more than 1,000 windows
     seem to have passed at once, those between are left out.
@@ -142,6 +142,7 @@ class Windowed(Resumable, Generic[S]):
         factory: makes the statistic of one window, always the same, with a ledger of its own.
         every: length of a window, whole seconds up to ten years; a plain number up to 400 days,
             because a larger one is mostly meant as milliseconds.
+        zone: name of the time zone whose clock cuts them, such as "Europe/Paris".
         release: what is released at the end of a window, while it is still the current one; None
             for `release()`. If it raises, that window has no answer: its state is wiped
             nevertheless.
@@ -150,10 +151,11 @@ class Windowed(Resumable, Generic[S]):
         clock: seconds since 1970 in UTC.
 
     Raises:
-        PlanError: a length out of range, or a factory whose statistics share a ledger or differ.
+        PlanError: a length out of range, a zone that there is not, or a factory whose statistics
+            share a ledger or differ.
     """
 
-    __slots__ = ("_answers", "_clock", "_current", "_end", "_every", "_factory", "_front",
+    __slots__ = ("_answers", "_clock", "_current", "_end", "_factory", "_front", "_grid",
                  "_release", "_releases", "_resumed", "_start")  # fmt: skip
 
     def __init__(
@@ -161,12 +163,13 @@ class Windowed(Resumable, Generic[S]):
         factory: Callable[[], S],
         every: timedelta | int,
         *,
+        zone: str = "UTC",
         release: Callable[[S], Any] | None = None,
         answers: Callable[[Any], Answer | None] = lambda released: released,
         clock: Callable[[], float] = time.time,
     ) -> None:
         _check_maker(factory)
-        self._every = _seconds(every)
+        self._grid = Grid(_seconds(every), zone)
         self._factory, self._clock = factory, clock
         self._release = release or (lambda current: unless_lost(current, {}))
         self._answers = answers
@@ -176,13 +179,18 @@ class Windowed(Resumable, Generic[S]):
         self._current.expect(self._current.expects)  # with its own split of epsilon, as all others
         self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told
         self._start = _checked(clock())
-        self._end = self._end_of(self._start)
+        self._end = self._grid.around(self._start)[1]
         self._resumed = False
 
     @property
     def current(self) -> S:
         """The statistic of the current window; asking it for `state()` is an intrusion."""
         return self._current
+
+    @property
+    def grid(self) -> Grid:
+        """When windows begin and end."""
+        return self._grid
 
     @property
     def began(self) -> datetime:
@@ -197,7 +205,7 @@ class Windowed(Resumable, Generic[S]):
     @property
     def due(self) -> bool:
         """Whether `advance` would close the current window."""
-        return not self._start - self._every <= self._clock() < self._end
+        return not self._start - self._grid.every <= self._clock() < self._end
 
     @property
     def releases(self) -> Windows:
@@ -238,11 +246,11 @@ class Windowed(Resumable, Generic[S]):
     def advance_once(self) -> None:
         """Close the first window that has passed, if one has."""
         now, end = self._clock(), self._end
-        if now < self._start - self._every:
+        if now < self._start - self._grid.every:
             self._close(self._start, now)
         elif now >= end:
-            set_forward = now - end > _MOST_PASSED * self._every
-            self._close(end, self._end_of(now) - self._every if set_forward else end)
+            set_forward = now - end > _MOST_PASSED * self._grid.every
+            self._close(end, self._grid.around(now)[0] if set_forward else end)
 
     def close(self) -> None:
         """Close the current window before its time, as at the end of the stream.
@@ -269,8 +277,8 @@ class Windowed(Resumable, Generic[S]):
     def _close(self, end: float, start: float) -> None:
         """Release at `end`, and wipe, whatever happens; the next window begins at `start`."""
         fresh = self._fresh()  # if that fails, nothing has ended
-        began, due = self._start, self._end
-        complete = began == due - self._every and end == due and not self._resumed
+        began = self._start
+        complete = self._grid.around(began) == (began, end) and not self._resumed
         answer, expects = None, self._current.expects
         try:
             with suppress(LostReleaseError):  # of a release of the caller's; the window has ended
@@ -280,7 +288,7 @@ class Windowed(Resumable, Generic[S]):
         finally:
             self._current.forget()
             self._current, self._resumed = fresh, False
-            self._start, self._end = start, self._end_of(start)
+            self._start, self._end = start, self._grid.around(start)[1]
             try:
                 fresh.expect(expects)
             except PlanError:  # of so few counters, say: it begins anew, as the first one did
@@ -303,7 +311,7 @@ class Windowed(Resumable, Generic[S]):
         if ranges != self._current.expects:
             self._current.expect(ranges)
         self._current.resume(inner, released=released, announced=announced)
-        self._start, self._end, self._resumed = start, self._end_of(start), True
+        self._start, self._end, self._resumed = start, self._grid.around(start)[1], True
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
@@ -331,7 +339,7 @@ class Windowed(Resumable, Generic[S]):
         """When the window of a state began, what it expects, and the state of its statistic."""
         own, (inner,) = self._layout.parts(state)
         (start,) = _OWN.unpack_from(own)
-        if not 0 <= start <= _LAST_MOMENT - self._every:
+        if not 0 <= start <= _LAST_MOMENT - self._grid.every:
             message = "the state is damaged: no window begins then"
             raise InputError(message)
         ranges = tuple(map(Learned, _RANGE.iter_unpack(own[_OWN.size :])))
@@ -342,11 +350,12 @@ class Windowed(Resumable, Generic[S]):
     @property
     def _layout(self) -> Container:
         """The layout of the state."""
+        public = {"every": self._grid.every, "zone": self._grid.zone}
         own_bytes = _OWN.size + _RANGE.size * len(self._current.expects)
-        return Container("Windowed", {"every": self._every}, own_bytes, [self._current])
+        return Container("Windowed", public, own_bytes, [self._current])
 
     def __repr__(self) -> str:
-        return f"<Windowed every={self._every} s of {self._current!r}>"
+        return f"<Windowed every={self._grid.every} s in {self._grid.zone} of {self._current!r}>"
 
     def _fresh(self) -> S:
         """A statistic for the next window, as private as the current one."""
@@ -358,11 +367,6 @@ class Windowed(Resumable, Generic[S]):
             message = "the factory must make the same statistic for each window"
             raise PlanError(message)
         return fresh
-
-    def _end_of(self, moment: float) -> int:
-        """The end of the window that holds a moment."""
-        passed = (math.floor(moment) - _ORIGIN) // self._every
-        return _ORIGIN + (passed + 1) * self._every
 
 
 def _check_maker(factory: object) -> None:

@@ -23,6 +23,7 @@ from panprivacy.service.sockets import Address, datagram_address
 from panprivacy.sources import FORMATS, Column, Prefixes
 from panprivacy.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
 from panprivacy.sources.log_lines import FIELDS, only_wanted_groups
+from panprivacy.statistics.grid import time_zone
 from panprivacy.statistics.specification import Specification, SpecificationError
 from panprivacy.statistics.statistic import request
 from panprivacy.statistics.windowed import LONGEST
@@ -91,6 +92,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         stat: what to count: a table for each statistic, with its name and sizes.
         epsilon: privacy loss of one window.
         window: length of a clock window.
+        zone: name of the time zone whose clock cuts windows.
         releases: how many answers of a window epsilon covers.
         every: how often those before the last are made; None to make them on request.
         confidence: of the intervals.
@@ -111,6 +113,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     stat: tuple[dict[str, Any], ...]
     epsilon: Fraction
     window: str
+    zone: str = "UTC"
     releases: int = 1
     every: str | None = None
     confidence: float = 0.95
@@ -175,6 +178,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def check(self) -> None:
         """Raise `ConfigError`, `PlanError` or `InputError` if it cannot be counted like this."""
+        time_zone(self.zone)
         self._check_clock()
         proportion(confidence=self.confidence)
         whole_number(0, _MOST_RETRIES, retries=self.retries)

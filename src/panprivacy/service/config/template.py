@@ -63,7 +63,8 @@ sha256 = "$release"
 # One table for each stream. `panprivacy plan` tells what a choice gives.
 [streams.$stream]
 epsilon = 1  # privacy loss of one window: a number, or a text such as "1/3"
-window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w; in UTC
+window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w
+#zone = "UTC"  # whose clock cuts windows, as "Europe/Paris": days of 23 to 25 hours
 
 # When answers are made.
 #releases = 1  # answers of a window that epsilon covers; the last is made at its end

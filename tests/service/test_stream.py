@@ -1038,12 +1038,12 @@ def test_a_window_in_which_it_stood_still_is_not_complete(store, clock):
     for hour in range(5):
         if hour == 1:
             clock.now += HOUR / 2
-            broken[0] = 7.5
+            broken[0] = clock.now
             stream.take(batch(1))
             clock.now += HOUR / 2
         elif hour == 2:  # through the end of this one, and all of the next
             clock.now += 2 * HOUR
-            broken[0] = 8.5
+            broken[0] = clock.now + 1
         else:
             clock.now += HOUR
         stream.advance()
@@ -1056,6 +1056,107 @@ def test_a_window_in_which_it_stood_still_is_not_complete(store, clock):
         "13:00": False,
         "14:00": True,
     }
+
+
+def test_a_pause_while_a_window_is_paid_for_is_noticed(store, clock):
+    """A suspended laptop stands still anywhere, and later windows have passed when it goes on."""
+    broken = [0.0]
+    stream = Stream("visits", planned(), store, broken=lambda: broken[0], clock=clock)
+    spend = store.spend
+
+    def suspended(entries):
+        spend(entries)
+        store.spend = spend
+        clock.now += 2 * HOUR + 60
+        broken[0] = clock.now
+
+    clock.now += HOUR
+    stream.advance()
+    store.spend = suspended
+    clock.now += HOUR
+    stream.advance()
+    clock.now += 2 * HOUR
+    stream.advance()
+    assert {start: complete for start, _, complete, _ in published(store)} == {
+        "09:00": True,
+        "10:00": False,
+        "11:00": False,
+        "12:00": False,
+        "13:00": False,
+        "14:00": True,
+    }
+
+
+def test_after_a_clock_that_was_ahead_windows_are_complete_again(store, clock):
+    broken = [0.0]
+    clock.now += 50 * HOUR
+    stream = Stream("visits", planned(), store, broken=lambda: broken[0], clock=clock)
+    stream.begin()
+    clock.now += 60
+    stream.advance()
+    clock.now -= 50 * HOUR
+    broken[0] = clock.now
+    stream.advance()
+    for _ in range(3):
+        clock.now += HOUR
+        stream.advance()
+    assert [complete for *_, complete, _ in published(store)][-2:] == [True, True]
+
+
+def test_a_window_that_began_before_anything_was_taken_in_is_not_complete(store, clock):
+    """To compile and to plan takes a while, in which nobody could send anything."""
+    stream = make(store, clock)
+    clock.now += 2 * HOUR + 60
+    stream.begin()
+    clock.now += 2 * HOUR
+    stream.advance()
+    assert {start: complete for start, _, complete, _ in published(store)} == {
+        "09:00": False,
+        "10:00": False,
+        "11:00": False,
+        "12:00": True,
+    }
+
+
+def test_answers_of_windows_that_passed_are_in_the_store_before_others_have_the_stream(
+    store, clock, monkeypatch
+):
+    """A checkpoint that is written then holds a later window: a crash would lose them."""
+    monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1, 2, 3))
+    clock.now += 5 * HOUR
+    stream.state(), stream.kept()
+    seen = []
+    wait = stream._kept.wait
+    monkeypatch.setattr(
+        stream._kept, "wait", lambda *given: (seen.append(len(published(store))), wait(0))[1]
+    )
+    stream.take(batch(9))
+    assert seen == [1, 2, 3, 4]
+
+
+def test_a_disk_that_fails_is_waited_for_once_however_many_windows_pass(store, clock):
+    stream = make(store, clock, durable=True)
+    stream.take(batch(1))
+    clock.now += 5 * HOUR
+    stream.not_kept()
+    with pytest.raises(StoreError):
+        stream.take(batch(2))
+    clock.now += 31
+    assert stream.take(batch(2))
+
+
+def test_what_is_missing_ends_after_it_begins_although_the_clock_was_ahead(store, clock):
+    stream = make(store, clock, durable=True)
+    stream.state()
+    clock.now += 1_000
+    stream.kept()
+    clock.now -= 1_000
+    state = stream.state()
+    again = make(store, clock, durable=True)
+    again.resume(state, released=again.released_in(state))
+    assert again.missing[0] <= again.missing[1]
 
 
 # Many windows that have passed

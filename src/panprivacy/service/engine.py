@@ -124,6 +124,8 @@ class Engine:
         self.pulse.start()
         self.bodies.start()
         self.waiting = False
+        for stream in self.streams.values():
+            stream.begin()
         self.keeper.start()
         self._input.start()
 

@@ -52,7 +52,6 @@ _BREATH = 0.01
 _KEPT = struct.Struct("<q")
 """In a state: until when, in seconds since 1970, it surely holds all that was counted."""
 _UNKEPT = "the window has ended, and the checkpoint does not hold all of it yet"
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
 
 
@@ -83,7 +82,8 @@ class Stream(Resumable):
         name: of the stream.
         config: what is counted.
         store: where releases and ledger go.
-        broken: asked for a number that changes when the process stood still or its clock was set.
+        broken: asked when it was noticed last that the process stood still or its clock was set,
+            in seconds since 1970.
         durable: whether somebody writes `state()` down and then calls `kept()`: the answer of a
             window waits for that.
         clock: seconds since 1970 in UTC.
@@ -117,8 +117,8 @@ class Stream(Resumable):
         self._failing_since: float | None = None
         self._refused, self._tells_paid = False, True
         self._incomplete: set[datetime] = set()
-        self._broken_last, self._broken_until = broken(), _LONG_AGO
-        self._counts_since = self._last_moment = self._windowed.began
+        self._broken_last = broken()
+        self._counts_since = self._whole_since = self._last_moment = self._windowed.began
         self._holds_until = int(clock())
         self._missing = self._counts_since, self._counts_since
         self._shown = self._window()
@@ -126,6 +126,11 @@ class Stream(Resumable):
         self._unwritten = False
         self._lock = threading.Lock()
         self._kept = threading.Condition(self._lock)
+
+    def begin(self) -> None:
+        """Know that what comes is taken in from now on; a window that began before is not whole."""
+        with self._changing():
+            self._counts_since = self._whole_since = self._now()
 
     @property
     def unkept(self) -> bool:
@@ -304,9 +309,9 @@ class Stream(Resumable):
             self._windowed.resume(inner, released=released, announced=announced)
             self._payment.unpack(own[:PACKED_BYTES])
             self._batch_ids.unpack(own[PACKED_BYTES:])
-            self._counts_since = self._last_moment = self._now()
+            self._counts_since = self._whole_since = self._last_moment = self._now()
             self._holds_until = int(holds_until.timestamp())
-            self._missing = holds_until, self._counts_since
+            self._missing = min(holds_until, self._counts_since), self._counts_since
             self._is_kept = True  # in the file that it came from
             self._paid_before = 0  # what was paid for this window, the state pays
 
@@ -402,13 +407,18 @@ class Stream(Resumable):
             self._last_moment = self._now()  # the next one is due at its time
 
     def _catch_up(self) -> None:
-        """Close all windows that have ended; meanwhile others may have the stream for a moment."""
-        self._wait_until_kept()
-        self._end_windows()
-        while self._windowed.due:
-            self._kept.wait(_BREATH)
+        """Close all windows that have ended; meanwhile others may have the stream for a moment.
+
+        What they answered is in the store before: a state that is taken then holds a later window.
+        """
+        while True:
             self._wait_until_kept()
             self._end_windows()
+            if not self._windowed.due:
+                return
+            with suppress(StoreError):  # it is tried again
+                self._publish()
+            self._kept.wait(_BREATH)
 
     def _end_windows(self) -> None:
         """Close those that have ended, so that what comes is counted in the current one.
@@ -418,18 +428,9 @@ class Stream(Resumable):
         self._note_what_broke()
         until, ended = time.monotonic() + _STEP_SECONDS, self._windowed.due
         while self._windowed.due:
-            try:
-                self._check_kept()
-                if not self._is_answered():
-                    self._pay(self._windowed.current)
-            except StoreError:  # wait for it to come back, but not for ever
-                now = self._clock()
-                since = self._failing_since = self._failing_since or now
-                if 0 <= now - since < min(_PATIENCE, self.config.window_seconds / 4):
-                    raise  # below 0, the clock was set back
-            self._refused = self._refused or self._failing_since is not None
-            self._failing_since = None
-            if self._windowed.began <= self._broken_until:
+            self._pay_for_the_end()
+            self._note_what_broke()  # while it was paid for, too
+            if self._windowed.began < self._whole_since:
                 self._incomplete.add(self._windowed.began)
             self._windowed.advance_once()
             if self._refused:
@@ -440,16 +441,36 @@ class Stream(Resumable):
                     self._paid_before = self._store.released(self.name, self._windowed.began)
             if self._windowed.due and time.monotonic() > until:
                 return  # what the checkpoint holds is all that there is: nothing is counted yet
-        self._refused = False
+        self._refused, self._failing_since = False, None
         if ended:
             self._is_kept = self._given_whole = False
 
+    def _pay_for_the_end(self) -> None:
+        """Pay for the last release of the window, or raise `StoreError`, but not for ever."""
+        try:
+            self._check_kept()
+            if not self._is_answered():
+                self._pay(self._windowed.current)
+        except StoreError:
+            now = self._clock()
+            since = self._failing_since = self._failing_since or now
+            if 0 <= now - since < min(_PATIENCE, self.config.window_seconds / 4):
+                raise  # below 0, the clock was set back
+            self._refused = True  # and no other window that has passed is waited for again
+        else:
+            self._refused = self._refused or self._failing_since is not None
+            self._failing_since = None
+
     def _note_what_broke(self) -> None:
-        """Windows are not complete in which the process stood still, or its clock was set."""
+        """Windows are not complete in which the process stood still, or its clock was set.
+
+        Those are the current one, wherever the clock is now, and all that began before that time.
+        """
         broken = self._broken()
         if broken != self._broken_last:
             self._broken_last = broken
-            self._broken_until = max(self._now(), self._windowed.began)
+            self._whole_since = datetime.fromtimestamp(broken, UTC)
+            self._incomplete.add(self._windowed.began)
 
     def _wait_until_kept(self) -> None:
         """Give the keeper time for the checkpoint that the end of the window needs."""
@@ -532,7 +553,7 @@ class Stream(Resumable):
     def _publish(self) -> None:
         """Have the store show what was released, one release after another."""
         for window in self._windowed.take():
-            late = window.start < self._counts_since or window.start in self._incomplete
+            late = window.start in self._incomplete
             self._incomplete.discard(window.start)
             if window.release is not None:
                 number, answers = window.release

@@ -55,7 +55,7 @@ class Pulse:
             self._thread.join()
 
     def broken(self) -> float:
-        """Look now; a number that changes each time that something is noticed.
+        """Look now; when something was noticed last, in seconds since 1970, or 0.
 
         Whoever is about to call a window complete asks: after a pause, any thread may be the first.
         """
@@ -68,7 +68,7 @@ class Pulse:
         self._last = now, running = self._wall(), self._since_boot()
         missing = max(now - wall, running - since_boot)
         if missing > TOLERANCE or now - wall < -TOLERANCE:
-            self._broken = running
+            self._broken = now
         if missing > TOLERANCE:
             JOURNAL.warning(Event.stood_still, seconds=round(missing))
         if self._behind and now >= self._latest:

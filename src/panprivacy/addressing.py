@@ -29,9 +29,10 @@ from panprivacy.errors import InputError
 from panprivacy.hashing import (
     fold,
     hash_byte_strings,
-    hash_integers,
+    hash_word,
     key_words,
     multiply_high,
+    scalar,
     trailing_zeros,
 )
 from panprivacy.ids import ByteIds, CodedIds, Ids, IntegerIds
@@ -148,13 +149,14 @@ class Levelled(Addressing):
         """Every id has a place."""
 
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
-        hashes = np.empty(len(ids) + 1, np.uint64)[:-1]
+        slots = np.empty(len(ids) + 1, np.int64)[:-1]
+        levels = self._last_level, self._cells_per_level
         if isinstance(ids, ByteIds):
+            hashes = slots.view(np.uint64)
             hash_byte_strings(ids.offsets, ids.data, *self._key, hashes)
+            _level_slots(hashes, *levels, slots)
         else:
-            hash_integers(ids.values, *self._key, hashes)
-        slots = hashes.view(np.int64)
-        _level_slots(hashes, self._last_level, self._cells_per_level, slots)
+            _hash_to_levels(ids.values, *self._key, *levels, slots)
         return slots
 
 
@@ -197,15 +199,35 @@ def _integer_values(ids: IntegerIds | ByteIds) -> NDArray[np.int64]:
     return ids.values
 
 
+@inlined
+def _level_slot(word: np.uint64, last_level: np.uint64, per_level: np.uint64) -> np.int64:
+    """Low bits choose the level, high bits the cell."""
+    level = trailing_zeros(word | last_level)
+    return np.int64(level * per_level + multiply_high(word, per_level))
+
+
 @kernel("void(uint64[::1], uint64, uint64, int64[::1])")
 def _level_slots(
     hashes: NDArray[np.uint64], last_level: np.uint64, per_level: np.uint64, slots: Slots
 ) -> None:
-    """Low bits choose the level, high bits the cell; `slots` may share memory with `hashes`."""
+    """Write the slot of each hash; `slots` may share memory with `hashes`."""
     for row in range(hashes.size):
-        word = hashes[row]
-        level = trailing_zeros(word | last_level)
-        slots[row] = np.int64(level * per_level + multiply_high(word, per_level))
+        slots[row] = _level_slot(scalar(hashes[row]), last_level, per_level)
+
+
+@kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint64, int64[::1])")
+def _hash_to_levels(
+    values: NDArray[np.int64],
+    key_0: np.uint64,
+    key_1: np.uint64,
+    last_level: np.uint64,
+    per_level: np.uint64,
+    slots: Slots,
+) -> None:
+    """Write the slot of each whole number: what is hashed need not be kept for that."""
+    for row in range(values.size):
+        word = hash_word(uint64(values[row]), key_0, key_1)
+        slots[row] = _level_slot(scalar(word), last_level, per_level)
 
 
 @inlined

@@ -37,6 +37,8 @@ multiply_high = instruction("multiply_high")
 fold = instruction("fold")
 trailing_zeros = instruction("trailing_zeros")
 popcount = instruction("popcount")
+scalar = instruction("scalar")
+deposit = instruction("deposit")
 _load_word = instruction("load_word")
 
 
@@ -119,7 +121,7 @@ def hash_integers(
 ) -> None:
     """Write the hash of each value into `hashes`."""
     for row in range(values.size):
-        hashes[row] = hash_word(uint64(values[row]), key_0, key_1)
+        hashes[row] = scalar(hash_word(uint64(values[row]), key_0, key_1))
 
 
 @kernel(

@@ -62,7 +62,7 @@ PUBLIC = {
     "_recur 0", "_recur 2",  # the weights of a law
     "_search 1", "_search 2",
 }  # fmt: skip
-IDS = {"hash_integers 0", "_permute 0", "slots_of_integers 0", "slots_of_integers 1"}
+IDS = {"_hash_to_levels 0", "_permute 0", "slots_of_integers 0", "slots_of_integers 1"}
 """The caller's ids, and the key, which is in the state."""
 
 IDS_AS_SLOTS = {"_mark_present 0", "_count 1", "_add 1"}

@@ -24,7 +24,7 @@ from numpy import uint8, uint64
 from numpy.typing import NDArray
 
 from panprivacy._kernels import inlined, kernel, read_only
-from panprivacy.addressing import Slots
+from panprivacy.addressing import Bitmap, Rows, Slots, mark_slots
 from panprivacy.cells.protocol import Deltas, PresenceCells, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
@@ -232,30 +232,20 @@ def _rounded_up(ratio: Number) -> Number:
     return Fraction(-((-ratio.numerator << _RATIO_BITS) // ratio.denominator), 1 << _RATIO_BITS)
 
 
-def _mark(
-    slots: Iterable[Slots],
-    deltas: Deltas | None,
-    touched: NDArray[np.uint64],
-    deleted: NDArray[np.uint64],
-) -> None:
+def _mark(slots: Iterable[Slots], deltas: Deltas | None, touched: Bitmap, deleted: Bitmap) -> None:
     """Note which cells the batch touches, and which of them it deletes last."""
+    if deltas is None and isinstance(slots, Rows):
+        slots.mark(touched)
+        return
     for piece, given in with_deltas(slots, deltas):
         if given is None:
-            _mark_present(piece, touched)
+            mark_slots(piece, touched)
         else:
             _mark_signed(piece, given, touched, deleted)
 
 
 _SLOTS = read_only("int64")
 _BITMAP = "uint64[::1]"
-
-
-@kernel(f"void({_SLOTS}, {_BITMAP})")
-def _mark_present(slots: Slots, touched: NDArray[np.uint64]) -> None:
-    for row in range(slots.size):
-        slot = slots[row]
-        if slot >= 0:
-            touched[slot >> 6] |= uint64(1) << uint64(slot & 63)
 
 
 @kernel(f"void({_SLOTS}, {_SLOTS}, {_BITMAP}, {_BITMAP})")

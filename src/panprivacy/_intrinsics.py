@@ -81,6 +81,67 @@ def load_word(_typing: Any, _address: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
+@intrinsic
+def scalar(_typing: Any, _a: Any) -> Any:
+    """The argument, in a way that keeps LLVM from taking several rows of a loop at a time.
+
+    Vector registers have no wide product: taking words out and in costs more than the rest gains.
+    """
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        word = ir.IntType(64)
+        return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", args, side_effect=True)
+
+    return types.uint64(types.uint64), codegen
+
+
+def _deposit_loop(builder: Any, bits: Any, mask: Any) -> Any:
+    """What `deposit` does, one bit at a time."""
+    word = ir.IntType(64)
+    before, body = builder.block, builder.append_basic_block()
+    after = builder.append_basic_block()
+    builder.cbranch(builder.icmp_unsigned("==", mask, word(0)), after, body)
+    builder.position_at_end(body)
+    bits_left, mask_left, found = (builder.phi(word) for _ in range(3))
+    lowest = builder.and_(mask_left, builder.neg(mask_left))
+    chosen = builder.and_(lowest, builder.neg(builder.and_(bits_left, word(1))))
+    more = builder.or_(found, chosen)
+    next_bits, next_mask = builder.lshr(bits_left, word(1)), builder.xor(mask_left, lowest)
+    for phi, start, following in (
+        (bits_left, bits, next_bits),
+        (mask_left, mask, next_mask),
+        (found, word(0), more),
+    ):
+        phi.add_incoming(start, before)
+        phi.add_incoming(following, body)
+    builder.cbranch(builder.icmp_unsigned("==", next_mask, word(0)), after, body)
+    builder.position_at_end(after)
+    result = builder.phi(word)
+    result.add_incoming(word(0), before)
+    result.add_incoming(more, body)
+    return result
+
+
+@intrinsic
+def deposit(_typing: Any, _bits: Any, _mask: Any) -> Any:
+    """The lowest bits of the first argument, in order, at the places of the ones of the second."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        if not binding.get_host_cpu_features().get("bmi2"):
+            return _deposit_loop(builder, *args)
+        word = ir.IntType(64)
+        binding.initialize_native_asmparser()
+        return builder.asm(
+            ir.FunctionType(word, [word, word]),
+            "pdep $2, $1, $0",
+            "=r,r,r",
+            args,
+            side_effect=False,
+        )
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
 def _zero_vectors(builder: Any) -> None:
     """Write zeros to all vector registers, the upper ones of AVX-512 too; x86-64 and 64-bit ARM."""
     features = binding.get_host_cpu_features()

@@ -17,8 +17,11 @@ whole (see `allocator`).
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy import uint64
@@ -29,16 +32,25 @@ from panprivacy.errors import InputError
 from panprivacy.hashing import (
     fold,
     hash_byte_strings,
-    hash_integers,
+    hash_word,
     key_words,
     multiply_high,
+    scalar,
     trailing_zeros,
 )
+from panprivacy.hygiene.threads import cores, side_by_side
 from panprivacy.ids import ByteIds, CodedIds, Ids, IntegerIds
+from panprivacy.noise import wipe
 from panprivacy.polynomial import slots_of_byte_strings, slots_of_integers, words_of
 
 Slots = NDArray[np.int64]
 """The cell of each row; -1 where the user has none."""
+
+Bitmap = NDArray[np.uint64]
+"""A bit for each cell, that of cell `c` in bit `c % 64` of word `c // 64`."""
+
+THREAD_ROWS = 1 << 18
+"""The fewest rows for which a thread is started: that takes as long as some thousands of them."""
 
 MAX_LEVELS = 48
 MAX_UNIVERSE = 1 << 62
@@ -55,6 +67,9 @@ class Addressing(ABC):
         key: 16 random bytes, or none.
     """
 
+    slots_are_ids: ClassVar[bool] = False
+    """Whether slots are the caller's own array of ids, which is not to be changed."""
+
     def __init__(self, cells: int, key: bytes) -> None:
         self.cells = cells
         self._key = key_words(key) if key else (np.uint64(0), np.uint64(0))
@@ -70,14 +85,87 @@ class Addressing(ABC):
 
     def _slots(self, ids: Ids) -> Iterator[Slots]:
         if isinstance(ids, CodedIds):
-            table = np.concatenate([*self._slots(ids.values), np.zeros(1, np.int64)])
-            yield from (table[piece.values] for piece in IntegerIds(ids.codes).pieces())
+            pieces = list(self._slots(ids.values))
+            table = np.concatenate([*pieces, np.zeros(1, np.int64)])
+            wipe(*pieces)
+            try:
+                yield from (table[piece.values] for piece in IntegerIds(ids.codes).pieces())
+            finally:
+                wipe(table)
         else:
             yield from (self._piece(piece) for piece in ids.pieces())
+
+    def mark(self, batch: Sequence[Ids], touched: Bitmap) -> None:
+        """Set the bits of the cells of a checked batch, in this thread."""
+        for slots in Rows(self, batch):
+            mark_slots(slots, touched)
 
     @abstractmethod
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
         """The cells of one piece."""
+
+
+class Rows:
+    """A checked batch on its way to cells: its slots, or the set of the cells that it touches.
+
+    Slots tell which cells were touched, so a piece is overwritten once it was used.
+
+    Args:
+        addressing: where they go.
+        batch: ids that it has checked.
+    """
+
+    __slots__ = ("_addressing", "_batch")
+
+    def __init__(self, addressing: Addressing, batch: Sequence[Ids]) -> None:
+        self._addressing, self._batch = addressing, batch
+
+    def __len__(self) -> int:
+        return sum(map(len, self._batch))
+
+    def __iter__(self) -> Iterator[Slots]:
+        for piece in self._addressing.slots(self._batch):
+            yield piece
+            if not self._addressing.slots_are_ids:
+                wipe(piece)
+
+    def mark(self, touched: Bitmap) -> None:
+        """Set the bits of the cells of all rows.
+
+        A large batch is shared out to as many threads as there are cores. Each has a bitmap of its
+        own, so that none can undo what another one does; together these are no larger than the ids.
+        """
+        parts = self._parts(len(touched))
+        own = [touched, *(np.zeros_like(touched) for _ in parts[1:])]
+        try:
+            side_by_side(
+                [
+                    partial(self._addressing.mark, part, bitmap)
+                    for part, bitmap in zip(parts, own, strict=True)
+                ]
+            )
+            for bitmap in own[1:]:
+                touched |= bitmap
+        finally:
+            wipe(*own[1:])
+
+    def _parts(self, words: int) -> list[Sequence[Ids]]:
+        """What each thread takes: the batch, or runs of its rows of about equal length."""
+        rows, least = len(self), max(words, THREAD_ROWS)
+        threads = min(rows // least, cores()) if rows >= 2 * least else 1
+        if threads < 2:
+            return [self._batch]
+        ends = [rows * thread // threads for thread in range(threads + 1)]
+        return [self._run(start, stop) for start, stop in itertools.pairwise(ends)]
+
+    def _run(self, start: int, stop: int) -> list[Ids]:
+        """The ids of some rows."""
+        found: list[Ids] = []
+        for ids in self._batch:
+            if start < len(ids) and stop > 0:
+                found.append(ids.part(max(start, 0), min(stop, len(ids))))
+            start, stop = start - len(ids), stop - len(ids)
+        return found
 
 
 class _Universe(Addressing):
@@ -110,6 +198,8 @@ class _Universe(Addressing):
 
 class Direct(_Universe):
     """One cell for every user of the universe: the slot is the id."""
+
+    slots_are_ids = True
 
     def __init__(self, universe: int, key: bytes = b"") -> None:
         super().__init__(universe, universe, key)
@@ -147,14 +237,25 @@ class Levelled(Addressing):
     def check(self, batch: Sequence[Ids]) -> None:
         """Every id has a place."""
 
+    def mark(self, batch: Sequence[Ids], touched: Bitmap) -> None:
+        """Set the bits of the cells of a checked batch; whole numbers need no slots for that."""
+        levels = self._last_level, self._cells_per_level
+        for ids in batch:
+            if isinstance(ids, IntegerIds):
+                for piece in ids.pieces():
+                    _hash_and_mark(piece.values, *self._key, *levels, touched)
+            else:
+                super().mark([ids], touched)
+
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
-        hashes = np.empty(len(ids) + 1, np.uint64)[:-1]
+        slots = np.empty(len(ids) + 1, np.int64)[:-1]
+        levels = self._last_level, self._cells_per_level
         if isinstance(ids, ByteIds):
+            hashes = slots.view(np.uint64)
             hash_byte_strings(ids.offsets, ids.data, *self._key, hashes)
+            _level_slots(hashes, *levels, slots)
         else:
-            hash_integers(ids.values, *self._key, hashes)
-        slots = hashes.view(np.int64)
-        _level_slots(hashes, self._last_level, self._cells_per_level, slots)
+            _hash_to_levels(ids.values, *self._key, *levels, slots)
         return slots
 
 
@@ -197,15 +298,64 @@ def _integer_values(ids: IntegerIds | ByteIds) -> NDArray[np.int64]:
     return ids.values
 
 
+@inlined
+def _level_slot(word: np.uint64, last_level: np.uint64, per_level: np.uint64) -> np.int64:
+    """Low bits choose the level, high bits the cell."""
+    level = trailing_zeros(word | last_level)
+    return np.int64(level * per_level + multiply_high(word, per_level))
+
+
 @kernel("void(uint64[::1], uint64, uint64, int64[::1])")
 def _level_slots(
     hashes: NDArray[np.uint64], last_level: np.uint64, per_level: np.uint64, slots: Slots
 ) -> None:
-    """Low bits choose the level, high bits the cell; `slots` may share memory with `hashes`."""
+    """Write the slot of each hash; `slots` may share memory with `hashes`."""
     for row in range(hashes.size):
-        word = hashes[row]
-        level = trailing_zeros(word | last_level)
-        slots[row] = np.int64(level * per_level + multiply_high(word, per_level))
+        slots[row] = _level_slot(scalar(hashes[row]), last_level, per_level)
+
+
+@kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint64, int64[::1])")
+def _hash_to_levels(
+    values: NDArray[np.int64],
+    key_0: np.uint64,
+    key_1: np.uint64,
+    last_level: np.uint64,
+    per_level: np.uint64,
+    slots: Slots,
+) -> None:
+    """Write the slot of each whole number: what is hashed need not be kept for that."""
+    for row in range(values.size):
+        word = hash_word(uint64(values[row]), key_0, key_1)
+        slots[row] = _level_slot(scalar(word), last_level, per_level)
+
+
+@inlined
+def _mark(touched: Bitmap, slot: np.int64) -> None:
+    """Set the bit of one cell."""
+    touched[slot >> 6] |= uint64(1) << uint64(slot & 63)
+
+
+@kernel(f"void({read_only('int64')}, uint64[::1])")
+def mark_slots(slots: Slots, touched: Bitmap) -> None:
+    """Set the bit of each row's cell."""
+    for row in range(slots.size):
+        if slots[row] >= 0:
+            _mark(touched, slots[row])
+
+
+@kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint64, uint64[::1])")
+def _hash_and_mark(
+    values: NDArray[np.int64],
+    key_0: np.uint64,
+    key_1: np.uint64,
+    last_level: np.uint64,
+    per_level: np.uint64,
+    touched: Bitmap,
+) -> None:
+    """Set the bit of the cell of each whole number."""
+    for row in range(values.size):
+        word = hash_word(uint64(values[row]), key_0, key_1)
+        _mark(touched, _level_slot(word, last_level, per_level))
 
 
 @inlined

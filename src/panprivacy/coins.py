@@ -68,7 +68,7 @@ class ByteCoins(ABC):
     def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
         """Bits that are 1 with `probability`."""
         with self._stream() as draw:
-            return noise.toss(draw, _leading_digit(probability), size)
+            return noise.toss(draw, _leading_digits(probability), size)
 
     def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
         """Indices; `i` has probability `weights[i] / sum(weights)`."""
@@ -115,7 +115,7 @@ class SystemCoins(ByteCoins):
             key[:] = bytes(len(key))
 
 
-_leading_digit = uncounted(noise.leading_digit)
+_leading_digits = uncounted(noise.leading_digits)
 """Of the probabilities that programs ask for: they are public, and few."""
 
 

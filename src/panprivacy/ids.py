@@ -62,10 +62,14 @@ class IntegerIds:
     def __len__(self) -> int:
         return len(self.values)
 
+    def part(self, start: int, stop: int) -> IntegerIds:
+        """The ids of some rows."""
+        return IntegerIds(self.values[start:stop])
+
     def pieces(self) -> Iterator[IntegerIds]:
         """The same ids, `PIECE_ROWS` at a time."""
         for start in range(0, len(self), PIECE_ROWS):
-            yield IntegerIds(self.values[start : start + PIECE_ROWS])
+            yield self.part(start, start + PIECE_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +82,14 @@ class ByteIds:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def part(self, start: int, stop: int) -> ByteIds:
+        """The ids of some rows."""
+        return ByteIds(self.offsets[start : stop + 1], self.data)
+
     def pieces(self) -> Iterator[ByteIds]:
         """The same ids, `PIECE_ROWS` at a time."""
         for start in range(0, len(self), PIECE_ROWS):
-            yield ByteIds(self.offsets[start : start + PIECE_ROWS + 1], self.data)
+            yield self.part(start, start + PIECE_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,10 @@ class CodedIds:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def part(self, start: int, stop: int) -> CodedIds:
+        """The ids of some rows."""
+        return CodedIds(self.values, self.codes[start:stop])
 
 
 Ids = IntegerIds | ByteIds | CodedIds

@@ -27,6 +27,10 @@ Draw = Callable[[int], NDArray[np.uint8]]
 Integers = NDArray[Any]
 """int64, or Python integers in an object array."""
 
+Digit = tuple[int, Fraction]
+"""A digit of a probability in base 256, and the probability that the digits after it stand for."""
+
+_KEPT_DIGITS = 3
 _INT64_BITS = 62
 
 
@@ -42,31 +46,34 @@ def bernoulli(draw: Draw, probability: Fraction, size: int) -> NDArray[np.uint8]
     A uniform real is compared with `probability` byte by byte; only ties need another byte, so a
     coin costs 1.004 bytes.
     """
-    return toss(draw, leading_digit(probability), size)
+    return toss(draw, leading_digits(probability), size)
 
 
-def leading_digit(probability: Fraction) -> tuple[int, Fraction]:
-    """The first digit of a probability in base 256, and the probability that the others stand for.
+def leading_digits(probability: Fraction) -> list[Digit]:
+    """The first digits of a probability in base 256, each with what the others after it stand for.
 
     Exact arithmetic takes longer than a thousand coins, so whoever tosses often keeps these; but
-    not those of `rest`, which tell that there was a tie.
+    not digits after them, which tell that so many were tied. One coin of 2**24 needs such a digit.
     """
     if not 0 <= probability <= 1:
         message = "a probability lies between 0 and 1"
         raise ValueError(message)
-    return divmod(probability * 256, 1)
+    digits: list[Digit] = []
+    while len(digits) < _KEPT_DIGITS:
+        digits.append(divmod((digits[-1][1] if digits else probability) * 256, 1))
+    return digits
 
 
-def toss(draw: Draw, digits: tuple[int, Fraction], size: int) -> NDArray[np.uint8]:
-    """Bits that are 1 with the probability of which `leading_digit` gave the digits."""
-    leading, rest = digits
+def toss(draw: Draw, digits: list[Digit], size: int) -> NDArray[np.uint8]:
+    """Bits that are 1 with the probability of which `leading_digits` gave the digits."""
+    (leading, rest), later = digits[0], digits[1:]
     if leading == 256:
         return np.ones(size, np.uint8)
     bits = draw(size)
     ties = _find_ties(bits, np.uint8(leading)) if rest else np.empty(0, np.int64)
     _compare(bits, np.uint8(leading))
     if ties.size:
-        decided = bernoulli(draw, rest, ties.size)
+        decided = toss(draw, later or leading_digits(rest), ties.size)
         bits[ties] = decided
         wipe(decided, ties)
     return bits

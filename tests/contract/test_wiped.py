@@ -62,10 +62,16 @@ PUBLIC = {
     "_recur 0", "_recur 2",  # the weights of a law
     "_search 1", "_search 2",
 }  # fmt: skip
-IDS = {"hash_integers 0", "_permute 0", "slots_of_integers 0", "slots_of_integers 1"}
+IDS = {
+    "_hash_to_levels 0",
+    "_hash_and_mark 0",
+    "_permute 0",
+    "slots_of_integers 0",
+    "slots_of_integers 1",
+}
 """The caller's ids, and the key, which is in the state."""
 
-IDS_AS_SLOTS = {"_mark_present 0", "_count 1", "_add 1"}
+IDS_AS_SLOTS = {"mark_slots 0", "_count 1", "_add 1"}
 """Where there is no key, ids are the slots."""
 
 EVERYONE = np.arange(1 << 22)
@@ -188,6 +194,8 @@ SOURCE = str(Path(pp.__file__).parent)
 LEFT = {
     "_piece words": "the caller's ids",
     "_piece values": "the caller's ids",
+    "__iter__ piece": "the caller's ids, where these are the slots",
+    "mark slots": "the caller's ids, where these are the slots",
     "_mark piece": "the caller's ids, where these are the slots",
     "update piece": "the caller's ids, where these are the slots",
     "update changes": "the caller's deltas, or ones",

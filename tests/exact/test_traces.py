@@ -222,9 +222,9 @@ def test_groups_leave_nothing_that_counts_their_batches():
 
 
 def test_the_coins_count_nothing():
-    before = repr(vars(sys.modules["panprivacy.coins"])["_leading_digit"].__dict__.keys())
+    before = repr(vars(sys.modules["panprivacy.coins"])["_leading_digits"].__dict__.keys())
     SystemCoins().bernoulli(Fraction(1, 3), 1)
-    looked = vars(sys.modules["panprivacy.coins"])["_leading_digit"]
+    looked = vars(sys.modules["panprivacy.coins"])["_leading_digits"]
     assert not hasattr(looked, "cache_info")
     assert repr(looked.__dict__.keys()) == before
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numba import njit
 
+from panprivacy import _intrinsics
+from panprivacy._kernels import instruction
 from panprivacy.hashing import hash_byte_strings, hash_integers, key_words
 
 MASK = 2**64 - 1
@@ -233,3 +237,33 @@ def test_the_test_of_spread_rejects_a_law_that_is_off_by_30_percent():
     bad[moved] >>= np.uint64(1)
     assert is_even(good)
     assert not is_even(bad)
+
+
+# Instructions
+
+WORDS = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 63).map(lambda bit: 1 << bit))
+
+
+def reference_deposit(bits, mask):
+    """Bits of the first number, from the lowest one, at the ones of the second."""
+    places = [place for place in range(64) if mask >> place & 1]
+    return sum((bits >> number & 1) << place for number, place in enumerate(places))
+
+
+@pytest.fixture(params=[True, False], ids=["with", "without"], scope="module")
+def deposited(request):
+    """The kernel of `deposit`, on a processor that has the instruction and on one that has not."""
+    with pytest.MonkeyPatch.context() as patched:
+        if not request.param:
+            nothing = SimpleNamespace(get_host_cpu_features=dict)
+            patched.setattr(_intrinsics, "binding", nothing)
+        deposit = instruction("deposit").made()
+        yield njit("uint64(uint64, uint64)")(lambda bits, mask: deposit(bits, mask))  # noqa: PLW0108
+
+
+@settings(deadline=None)
+@given(bits=WORDS, mask=WORDS)
+@example(bits=MASK, mask=0)
+@example(bits=0x123456789ABCDEF0, mask=MASK)
+def test_bits_are_deposited_in_order_with_and_without_the_instruction(deposited, bits, mask):
+    assert deposited(bits, mask) == reference_deposit(bits, mask)

@@ -24,11 +24,11 @@ from numpy import uint8, uint64
 from numpy.typing import NDArray
 
 from panprivacy._kernels import inlined, kernel, read_only
-from panprivacy.addressing import Slots
+from panprivacy.addressing import Bitmap, Rows, Slots, mark_slots
 from panprivacy.cells.protocol import Deltas, PresenceCells, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
-from panprivacy.hashing import popcount, trailing_zeros
+from panprivacy.hashing import deposit, popcount
 from panprivacy.hygiene.uncounted import uncounted
 from panprivacy.noise import wipe
 
@@ -89,7 +89,7 @@ class BitCells(PresenceCells):
 
     def presence(self, epoch: int) -> Fraction:
         """The probability that a bit is 1 when its user appears after `epoch` intrusions."""
-        return (1 + self.contrast(epoch)) / 2
+        return _presence(self, epoch)
 
     def born(self, coins: Coins) -> Table:
         """A table in which nobody has appeared."""
@@ -127,8 +127,11 @@ class BitCells(PresenceCells):
         try:
             _mark(slots, deltas, touched, deleted)
             fresh = coins.bernoulli(self.presence(epoch), _count_ones(touched))
-            _redraw(table, touched, deleted, fresh)
+            packed = np.zeros(len(fresh) // 64 + 2, np.uint64)
+            _pack(fresh, packed)
             wipe(fresh)
+            _redraw(table, touched, deleted, packed)
+            wipe(packed)
         finally:
             wipe(touched, deleted)
 
@@ -140,6 +143,11 @@ class BitCells(PresenceCells):
 @uncounted
 def _contrast(cells: BitCells, epoch: int) -> Fraction:
     return (2 * randomised_response(cells.epsilon_state) - 1) * cells.gain() ** epoch
+
+
+@uncounted
+def _presence(cells: BitCells, epoch: int) -> Fraction:
+    return (1 + cells.contrast(epoch)) / 2
 
 
 @functools.lru_cache(maxsize=1024)
@@ -224,30 +232,20 @@ def _rounded_up(ratio: Number) -> Number:
     return Fraction(-((-ratio.numerator << _RATIO_BITS) // ratio.denominator), 1 << _RATIO_BITS)
 
 
-def _mark(
-    slots: Iterable[Slots],
-    deltas: Deltas | None,
-    touched: NDArray[np.uint64],
-    deleted: NDArray[np.uint64],
-) -> None:
+def _mark(slots: Iterable[Slots], deltas: Deltas | None, touched: Bitmap, deleted: Bitmap) -> None:
     """Note which cells the batch touches, and which of them it deletes last."""
+    if deltas is None and isinstance(slots, Rows):
+        slots.mark(touched)
+        return
     for piece, given in with_deltas(slots, deltas):
         if given is None:
-            _mark_present(piece, touched)
+            mark_slots(piece, touched)
         else:
             _mark_signed(piece, given, touched, deleted)
 
 
 _SLOTS = read_only("int64")
 _BITMAP = "uint64[::1]"
-
-
-@kernel(f"void({_SLOTS}, {_BITMAP})")
-def _mark_present(slots: Slots, touched: NDArray[np.uint64]) -> None:
-    for row in range(slots.size):
-        slot = slots[row]
-        if slot >= 0:
-            touched[slot >> 6] |= uint64(1) << uint64(slot & 63)
 
 
 @kernel(f"void({_SLOTS}, {_SLOTS}, {_BITMAP}, {_BITMAP})")
@@ -274,6 +272,20 @@ def _count_ones(bitmap: NDArray[np.uint64]) -> int:
     return int(ones)
 
 
+@kernel(f"void({read_only('uint8')}, {_BITMAP})")
+def _pack(coins: NDArray[np.uint8], packed: NDArray[np.uint64]) -> None:
+    """Write coin `i` into bit `i % 64` of word `i // 64` of what is zero, and longer.
+
+    The product of eight bytes that are 0 or 1 has them next to each other in its uppermost byte.
+    """
+    whole = coins.size >> 3
+    eights, packed_bytes = coins[: 8 * whole].view(np.uint64), packed.view(np.uint8)
+    for byte in range(whole):
+        packed_bytes[byte] = uint8(eights[byte] * uint64(0x0102040810204080) >> uint64(56))
+    for coin in range(8 * whole, coins.size):
+        packed_bytes[whole] |= coins[coin] << uint8(coin & 7)
+
+
 @inlined
 def _write_last(table, mask, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Replace the masked bits of the bytes after the last whole word of the table."""
@@ -284,24 +296,32 @@ def _write_last(table, mask, values):  # type: ignore[no-untyped-def]  # noqa: A
         table[start + byte] = (table[start + byte] & ~cells) | (fresh & cells)
 
 
-@kernel(f"void(uint8[::1], {_BITMAP}, {_BITMAP}, {read_only('uint8')})")
+@kernel(f"void(uint8[::1], {_BITMAP}, {_BITMAP}, {_BITMAP})")
 def _redraw(
-    table: Table, touched: NDArray[np.uint64], deleted: NDArray[np.uint64], fresh: Table
+    table: Table,
+    touched: NDArray[np.uint64],
+    deleted: NDArray[np.uint64],
+    fresh: NDArray[np.uint64],
 ) -> None:
     """Write the next fresh coin into each touched cell, inverted where the user was deleted.
 
-    The inverse of a `(1+t)/2` coin is a `(1-t)/2` coin.
+    The inverse of a `(1+t)/2` coin is a `(1-t)/2` coin. Coins are packed, and a word longer than
+    they are: those of 64 cells lie in two words, of which the second may be beyond the last one.
     """
-    coin, whole = 0, table.size >> 3
+    coin, whole = uint64(0), table.size >> 3
     words = table[: 8 * whole].view(np.uint64)
     for word in range(touched.size):
-        mask = rest = touched[word]
-        values = deleted[word] if deleted.size else uint64(0)
-        while rest:
-            values ^= uint64(fresh[coin]) << trailing_zeros(rest)
-            rest &= rest - uint64(1)
-            coin += 1
-        if mask and word < whole:
+        mask = touched[word]
+        if mask == uint64(0):
+            continue
+        first, skipped = coin >> uint64(6), coin & uint64(63)
+        # Two shifts, because one by 64 would be none.
+        later = fresh[first + uint64(1)] << uint64(1) << (uint64(63) - skipped)
+        values = deposit(fresh[first] >> skipped | later, mask)
+        coin += popcount(mask)
+        if deleted.size:
+            values ^= deleted[word]
+        if word < whole:
             words[word] = (words[word] & ~mask) | (values & mask)
-        elif mask:
+        else:
             _write_last(table, mask, values)

@@ -22,10 +22,13 @@ def uncounted(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def looked_up(*arguments: P.args, **named: P.kwargs) -> T:
-        if arguments not in known:
-            if len(known) == _MOST:
-                known.clear()
-            known[arguments] = function(*arguments, **named)
-        return known[arguments]
+        try:  # not asked before whether it is there: hashing a fraction takes microseconds
+            return known[arguments]
+        except KeyError:
+            found = function(*arguments, **named)
+        if len(known) >= _MOST:
+            known.clear()
+        known[arguments] = found
+        return found
 
     return looked_up

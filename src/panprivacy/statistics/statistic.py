@@ -18,7 +18,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
-from panprivacy.addressing import Slots
+from panprivacy.addressing import Rows
 from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
@@ -350,11 +350,9 @@ class Statistic(Private, Generic[P, A]):
             message = "this batch was checked for another plan"  # its cells may not exist here
             raise InputError(message)
         ids = [chunk for batch in batches for chunk in batch.ids]
-        state, slots = self._state, self._addressing.slots(ids)
-        if self._plan.key_bytes:  # without a key the slots are the caller's ids
-            slots = _wiped(slots)
+        state, rows = self._state, Rows(self._addressing, ids)
         deltas = joined_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
-        self._plan.table.update(state.table, slots, deltas, state.intrusions, self._coins)
+        self._plan.table.update(state.table, rows, deltas, state.intrusions, self._coins)
 
     def forget(self) -> None:
         """Wipe the state: nothing can be counted, released or seen any more. May be repeated."""
@@ -561,13 +559,6 @@ class Statistic(Private, Generic[P, A]):
         budget, total = self._plan.split.budget, self._ledger.total
         text = public_text(self.name, self._sizes, asked, budget, total)
         return Header(text, state.nbytes, state.releases, state.intrusions, state.tick)
-
-
-def _wiped(pieces: Iterator[Slots]) -> Iterator[Slots]:
-    """Each piece, zeroed after its use: it tells which cells were touched."""
-    for piece in pieces:
-        yield piece
-        wipe(piece)
 
 
 def _signature(sizes: type[Sizes]) -> inspect.Signature:

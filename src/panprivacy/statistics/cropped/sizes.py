@@ -81,6 +81,8 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
             memory=self.memory,
             wanted=[universe] if universe else hashed,
             fewest=2 * (expected or 1) if universe is None else 1,
+            # Counters that are shared, or that reach 64 times as far as tau, have it already.
+            room=universe is not None and self.bound is not None,
         )
 
     def _check_range(self) -> None:

@@ -61,6 +61,7 @@ def test_a_question_scores_each_state_as_its_name_says(question):
     residues = {state % states.modulus: state for state in reach}
     assert len(residues) == states.modulus
     assert set(states.listed()) <= set(reach)
+    assert set(states.values()[states.within()]) == set(states.listed())
     if (above := states.above()) is not None:
         scored[above] = lambda state: state > states.bound
     assert (above is None) == (states.highest == states.bound)

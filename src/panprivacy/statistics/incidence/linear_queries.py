@@ -70,6 +70,10 @@ class States:
         """The states of a histogram: those within the bound."""
         return range(-self.bound if self.signed else 0, self.bound + 1)
 
+    def within(self) -> NDArray[np.bool_]:
+        """Which residues stand for a state within the bound."""
+        return np.isin(self.values(), self.listed())
+
     def above(self) -> LinearQuery | None:
         """Users above the bound; None where no residue stands for them."""
         if self.highest == self.bound:

@@ -168,10 +168,11 @@ class IncidenceRelease(Named[Release]):
         """A row for each answer, with the columns of `COLUMNS`; `argument` is the state.
 
         Args:
-            constrained: have numbers of users that are possible together: none below 0, and all of
-                them the universe. As a whole they are nearer to the truth than unbiased ones, but
-                what noise takes from a frequent state goes to rare ones: for a single number, or
-                a sum of some, ask for it. [docs/decoding.md]
+            constrained: have numbers of users that are possible together: none below 0, none
+                beyond the bound unless some clearly are, and all of them the universe. As a whole
+                they are nearer to the truth than unbiased ones, but what noise takes from a
+                frequent state goes to rare ones: for a single number, or a sum of some, ask for
+                it. [docs/decoding.md]
 
         Raises:
             PlanError: there is no histogram to constrain, or no universe.
@@ -206,8 +207,12 @@ class IncidenceRelease(Named[Release]):
         if universe is None or not isinstance(whole.model, StateModel):
             message = "a constrained histogram needs universe=: how many users there are in all"
             raise PlanError(message)
-        cells = most_likely(whole.model, self.counts, whole.noise_variance)
-        users, highest = cells * universe / self.population.cells, self.population.states.highest
+        states = self.population.states
+        possible, beyond = states.within(), LinearQuery.of("beyond", 1 - states.within())
+        if not possible.all() and self._answer(beyond).low > 0:  # clearly, somebody is
+            possible = np.ones_like(possible)
+        cells = most_likely(whole.model, self.counts, whole.noise_variance, possible)
+        users, highest = cells * universe / self.population.cells, states.highest
         for one in self._states(whole):
             state = one.name.argument or 0
             exact = one.name.question == "exactly"

@@ -60,7 +60,8 @@ class Trial:
         for _ in range(RUNS):
             answer = self.release()
             for way, constrained in enumerate((False, True)):
-                users = answer.to_arrow(constrained=constrained)["value"].to_numpy()
+                table = answer.to_pandas(constrained=constrained)
+                users = table.loc[table["question"] == "exactly", "value"].to_numpy()
                 squares[way] += ((users - truth) ** 2).mean() / RUNS
         unbiased, constrained = np.sqrt(squares)
         return float(unbiased), float(constrained)

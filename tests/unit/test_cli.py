@@ -239,9 +239,27 @@ def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
 )
 def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
     lines = run_command("plan", sizes, "--epsilon", "1").stdout.splitlines()
-    column = [float(line.split("±")[-1].split()[0].replace(",", "")) for line in lines[3:]]
+    rows = [line for line in lines if "±" in line]
+    column = [float(line.split("±")[-1].split()[0].replace(",", "")) for line in rows]
     assert column == sorted(column, reverse=True)
     assert len(column) == 5
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reach"),
+    [
+        ("incidence,bound=30,universe=10_000_000", "0 to 100"),
+        ("incidence,bound=2,signed,universe=10_000", "-2 to 2"),
+        ("threshold,threshold=10,universe=9999", "0 to 980"),
+        ("cropped-sum,tau=10,bound=30,universe=9999", "-30 to 30"),
+        ("distinct,expected=3000,deletions,bound=6", "-6 to 6"),
+        ("distinct,expected=3000", None),
+    ],
+)
+def test_a_plan_says_which_states_count_right(sizes, reach):
+    said = run_command("plan", sizes, "--epsilon", "1").stdout
+    found = re.findall(r"count right from (.*)", said)
+    assert found == ([] if reach is None else [reach])
 
 
 @pytest.mark.parametrize(
@@ -252,7 +270,8 @@ def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
     ],
 )
 def test_a_plan_for_a_range_shows_the_errors_at_its_low_middle_and_high_end(stat, ends):
-    _, said, where, heads, *rows = run_command("plan", stat, "--epsilon", "1").stdout.splitlines()
+    lines = run_command("plan", stat, "--epsilon", "1").stdout.splitlines()
+    said, where, heads, *rows = lines[-8:]
     assert said.endswith("at the low, middle and high end of its range:")
     assert where == ends
     assert heads.count("bytes") == 4

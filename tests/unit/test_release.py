@@ -132,7 +132,7 @@ class TestAnswers:
     def test_of_many_states_a_few_are_shown_and_all_are_in_the_table(self):
         visits = pp.Incidence(universe=1_000, bound=60, epsilon=1)
         answers = pp.Answers([visits.release()])
-        assert len(answers) == answers.to_arrow().num_rows == 61
+        assert len(answers) == answers.to_arrow().num_rows == 62  # and who is above the bound
         assert repr(answers).count("exactly") == 21
         assert repr(answers).endswith(", ...>")
-        assert answers._repr_html_().count("<tr>") == 22
+        assert answers._repr_html_().count("<tr>") == 23

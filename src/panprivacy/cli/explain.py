@@ -160,7 +160,7 @@ def _facts(described: Description) -> dict[str, str]:
     facts = {"question": plan.question}
     if plan.range_of_states is not None:
         low, high = plan.range_of_states
-        facts["range of states"] = f"{low:,} to {high:,} (a user's events add up to no more)"
+        facts["range of states"] = f"{low:,} to {high:,} (other sums of deltas count wrong)"
     for entry, value in described.settled():
         if entry.name != "cells" and value is not False:
             facts[entry.name] = f"{_size(value)} ({entry.says})"

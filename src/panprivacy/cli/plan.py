@@ -71,6 +71,9 @@ def plan(
         return
     best = search.plan(loss, size)
     typer.echo(f"{asked.label}: {best.question}")
+    if best.range_of_states is not None:
+        low, high = best.range_of_states
+        typer.echo(f"sums of a user's deltas count right from {low:,} to {high:,}")
     typer.echo(f"{100 * level:g} % of answers lie within this share of {best.measure}{_at(best)}")
     _print_assumed(asked, stat)
     nbytes = best.table.nbytes

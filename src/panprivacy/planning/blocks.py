@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
+from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import MOST_MODULUS, high_and_low
 from panprivacy.cells.modular import counter_type
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, noise_variance
+from panprivacy.planning.room import sets_of
 
 MOST_BOUND = MOST_MODULUS // 4
 """Blocks are shorter than this, and there is one more of them than the bound fills."""
@@ -73,15 +74,18 @@ def block_split(
     return Split(budget, contrast, noise_variance(moved, budget))
 
 
+def blocks_within(tau: int, bound: int) -> int:
+    """How many blocks there are up to the bound, and one more."""
+    return -(-bound // tau) + 1
+
+
 def block_sets(tau: int, bound: int) -> list[DifferenceSet]:
     """The difference sets to choose from: their blocks reach a block beyond the bound.
 
     Raises:
         PlanError: the largest possible modulus is too small.
     """
-    blocks = -(-bound // tau) + 1
-    sets = [*of_at_least(max(blocks, 3)), point(blocks)]
-    fitting = [one for one in sets if one.modulus * tau <= MOST_MODULUS]
+    fitting = sets_of(blocks_within(tau, bound), tau)
     if not fitting:
         message = (
             f"counters would have more than {MOST_MODULUS:,} values: lower the bound, or take a "

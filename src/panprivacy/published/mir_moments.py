@@ -187,11 +187,6 @@ class MomentPlan(BlockPlan):
         """What the answer is called."""
         return Name("", "cropped_first_moment", (("tau", self.tau),))
 
-    @property
-    def modulus(self) -> int:
-        """Values of a counter."""
-        return 2 * self.tau * self.grid
-
     def sensitivity(self, epoch: int) -> int:  # noqa: ARG002 - there are no intrusions
         """By how much a user may move the sum of all counters."""
         return self.modulus - 1

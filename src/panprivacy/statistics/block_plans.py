@@ -11,8 +11,16 @@ import numpy as np
 
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import Law, on_blocks
-from panprivacy.planning.blocks import block_sets, block_split, count_range, too_small
+from panprivacy.guarantee import Budget
+from panprivacy.planning.blocks import (
+    block_sets,
+    block_split,
+    blocks_within,
+    count_range,
+    too_small,
+)
 from panprivacy.planning.request import Request, Split, budgets, no_signal
+from panprivacy.planning.room import roomiest, wider_sets
 from panprivacy.planning.universe import cells_within, check_memory
 from panprivacy.statistics.plan import CountPlan, UserStates
 from panprivacy.statistics.release import Name
@@ -34,6 +42,11 @@ class BlockPlan(CountPlan):
     def law(self) -> Law:
         """The noise of the counters."""
         return on_blocks(self.chosen, self.block, self.split.budget.state)
+
+    @property
+    def modulus(self) -> int:
+        """How many values a counter has."""
+        return self.block * self.chosen.modulus
 
 
 class SoftPlan(BlockPlan):
@@ -78,6 +91,7 @@ def best_plan(
     wanted: Sequence[int],
     fewest: int = 1,
     moved: Callable[[DifferenceSet], int] = lambda _: 1,
+    room: bool = False,
 ) -> P:
     """The best of all plans of so many counters, over all sets of blocks and budgets.
 
@@ -91,6 +105,7 @@ def best_plan(
         wanted: how many there may be, as far as they fit.
         fewest: so many have to fit.
         moved: by how much a user may move the count, by the set.
+        room: whether counters reach farther where that is nearly free.
 
     Raises:
         PlanError: both cells and memory are said, the fewest counters do not fit, or no signal
@@ -98,16 +113,26 @@ def best_plan(
     """
     check_memory(cells, memory)
     sets = block_sets(block, reach)
-    plans = []
-    for chosen in sets:
-        fitting = cells_within(memory, block * chosen.modulus)
-        sizes = sorted({min(size, fitting) for size in wanted}) if fitting >= fewest else []
-        for budget in budgets(request):
-            split = block_split(chosen, block, request, budget, moved(chosen))
-            plans += [make(size, chosen, split) for size in ([cells] if cells else sizes)]
+
+    def made(sets: Sequence[DifferenceSet], spendings: Sequence[Budget]) -> list[P]:
+        plans = []
+        for chosen in sets:
+            fitting = cells_within(memory, block * chosen.modulus)
+            sizes = sorted({min(size, fitting) for size in wanted}) if fitting >= fewest else []
+            for budget in spendings:
+                split = block_split(chosen, block, request, budget, moved(chosen))
+                plans += [make(size, chosen, split) for size in ([cells] if cells else sizes)]
+        return plans
+
+    plans = made(sets, budgets(request))
     if not plans:
         raise too_small(fewest, block, sets)
-    return best_of(plans, request)
+    best = best_of(plans, request)
+    if not room:
+        return best
+    wider = wider_sets(blocks_within(block, reach), best.chosen, block)
+    others = _readable(made(wider, [best.split.budget]))
+    return roomiest(best, others, lambda plan: plan.chosen, lambda plan: plan.absolute_error())
 
 
 def best_of(plans: Sequence[P], request: Request) -> P:
@@ -116,8 +141,12 @@ def best_of(plans: Sequence[P], request: Request) -> P:
     Raises:
         PlanError: none leaves anything of what a state does to a count.
     """
-    readable = [p for p in plans if p.split.contrast > 0 and math.isfinite(p.split.noise_variance)]
-    best = min(readable, key=lambda plan: plan.absolute_error(), default=None)
+    best = min(_readable(plans), key=lambda plan: plan.absolute_error(), default=None)
     if best is None or best.law.ratio == 1:
         raise no_signal(request)
     return best
+
+
+def _readable(plans: Sequence[P]) -> list[P]:
+    """Those that leave something of what a state does to a count."""
+    return [p for p in plans if p.split.contrast > 0 and math.isfinite(p.split.noise_variance)]

@@ -86,10 +86,10 @@ class Plan(ABC):
         return address_in(self.numbered, self.table.cells, key)
 
     def check_deltas(self, deltas: Deltas) -> None:
-        """Raise `InputError` for a delta that cannot be counted: no two states are so far apart."""
-        if self.range_of_states is not None:
-            low, high = self.range_of_states
-            refuse_beyond(deltas, high, signed=low < 0)
+        """Raise `InputError` for a delta beyond the bound: no two states should be so far apart."""
+        bound: int | None = getattr(self, "bound", None)
+        if bound is not None:
+            refuse_beyond(deltas, bound, signed=getattr(self, "signed", False))
 
     @property
     def range_of_states(self) -> tuple[int, int] | None:

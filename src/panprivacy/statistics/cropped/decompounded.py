@@ -130,6 +130,11 @@ class DecompoundedPlan(Cropped):
         return Hashed(self.cells, key)
 
     @property
+    def range_of_states(self) -> tuple[int, int]:
+        """The lowest and the highest state that is told right: counters may have room for more."""
+        return 0, self.law.modulus - 1
+
+    @property
     def _truths(self) -> Floats:
         """Errors are largest where most users share counters."""
         return np.array([self.largest])

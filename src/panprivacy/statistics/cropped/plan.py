@@ -116,6 +116,12 @@ class CroppedPlan(Cropped, BlockPlan):
         return self.universe is not None
 
     @property
+    def range_of_states(self) -> tuple[int, int]:
+        """The lowest and the highest state that is told right, of each user that shares a cell."""
+        reach = self.modulus - self.tau
+        return (-reach, reach) if self.signed else (0, reach // MOST_SHARING)
+
+    @property
     def block(self) -> int:
         """The length of a block: tau."""
         return self.tau

@@ -88,6 +88,8 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
                 memory=self.memory,
                 wanted=[universe] if universe else hashed,
                 fewest=2 * (expected or 1) if universe is None else 1,
+                # Counters that are shared, or that reach 64 times as far as tau, have it already.
+                room=universe is not None and self.bound is not None,
             )
         except PlanError:
             if flat is None:
@@ -99,7 +101,7 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         """Hashed counters with a flat law; None if so many cannot be read."""
         named = {"bound": bound, "expected": expected, "cells": self.cells, "memory": self.memory}
         try:
-            counted = IncidenceSizes.read("", named).attempt(request)
+            counted = IncidenceSizes.read("", named).attempt(request, room=self.bound is not None)
         except PlanError:
             return None
         return DecompoundedPlan.of(self.tau, counted) if counted.readable else None

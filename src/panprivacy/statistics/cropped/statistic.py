@@ -47,8 +47,9 @@ class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):
     share of any sum in their range; the prediction is good where that share is below a fifth.
     [tests/unit/test_cropped.py, tests/statistical/test_cropped_sum.py]
 
-    A state beyond the bound is taken for another one when it is released; privacy does not rest on
-    it, and on the way states may go as far as they like. States below 0 count by their distance
+    A state beyond `plan.range_of_states`, which reaches beyond the bound where that costs at most
+    5 % of the error, is taken for another one when it is released; privacy does not rest on it, and
+    on the way states may go as far as they like. States below 0 count by their distance
     from 0 if there is a universe; without one there must be none. An announced intrusion, at most
     one, multiplies the error by about `sqrt(tau q)/t` with q blocks: a fresh statistic is mostly
     better.

@@ -52,6 +52,11 @@ class NetDistinctPlan(LevelledPlan):
     needs_deltas = True
 
     @property
+    def range_of_states(self) -> tuple[int, int]:
+        """The lowest and the highest state that is told right: no multiple of M but 0 itself."""
+        return 1 - self.chosen.modulus, self.chosen.modulus - 1
+
+    @property
     def law(self) -> Law:
         """The noise of the counters."""
         return on_set(self.chosen, self.split.budget.state)

@@ -1,8 +1,8 @@
 """The most likely numbers of users in each state: not below 0, and as many as there are cells.
 
 Unbiased entries of a histogram are as often below 0 as above it where nobody is, and users in
-states beyond the bound are estimated although there are none. Whoever knows that can do better: of
-all histograms that are possible, the one under which the noised counts are most likely.
+states beyond the bound are estimated although there may be none. Whoever knows that can do better:
+of all histograms that are possible, the one under which the noised counts are most likely.
 
 The noised counts are nearly normal with means `f * t` and variances `f * t + v`, which are taken
 from a first guess; what remains is a least-squares problem over a simplex. It is solved by
@@ -28,23 +28,26 @@ _SMALL_STEP = 1e-3
 """In cells: the answers are noisy by many."""
 
 
-def most_likely(model: StateModel, histogram: ArrayLike, noise_variance: float) -> Floats:
+def most_likely(
+    model: StateModel, histogram: ArrayLike, noise_variance: float, possible: NDArray[np.bool_]
+) -> Floats:
     """The numbers of cells whose user is in each state.
 
     Args:
         model: of the cells.
         histogram: the noised numbers of cells that hold each value.
         noise_variance: of each of them.
+        possible: bool[M], the states that users may be in.
 
     Returns:
         float64[M], at least 0, 0 where no state is possible, with sum `model.cells`.
     """
     counts, law = np.asarray(histogram, float), model.noise()
     unbiased = model.entries(counts, noise_variance).values * model.cells / model.universe
-    guess = _nearest(unbiased, model.possible, model.cells)
+    guess = _nearest(unbiased, possible, model.cells)
     expected = np.maximum(convolve(guess, law), 0)
     weights = 1 / np.maximum(expected + noise_variance, 1)
-    return _fitted(counts, law, weights / weights.max(), model.possible, guess)
+    return _fitted(counts, law, weights / weights.max(), possible, guess)
 
 
 def _fitted(

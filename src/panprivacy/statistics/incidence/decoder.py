@@ -111,14 +111,12 @@ class StateModel:
         epoch: how many times it was added again.
         cells: number of cells.
         universe: number of users, of whom the cells are a sample or all.
-        possible: bool[M], the states that the bound allows.
     """
 
     law: Law
     epoch: int
     cells: int
     universe: int
-    possible: NDArray[np.bool_]
 
     def scores(self, query: LinearQuery) -> Scores:
         """What a cell counts by its value, int64[M]: `g_j` for each set `A + j` it is in.
@@ -179,11 +177,11 @@ class StateModel:
         return np.fft.ifft(self.law.spectrum() ** (self.epoch + 1)).real
 
     def _cell_variances(self, query: LinearQuery, votes: Floats) -> Floats:
-        """The variance of a cell's vote, for each possible state of its user."""
+        """The variance of a cell's vote, for each state of its user."""
         centre = votes.mean()
         squares = correlate((votes - centre) ** 2, self.noise())
         spread = squares - (query.scores - centre) ** 2
-        return np.maximum(spread[self.possible], 0)
+        return np.maximum(spread, 0)
 
     def entries(self, histogram: ArrayLike, noise_variance: float) -> Estimates:
         """The number of users in every state, from the noised histogram."""
@@ -244,7 +242,7 @@ class StateModel:
         step: float,
     ) -> Estimates:
         """Estimates for the universe from those for the users that have a cell."""
-        scale, scores = self.universe / self.cells, query.scores[self.possible]
+        scale, scores = self.universe / self.cells, query.scores
         left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
         sampled = self.universe / self.cells * left_out
         values = scale * np.asarray(value, float)

@@ -42,8 +42,8 @@ class States:
     """The states that users can be in, as residues modulo M.
 
     Args:
-        modulus: M, above the number of states.
-        bound: the largest distance of a state from 0.
+        modulus: M, at least the number of states up to the bound.
+        bound: the largest distance of a state from 0 that is planned for.
         signed: whether states below 0 occur.
     """
 
@@ -53,19 +53,33 @@ class States:
 
     @property
     def lowest(self) -> int:
-        """The lowest state."""
-        return -self.bound if self.signed else 0
+        """The lowest state that a residue stands for."""
+        return self.highest - self.modulus + 1
+
+    @property
+    def highest(self) -> int:
+        """The highest one: each residue stands for a state, beyond the bound too."""
+        return self.modulus // 2 if self.signed else self.modulus - 1
 
     def values(self) -> Scores:
         """The state that each residue stands for."""
         residues = np.arange(self.modulus)
-        middle = self.modulus // 2 + 1 if self.signed else self.modulus
-        return np.where(residues < middle, residues, residues - self.modulus)
+        return np.where(residues <= self.highest, residues, residues - self.modulus)
 
-    def possible(self) -> NDArray[np.bool_]:
-        """Which residues stand for a state."""
-        values = self.values()
-        return (values >= self.lowest) & (values <= self.bound)
+    def listed(self) -> range:
+        """The states of a histogram: those within the bound."""
+        return range(-self.bound if self.signed else 0, self.bound + 1)
+
+    def within(self) -> NDArray[np.bool_]:
+        """Which residues stand for a state within the bound."""
+        return np.isin(self.values(), self.listed())
+
+    def above(self) -> LinearQuery | None:
+        """Users above the bound; None where no residue stands for them."""
+        if self.highest == self.bound:
+            return None
+        scores = (self.values() > self.bound).astype(np.int64)
+        return LinearQuery.of("at_least", scores, state=self.bound + 1)
 
     def _state(self, least: int, **named: object) -> int:
         """A state that can be asked for."""
@@ -85,7 +99,7 @@ class States:
 
     def exactly(self, state: object) -> LinearQuery:
         """Users in this state."""
-        chosen = self._state(self.lowest, exactly=state)
+        chosen = self._state(self.listed()[0], exactly=state)
         scores = np.zeros(self.modulus, np.int64)
         scores[chosen % self.modulus] = 1
         return LinearQuery.of("exactly", scores, state=chosen)

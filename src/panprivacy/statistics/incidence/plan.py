@@ -74,6 +74,11 @@ class IncidencePlan(Plan):
         """The states that users can be in."""
         return States(self.law.modulus, self.bound, self.signed)
 
+    @property
+    def range_of_states(self) -> tuple[int, int]:
+        """The lowest and the highest state that is told right: counters have room for more."""
+        return self.states.lowest, self.states.highest
+
     def can_name(self, epoch: int) -> bool:
         """Whether a named statistic can be released as one count of cells."""
         return self.universe is not None and self.law.members is not None and epoch == 0
@@ -82,7 +87,7 @@ class IncidencePlan(Plan):
         """What counts that are released after `epoch` announced intrusions say."""
         if self.universe is None:
             return SharedModel(self.law, epoch, self.cells)
-        return StateModel(self.law, epoch, self.cells, self.universe, self.states.possible())
+        return StateModel(self.law, epoch, self.cells, self.universe)
 
     def absolute_error(self, questions: float = 1) -> float:
         """The predicted standard deviation, in users, of an entry that holds few users.

@@ -33,8 +33,7 @@ class Population:
 
     def readable(self, most: int | None = None) -> list[int]:
         """The states whose users leave a trace, in order; of many those nearest to 0."""
-        states = range(self.states.lowest, self.states.bound + 1)
-        traced = [state for state in states if state or self.universe is not None]
+        traced = [state for state in self.states.listed() if state or self.universe is not None]
         return sorted(sorted(traced, key=abs)[:most])
 
 
@@ -130,7 +129,7 @@ class IncidenceRelease(Named[Release]):
 
         def smallest(reaches: Callable[[int], bool]) -> int:
             """Bisect for the smallest state that `reaches`."""
-            low, high = states.lowest - states.signed, states.bound
+            low, high = states.lowest - states.signed, states.highest
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (low, middle) if reaches(middle) else (middle, high)
@@ -162,17 +161,18 @@ class IncidenceRelease(Named[Release]):
     def __len__(self) -> int:
         if self.whole is None:
             return len(self.named)
-        states = self.population.states
-        return states.bound - states.lowest + (self.population.universe is not None)
+        above = self.population.states.above() is not None
+        return len(self.population.readable()) + above
 
     def to_arrow(self, *, constrained: bool = False) -> pa.Table:
         """A row for each answer, with the columns of `COLUMNS`; `argument` is the state.
 
         Args:
-            constrained: have numbers of users that are possible together: none below 0, and all of
-                them the universe. As a whole they are nearer to the truth than unbiased ones, but
-                what noise takes from a frequent state goes to rare ones: for a single number, or
-                a sum of some, ask for it. [docs/decoding.md]
+            constrained: have numbers of users that are possible together: none below 0, none
+                beyond the bound unless some clearly are, and all of them the universe. As a whole
+                they are nearer to the truth than unbiased ones, but what noise takes from a
+                frequent state goes to rare ones: for a single number, or a sum of some, ask for
+                it. [docs/decoding.md]
 
         Raises:
             PlanError: there is no histogram to constrain, or no universe.
@@ -188,7 +188,7 @@ class IncidenceRelease(Named[Release]):
         return f"<IncidenceRelease {asked}>"
 
     def _states(self, whole: Whole, most: int | None = None) -> Iterator[Release]:
-        """The number of users in each state."""
+        """The number of users in each state within the bound, and above it."""
         estimates = whole.model.entries(self.counts, whole.noise_variance)
         limit = float(self.population.universe or np.inf)
         low, high = estimates.intervals(self.confidence, limit)
@@ -197,6 +197,9 @@ class IncidenceRelease(Named[Release]):
             at = state % self.population.states.modulus
             ends = float(values[at]), float(low[at]), float(high[at])
             yield self._release("exactly", *ends, state=state)
+        above = self.population.states.above()
+        if above is not None:
+            yield self._answer(above)
 
     def _likely(self) -> Iterator[Release]:
         """The most likely histogram, with intervals that hold it."""
@@ -204,10 +207,16 @@ class IncidenceRelease(Named[Release]):
         if universe is None or not isinstance(whole.model, StateModel):
             message = "a constrained histogram needs universe=: how many users there are in all"
             raise PlanError(message)
-        cells = most_likely(whole.model, self.counts, whole.noise_variance)
-        users = cells * universe / self.population.cells
+        states = self.population.states
+        possible, beyond = states.within(), LinearQuery.of("beyond", 1 - states.within())
+        if not possible.all() and self._answer(beyond).low > 0:  # clearly, somebody is
+            possible = np.ones_like(possible)
+        cells = most_likely(whole.model, self.counts, whole.noise_variance, possible)
+        users, highest = cells * universe / self.population.cells, states.highest
         for one in self._states(whole):
-            value = float(users[(one.name.argument or 0) % len(users)])
+            state = one.name.argument or 0
+            exact = one.name.question == "exactly"
+            value = float(users[state % len(users)] if exact else users[state : highest + 1].sum())
             low, high = min(one.low, value), max(one.high, value)
             yield replace(one, value=value, low=low, high=high, note=note_on(low, high))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Annotated
@@ -11,15 +12,20 @@ from msgspec.structs import replace
 
 from panprivacy._parse import Users
 from panprivacy._validate import MOST_BYTES, expected_range
-from panprivacy.cells.difference_sets import DifferenceSet, of_at_least, point
+from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import MOST_MODULUS, Law, on_set
+from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.planning.room import roomiest, sets_of, wider_sets
 from panprivacy.planning.universe import cells_within, check_cells, check_memory
 from panprivacy.statistics.common_sizes import Memory, PerhapsUniverse
 from panprivacy.statistics.incidence.plan import Entry, IncidencePlan
 from panprivacy.statistics.records import Sizes, flag, given_as, users, whole
+
+Option = tuple[Budget, DifferenceSet]
+"""A way to spend epsilon, and the set that the law is made of."""
 
 _MOST_BOUND = MOST_MODULUS // 8 - 1
 """Signed states are twice as many, and a difference set may be 4 times larger."""
@@ -57,8 +63,9 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
 
     bound: Annotated[
         int,
-        whole("the largest sum of a user's deltas; others spoil answers", _MOST_BOUND, example=30),
-    ]
+        whole("the largest sum of a user's deltas; others spoil answers, from where plan says on",
+              _MOST_BOUND, example=30),
+    ]  # fmt: skip
     universe: PerhapsUniverse = None
     expected: Annotated[
         Users | None, users("for open-ended ids: the most users that may come", 100_000)
@@ -77,9 +84,10 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
     def plan(self, request: Request) -> IncidencePlan:
         """A counter for each user, of a universe or a sample of it, or hashed ones."""
         self._check()
-        planned = self.attempt(request)
-        if planned.readable:
-            return planned
+        for room in (not self.signed, False):  # room would widen each threshold of signed states
+            planned = self.attempt(request, room=room)
+            if planned.readable:
+                return planned
         refused = f"{planned.cells:,} hashed counters cannot be read at bound {self.bound:,}"
         if self.cells is not None or self.law is not None or self.memory is not None:
             message = f"{refused}; take more cells, a larger epsilon or a smaller bound"
@@ -109,11 +117,17 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             raise PlanError(message)
         check_memory(self.cells, self.memory)
 
-    def attempt(self, request: Request) -> IncidencePlan:
-        """The plan, whether it can be read or not."""
+    def attempt(self, request: Request, *, room: bool) -> IncidencePlan:
+        """The plan, whether it can be read or not.
+
+        Args:
+            request: epsilon and what it covers.
+            room: whether counters may have more values than there are states, where that is
+                nearly free.
+        """
         states = 2 * self.bound + 1 if self.signed else self.bound + 1
         if self.law is None:
-            budget, chosen = self._best(states, request)
+            budget, chosen = self._best(states, request, room=room)
             law = on_set(chosen, budget.state)
         else:
             budget, law = _budget_for(self.law, states, request), self.law
@@ -137,30 +151,39 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         wanted = _CELLS_PER_USER * (self.most_users or 1)
         return wanted if self.memory is None else min(wanted, cells_within(self.memory, modulus))
 
-    def _best(self, states: int, request: Request) -> tuple[Budget, DifferenceSet]:
-        """The budget and the set of the smallest predicted error."""
+    def _best(self, states: int, request: Request, *, room: bool) -> Option:
+        """The budget and the set of the smallest predicted error, or of most room near that."""
         hashed = self.universe is None
-        questions = math.inf if hashed or request.intrusions else _TYPICAL_QUESTIONS
+        typical = math.inf if hashed or request.intrusions else _TYPICAL_QUESTIONS
 
-        def variance(budget: Budget, chosen: DifferenceSet) -> float:
+        def errors(option: Option) -> Floats:
+            """Of one of a few named entries, and of one of the whole histogram."""
+            budget, chosen = option
             cells = self._counters(chosen.modulus) or 1
             entry = Entry.of(chosen, budget.state)
             scale = (self.universe or cells) / cells
-            return scale**2 * entry.variance(cells, budget, questions, request.intrusions)
+            asked = typical, math.inf
+            return scale * np.sqrt(
+                [entry.variance(cells, budget, one, request.intrusions) for one in asked]
+            )
 
-        sets = [*of_at_least(max(states, 3)), point(max(states, 2))]
-        options = [(budget, chosen) for budget in budgets(request) for chosen in sets]
-        variances = [variance(*option) for option in options]
-        best = int(np.argmin(variances))
-        if not math.isfinite(variances[best]):
+        tight = itertools.product(budgets(request), sets_of(states))
+        best = min(tight, key=lambda option: errors(option)[0])
+        if not math.isfinite(errors(best)[0]):
             raise no_signal(request)
-        return options[best]
+        wider = wider_sets(states, best[1]) if room else []
+        return roomiest(
+            best,
+            itertools.product(budgets(request), wider),
+            lambda option: option[1],
+            errors,
+        )
 
     def _enough(self, request: Request) -> int | None:
         """For how many users the plan can be read, because they get more counters."""
         for doublings in range(1, 30):
             expected = (self.most_users or 1) << doublings
-            if replace(self, expected=expected).attempt(request).readable:
+            if replace(self, expected=expected).attempt(request, room=False).readable:
                 return expected
         return None
 

@@ -49,10 +49,15 @@ class Incidence(
     whole histogram adds the noise of its `M` values. `plan.absolute_error()` predicts it.
     [tests/statistical/test_incidence.py, docs/accuracy-counters.md]
 
-    A state beyond the bound is taken for another one; privacy does not rest on it. An announced
-    intrusion multiplies the error by a large factor (docs/decoding.md): a fresh statistic is mostly
-    better. With one user a cell, a few named statistics have much less output noise than the
-    histogram; with hashed cells all of them are read off the histogram.
+    Counters have room for states beyond the bound where that costs at most 5 % of the error:
+    `plan.range_of_states` says which states count right, and a histogram ends with the number of
+    users above the bound. A state beyond that range is taken for another one, without a word. Where
+    states are not `signed` one below 0 is taken for one far above the bound, so that a threshold
+    counts it. Privacy rests on none of that, and `law=` fixes the room.
+
+    An announced intrusion multiplies the error by a large factor (docs/decoding.md): a fresh
+    statistic is mostly better. With one user a cell, a few named statistics have much less output
+    noise than the histogram; with hashed cells all of them are read off the histogram.
     """
 
     __slots__ = ()

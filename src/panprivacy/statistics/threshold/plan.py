@@ -72,6 +72,11 @@ class ThresholdPlan(SoftPlan):
         return self.block
 
     @property
+    def range_of_states(self) -> tuple[int, int]:
+        """The lowest and the highest state that is told right."""
+        return 0, self.modulus - self.block
+
+    @property
     def table(self) -> ThresholdCells:
         """The table's cells."""
         return ThresholdCells(self.cells, self.law, self.block, resolution=1)

@@ -57,4 +57,5 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
             memory=self.memory,
             wanted=[universe],
             moved=count_range,
+            room=self.bound is not None,  # 64 times the threshold is room enough
         )

@@ -46,8 +46,11 @@ class ThresholdCount(Statistic[ThresholdPlan, Release], sizes=ThresholdSizes):
     `plan.absolute_error()` predicts it.
     [tests/unit/test_threshold.py, tests/statistical/test_threshold.py]
 
-    An odd threshold counts as the even one below it. A state beyond the bound, or below 0, is taken
-    for another one; privacy does not rest on it. An announced intrusion, at most one, multiplies
+    An odd threshold counts as the even one below it. A state beyond `plan.range_of_states`, which
+    reaches beyond the bound where that costs at most 5 % of the error, is taken for another one. A
+    state below 0 counts by how far it is below, in full from minus half of the threshold on: where
+    there are such states, ask `Incidence(signed=True)` for `at_least`. Privacy rests on none of
+    that. An announced intrusion, at most one, multiplies
     the error by the root of the number of values of a counter: a fresh statistic is better.
     """
 

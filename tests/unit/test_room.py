@@ -1,0 +1,181 @@
+"""Room beyond the bound: nearly free, said by the plan, and states in it count right."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.decoders.intervals import discrete_laplace_variance
+from panprivacy.planning.request import Request
+from panprivacy.statistics import block_plans
+from panprivacy.statistics.catalogue import kind_of
+from panprivacy.statistics.incidence.query import IncidenceQuery
+
+ROOT = Path(__file__).parents[2]
+SURE = 1 - 1e-6
+
+
+def sizes_of(name, **sizes):
+    kind = kind_of(name)
+    return kind.sizes_type.read(kind.name, sizes)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), 1, 2, 4])
+@pytest.mark.parametrize("universe", [1_000, 1_000_000, 10_000_000])
+@pytest.mark.parametrize("bound", [1, 2, 30, 300])
+def test_room_costs_hardly_any_error_and_no_memory(bound, universe, epsilon):
+    sizes = sizes_of("incidence", bound=bound, universe=universe)
+    request = Request(Fraction(epsilon))
+    tight, roomy = sizes.attempt(request, room=False), sizes.plan(request)
+    assert roomy.table.nbytes == tight.table.nbytes
+    assert tight.law.modulus <= roomy.law.modulus <= max(8 * (bound + 1), tight.law.modulus)
+    for questions in (8, np.inf):
+        assert roomy.absolute_error(questions) <= 1.0501 * tight.absolute_error(questions)
+    assert roomy.range_of_states == (0, roomy.law.modulus - 1)
+
+
+def test_there_is_room_where_users_are_many_and_none_where_it_would_cost():
+    def reach(**sizes):
+        return sizes_of("incidence", **sizes).plan(Request(Fraction(1))).range_of_states
+
+    assert reach(bound=30, universe=10_000_000)[1] >= 90
+    assert reach(bound=300, universe=1_000_000)[1] >= 600
+    assert reach(bound=2, universe=10_000_000) == (0, 2)
+    assert reach(bound=30, universe=10_000_000, signed=True)[1] < 90
+
+
+def test_the_page_says_how_far_states_count_right():
+    page = (ROOT / "docs" / "decoding.md").read_text()
+    table = page.split("## Beyond the bound")[1].split("\n\n## ")[0]
+    head, _, *rows = (line.strip("| ") for line in table.splitlines() if line.startswith("|"))
+    bounds = [int(words[5:].replace(",", "")) for words in map(str.strip, head.split("|")[2:])]
+    assert len(rows) == 11
+    for row in rows:
+        epsilon, universe, *reach = (words.strip().replace(",", "") for words in row.split("|"))
+        plans = [
+            sizes_of("incidence", bound=bound, universe=int(universe)).plan(
+                Request(Fraction(epsilon))
+            )
+            for bound in bounds
+        ]
+        assert [plan.range_of_states[1] for plan in plans] == [int(one) for one in reach]
+
+
+@pytest.mark.parametrize(
+    ("bound", "modulus", "least", "deviation"),
+    [(30, 37, 30, 5_457), (100, 121, 30, 10_345), (30, 37, 2, 3_037), (100, 121, 2, 3_395)],
+)
+def test_a_threshold_costs_what_the_states_on_its_narrow_side_do(bound, modulus, least, deviation):
+    visits = pp.Incidence(universe=1_000_000, bound=bound, epsilon=1)
+    assert visits.plan.law.modulus == modulus
+    (query,) = visits.plan.linear(IncidenceQuery(at_least=(least,)))
+    (scale,) = visits.reading(at_least=(least,)).scales
+    estimates = visits.plan.model(0).named(query, 0, discrete_laplace_variance(float(scale)))
+    assert float(estimates.deviations()) == pytest.approx(deviation, abs=1)
+    flat = np.sqrt(1_000_000 * least * (1 - least / modulus)) / np.tanh(0.5)
+    assert deviation == pytest.approx(flat, rel=0.15)
+
+
+def test_states_at_three_times_the_bound_count_right():
+    """Modulo the least modulus the state of 90 would be one of 16."""
+    universe, bound, often = 10_000_000, 30, 1_000_000
+    visits = pp.Incidence(universe=universe, bound=bound, epsilon=1)
+    tight = visits.sizes.attempt(visits.plan.request, room=False).law.modulus
+    assert bound < tight <= 3 * bound <= visits.plan.range_of_states[1]
+    for _ in range(3):
+        visits.update(np.arange(often), np.full(often, bound))
+    named = pp.Incidence(universe=universe, bound=bound, epsilon=1)
+    named.resume(visits.state())
+    histogram = visits.release(confidence=SURE)
+    asked = named.release(
+        exactly=(3 * bound % tight,), at_least=(2, bound), distinct=True, confidence=SURE
+    )
+    for answer in (histogram, asked):
+        for found, truth in [
+            (answer.exactly(3 * bound % tight), 0),
+            (answer.at_least(2), often),
+            (answer.at_least(bound), often),
+            (answer.distinct(), often),
+        ]:
+            assert found.low <= truth <= found.high, found
+            assert abs(found.value - truth) < often / 2
+    rows = histogram.to_pandas()
+    assert rows["argument"].tolist() == [*range(bound + 1), bound + 1]
+    assert rows["question"].tolist() == ["exactly"] * (bound + 1) + ["at_least"]
+    assert len(rows) == len(histogram)
+    last = rows.iloc[-1]
+    assert last["low"] <= often <= last["high"]
+    likely = histogram.to_pandas(constrained=True)
+    assert likely["value"].sum() == pytest.approx(universe)
+    assert likely["value"].iloc[-1] == pytest.approx(often, rel=0.2)
+    assert histogram.quantile(0.5).value == 3 * bound
+
+
+def test_a_law_of_ones_own_says_how_far_states_count_right():
+    law = pp.Law.flat(103, 8)
+    visits = pp.Incidence(universe=40_000, bound=5, epsilon=9, law=law)
+    assert visits.plan.law == law
+    assert visits.plan.range_of_states == (0, 102)
+    for _ in range(20):
+        visits.update(np.arange(20_000), np.full(20_000, 5))
+    answer = visits.release(confidence=SURE)
+    assert answer.exactly(5).high < 10_000 < answer.at_least(5).low
+    signed = pp.Incidence(universe=1_000, bound=5, epsilon=9, law=law, signed=True).plan
+    assert signed.range_of_states == (-51, 51)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_state_below_0_is_none_of_those_above_and_needs_signed_to_miss_a_threshold(signed):
+    """Unsigned counters take it for one far above the bound."""
+    law = pp.Law.flat(103, 8)
+    visits = pp.Incidence(universe=40_000, bound=5, epsilon=9, law=law, signed=signed)
+    visits.update(np.arange(30_000), np.full(30_000, -3))
+    answer = visits.release(confidence=SURE)
+    assert all(answer.exactly(state).high < 15_000 for state in range(1, 6))
+    reached = answer.at_least(1)
+    assert reached.high < 15_000 if signed else reached.low > 15_000
+
+
+@pytest.mark.parametrize(
+    ("make", "counted", "users"),
+    [
+        (lambda **sizes: pp.ThresholdCount(threshold=20, **sizes), 1, 3_000),
+        (lambda **sizes: pp.CroppedSum(tau=20, **sizes), 20, 3_000),
+    ],
+)
+def test_blocks_count_three_times_the_bound_right(make, counted, users):
+    statistic = make(bound=1_000, universe=10_000, epsilon=4)
+    plan = statistic.plan
+    assert plan.range_of_states[1] >= 3_000
+    for _ in range(3):
+        statistic.update(np.arange(users), np.full(users, 1_000))
+    answer = statistic.release(confidence=SURE)
+    assert answer.low <= counted * users <= answer.high
+    assert answer.low > counted * users / 2
+
+
+@pytest.mark.parametrize("name", ["threshold", "cropped-sum"])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), 1, 4])
+@pytest.mark.parametrize("bound", [20, 100, 2_000])
+def test_room_of_blocks_costs_hardly_any_error_and_no_memory(name, bound, epsilon, monkeypatch):
+    counted = {"threshold": {"threshold": 20}, "cropped-sum": {"tau": 20}}[name]
+    sizes = sizes_of(name, **counted, universe=100_000, bound=bound)
+    roomy = sizes.plan(Request(Fraction(epsilon)))
+    monkeypatch.setattr(block_plans, "wider_sets", lambda *_: [])
+    tight = sizes.plan(Request(Fraction(epsilon)))
+    assert roomy.absolute_error() <= 1.0501 * tight.absolute_error()
+    assert roomy.table.nbytes == tight.table.nbytes
+    least = bound + roomy.block + roomy.block - 1
+    assert tight.modulus <= roomy.modulus <= max(8 * least, tight.modulus)
+    assert bound <= tight.range_of_states[1] <= roomy.range_of_states[1]
+
+
+@pytest.mark.parametrize("statistic", ["threshold", "cropped-sum"])
+def test_the_reach_of_a_bound_that_nobody_said_is_room_enough(statistic):
+    counted = {"threshold": {"threshold": 10}, "cropped-sum": {"tau": 10}}[statistic]
+    plan = sizes_of(statistic, **counted, universe=100_000).plan(Request(Fraction(1)))
+    assert 640 <= plan.range_of_states[1] < 8 * 640

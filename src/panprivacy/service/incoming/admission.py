@@ -94,6 +94,24 @@ class Admission:
         finally:
             self._requests.hold(sender, -1)
 
+    def hold_whole(self, sender: Sender, size: int) -> Callable[[], None]:
+        """Let a request in whose body is there already; what is returned gives its room back.
+
+        Raises:
+            Problem: it is too long, or too much is under way.
+        """
+        self._check_length(size)
+        self._requests.check(sender, 1)
+        self._bytes.check(sender, size)
+        self._requests.hold(sender, 1)
+        self._bytes.hold(sender, size)
+
+        def give_back() -> None:
+            self._requests.hold(sender, -1)
+            self._bytes.hold(sender, -size)
+
+        return give_back
+
     @asynccontextmanager
     async def body(
         self, sender: Sender, declared: int | None, chunks: AsyncIterator[bytes]

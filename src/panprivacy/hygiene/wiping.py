@@ -7,6 +7,7 @@ widened, where lines began, how many rows each group had. Stacks keep what funct
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from panprivacy._kernels import wipe_stack
 _CACHED_BYTES = 1 << 10
 _CACHED_BLOCKS = 7
 _STEP_BYTES = 1 << 5
+_BYTE = np.dtype(np.uint8)
 
 
 def wipe_traces() -> None:
@@ -29,8 +31,8 @@ def wipe_traces() -> None:
 def traces_wiped() -> Iterator[None]:
     """The same in steps of less than a millisecond, for a thread that others wait for."""
     for start in range(0, _CACHED_BYTES, _STEP_BYTES):
-        sizes = range(start, start + _STEP_BYTES)
-        held = [np.zeros(size, np.uint8) for size in sizes for _ in range(_CACHED_BLOCKS)]
+        sizes = [*range(start, start + _STEP_BYTES)] * _CACHED_BLOCKS
+        held = list(map(np.zeros, sizes, repeat(_BYTE)))
         del held  # zeros come out of the blocks that are kept, and go back to them
         yield
     wipe_stack()

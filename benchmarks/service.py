@@ -1,14 +1,21 @@
-"""Ids a second through HTTP: the hardened service beside a bare uvicorn that drops what it reads.
+"""What comes through HTTP: the hardened service beside a bare uvicorn that drops what it reads.
 
-    python -m benchmarks.service
+    python -m benchmarks.service [bulk] [small] [paced]
 
-Both run in turns on the loopback interface, with the same client: raw sockets, one request under
-way on each connection. The client takes a core, the server another.
+`bulk` sends bodies of 10,000 ids, and `small` bodies of 10, as beacons do; `paced` sends small ones
+at 1,000 a second from the moment at which the server listens, whether it has answered or not. All
+by default.
+
+Both servers run in turns on the loopback interface, with the same client: raw sockets, one request
+under way on each connection. The client takes a core, the server another. Processor time is that of
+the server's process.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import selectors
 import socket
 import statistics
 import subprocess
@@ -16,7 +23,8 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +33,9 @@ from panprivacy.service.config.tokens import hash_of
 
 _IDS = 10_000
 _CONNECTIONS = 4
+_SMALL_IDS = 10
+_SMALL_CONNECTIONS = 32
+_PACE = 1_000
 _SECONDS = 4.0
 _ROUNDS = 5
 _TOKEN = "pp_benchmark"
@@ -47,27 +58,84 @@ uvicorn.run(app, port=int(sys.argv[1]), loop="asyncio", http="httptools", access
 """
 
 
-def main() -> None:
+def main(*measures: str) -> None:
     """Measure and print."""
-    draw = np.random.default_rng(1).integers(0, 1 << 40, _IDS)
-    lines = "".join(f'{{"user": {number}}}\n' for number in draw.tolist()).encode()
-    bodies = {
-        "int64": ("application/octet-stream", draw.astype("<i8").tobytes()),
-        "ndjson": ("application/x-ndjson", lines),
-    }
+    known = {"bulk": _bulk, "small": _small, "paced": _paced}
     with tempfile.TemporaryDirectory() as folder:
-        for name, (kind, body) in bodies.items():
-            rates = {"bare": [], "service": []}
+        for measure in measures or known:
+            known[measure](Path(folder))
+
+
+def _bulk(folder: Path) -> None:
+    """Ids a second in long bodies."""
+    for name, request in _requests(_IDS).items():
+        rates: dict[str, list[float]] = {"bare": [], "service": []}
+        for _ in range(_ROUNDS):
+            for server, found in rates.items():
+                with _running(folder, server) as (port, _):
+                    found.append(_rate(port, request))
+        bare, service = (statistics.median(found) / 1e6 for found in rates.values())
+        print(
+            f"{name}: {service:.1f} million ids/s, bare server {bare:.1f}: "
+            f"ratio {service / bare:.2f}"
+        )
+
+
+def _small(folder: Path) -> None:
+    """Requests a second of short bodies, and the processor time of each."""
+    for name, request in _requests(_SMALL_IDS).items():
+        rates: dict[str, list[float]] = {"bare": [], "service": []}
+        costs: dict[str, list[float]] = {"bare": [], "service": []}
+        for _ in range(_ROUNDS):
+            for server, rate in rates.items():
+                with _running(folder, server) as (port, process):
+                    _send_small(0.5, port, request)
+                    start, before = time.perf_counter(), _processor_seconds(process)
+                    sent = _send_small(_SECONDS, port, request)
+                    rate.append(sent / (time.perf_counter() - start))
+                    costs[server].append((_processor_seconds(process) - before) / sent)
+        bare, service = (statistics.median(found) for found in rates.values())
+        dear, cheap = (
+            statistics.median(found) * 1e6 for found in (costs["service"], costs["bare"])
+        )
+        print(
+            f"{name}, {_SMALL_IDS} ids each: {service:,.0f} requests/s of {dear:.0f} microseconds, "
+            f"bare server {bare:,.0f} of {cheap:.0f}: ratio {service / bare:.2f}, "
+            f"of processor time {cheap / dear:.2f}"
+        )
+
+
+def _paced(folder: Path) -> None:
+    """How long short bodies wait for their answers, from the first one after the start."""
+    for name, request in _requests(_SMALL_IDS).items():
+        for server in ("bare", "service"):
+            worst = []
             for _ in range(_ROUNDS):
-                with _running(_bare(port := _free_port()), port):
-                    rates["bare"].append(_rate(port, kind, body))
-                with _running(_service(Path(folder), port := _free_port()), port):
-                    rates["service"].append(_rate(port, kind, body))
-            bare, service = (statistics.median(found) / 1e6 for found in rates.values())
+                with _running(folder, server) as (port, _):
+                    worst.append(np.percentile(_waits(port, request), [50, 99, 100]) * 1e3)
+            half, most, longest = np.median(worst, axis=0)
             print(
-                f"{name}: {service:.1f} million ids/s, bare server {bare:.1f}: "
-                f"ratio {service / bare:.2f}"
+                f"{name}, {server}: {_PACE:,} requests/s from the first one: half within "
+                f"{half:.1f} ms, 99 % within {most:.1f} ms, all within {longest:.1f} ms"
             )
+
+
+def _requests(ids: int) -> dict[str, bytes]:
+    """A request of so many ids, by what its body is."""
+    draw = np.random.default_rng(1).integers(0, 1 << 40, ids)
+    lines = "".join(f'{{"user": {number}}}\n' for number in draw.tolist()).encode()
+    return {
+        "int64": _request("application/octet-stream", draw.astype("<i8").tobytes()),
+        "ndjson": _request("application/x-ndjson", lines),
+    }
+
+
+def _request(kind: str, body: bytes) -> bytes:
+    head = (
+        f"POST /v1/streams/visits/updates HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
+        f"Authorization: Bearer {_TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 def _bare(port: int) -> list[str]:
@@ -101,11 +169,14 @@ def _service(folder: Path, port: int) -> list[str]:
 
 
 @contextmanager
-def _running(command: list[str], port: int):
+def _running(folder: Path, server: str) -> Iterator[tuple[int, int]]:
+    """The port of a server that listens, and the number of its process."""
+    port = _free_port()
+    command = _bare(port) if server == "bare" else _service(folder, port)
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         _wait(port)
-        yield
+        yield port, process.pid
     finally:
         process.kill()
         process.wait()
@@ -122,19 +193,21 @@ def _wait(port: int) -> None:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
-            time.sleep(0.05)
+            time.sleep(0.001)
         else:
             return
     message = "the server did not start"
     raise RuntimeError(message)
 
 
-def _rate(port: int, kind: str, body: bytes) -> float:
+def _processor_seconds(process: int) -> float:
+    """Of all threads, so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _rate(port: int, request: bytes) -> float:
     """Ids a second."""
-    request = (
-        f"POST /v1/streams/visits/updates HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
-        f"Authorization: Bearer {_TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
-    ).encode() + body
     _send_for(0.5, port, request)
     start = time.perf_counter()
     sent = _send_for(_SECONDS, port, request)
@@ -161,11 +234,63 @@ def _send_until(stop: float, port: int, request: bytes) -> int:
         while time.monotonic() < stop:
             connection.sendall(request)
             answer = _answer(connection)
-            if not answer.startswith(b"HTTP/1.1 202"):
-                message = f"the server answered {answer[:200]!r}"
-                raise RuntimeError(message)
+            _check(answer)
             sent += 1
     return sent
+
+
+def _send_small(seconds: float, port: int, request: bytes) -> int:
+    """Send one request after another on each connection; how many were answered."""
+    sent = 0
+    stop = time.monotonic() + seconds
+    with _connected(port) as selector:
+        for key in selector.get_map().values():
+            key.data.send(request)
+        while time.monotonic() < stop:
+            for key, _ in selector.select():
+                _check(key.data.recv(4_096))
+                key.data.send(request)
+                sent += 1
+    return sent
+
+
+def _waits(port: int, request: bytes) -> list[float]:
+    """Send at equal distances; how long after the moment when it was due each answer was there."""
+    waits: list[float] = []
+    due: dict[socket.socket, float] = {}
+    with _connected(port) as selector:
+        idle = [key.data for key in selector.get_map().values()]
+        start = time.perf_counter()
+        while len(waits) < _SECONDS * _PACE:
+            at = start + (len(waits) + len(due)) / _PACE
+            now = time.perf_counter()
+            if idle and now >= at:
+                connection = idle.pop()
+                connection.send(request)
+                due[connection] = at
+                continue
+            for key, _ in selector.select(max(0.0, at - now) if idle else None):
+                _check(key.data.recv(4_096))
+                waits.append(time.perf_counter() - due.pop(key.data))
+                idle.append(key.data)
+    return waits
+
+
+@contextmanager
+def _connected(port: int) -> Iterator[selectors.BaseSelector]:
+    with ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for _ in range(_SMALL_CONNECTIONS):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            selector.register(connection, selectors.EVENT_READ, connection)
+        yield selector
+
+
+def _check(answer: bytes) -> None:
+    if not answer.startswith(b"HTTP/1.1 202"):
+        message = f"the server answered {answer[:200]!r}"
+        raise RuntimeError(message)
 
 
 def _answer(connection: socket.socket) -> bytes:
@@ -181,4 +306,4 @@ def _answer(connection: socket.socket) -> bytes:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -418,6 +418,28 @@ def test_an_old_client_is_sent_no_100(served):
 # Connections
 
 
+def test_a_small_batch_is_answered_without_a_task(served, monkeypatch):
+    asked = []
+    ask = protocol.GuardedProtocol._ask
+    monkeypatch.setattr(
+        protocol.GuardedProtocol,
+        "_ask",
+        lambda *given: asked.append(given[1].scope["path"]) or ask(*given),
+    )
+    sent = post(NUMBERS), post(NUMBERS), post(b"7"), get("/healthz", close=True)
+    answers = served.talk(b"".join(sent))
+    assert [answer.status for answer in answers] == [202, 202, 400, 200]
+    assert {"date", "content-length"} <= answers[0].headers.keys()
+    assert asked == ["/healthz"]
+
+
+@pytest.mark.parametrize("at", [1, 40, -1])
+def test_a_batch_in_two_pieces_is_answered_by_the_application(served, at):
+    whole = post(NUMBERS, close=True)
+    (answer,) = served.talk(whole[:at], whole[at:], pause=0.1)
+    assert answer.status == 202
+
+
 def test_pipelined_requests_are_answered_in_order(served):
     sent = [post(NUMBERS), get("/v1/streams"), post(b"x"), get("/nowhere"), get("/healthz")]
     answers = served.talk(b"".join([*sent, post(NUMBERS, close=True)]))

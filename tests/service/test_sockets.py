@@ -167,8 +167,14 @@ def test_sockets_of_connections_have_their_mode_whatever_the_umask(tmp_path, uma
 def test_a_file_that_a_dead_service_left_behind_is_replaced(tmp_path):
     path = tmp_path / "http.sock"
     owners_socket(path).close()
-    with http_socket(Address(path=str(path))), socket.socket(socket.AF_UNIX) as client:
+    with http_socket(Address(path=str(path))) as sock, socket.socket(socket.AF_UNIX) as client:
+        sock.listen()
         client.connect(str(path))
+
+
+def test_nobody_connects_before_all_else_is_ready():
+    with http_socket(http_address("127.0.0.1:0")) as sock, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(sock.getsockname())
 
 
 def test_answers_over_tcp_leave_at_once():

@@ -607,12 +607,14 @@ def bombs():
 MEASURE = """
 import resource, sys
 from pathlib import Path
+from panprivacy._kernels import compile_kernels
 from panprivacy.errors import InputError
 from panprivacy.sources import Column, read_body
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
+compile_kernels()
 before = peak()
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 most = pages * resource.getpagesize() + (768 << 20)

@@ -306,11 +306,11 @@ class TestReadiness:
 
     def test_serve_is_ready_before_it_listens(self, monkeypatch, tmp_path):
         server = import_module("panprivacy.service.server")
-        config = mock.Mock()
+        config, engine = mock.Mock(), mock.Mock()
         config.server.directory, config.checkpoint = tmp_path, None
-        monkeypatch.setattr(server, "compile_kernels", _stop)
+        engine.return_value.warm_up = _stop
         monkeypatch.setattr(server, "http_socket", None)
-        monkeypatch.setattr(server, "Engine", mock.Mock())
+        monkeypatch.setattr(server, "Engine", engine)
         with pytest.raises(Stopped):
             server.serve(config)
 

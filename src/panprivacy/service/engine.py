@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
+from panprivacy._kernels import compile_kernels
 from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError
-from panprivacy.hygiene.wiping import wipe_traces
+from panprivacy.hygiene.wiping import traces_wiped
 from panprivacy.service.config.config import Config
 from panprivacy.service.config.following import FollowedTokens
 from panprivacy.service.config.tokens import Tokens
 from panprivacy.service.incoming.admission import Admission
 from panprivacy.service.incoming.body_counter import BodyCounter
 from panprivacy.service.incoming.listening import DatagramThread, InputThread
+from panprivacy.service.incoming.warming import warm_up
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.kept.keeper import Keeper
 from panprivacy.service.kept.pulse import Pulse
@@ -114,6 +118,14 @@ class Engine:
                 seconds=seconds,
             )
 
+    def warm_up(self) -> None:
+        """Do what is slow the first time, before there are requests."""
+        compile_kernels()
+        for stream in self.config.streams.values():
+            warm_up(stream)
+        gc.collect()
+        gc.freeze()  # what is there stays: to look through it takes longer than many requests
+
     def begin(self) -> None:
         """Take in what comes, and do what is due.
 
@@ -175,4 +187,9 @@ class Sweeper:
 
     def _sweep(self) -> None:
         self._planned = False
-        wipe_traces()
+        self._go_on(traces_wiped())
+
+    def _go_on(self, steps: Iterator[None]) -> None:
+        """Wipe a little, and let the requests that have come meanwhile go first."""
+        if next(steps, self) is None:
+            asyncio.get_running_loop().call_soon(self._go_on, steps)

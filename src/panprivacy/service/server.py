@@ -9,25 +9,27 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
 
-from panprivacy._kernels import compile_kernels
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import Config
 from panprivacy.service.engine import Engine
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.kept.restoring import DESK, Desk
 from panprivacy.service.sockets import Address, http_socket
-from panprivacy.service.web.app import application
+from panprivacy.service.web.app import Application, application
 from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
 
 _REFUSED_AT = MOST_CONNECTIONS + 200
 """uvicorn refuses everyone then: more than the protocol lets come together."""
+
+_WAITING = 1_024
+"""Connections that the kernel holds until they are accepted."""
 
 _NO_LEDGER = (
     "there is a checkpoint, but its release store is not there any more: put the store back, or "
@@ -54,13 +56,12 @@ def serve(config: Config, file: Path | None = None, *, fresh: bool = False) -> N
         beside = sealed.with_name(f"{sealed.name}.lock")
     with _alone(directory / "lock"), _alone(beside):
         engine = Engine(config, file)
-        compile_kernels()
+        engine.warm_up()
         with http_socket(config.server.address) as sock:
             if fresh:  # not before everything else is there
                 engine.give_up()
             if engine.waiting and engine.store.is_new:
                 raise PlanError(_NO_LEDGER)
-            _say_where(engine, sock)
             _run(engine, directory, sock)
 
 
@@ -68,7 +69,7 @@ def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
     """Count until told to stop; end in good order, however that comes."""
     failures: list[PanPrivacyError] = []
     app = application(engine, lambda _: _lifespan(engine, directory, failures))
-    server = _Server(app, engine.keeper.hurry)
+    server = _Server(app, engine.keeper.hurry, lambda: _say_where(engine, sock))
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
         signal.signal(number, server.handle_exit)
     try:
@@ -84,10 +85,15 @@ def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
 class _Server(uvicorn.Server):
     """uvicorn's server; when it is told to stop, requests need not wait for the next checkpoint."""
 
-    def __init__(self, app: ASGIApp, hurry: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: Application,
+        hurry: Callable[[], None],
+        listens: Callable[[], None] = lambda: None,
+    ) -> None:
         config = uvicorn.Config(
             app,
-            http=GuardedProtocol,
+            http=partial(GuardedProtocol, direct=app.api),  # type: ignore[arg-type]
             loop="asyncio",
             ws="none",
             lifespan="on",
@@ -97,10 +103,16 @@ class _Server(uvicorn.Server):
             proxy_headers=False,
             limit_concurrency=_REFUSED_AT,
             timeout_graceful_shutdown=10,
+            backlog=_WAITING,
         )
         super().__init__(config)
-        self._hurry = hurry
+        self._hurry, self._listens = hurry, listens
         self.server_state = Uncounted()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, when all else is ready: who waits for a connection waits for no preparations."""
+        await super().startup(sockets)
+        self._listens()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, after the requests that are there."""

@@ -24,8 +24,6 @@ _LAST_PORT: Final = 0xFFFF
 _LONGEST_SOCKET_PATH: Final = 107
 _HTTP_MODE: Final = 0o660
 _OWNERS_MODE: Final = 0o600
-_WAITING: Final = 1_024
-"""Connections that the kernel holds until they are accepted."""
 _RECEIVE_BYTES: Final = 8 << 20
 _FORCE_RECEIVE_BUFFER: Final = 33
 """SO_RCVBUFFORCE of Linux, which Python does not name."""
@@ -115,7 +113,7 @@ def _address(text: str, forms: str) -> Address:
 
 @contextmanager
 def http_socket(address: Address) -> Iterator[socket.socket]:
-    """A socket for HTTP; at the end it is closed, and its file removed.
+    """A socket for HTTP, which does not listen yet; at the end it is closed, and its file removed.
 
     A socket file that is there is replaced: who calls this holds the lock of the service, so that
     the program that made the file is dead.
@@ -130,7 +128,6 @@ def http_socket(address: Address) -> Iterator[socket.socket]:
             if Path(address.path).is_socket():
                 Path(address.path).unlink()
             sock = _unix(address.path, _HTTP_MODE)
-            sock.listen(_WAITING)
     except OSError as error:
         where = address.path or f"{address.host}, port {address.port}"
         message = f"cannot listen at {where}: {error.strerror}; see listen in [server]"
@@ -163,7 +160,6 @@ def _tcp(address: Address) -> socket.socket:
     with _closed_unless_ready(sock):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((address.host, address.port))
-        sock.listen(_WAITING)
     return sock
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from panprivacy.errors import InputError
 from panprivacy.sources.addresses import with_addresses
-from panprivacy.sources.bodies import MEDIA_TYPES, read_body
+from panprivacy.sources.bodies import MEDIA_TYPES, read_body, read_together
 from panprivacy.sources.columnar import read_arrow, read_parquet
 from panprivacy.sources.columns import Column, Prefixes, StartError, check_wanted, show
 from panprivacy.sources.delimited import read_delimited
@@ -33,6 +33,7 @@ __all__ = [
     "StartError",
     "open_source",
     "read_body",
+    "read_together",
 ]
 
 _Reader = Callable[[Feed, Sequence[Column]], Iterator[pa.RecordBatch]]

@@ -15,6 +15,7 @@ import pyarrow.json
 
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, StartError, not_integers, show
+from panprivacy.sources.plain_lines import read_plain_lines
 from panprivacy.sources.reader import Feed
 from panprivacy.sources.text import Lines, check_utf8, parsed, whole_records
 
@@ -56,11 +57,16 @@ class _Parser:
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._integers = {column.name for column in columns if column.integers}
-        self._types = {c.name: pa.int64() if c.integers else pa.null() for c in columns}
+        self._types = column_types(columns)
         self._checked = False
 
     def __call__(self, block: bytes) -> pa.Table:
         """One block of whole lines, as a table of the wanted columns."""
+        table = read_plain_lines(block, self._types)
+        if table is not None:
+            self._checked = True
+            self._types = {field.name: field.type for field in table.schema}
+            return check_utf8(table)
         for name, kind in self._types.items():
             if kind == pa.null():
                 self._types[name] = _type_of_first_value(block, name)
@@ -101,6 +107,11 @@ class _Parser:
         if line.lstrip().startswith(b"["):
             reason += ": NDJSON is no list; jq -c '.[]' makes lines of a list of objects"
         return InputError(reason, row=rows + 1)
+
+
+def column_types(columns: Sequence[Column]) -> Types:
+    """The types of columns before there was a value; null where the first one says it."""
+    return {one.name: pa.int64() if one.integers else pa.null() for one in columns}
 
 
 def _read(block: bytes, types: Types) -> pa.Table:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from starlette.requests import ClientDisconnect
@@ -20,8 +19,7 @@ _FRESH_SECONDS = 1.0
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(NamedTuple):
     """Who sends.
 
     Args:
@@ -93,6 +91,24 @@ class Admission:
             yield
         finally:
             self._requests.hold(sender, -1)
+
+    def hold_whole(self, sender: Sender, size: int) -> Callable[[], None]:
+        """Let a request in whose body is there already; what is returned gives its room back.
+
+        Raises:
+            Problem: it is too long, or too much is under way.
+        """
+        self._check_length(size)
+        self._requests.check(sender, 1)
+        self._bytes.check(sender, size)
+        self._requests.hold(sender, 1)
+        self._bytes.hold(sender, size)
+
+        def give_back() -> None:
+            self._requests.hold(sender, -1)
+            self._bytes.hold(sender, -size)
+
+        return give_back
 
     @asynccontextmanager
     async def body(

@@ -1,6 +1,7 @@
 """Counts the bodies of requests: small ones where they arrive, others in threads of their stream.
 
-Small bodies that wait at the same time are counted in one pass, which costs less than one each.
+Small bodies that wait at the same time are read as one and counted in one pass, which costs less
+than one each.
 """
 
 from __future__ import annotations
@@ -8,18 +9,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import repeat
 from queue import SimpleQueue
 
 from panprivacy._kernels import wipe_stack
-from panprivacy.errors import without_frames
+from panprivacy.errors import InputError, without_frames
 from panprivacy.service.batches import BusyError, Outcome, Sent
 from panprivacy.service.incoming.admission import overwrite
 from panprivacy.service.stream import Stream
-from panprivacy.sources import read_body
+from panprivacy.sources import read_body, read_together
 
 _SMALL = {"arrow": 0, "int64": 1 << 18}
 """Bytes that are read and counted faster than they are handed to another thread; of Arrow, a few
@@ -88,11 +88,24 @@ class BodyCounter:
     async def count(
         self, stream: Stream, kind: str, content: bytearray, batch_id: bytes | None
     ) -> None:
+        """The same as `put` for a coroutine, which it raises what went wrong in."""
+        counted = self.put(stream, kind, content, batch_id)
+        del content  # an error holds this frame, and what it refers to
+        outcome = await counted
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+        finally:
+            del outcome, counted
+
+    def put(
+        self, stream: Stream, kind: str, content: bytearray, batch_id: bytes | None
+    ) -> asyncio.Future[Outcome | None]:
         """Have a body counted, and overwritten then, whatever becomes of the caller.
 
-        Raises:
-            InputError: a row cannot be counted. Nothing was counted.
-            StoreError: the window has ended and cannot be closed yet. Nothing was counted.
+        Returns:
+            What became of it; an `InputError` if a row cannot be counted, and a `StoreError` if the
+            window has ended and cannot be closed yet: nothing was counted then.
         """
         loop = asyncio.get_running_loop()
         body = _Body(kind, content, batch_id, loop.create_future())
@@ -104,14 +117,7 @@ class BodyCounter:
         else:
             self._waiting[stream] = [body]
             loop.call_soon(self._count_waiting, stream, 0)
-        counted = body.counted
-        del body, content  # an error holds this frame, and what it refers to
-        outcome = await counted
-        try:
-            if isinstance(outcome, Exception):
-                raise outcome
-        finally:
-            del outcome, counted
+        return body.counted
 
     def _count_waiting(self, stream: Stream, seen: int) -> None:
         """Count the small bodies that wait, once a turn of the event loop has brought no others.
@@ -127,15 +133,12 @@ class BodyCounter:
         if rest:
             self._waiting[stream] = rest
             asyncio.get_running_loop().call_soon(self._count_waiting, stream, len(rest))
-        try:
-            outcomes = _count(stream, first, wait=False) if first else []
-        except BusyError:
-            for body in first:
+        for body, outcome in zip(first, _count(stream, first, wait=False), strict=True):
+            if isinstance(outcome, BusyError):
                 self._threads[stream].put(body)
-            return
-        for body, outcome in zip(first, outcomes, strict=True):
-            overwrite(body.content)
-            body.tell(outcome)
+            else:
+                overwrite(body.content)
+                body.tell(outcome)
 
 
 class _StreamThreads:
@@ -194,18 +197,38 @@ class _StreamThreads:
 
 
 def _count(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome]:
-    """Count some bodies in one pass; what becomes of each.
+    """Count some bodies; what becomes of each, a `BusyError` if it would have to wait.
 
-    Raises:
-        BusyError: `wait` is not said, and would be needed. Nothing was counted.
+    Those of one format are read as one. If a row of them cannot be counted, each is by itself.
     """
+    alike = [one for one in bodies if one.batch_id is None and one.kind == bodies[0].kind]
+    read = None
+    if len(alike) > 1:
+        contents = [one.content for one in alike]
+        read = read_together(alike[0].kind, contents, stream.columns.wanted())
+    if read is None:
+        return _count_each(stream, bodies, wait=wait)
+    content, batches = read
+    (outcome,) = _taken(stream, [Sent(batches)], wait=wait)
+    overwrite(content)
+    if isinstance(outcome, InputError):  # nothing was counted
+        return _count_each(stream, bodies, wait=wait)
+    others = iter(_count_each(stream, [one for one in bodies if one not in alike], wait=wait))
+    return [outcome if one in alike else next(others) for one in bodies]
+
+
+def _count_each(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome]:
+    """Read bodies one after another, and count them in one pass."""
     read = [body.read(stream) for body in bodies]
-    sent = [one for one in read if isinstance(one, Sent)]
-    counted: Iterator[Outcome]
-    try:
-        counted = iter(stream.take_together(sent, wait=wait))
-    except BusyError:
-        raise
-    except Exception as error:  # noqa: BLE001 - for those who wait
-        counted = repeat(without_frames(error))
+    counted = iter(_taken(stream, [one for one in read if isinstance(one, Sent)], wait=wait))
     return [next(counted) if isinstance(one, Sent) else one for one in read]
+
+
+def _taken(stream: Stream, sent: Sequence[Sent], *, wait: bool) -> list[Outcome]:
+    """Count what could be read; what becomes of each."""
+    if not sent:
+        return []
+    try:
+        return stream.take_together(sent, wait=wait)
+    except Exception as error:  # noqa: BLE001 - for those who wait
+        return [without_frames(error)] * len(sent)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
-from starlette.types import Lifespan, Receive, Scope, Send
+from starlette.types import Lifespan, Message, Receive, Scope, Send
 
 from panprivacy._version import VERSION
 from panprivacy.errors import InputError, PanPrivacyError
+from panprivacy.service.batches import Outcome
 from panprivacy.service.config.tokens import AccessError, Role
 from panprivacy.service.engine import Engine
 from panprivacy.service.incoming.admission import Sender, Shared
@@ -27,6 +30,7 @@ from panprivacy.service.web.metrics import FORMATS, exposition
 from panprivacy.service.web.openapi import document
 
 _MOST_ROWS = 100_000
+_UPDATES = re.compile("/v1/streams/(?P<name>[^/]+)/updates")
 _OF_RELEASES = ["stream", "since", "before", "limit", "format"]
 _STOPS = "the service stops, and may have counted this: come again with the same Idempotency-Key"
 _IN_MEMORY, _ON_DISK = Response(status_code=202), Response(status_code=200)
@@ -46,16 +50,48 @@ class Api:
         self._askers = ThreadPoolExecutor(2, thread_name_prefix="panprivacy-asker")
         self._troubles = Shared(lambda: self._ask(engine.troubles))
 
+    def begun(self, scope: Scope, body: bytearray) -> asyncio.Future[Outcome | None] | None:
+        """Begin to count a batch that is there whole and that nothing is to be told of.
+
+        Returns:
+            What becomes of it, for `answer`; None for a request that the application has to
+            answer.
+        """
+        path = _UPDATES.fullmatch(scope["path"])
+        if path is None or scope["method"] != "POST" or scope["query_string"]:
+            return None
+        asked = Asked({**scope, "path_params": path.groupdict()}, _unasked)
+        try:
+            stream, sender, kind, batch_id = self._update(asked)
+            give_back = self.engine.admission.hold_whole(sender, len(body))
+        except Exception:  # noqa: BLE001 - the application finds it again, and says so
+            return None
+        counted = self.engine.bodies.put(stream, kind, body, batch_id)
+        counted.add_done_callback(lambda _: give_back())
+        self.engine.sweeper.soon()
+        return counted
+
+    @staticmethod
+    def answer(counted: asyncio.Future[Outcome | None]) -> Response:
+        """What is said of a batch once it is known what became of it."""
+        if counted.cancelled():
+            return response_to(asyncio.CancelledError())
+        outcome = counted.result()
+        return response_to(outcome) if isinstance(outcome, Exception) else _IN_MEMORY
+
+    def _update(self, asked: Asked) -> tuple[Stream, Sender, str, bytes | None]:
+        """For which stream a batch is, who sends it, its format and what it is called."""
+        stream, token = self._stream(asked, Role.ingest)
+        return stream, Sender(token, stream.name), asked.body_format(), asked.batch_id()
+
     async def updates(self, asked: Asked) -> Response:
         """Take in a batch."""
-        stream, token = self._stream(asked, Role.ingest)
-        kind, durable = asked.body_format(), asked.query("durable")
+        stream, sender, kind, batch_id = self._update(asked)
+        durable = asked.query("durable")
         if durable not in (None, "0", "1"):
             raise Problem(400, "durable must be 0 or 1")
         if durable == "1" and not self.engine.keeper.durable:
             raise Problem(400, "this service keeps no checkpoint: leave out durable=1")
-        batch_id = asked.batch_id()
-        sender = Sender(token, stream.name)
         with self.engine.admission.request(sender):
             length, chunks = asked.body_length(), asked.body()
             try:
@@ -153,7 +189,22 @@ class Api:
         return await asyncio.get_running_loop().run_in_executor(self._askers, work)
 
 
-def application(engine: Engine, lifespan: Lifespan[Router] | None = None) -> Router:
+async def _unasked() -> Message:
+    """What a body comes through that is there already."""
+    raise ClientDisconnect
+
+
+class Application(Router):
+    """The ASGI application of a service.
+
+    Attributes:
+        api: what it asks, for a protocol that can do without ASGI.
+    """
+
+    api: Api
+
+
+def application(engine: Engine, lifespan: Lifespan[Router] | None = None) -> Application:
     """The ASGI application of a service.
 
     Args:
@@ -172,7 +223,26 @@ def application(engine: Engine, lifespan: Lifespan[Router] | None = None) -> Rou
         Route("/healthz", _Resource("GET", api.health)),
     ]
     unknown = Problem(404, "there is nothing at this path; see /v1/openapi.json").response()
-    return Router(routes, redirect_slashes=False, default=unknown, lifespan=lifespan)
+    app = Application(routes, redirect_slashes=False, default=unknown, lifespan=lifespan)
+    app.api = api
+    return app
+
+
+def response_to(error: BaseException) -> Response:
+    """What is said of a request that failed; never the words of what was not foreseen."""
+    if isinstance(error, Problem):
+        return error.response()
+    if isinstance(error, asyncio.CancelledError):  # the service has waited long enough
+        return Problem(503, _STOPS, retry_after=5).response()
+    if isinstance(error, InputError):
+        return Problem(400, str(error)).response()
+    if isinstance(error, StoreError):
+        return Problem(503, str(error), retry_after=5).response()
+    if isinstance(error, PanPrivacyError):  # no release is left, or it is made by the clock
+        return Problem(409, str(error)).response()
+    kind = type(error).__name__
+    JOURNAL.error(Event.request_failed, error=kind)
+    return Problem(500, f"failed with {kind}; please report it").response()
 
 
 class _Resource:
@@ -196,20 +266,8 @@ class _Resource:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             response = await self._answer(scope, receive)
-        except Problem as problem:
-            response = problem.response()
-        except asyncio.CancelledError:  # the service has waited long enough for its requests
-            response = Problem(503, _STOPS, retry_after=5).response()
-        except InputError as error:
-            response = Problem(400, str(error)).response()
-        except StoreError as error:
-            response = Problem(503, str(error), retry_after=5).response()
-        except PanPrivacyError as error:  # no release is left, or it is made by the clock
-            response = Problem(409, str(error)).response()
-        except Exception as error:  # noqa: BLE001 - what is not foreseen may quote an id
-            kind = type(error).__name__
-            JOURNAL.error(Event.request_failed, error=kind)
-            response = Problem(500, f"failed with {kind}; please report it").response()
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it may quote an id
+            response = response_to(error)
         if "GET" in self.methods:
             response.headers.setdefault("Cache-Control", "no-store")
         await response(scope, receive, send)

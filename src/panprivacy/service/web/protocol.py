@@ -1,5 +1,8 @@
 """uvicorn's protocol, for a service that anybody may connect to and that counts no requests.
 
+Most requests bring a small batch, whole at once. These are answered without ASGI and without a
+task; what takes longer, or has anything wrong with its head, goes to the application.
+
 A connection gives its sender so many seconds and bytes for a head, and for the rest of a body that
 nobody reads. What is no sound request gets an answer as well, and the requests before it theirs.
 """
@@ -11,8 +14,9 @@ import logging
 import resource
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
+from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -61,19 +65,39 @@ class Uncounted(ServerState):
         self.connections = _InOrder()  # type: ignore[assignment]
 
 
+class Direct(Protocol):
+    """Answers requests without ASGI."""
+
+    def begun(self, scope: Any, body: bytearray) -> asyncio.Future[Any] | None:
+        """Begin with a request whose body is there; None for one that the application answers."""
+
+    def answer(self, done: asyncio.Future[Any]) -> Response:
+        """The answer once it is done."""
+
+
 class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
     """Bounds what a connection may take, and answers what is no request.
 
     uvicorn waits for ever for the rest of a head, or of a body that was refused.
+
+    Args:
+        direct: answers what it can before the application is asked.
+        given: what uvicorn's protocols take.
     """
 
     _timer: asyncio.TimerHandle | None = None
     _active: RequestResponseCycle | None = None
+    _next: Any = None
+    """The application for a request that has not been begun, because its body may still come."""
     _fault: Problem | None = None
     _in_head = False
     _deaf = False
     _head_bytes = 0
     _unparsed_bytes = 0
+
+    def __init__(self, *, direct: Direct, **given: Any) -> None:
+        super().__init__(**given)
+        self._direct = direct
 
     @property
     def idle(self) -> bool:
@@ -121,7 +145,9 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         if self._deaf:
             return
         super().data_received(data)
+        self._begin()
         if self._in_head:
+            self._expect_head()
             self._unparsed_bytes += len(data)
             if self._unparsed_bytes > _UNPARSED_BYTES:
                 self._refuse(_too_long(431))
@@ -131,7 +157,6 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
     def on_message_begin(self) -> None:
         """Expect the rest of a head."""
         self._in_head, self._head_bytes, self._unparsed_bytes = True, 0, 0
-        self._expect_head()
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -159,6 +184,11 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         if upgrades:  # RFC 9110, 7.8: a server may ignore it; the parser reads on no further
             self.cycle.keep_alive = False
 
+    def on_message_complete(self) -> None:
+        """Begin with a request that is there whole."""
+        super().on_message_complete()
+        self._begin()
+
     def _unsupported_upgrade_warning(self) -> None:
         """Leave out what follows a request that asked for another protocol."""
         self._deaf = True
@@ -180,7 +210,43 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self.transport.write_eof()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._active = cycle
+        self._active, self._next = cycle, app
+        if not cycle.more_body:  # it waited for the answer to another one
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin with the request that is next, with as much of it as there is."""
+        cycle, app, self._next = self._active, self._next, None
+        if app is None or cycle is None:
+            return
+        whole = not (cycle.more_body or cycle.waiting_for_100_continue or self.flow.write_paused)
+        if whole and app is self.app:
+            done = self._direct.begun(cycle.scope, cycle.body)
+            if done is not None:
+                cycle.body = bytearray()  # that one is overwritten by who counts it
+                self.tasks.add(done)  # type: ignore[arg-type]  # can be cancelled as a task can
+                done.add_done_callback(partial(self._answer, cycle))
+                return
+        self._ask(cycle, app)
+
+    def _answer(self, cycle: RequestResponseCycle, done: asyncio.Future[Any]) -> None:
+        """Tell what became of a request that was begun here."""
+        self.tasks.discard(done)
+        response = self._direct.answer(done)
+        cycle.response_started = cycle.response_complete = True
+        self._write(response, keep_alive=cycle.keep_alive)
+        if not cycle.keep_alive:
+            self.finish()
+        cycle.on_response()
+
+    def _write(self, response: Response, *, keep_alive: bool) -> None:
+        headers = (*self.server_state.default_headers, *response.raw_headers)
+        head = b"".join([b"%s: %s\r\n" % pair for pair in headers])
+        end = b"\r\n" if keep_alive else b"connection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[response.status_code] + head + end + bytes(response.body))
+
+    def _ask(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Have the application answer."""
         cycle.transport = _Answering(self)  # type: ignore[assignment]
         if cycle.scope["http_version"] == "1.0":  # does not know what to do with a 100
             cycle.waiting_for_100_continue = False
@@ -206,10 +272,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
                 return
             active.disconnected = True  # it is its own body that cannot be read on
             active.message_event.set()
-        response = problem.response()
-        headers = b"".join(b"%s: %s\r\n" % pair for pair in response.raw_headers)
-        head = b"%s%sconnection: close\r\n\r\n" % (STATUS_LINE[problem.status], headers)
-        self.transport.write(head + bytes(response.body))
+        self._write(problem.response(), keep_alive=False)
         self.finish()
 
     def _expect_head(self) -> None:

@@ -103,16 +103,18 @@ def read_together(
     if kind != "ndjson":
         return None
     joined = bytearray(b"\n").join((*bodies, b""))  # no plain line goes on in the next one
-    table = read_plain_lines(joined, column_types(columns))
-    if table is None:
-        wipe(np.frombuffer(joined, np.uint8))
-        return None
-    feed = Feed(io.BytesIO(), len(joined))
+    batches = None
     try:
-        return joined, list(with_addresses(feed, iter(check_utf8(table).to_batches()), columns))
+        table = read_plain_lines(joined, column_types(columns))
+        if table is not None:
+            feed, pieces = Feed(io.BytesIO(), len(joined)), iter(check_utf8(table).to_batches())
+            batches = list(with_addresses(feed, pieces, columns))
     except InputError:
-        wipe(np.frombuffer(joined, np.uint8))
-        return None
+        pass
+    finally:
+        if batches is None:
+            wipe(np.frombuffer(joined, np.uint8))
+    return None if batches is None else (joined, batches)
 
 
 def _read_text(

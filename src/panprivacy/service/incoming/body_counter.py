@@ -205,7 +205,8 @@ def _count(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outco
     read = None
     if len(alike) > 1:
         contents = [one.content for one in alike]
-        read = read_together(alike[0].kind, contents, stream.columns.wanted())
+        with suppress(Exception):  # whatever went wrong, each is told by itself
+            read = read_together(alike[0].kind, contents, stream.columns.wanted())
     if read is None:
         return _count_each(stream, bodies, wait=wait)
     content, batches = read

@@ -141,10 +141,12 @@ def of_scores(trial: Trial, plan: IncidencePlan) -> Prediction:
     state = int(np.argmax(second[: BOUND + 1]))
     if isinstance(reading, NamedReading):
         estimates = model.named(query, 0, noise)
+        of_state = trial.cells * float(second[state])  # its own is of states beyond the bound, too
     else:
         expected = trial.cells * np.roll(plan.law.probabilities(), state)
         estimates = model.whole(query, expected, noise)
-    variance = float(estimates.constant + estimates.output)
+        of_state = float(estimates.constant)
+    variance = of_state + float(estimates.output)
     of_cells = trial.cells * max(float(fourth[state] - 3 * second[state] ** 2), 0)
     # The Laplace law has kurtosis 3; a sum of several has less.
     of_output = 3 * float(estimates.output) ** 2

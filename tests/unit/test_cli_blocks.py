@@ -113,12 +113,12 @@ def test_the_truth_of_users_between_the_thresholds_is_a_share(tmp_path):
 
 def test_the_truth_of_users_below_and_beyond_a_soft_threshold(tmp_path):
     path = tmp_path / "often.csv"
-    path.write_text("id,n\n1,5\n2,6\n3,9\n4,10\n5,30\n5,20\n6,-7\n")
+    path.write_text("id,n\n1,5\n2,6\n3,9\n4,10\n" + "5,40\n" * 50 + "6,-7\n")
     words = ("--user", "id", "--delta", "n", "--epsilon", "8", "--demo")
     stat = "threshold,threshold=10,universe=900,bound=40"
     result = run_command("run", path, *words, "--stat", stat)
     assert "2 users are at the threshold or above" in result.stdout
-    assert "2 users went beyond the bound" in result.stdout  # 50 above, and -7 below 0
+    assert "2 users went beyond the bound" in result.stdout  # 2,000 above, and -7 below 0
     assert result.stdout.splitlines()[1].split()[-1] == "3"  # 0 + 1/5 + 4/5 + 1 + 1
 
 
@@ -163,7 +163,7 @@ def test_memory_limits_the_counters(folder):
 
 def test_users_beyond_the_bound_are_told_in_a_demonstration(tmp_path):
     path = tmp_path / "often.csv"
-    path.write_text("id\n" + "5\n" * 40 + "".join(f"{user}\n" for user in range(2_000)))
+    path.write_text("id\n" + "5\n" * 400 + "".join(f"{user}\n" for user in range(2_000)))
     document = answer(path, *ID, f"{CROPPED},universe=3000,bound=4", "--demo")
     assert document["demonstration"]["beyond"] == 1
     assert document["answers"][0]["truth"] == 2_002

@@ -127,7 +127,7 @@ def test_users_of_hashed_cells_err_no_more_than_predicted(state):
 @pytest.mark.parametrize("state", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_very_many_users_err_no_more_than_predicted(state):
     """A histogram is read: what a counter's users add up to is told, so nobody is hidden."""
-    users, sizes = 200, {"expected": 200, "tau": 2, "bound": 2, "epsilon": 6}
+    users, sizes = 10_000, {"expected": 10_000, "tau": 2, "bound": 2, "epsilon": 2}
     runs = repeat(
         lambda: pp.CroppedSum(**sizes),
         [(np.arange(users), np.full(users, state))],

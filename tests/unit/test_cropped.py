@@ -370,6 +370,14 @@ def test_of_very_many_users_the_histogram_errs_less_in_less_memory(monkeypatch):
     assert many.absolute_error() < 0.6 * blocks.absolute_error()
 
 
+@pytest.mark.parametrize(
+    "sizes", [{"expected": 9_999, "bound": 3}, {"expected": 10**5, "bound": 1}]
+)
+def test_few_users_and_parities_are_not_read_off_a_histogram(sizes):
+    """Far more than expected would pass for few, now and then, and intervals would be too short."""
+    assert isinstance(pp.CroppedSum(tau=1, epsilon=8, **sizes).plan, CroppedPlan)
+
+
 def test_where_blocks_do_not_fit_the_histogram_does():
     sizes = {"tau": 2, "bound": 8, "expected": 300_000, "epsilon": 1}
     assert isinstance(pp.plan("cropped-sum", memory=600_000, **sizes), DecompoundedPlan)

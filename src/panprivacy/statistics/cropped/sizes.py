@@ -37,6 +37,11 @@ _REACH = 8
 exceeded: beyond the last level crowded cells may pass for empty ones."""
 
 
+_MANY_USERS, _LEAST_MODULUS = 10_000, 3
+"""From which on a histogram may be read: of fewer, intervals are too short now and then, and far
+too many may pass for few."""
+
+
 class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
     """The sum of what users did, of nobody more than tau."""
 
@@ -98,13 +103,16 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         return flat if flat and flat.absolute_error() < blocks.absolute_error() else blocks
 
     def _decompounded(self, bound: int, expected: int, request: Request) -> DecompoundedPlan | None:
-        """Hashed counters with a flat law; None if so many cannot be read."""
+        """Hashed counters with a flat law; None if so many, or so few, cannot be read."""
+        if expected < _MANY_USERS:
+            return None
         named = {"bound": bound, "expected": expected, "cells": self.cells, "memory": self.memory}
         try:
             counted = IncidenceSizes.read("", named).attempt(request, room=self.bound is not None)
         except PlanError:
             return None
-        return DecompoundedPlan.of(self.tau, counted) if counted.readable else None
+        good = counted.readable and counted.law.modulus >= _LEAST_MODULUS
+        return DecompoundedPlan.of(self.tau, counted) if good else None
 
     def _check_range(self) -> None:
         """Refuse what levels have no use for."""

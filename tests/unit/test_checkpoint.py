@@ -213,6 +213,7 @@ def make():
 
 checkpoint = pp.Checkpoint(path, recipient=recipient)
 checkpoint.write([make()])
+make().release()  # its kernels are loaded here, not in each child
 kept = 0
 for trial in range(trials):
     ready, tell = os.pipe()

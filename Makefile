@@ -2,9 +2,11 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
+# Without the bytecode that Python keeps, each program that a test starts compiles all of its modules.
+export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run test test-slow lint pins accuracy auditors mutants bench clean
+.PHONY: run test test-slow lint pins accuracy continual auditors mutants bench reproduce clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -16,7 +18,7 @@ run: $(VENV)/.run
 	  --stat incidence,bound=8,expected=300_000,exactly=1:4 \
 	  --epsilon 1 --demo --plot build/late.png
 	$(BIN)/panprivacy run examples/departures.parquet --user flight --delta delta \
-	  --stat distinct,deletions,bound=1,expected=10_000:1_000_000,memory=1_000_000 \
+	  --stat distinct,deletions=strict,expected=10_000:1_000_000,memory=125_000 \
 	  --epsilon 1 --demo --plot build/flights-late.png
 
 test: $(VENV)/.test
@@ -39,6 +41,14 @@ accuracy: $(VENV)/.run
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.counters
 	$(BIN)/python -m benchmarks.laws
+	$(BIN)/python -m benchmarks.distinct
+	$(BIN)/python -m benchmarks.intrusions
+	$(BIN)/python -m benchmarks.strict
+	$(BIN)/python -m benchmarks.moments
+
+continual: $(VENV)/.continual
+	$(BIN)/python -m benchmarks.continual
+	$(BIN)/python -m benchmarks.running_distinct
 
 auditors: $(VENV)/.auditors
 	$(BIN)/python examples/auditors/with_privacy_estimates.py
@@ -53,7 +63,18 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.log_lines
 	$(BIN)/python -m benchmarks.hygiene
+	$(BIN)/python -m benchmarks.elgamal
 	$(BIN)/python -m benchmarks.service
+
+reproduce: $(VENV)/.reproduce
+	$(BIN)/python -m reproductions.log_steps
+	$(BIN)/python -m reproductions.intrusions
+	$(BIN)/python -m reproductions.every_step_seen
+	$(BIN)/python -m reproductions.two_looks
+	$(BIN)/python -m reproductions.accurate_counts
+	$(BIN)/python -m reproductions.devices
+	$(BIN)/python -m reproductions.devices_seen
+	$(BIN)/python -m reproductions.digalakis
 
 clean:
 	rm -rf $(VENV) build
@@ -73,6 +94,11 @@ $(VENV)/.test: $(VENV)/.run
 	$(INSTALL) --editable ".[test]"
 	@touch $@
 
+# dpcrpy has no wheel.
+$(VENV)/.continual: $(VENV)/.run
+	$(INSTALL) --no-binary dpcrpy --editable ".[continual-peers]"
+	@touch $@
+
 $(VENV)/.auditors: $(VENV)/.run
 	$(INSTALL) --editable ".[auditors]"
 	@touch $@
@@ -84,4 +110,8 @@ $(VENV)/.mutants: $(VENV)/.test
 
 $(VENV)/.bench: $(VENV)/.run
 	$(INSTALL) --editable ".[bench]"
+	@touch $@
+
+$(VENV)/.reproduce: $(VENV)/.run
+	$(INSTALL) --editable ".[reproduce]"
 	@touch $@

@@ -193,7 +193,10 @@ on two processor cores, and fails if a number is outside of its limits. Coins co
 operating system, so another run changes digits and nothing else.
 
 Other pages: [counters](accuracy-counters.md); [the laws side by side](accuracy-laws.md), for
-cropped sums with tau from 1 to 1,000 and 10^4 to 10^6 cells, beside the limit of them all.
+cropped sums with tau from 1 to 1,000 and 10^4 to 10^6 cells, beside the limit of them all;
+[distinct users](accuracy-distinct.md) beside other sketches, and beside the limit of bits;
+[strict streams](accuracy-strict.md), in which users come and go;
+[moments and joins](accuracy-moments.md), in two forms of a release.
 """
 
 WIDE, OPEN = (10_000, 10_000_000), (1_000, 10**9)

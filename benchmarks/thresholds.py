@@ -1,16 +1,19 @@
-"""What a threshold costs that is hard or soft: `Incidence` beside `ThresholdCount`.
+"""What a threshold costs that is hard or soft: `Incidence` and `ThresholdCount`, hard and soft.
 
     python -m benchmarks.thresholds
 
 The first table is what the plans predict for a million possible users at epsilon 1, 0.9 of it for
-the state. The second is measured on real users with production coins, each count beside its own
-truth. Exits with 1 when an error is further from what was predicted than chance makes it.
+the state, and how near the shaped law comes to what no law of its loss goes below. The second shows
+at which epsilon a shaped law is worth it, each plan with the split of its own. The third is
+measured on real users with production coins, each count beside its own truth. Exits with 1 when an
+error is further from what was predicted than chance makes it.
 """
 
 from __future__ import annotations
 
 import sys
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,67 +22,102 @@ import panprivacy as pp
 from benchmarks.counters import activity
 from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.statistics.incidence.decoder import StateModel
+from panprivacy.statistics.threshold.hard import HardPlan
 
 USERS, RUNS, MOST_OVER = 1_000_000, 100, 1.25
 BUDGET = pp.Budget(Fraction(9, 10), Fraction(1, 10))
-LEASTS = [2, 10, 100, 1_000]
+LEASTS = [2, 5, 10, 50, 100, 500]
+EPSILONS = [0.5, 1, 2, 4]
 ACTORS = 304_691
+WAYS = "named", "shaped", "soft"
 
 
-def hard(least: int, bound: int, users: int) -> tuple[pp.Incidence, float]:
-    """A count that cuts hard, and its predicted deviation where nobody counts."""
-    count = pp.Incidence(universe=users, bound=bound, epsilon=1, budget=BUDGET)
+def counts(least: int, bound: int, users: int, **spent: Any) -> dict[str, Any]:
+    """A count of each way: of an incidence, of a law shaped to it, and of a soft threshold."""
+    told = {"bound": bound, "universe": users, **spent}
+    return {
+        "named": pp.Incidence(**told),
+        "shaped": pp.ThresholdCount(threshold=least, hard=True, **told),
+        "soft": pp.ThresholdCount(threshold=least, **told),
+    }
+
+
+def deviation(count: Any, least: int) -> float:
+    """The predicted deviation, at most."""
+    if not isinstance(count, pp.Incidence):
+        return float(count.plan.absolute_error())
     model, query = count.plan.model(0), count.plan.states.at_least(least)
     if not isinstance(model, StateModel):
         raise TypeError
-    scale = float(np.ptp(model.scores(query)) / BUDGET.release)
+    scale = float(np.ptp(model.scores(query)) / count.plan.split.budget.release)
     estimate = model.named(query, 0, discrete_laplace_variance(scale))
-    return count, float(np.sqrt(estimate.constant + estimate.output))
+    return float(np.sqrt(estimate.constant + estimate.output))
 
 
-def soft(least: int, bound: int, users: int) -> pp.ThresholdCount:
-    """A count with a soft threshold."""
-    return pp.ThresholdCount(threshold=least, bound=bound, universe=users, epsilon=1, budget=BUDGET)
+def highest(least: int) -> int:
+    """The bound that goes with a threshold."""
+    return max(5 * least, 10)
 
 
 def print_theory() -> None:
-    """What both cost, in users."""
-    print(f"of {USERS:,} users  bound     hard     soft")
+    """What they cost, in users, and the limit."""
+    print(f"of {USERS:,} users  bound    named   shaped     soft   over the limit")
     for least in LEASTS:
-        bound = max(5 * least, 10)
-        _, deviation = hard(least, bound, USERS)
-        error = soft(least, bound, USERS).plan.absolute_error()
-        print(f"at least {least:6,}  {bound:9,} {deviation:8,.0f} {error:8,.0f}")
+        made = counts(least, highest(least), USERS, epsilon=1, budget=BUDGET)
+        errors = "".join(f"{deviation(made[way], least):9,.0f}" for way in WAYS)
+        over = over_the_limit(made["shaped"])
+        print(f"at least {least:6,}  {highest(least):9,}{errors} {over:8.2f}")
+
+
+def over_the_limit(count: pp.ThresholdCount) -> float:
+    """The root of the price of a law over the least that there can be."""
+    plan = count.plan
+    if not isinstance(plan, HardPlan):
+        raise TypeError
+    spent = float(plan.split.budget.state)
+    return float(np.sqrt(plan.shape.price(spent) / plan.shape.least_price(spent)))
+
+
+def print_gains() -> None:
+    """How many times as much a named count errs, and a shaped law over a soft threshold."""
+    print("\nnamed / shaped, shaped / soft", *(f"  epsilon {epsilon:>3}" for epsilon in EPSILONS))
+    for least in LEASTS:
+        cells = []
+        for epsilon in EPSILONS:
+            made = counts(least, highest(least), USERS, epsilon=epsilon)
+            named, shaped, soft = (deviation(made[way], least) for way in WAYS)
+            cells.append(f"{named / shaped:5.2f}, {shaped / soft:4.2f}")
+        print(f"at least {least:6,}              ", *cells, sep="  ")
 
 
 def measure(states: NDArray[np.int64], least: int) -> float:
-    """Print what is measured; the error over what was predicted."""
+    """Print what is measured; the largest error over what was predicted."""
     bound, users = int(states.max()), np.arange(len(states))
-    errors: dict[str, list[float]] = {"hard": [], "soft": []}
-    _, predicted = hard(least, bound, len(states))
-    plan = soft(least, bound, len(states)).plan
-    truths = {
-        "hard": float((states >= least).sum()),
-        "soft": float(np.clip(states / plan.low - 1, 0, 1).sum()),
-    }
+    spent = {"epsilon": 1, "budget": BUDGET}
+    errors: dict[str, list[float]] = {way: [] for way in WAYS}
+    first = counts(least, bound, len(states), **spent)
+    hard = float((states >= least).sum())
+    soft = float(np.clip(states / first["soft"].plan.low - 1, 0, 1).sum())
+    truths = {"named": hard, "shaped": hard, "soft": soft}
     for _ in range(RUNS):
-        one, other = hard(least, bound, len(states))[0], soft(least, bound, len(states))
-        for count in (one, other):
+        for way, count in counts(least, bound, len(states), **spent).items():
             count.update(users, states)
-        errors["hard"].append(one.release(at_least=least).at_least(least).value - truths["hard"])
-        errors["soft"].append(other.release().value - truths["soft"])
+            asked = {"at_least": least} if way == "named" else {}
+            answer = count.release(**asked)
+            value = answer.at_least(least).value if asked else answer.value
+            errors[way].append(value - truths[way])
     found = {way: float(np.sqrt(np.mean(np.square(each)))) for way, each in errors.items()}
-    print(
-        f"at least {least:6,}  {truths['hard']:9,.0f} {predicted:9,.0f} {found['hard']:9,.0f}  "
-        f"{truths['soft']:9,.0f} {plan.absolute_error():9,.0f} {found['soft']:9,.0f}"
-    )
-    return max(found["hard"] / predicted, found["soft"] / plan.absolute_error())
+    predicted = {way: deviation(first[way], least) for way in WAYS}
+    shown = "".join(f"{predicted[way]:10,.0f} {found[way]:8,.0f}" for way in WAYS)
+    print(f"at least {least:6,}  {hard:9,.0f} {soft:9,.0f}{shown}")
+    return max(found[way] / predicted[way] for way in WAYS)
 
 
 def main() -> int:
     """Predict, measure and print."""
     print_theory()
-    print("\nHiggs, acts of each     hard: predicted  measured       soft: predicted  measured")
+    print_gains()
+    print("\nHiggs, acts of each hard      soft  named: predicted, measured; shaped; soft")
     states = np.bincount(activity(), minlength=ACTORS)
     worst = max(measure(states, least) for least in (2, 10, 100))
     return int(worst > MOST_OVER)

@@ -44,6 +44,17 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/unit/test_planning.py",
         "tests/contract/test_wiped.py",
     ),
+    "cells/packed.py": (
+        "tests/unit/test_bits.py",
+        "tests/unit/test_parity.py",
+        "tests/contract/test_declared_state.py",
+        "tests/contract/test_wiped.py",
+    ),
+    "cells/parity.py": (
+        "tests/unit/test_parity.py",
+        "tests/exact/test_strict.py",
+        "tests/contract/test_wiped.py",
+    ),
     "cells/difference_sets.py": (
         "tests/unit/test_difference_sets.py",
         "tests/unit/test_law.py",
@@ -107,6 +118,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/contract/test_same_users.py",
         "tests/service/test_stream.py",
     ),
+    "files.py": ("tests/unit/test_mutants.py",),
     "checkpoint.py": (
         "tests/unit/test_mutants.py",
         "tests/unit/test_checkpoint.py",

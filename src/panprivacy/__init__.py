@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from panprivacy.statistics.heavy.statistic import HeavyHitterCount
     from panprivacy.statistics.incidence.release import IncidenceRelease
     from panprivacy.statistics.incidence.statistic import Incidence
+    from panprivacy.statistics.inner.statistic import InnerProduct
+    from panprivacy.statistics.moment.statistic import FrequencyMoment
     from panprivacy.statistics.planner import plan
     from panprivacy.statistics.release import Answers, Name, Release
+    from panprivacy.statistics.running.statistic import RunningCount
+    from panprivacy.statistics.running_distinct.statistic import RunningDistinct
     from panprivacy.statistics.threshold.statistic import ThresholdCount
     from panprivacy.statistics.together import Together
     from panprivacy.statistics.windowed import Window, Windowed, Windows
@@ -48,11 +52,13 @@ __all__ = [
     "CroppedSum",
     "Density",
     "DistinctCount",
+    "FrequencyMoment",
     "Grouped",
     "Guarantee",
     "HeavyHitterCount",
     "Incidence",
     "IncidenceRelease",
+    "InnerProduct",
     "InputError",
     "Law",
     "Ledger",
@@ -61,6 +67,8 @@ __all__ = [
     "PanPrivacyError",
     "PlanError",
     "Release",
+    "RunningCount",
+    "RunningDistinct",
     "SystemCoins",
     "ThresholdCount",
     "Together",
@@ -91,8 +99,12 @@ _HOMES = {
     "statistics.heavy.statistic": ["HeavyHitterCount"],
     "statistics.incidence.release": ["IncidenceRelease"],
     "statistics.incidence.statistic": ["Incidence"],
+    "statistics.inner.statistic": ["InnerProduct"],
+    "statistics.moment.statistic": ["FrequencyMoment"],
     "statistics.planner": ["plan"],
     "statistics.release": ["Answers", "Name", "Release"],
+    "statistics.running.statistic": ["RunningCount"],
+    "statistics.running_distinct.statistic": ["RunningDistinct"],
     "statistics.threshold.statistic": ["ThresholdCount"],
     "statistics.together": ["Together"],
     "statistics.windowed": ["Window", "Windowed", "Windows"],
@@ -101,10 +113,13 @@ _HOMES = {
 take longer to import than a command takes that only shows its help.
 """
 
+_FOLDERS = ("continual", "federated", "local", "queries")
+"""Parts of the interface that are asked for by the name of their module."""
+
 
 def __getattr__(name: str) -> Any:
     """A name of the public interface, or the module of one."""
-    if any(home.partition(".")[0] == name for home in _HOMES):
+    if name in _FOLDERS or any(home.partition(".")[0] == name for home in _HOMES):
         return import_module(f"{__name__}.{name}")
     for home, names in _HOMES.items():
         if name in names:

@@ -7,12 +7,11 @@ Whoever has both the key and the file has one more look: remove old files, and k
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 from panprivacy.errors import InputError, PlanError
+from panprivacy.files import replace_file
 from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal, unseal
 from panprivacy.statistics.containers import parted, resume_all
 from panprivacy.statistics.private import Resumable
@@ -115,36 +114,3 @@ class Checkpoint:
             message = f"{wrong[0]} needs one number for each of {len(statistics)} statistics"
             raise PlanError(message)
         resume_all(statistics, parted(self.unsealed(identity), statistics), **counts)
-
-
-def replace_file(path: Path, data: bytes, check: Callable[[Path], None] | None = None) -> None:
-    """Put data in place of a file: on the disk when this returns, or the file is as it was.
-
-    Args:
-        path: of the file.
-        data: its new content; its owner alone can read it.
-        check: is shown the new file beside the old one, and raises if it may not take its place.
-    """
-    fresh = path.with_name(f"{path.name}.new")
-    try:
-        with open(fresh, "wb", opener=_create) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if check is not None:
-            check(fresh)
-        fresh.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            fresh.unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)  # its names
-    finally:
-        os.close(folder)
-
-
-def _create(path: str, flags: int) -> int:
-    """Open a file that its owner alone can read."""
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

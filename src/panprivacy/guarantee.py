@@ -195,6 +195,7 @@ class Guarantee:
             `delta` then follow from it.
         adjacency: what neighbouring streams differ in: a "user", an "event" or a "device".
         conditions: what it rests on beside that, each as half a sentence.
+        looks: whether it covers one look at the state that nobody announces.
     """
 
     epsilon: Fraction
@@ -204,6 +205,7 @@ class Guarantee:
     rho: Fraction | None = None
     adjacency: str = "user"
     conditions: tuple[str, ...] = ()
+    looks: bool = True
 
     @property
     def replace(self) -> Fraction:
@@ -225,7 +227,8 @@ class Guarantee:
         each = list(several)
         first, rhos = each[0], [one.rho for one in each]
         if any(one.adjacency != first.adjacency for one in each):
-            message = "programs that hide users, events and devices do not go together"
+            hidden = " and ".join(sorted({f"one {one.adjacency}" for one in each}))
+            message = f"what hides {hidden} has no guarantee in common: count them in two programs"
             raise PlanError(message)
         known = [rho for rho in rhos if rho is not None]
         return cls(
@@ -236,6 +239,7 @@ class Guarantee:
             sum(known, Fraction(0)) if len(known) == len(each) else None,
             first.adjacency,
             tuple(dict.fromkeys(word for one in each for word in one.conditions)),
+            all(one.looks for one in each),
         )
 
     def __str__(self) -> str:
@@ -247,9 +251,9 @@ class Guarantee:
         promise = (
             f"{concentrated}{_loss(self.epsilon, self.delta)} for adding or removing one "
             f"{self.adjacency}, {replacing} for replacing one by another; it covers every release "
-            f"and {seen}"
+            f"{f'and {seen}' if self.looks else 'where nobody sees the state'}"
         )
-        if self.groups is not None:
+        if self.groups is not None and self.adjacency != "event":  # which is in one group
             groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
             share = shown(self.epsilon / self.groups)
             promise += (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from functools import partial
 from itertools import cycle, islice
 
+from panprivacy.cells.parity import ParityCells
+from panprivacy.published import PUBLISHED
 from panprivacy.statistics.cases import Trial
 from panprivacy.statistics.catalogue import KINDS, Kind
 from panprivacy.statistics.statistic import Statistic, request
@@ -37,7 +38,18 @@ class Case:
     @property
     def build(self):
         """Makes the statistic; takes `coins=` and overrides of every argument."""
-        return partial(self.kind, **{"epsilon": 1, **self.trial.sizes})
+
+        def built(**overrides):
+            if "releases" in overrides:
+                overrides[self.covers] = overrides.pop("releases")
+            return self.kind(**{"epsilon": 1, **self.trial.sizes, **overrides})
+
+        return built
+
+    @property
+    def covers(self) -> str:
+        """The name of the argument that says how many releases there are."""
+        return self.trial.covers
 
     @property
     def tiny(self):
@@ -60,7 +72,17 @@ class Case:
     @property
     def takes_bytes(self) -> bool:
         """Whether ids may be byte strings and texts."""
-        return self.plan.numbered is None
+        return self.counts_users and self.plan.numbered is None
+
+    @property
+    def counts_users(self) -> bool:
+        """Whether it matters whose an event is."""
+        return self.plan.hides == "user"
+
+    @property
+    def pays(self) -> bool:
+        """Whether a release costs something."""
+        return self.plan.split.budget.release > 0
 
     @property
     def universe(self) -> int | None:
@@ -70,7 +92,37 @@ class Case:
     @property
     def noise(self) -> str:
         """The coin that a cell is born with."""
-        return "categorical" if hasattr(self.plan.table, "law") else "bernoulli"
+        if not self.counts_users or hasattr(self.plan.table, "scale"):
+            return "discrete_laplace"
+        drawn = any(hasattr(self.plan.table, name) for name in ("law", "laws", "lattice"))
+        return "categorical" if drawn else "bernoulli"
+
+    @property
+    def toggles(self) -> bool:
+        """Whether cells are parities."""
+        return isinstance(self.plan.table, ParityCells)
+
+    @property
+    def redraws(self) -> bool:
+        """Whether a cell is redrawn when its user appears, and tells no more than that he did."""
+        adds = any(hasattr(self.plan.table, name) for name in ("law", "lattice", "scale"))
+        return self.counts_users and not adds and not self.toggles
+
+    @property
+    def life(self) -> dict[str, int]:
+        """What it has to cover to be led through a life."""
+        return LIFE if self.trial.intrusions else {"releases": LIFE["releases"]}
+
+    def drawn_by_a_release(self, counts):
+        """The coins of a release: noise for each count, or one point of a lattice for all."""
+        if hasattr(self.plan, "release_weights"):
+            return [("categorical", 1)]
+        return [("discrete_laplace", len(counts))]
+
+    @property
+    def tells_users_apart(self) -> bool:
+        """Whether not all users meet the same cell."""
+        return self.plan.address(bytes(self.plan.key_bytes)).cells > 1
 
     @property
     def deltas(self):
@@ -98,16 +150,20 @@ class Case:
 
 
 LIFE = {"releases": 2, "intrusions": 1}
-"""What a statistic has to cover to be led through a life."""
+"""What a statistic has to cover to be led through a life with an announced intrusion."""
 
 
 def lead_through_life(statistic: Statistic, case: Case, count: int = 50) -> list[object]:
-    """Batches of `count` rows, two releases and an announced intrusion."""
+    """Batches of `count` rows, two releases and an announced intrusion, if there can be one."""
     statistic.update(*case.rows(count))
     first = statistic.release()
-    statistic.announce_intrusion()
+    if case.trial.intrusions:
+        statistic.announce_intrusion()
     statistic.update(*case.rows(count))
     return [first.counts, statistic.release().counts]
 
 
-CASES = [Case(kind, trial) for kind in KINDS for trial in kind.trials]
+ALL = [Case(kind, trial) for kind in (*KINDS, *PUBLISHED) for trial in kind.trials]
+
+CASES = [case for case in ALL if issubclass(case.kind, Statistic)]
+"""Those of one table; the others are several statistics together."""

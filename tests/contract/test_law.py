@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from itertools import combinations, cycle, islice, pairwise
 
-import numpy as np
-
 from panprivacy.ids import read_ids
 
 from .cases import LIFE
@@ -66,22 +64,23 @@ def test_batches_split_anywhere_give_the_same_law_when_users_leave(tiny_deletion
     assert whole != laws(tiny_deletions_case, [COME, OTHER])
 
 
-def test_batches_split_after_an_announced_intrusion_give_the_same_law(tiny_case):
-    birth, _ = births(tiny_case, **LIFE)
-    whole = law(tiny_case, birth, ANNOUNCE, [COME, COME], **LIFE)
-    assert whole == law(tiny_case, birth, ANNOUNCE, [COME], [COME], **LIFE)
-    assert whole != law(tiny_case, birth, ANNOUNCE, [], **LIFE)
+def test_batches_split_after_an_announced_intrusion_give_the_same_law(seen_tiny_case):
+    birth, _ = births(seen_tiny_case, **LIFE)
+    whole = law(seen_tiny_case, birth, ANNOUNCE, [COME, COME], **LIFE)
+    assert whole == law(seen_tiny_case, birth, ANNOUNCE, [COME], [COME], **LIFE)
+    once = law(seen_tiny_case, birth, ANNOUNCE, [COME], **LIFE)
+    assert once != law(seen_tiny_case, birth, ANNOUNCE, [], **LIFE)
 
 
-def test_who_came_before_an_announced_intrusion_is_as_present_as_who_comes_after_it(tiny_case):
-    birth, _ = births(tiny_case, **LIFE)
-    before, after_it = ([COME], ANNOUNCE), (ANNOUNCE, [COME])
-    assert law(tiny_case, birth, *before, **LIFE) == law(tiny_case, birth, *after_it, **LIFE)
+def test_who_came_before_an_announced_intrusion_is_as_present_as_who_comes_later(seen_tiny_case):
+    birth, _ = births(seen_tiny_case, **LIFE)
+    before = law(seen_tiny_case, birth, [COME], ANNOUNCE, **LIFE)
+    assert before == law(seen_tiny_case, birth, ANNOUNCE, [COME], **LIFE)
 
 
 def test_an_empty_batch_does_not_change_the_law(tiny_case):
     assert laws(tiny_case, [], [COME, OTHER], []) == laws(tiny_case, [COME, OTHER])
-    assert laws(tiny_case, []) != laws(tiny_case, [COME, OTHER])
+    assert laws(tiny_case, []) != laws(tiny_case, [COME])
 
 
 def test_who_comes_back_leaves_the_law_as_it_is(tiny_bits_case):
@@ -89,8 +88,12 @@ def test_who_comes_back_leaves_the_law_as_it_is(tiny_bits_case):
 
 
 def test_who_comes_is_present_in_his_cell_and_in_no_other(tiny_bits_case):
+    table = tiny_bits_case.make_tiny().plan.table
+    laws = getattr(table, "laws", None)
     check_redraw(
-        tiny_bits_case, delta=1, probability=tiny_bits_case.make_tiny().plan.table.presence(0)
+        tiny_bits_case,
+        delta=1,
+        probability=laws.probabilities()[1][1] if laws else table.presence(0),
     )
 
 
@@ -119,10 +122,11 @@ def means_of_bits(case, batch, birth):
     """The exact probability of each bit to be 1 after one batch."""
 
     def table(coins):
-        return tuple(np.unpackbits(after(case, [batch], coins)._state.table, bitorder="little"))
+        statistic = after(case, [batch], coins)
+        return tuple(statistic.plan.table.ones(statistic._state.table).tolist())
 
     outcomes = exact_law(table, given=birth).items()
     return [
-        sum(probability * int(bits[cell]) for bits, probability in outcomes)
+        sum(probability * bits[cell] for bits, probability in outcomes)
         for cell in range(len(birth))
     ]

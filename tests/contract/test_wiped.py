@@ -16,9 +16,10 @@ import pytest
 import panprivacy as pp
 from panprivacy import _kernels, coins
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, take
-from panprivacy.cells.bits import BitCells
 from panprivacy.cells.modular import ModularCells
+from panprivacy.cells.packed import PackedCells
 from panprivacy.coins import SystemCoins
+from panprivacy.published import CalibratedNorm, StableDistinctCount
 from panprivacy.statistics.statistic import Statistic
 
 SIZES = {"epsilon": 1, "releases": 2, "intrusions": 1}
@@ -37,6 +38,7 @@ MAKES = {
     "density of a sample": lambda spy: pp.Density(universe=2_000, cells=500, coins=spy, **SIZES),
     "distinct": lambda spy: pp.DistinctCount(**RANGE, coins=spy, **SIZES),
     "net": lambda spy: pp.DistinctCount(**RANGE, deletions=True, bound=3, coins=spy, **SIZES),
+    "strict": lambda spy: pp.DistinctCount(**RANGE, deletions="strict", coins=spy, **SIZES),
     "incidence": lambda spy: pp.Incidence(universe=2_000, bound=3, coins=spy, **SIZES),
     "named": lambda spy: Named(universe=2_000, bound=30, coins=spy, **SIZES),
     "cropped": lambda spy: pp.CroppedSum(universe=2_000, tau=3, coins=spy, **SIZES),
@@ -45,7 +47,16 @@ MAKES = {
         universe=2_000, threshold=30, bound=100, coins=spy, **SIZES
     ),
     "heavy": lambda spy: pp.HeavyHitterCount(k=10, total=3_000, coins=spy, **SIZES),
+    "running": lambda spy: pp.RunningCount(horizon=300, epsilon=1, intrusions=1, coins=spy),
     "rounded": lambda spy: pp.HeavyHitterCount(k=10, total=3_000, resolution=4, coins=spy, **SIZES),
+}
+SKETCHES = {
+    "norm": lambda spy: CalibratedNorm(
+        columns=[[1, 0], [3, 1]], modulus=11, universe=2_000, coins=spy, **SIZES
+    ),
+    "stable": lambda spy: StableDistinctCount(
+        universe=2_000, rows=2, modulus=11, grid=5, coins=spy, **SIZES
+    ),
 }
 STEPS = (
     [*range(0, 1_500, 3)],
@@ -61,6 +72,10 @@ PUBLIC = {
     "_look_up 1",  # the score of each value
     "_recur 0", "_recur 2",  # the weights of a law
     "_search 1", "_search 2",
+    "_scales_of 1", "_scales_of 2", "_scales_of 3", "_scales_of 7",  # the shape of a tree
+    "_draws 3", "_draws 4", "_draws 5", "_draws 9",
+    "_advance 10", "_advance 11", "_advance 12",
+    "_advance 6", "_advance 7",  # what leaves
 }  # fmt: skip
 IDS = {
     "_hash_to_levels 0",
@@ -124,7 +139,7 @@ def seen(monkeypatch):
         found.extend(("sums", one) for one in [given] if isinstance(one, np.ndarray))
         return given
 
-    for cells, name in ((BitCells, "_draw"), (ModularCells, "histogram")):
+    for cells, name in ((PackedCells, "_draw"), (ModularCells, "histogram")):
         monkeypatch.setattr(cells, name, noting(found, name, getattr(cells, name)))
     monkeypatch.setattr(_kernels.Part, "__call__", called)
     monkeypatch.setattr(Statistic, "sums", summed)
@@ -180,7 +195,7 @@ def test_no_key_outlives_its_draw(monkeypatch):
 
 
 def test_the_spy_sees_what_is_left(seen, monkeypatch):
-    monkeypatch.setattr("panprivacy.cells.bits.wipe", lambda *arrays: None)
+    monkeypatch.setattr("panprivacy.cells.packed.wipe", lambda *arrays: None)
     statistic = MAKES["density"](Spy(seen))
     assert "bernoulli" in left(seen, statistic)
 
@@ -188,7 +203,9 @@ def test_the_spy_sees_what_is_left(seen, monkeypatch):
 # What functions leave in their variables
 
 WATCHED = ("noise.py", "addressing.py", "hashing.py", "polynomial.py", "statistics/statistic.py")
+WATCHED += ("statistics/running/nodes.py", "statistics/running/statistic.py", "counters/tree.py")
 WATCHED += ("cells/bits.py", "cells/modular.py", "cells/threshold.py", "reading.py")
+WATCHED += ("published/mir_calibration.py", "published/mir_exponential.py")
 SOURCE = str(Path(pp.__file__).parent)
 
 LEFT = {
@@ -207,6 +224,26 @@ LEFT = {
     "_cumulated exact": "of the law",
     "_guide starts": "of the law",
     "categorical ends": "of the law",
+    **dict.fromkeys(
+        (
+            "_noise found",
+            "_noise order",
+            "_noise places",
+            "_noise starts",
+            "born born",
+            "born scales",
+            "rerandomise scales",
+            "run scales",
+        ),
+        "of the tree of steps",
+    ),
+    **dict.fromkeys(
+        ("exceeds least", "exceeds above", "exceeds below", "answer tails"),
+        "of the noise of a plan",
+    ),
+    **dict.fromkeys(
+        ("medians entries", "run answers", "run left", "release released"), "what leaves"
+    ),
     "uniform_below rejected": "which draws are made again tells nothing of those that count",
 }
 
@@ -274,6 +311,18 @@ def watch():
     sys.settrace(before)
 
 
+@pytest.mark.parametrize("name", SKETCHES)
+def test_no_function_of_a_sketch_leaves_what_it_drew_or_counted(name, watch):
+    """Once its lattice is known, and what noise does to it, which are public."""
+    for watched in (None, watch):
+        sys.settrace(watched)
+        statistic = SKETCHES[name](SystemCoins())
+        for step in STEPS:
+            take(statistic, step)
+    sys.settrace(None)
+    assert watch.found <= LEFT.keys()
+
+
 @pytest.mark.parametrize("name", MAKES)
 def test_no_function_leaves_what_it_drew_or_counted(name, watch):
     sys.settrace(watch)
@@ -290,12 +339,14 @@ def test_no_function_leaves_what_it_drew_or_counted(name, watch):
         ("cells.threshold", "rounded", {"rounded_to digits", "rounded_to left"}),
         ("statistics.incidence.reading", "named", {"sums histogram"}),
         ("statistics.statistic", "named", {"_noise drawn"}),
+        ("published.mir_calibration", "norm", {"update moved", "_move entries", "born drawn"}),
+        ("published.mir_exponential", "stable", {"_add_noise noise", "_add_noise drawn"}),
     ],
 )
 def test_the_watch_sees_what_is_left(module, name, left_over, watch, monkeypatch):
     monkeypatch.setattr(f"panprivacy.{module}.wipe", lambda *_: None)
     sys.settrace(watch)
-    statistic = MAKES[name](SystemCoins())
+    statistic = {**MAKES, **SKETCHES}[name](SystemCoins())
     for step in STEPS:
         take(statistic, step)
     sys.settrace(None)

@@ -23,6 +23,10 @@ EXAMPLES = {
     "cropped-sum": "cropped-sum,tau=10,universe=50_000",
     "threshold": "threshold,threshold=20,universe=50_000",
     "heavy-hitters": "heavy-hitters,k=10_000,total=1e9",
+    "moment": "moment,order=2,bound=20",
+    "inner-product": "inner-product,bound=20,left=sale,right=return",
+    "running-count": "running-count,horizon=1e6",
+    "running-distinct": "running-distinct,horizon=1_000,expected=100_000",
 }
 """How each is written: its page says what this one answers."""
 
@@ -38,7 +42,7 @@ name. `as=LABEL` gives the answers another name, on the command line and in a co
 
 Every class also takes `epsilon`, `releases`, `intrusions`, `budget`, `ledger` and `coins`.
 The proofs of [addressing](guarantees/addressing.md) and [composition](guarantees/composition.md)
-are about all of them.
+are about all that count users.
 """
 
 ANSWERS = """## Tables of answers
@@ -75,6 +79,7 @@ def section(kind):
                 f"* Unit of answers: {plan.unit}",
                 f"* `plan` tells errors as a share of: {plan.measure}",
                 f"* Proofs: {proofs}",
+                *(f"* Of the guarantee: {condition}" for condition in plan.conditions),
             ]
         ),
         table(("size", "form", "meaning", "default"), map(row, kind.sizes_type.fields().values())),
@@ -104,9 +109,9 @@ def default(field):
         return ""
     if isinstance(field.default, tuple):
         return code(":".join(f"{end:_}" for end in field.default))
-    return code(
-        str(field.default).lower() if isinstance(field.default, bool) else f"{field.default:_}"
-    )
+    if isinstance(field.default, bool | str):
+        return code(str(field.default).lower())
+    return code(f"{field.default:_}")
 
 
 def columns(named):

@@ -61,6 +61,16 @@ def cells_and_addressings():
     return {name for module in modules for name in pins.classes(module)}
 
 
+def mechanisms():
+    """The running counts: every class that can be re-randomised in its own way."""
+    return {
+        name
+        for module in (PACKAGE / "counters").glob("*.py")
+        for name, node in pins.classes(module).items()
+        if defined(node, "rerandomise") or defined(node, "run")
+    } - {"panprivacy.counters.running.Running"}
+
+
 def defined(node, name):
     """Whether a class has a method of this name that does something."""
     return any(
@@ -109,7 +119,7 @@ def test_each_page_is_in_the_index(page):
     assert f"]({page.name})" in INDEX.read_text(), f"{INDEX.relative_to(ROOT)} has no {page.name}"
 
 
-@pytest.mark.parametrize("needed", [cells_and_addressings, release_rules])
+@pytest.mark.parametrize("needed", [cells_and_addressings, mechanisms, release_rules])
 def test_each_cell_addressing_and_release_has_a_proof(needed):
     report(unpinned(needed(), {pin.code for pin in all_pins()}))
 
@@ -118,6 +128,7 @@ def test_what_needs_a_proof_is_found():
     assert {"panprivacy.cells.bits.BitCells", "panprivacy.addressing.Sampled"} < (
         cells_and_addressings()
     )
+    assert "panprivacy.counters.accumulator.Accumulator" in mechanisms()
     assert release_rules() >= {
         "panprivacy.statistics.statistic.Statistic.release",
         "panprivacy.statistics.grouped.Grouped.release",

@@ -106,27 +106,6 @@ def test_two_runs_keep_their_claim(history):
     assert loss.set_aside < Fraction(1, 50)
 
 
-class PrintedHitters:
-    """Two runs with all of epsilon each, as Theorem 8 counts them."""
-
-    def __init__(self, coins, epsilon):
-        budget = pp.Budget(2 * epsilon, 2 * epsilon)
-        self._runs = hitters(budget, coins)
-        self.update, self.state, self.release = (
-            self._runs.update,
-            self._runs.state,
-            self._runs.release,
-        )
-
-
-def test_the_printed_budget_of_two_runs_does_not_hold():
-    """Each run loses epsilon to its state and epsilon to its release: 4 epsilon, not 2 (M9)."""
-    stream, neighbour = [[(0, 1)], [(0, 3)], RELEASE], [[], [], RELEASE]
-    loss = exact_loss(lambda coins: PrintedHitters(coins, 6), stream, neighbour, coins=REACH)
-    assert not loss.within(2 * 6)
-    assert float(loss) == pytest.approx(4 * 6, abs=1e-4)
-
-
 PRIMES = pp.Budget(2, 8)
 
 

@@ -1,4 +1,4 @@
-"""A soft threshold loses no more than it claims, on every outcome of every coin."""
+"""A threshold, soft or hard, loses no more than it claims, on every outcome of every coin."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, exact_loss
 from panprivacy.cells.difference_sets import residues
+from panprivacy.statistics.threshold.hard import HardPlan
 from panprivacy.statistics.threshold.plan import ThresholdPlan
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
@@ -16,12 +17,20 @@ BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 
 
 def threshold(
-    threshold=2, bound=2, universe=2, releases=1, intrusions=0, budget=BUDGET, cells=None
+    threshold=2,
+    bound=2,
+    universe=2,
+    releases=1,
+    intrusions=0,
+    budget=BUDGET,
+    cells=None,
+    hard=False,
 ):
     """Two counters, modulo 3 if the threshold and the bound are 2."""
     covers = {"releases": releases, "intrusions": intrusions, "budget": budget}
     epsilon = budget.total(releases=releases, intrusions=intrusions)
     sizes = {"threshold": threshold, "bound": bound, "universe": universe, "cells": cells}
+    sizes["hard"] = hard
     return lambda coins: pp.ThresholdCount(coins=coins, epsilon=epsilon, **covers, **sizes)
 
 
@@ -98,3 +107,32 @@ def test_a_release_after_an_announced_intrusion_spends_all_that_it_may(monkeypat
     stream, neighbour = [ANNOUNCE, [], [(0, 1)], RELEASE], [ANNOUNCE, [], [], RELEASE]
     loss = check(build, stream, neighbour, budget.total(releases=1, intrusions=1))
     assert float(loss) == pytest.approx(float(budget.release), abs=1e-5)  # the look is before it
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_hard_threshold_keeps_its_claim(history):
+    check(threshold(hard=True), *HISTORIES[history], BUDGET.total(releases=1, intrusions=0))
+
+
+@pytest.mark.parametrize("sizes", [{"universe": 3, "cells": 2}, {"universe": 1, "bound": 5}])
+def test_a_hard_threshold_of_a_sample_or_of_more_states_keeps_its_claim(sizes):
+    stream, neighbour = [[(0, 2), (1, 1)][: sizes["universe"]], RELEASE], [[(1, 1)], RELEASE]
+    if sizes["universe"] == 1:
+        neighbour = [[], RELEASE]
+    build = threshold(hard=True, **sizes)
+    check(build, stream, neighbour, BUDGET.total(releases=1, intrusions=0))
+
+
+def test_the_state_of_a_hard_threshold_spends_all_that_its_law_loses():
+    loss = check(threshold(threshold=2, bound=6, hard=True), [[(0, 3)]], [[]], 1)
+    assert float(loss) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_audit_catches_noise_for_less_than_the_range_of_the_scores(monkeypatch):
+    budget = pp.Budget(state=Fraction(1, 2), release=6)
+    build = threshold(bound=3, universe=1, budget=budget, hard=True)
+    most = build(None).plan.sensitivity(0)
+    stream, neighbour = [[], [(0, 2)], RELEASE], [[], [], RELEASE]
+    check(build, stream, neighbour, budget.total(releases=1, intrusions=0))
+    monkeypatch.setattr(HardPlan, "sensitivity", lambda *_: Fraction(most, 3))
+    assert not exact_loss(build, stream, neighbour).within(10)

@@ -22,10 +22,12 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, LeakError, exact_loss, worst_loss
-from panprivacy.audit.exact.traces import _variables
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.exact.traces import _variables, check_traces
 from panprivacy.audit.suite.products import Groups
 from panprivacy.coins import SystemCoins
 from panprivacy.hygiene.uncounted import uncounted
+from panprivacy.statistics.catalogue import kinds
 
 pytestmark = pytest.mark.traces
 STREAM, NEIGHBOUR = [[0], RELEASE], [[], RELEASE]
@@ -221,6 +223,22 @@ def test_groups_leave_nothing_that_counts_their_batches():
     assert exact_loss(make, [[(0, 7)], [(0, 8)]], [[(0, 7)], []]).within(1)
 
 
+@pytest.mark.parametrize(
+    ("statistic", "sizes"),
+    [("running-count", {}), ("running-distinct", {"expected": 1, "memory": 1})],
+)
+def test_nor_do_groups_of_running_counts(statistic, sizes):
+    kind = kinds()[statistic]
+
+    def make(coins):
+        one = lambda epsilon: kind(horizon=1, epsilon=epsilon, coins=coins, **sizes)  # noqa: E731
+        return pp.Grouped(one, [7, 8], epsilon=1)
+
+    make(None).update([0], [7])  # kernels are made once
+    pairs = [([[(0, 7)], [(0, 8)]], [[(0, 7)], []])]
+    check_traces(make, pairs, EnumeratedCoins(tail=1))
+
+
 def test_the_coins_count_nothing():
     before = repr(vars(sys.modules["panprivacy.coins"])["_leading_digits"].__dict__.keys())
     SystemCoins().bernoulli(Fraction(1, 3), 1)
@@ -241,3 +259,32 @@ def test_an_uncounted_memory_remembers_and_forgets():
     for number in range(2_000):
         double(number)
     assert len(double.__closure__[1].cell_contents) <= 1_024
+
+
+class Pointed:
+    """A number modulo 3, and noise that is drawn with it; the answer may show the number, too."""
+
+    def __init__(self, coins, *, shown):
+        self._coins, self._shown = coins, shown
+        self._number = self._drawn()
+
+    def _drawn(self):
+        return int(self._coins.categorical([2, 1, 1], 1)[0])
+
+    def update(self, users, _deltas=None):
+        self._number = (self._number + len(users)) % 3
+
+    def release(self):
+        sums = ((self._number + self._drawn()) % 3,)
+        return SimpleNamespace(counts=sums, more=self._number if self._shown else 0)
+
+    def state(self):
+        return bytes([self._number])
+
+
+@pytest.mark.parametrize(("shown", "loss"), [(False, 4), (True, np.inf)])
+def test_noise_may_be_a_point_of_a_group(shown, loss):
+    """A look and a release lose 2 each, as a factor; with the number shown beside it, all."""
+    stream, neighbour = [[0], RELEASE, [0]], [[], RELEASE, []]
+    found = exact_loss(lambda coins: Pointed(coins, shown=shown), stream, neighbour)
+    assert float(found) == pytest.approx(np.log(loss))

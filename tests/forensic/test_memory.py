@@ -57,6 +57,8 @@ END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 PATIENCE = 120
 NOTHING = (0, 0, 0)
 STAT = ["--stat", "distinct", "--epsilon", "1"]
+EVENTS = ["--stat", "running-count,horizon=1_000_000", "--epsilon", "1", "--every", "1"]
+"""Without users: the ids are in the column that comes first."""
 NET = [
     *("--stat", "incidence,exactly=1:3,bound=4,expected=100000"),
     *("--delta", "delta", "--epsilon", "3"),
@@ -246,9 +248,10 @@ def write_all(pipe, data):
         view = view[pipe.write(view) :]
 
 
-def left_by_pipe(program, canaries, kind, folder, parts=1):
+def left_by_pipe(program, canaries, kind, folder, parts=1, options=None):
     """What is left when a pipe has fallen silent; a part is written when the last one is read."""
-    words = ["-", "--format", kind, "--user", COLUMNS.get(kind, "id"), *STAT]
+    counted = ["--user", COLUMNS.get(kind, "id"), *STAT] if options is None else options
+    words = ["-", "--format", kind, *counted]
     data = WRITERS[kind](canaries.table())
     cuts = np.linspace(0, len(data), parts + 1).astype(int)
     with started(
@@ -307,6 +310,14 @@ PIPES = [kind for kind in FORMATS if kind != "parquet"]
 )
 def test_nothing_is_left_while_a_pipe_is_silent(kind, ids, parts, folder):
     assert left_by_pipe(HARDENED, KINDS[ids](), kind, folder, parts) == NOTHING
+
+
+@pytest.mark.parametrize("hardened", [True, False])
+def test_nothing_is_left_of_events_that_are_counted_without_users(hardened, folder):
+    """While their running count is released every second."""
+    program = HARDENED if hardened else PLAIN
+    left = left_by_pipe(program, texts(), "csv", folder, 20, EVENTS)
+    assert left == NOTHING if hardened else left[0] > 100
 
 
 @pytest.mark.parametrize(("kind", "ids"), cases({("csv", "texts")}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import re
 import signal
@@ -16,7 +18,7 @@ import pyrage
 from panprivacy.service.config.tokens import hash_of
 from tests.commands import run_command
 
-TOKENS = {role: f"pp_{role}" for role in ("ingest", "read", "release")}
+TOKENS = {role: f"pp_{role}" for role in ("ingest", "read", "release", "announce")}
 VISITS = """
 [streams.visits]
 epsilon = 1
@@ -46,8 +48,8 @@ class Service:
         streams: tables of the configuration.
         server: lines of its `[server]` table.
         checkpoint: lines of its `[checkpoint]` table; None for no such table.
-        command: what runs the command line, as `PLAIN` or `HARDENED`.
-        preloaded: a process that starts it instead, in no time.
+        command: what runs the command line, as `PLAIN` or `HARDENED`; None for `preloaded`.
+        preloaded: a process that starts it in no time; None for one that all tests share.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Service:
         *,
         server='listen = "127.0.0.1:0"',
         checkpoint='every = "1s"',
-        command=PLAIN,
+        command=None,
         preloaded=None,
     ):
         self.directory = Path(directory)
@@ -100,8 +102,8 @@ class Service:
         """Start it, and wait until it answers; it may wait for `restore` then."""
         self.log.write_text("")
         words = ["serve", str(self.config), *options]
-        if self._preloaded is not None:
-            self._process = self._preloaded.start(self.log, words)
+        if self._command is None:
+            self._process = (self._preloaded or _shared()).start(self.log, words)
         else:
             with self.log.open("a") as log:
                 self._process = subprocess.Popen(
@@ -230,6 +232,14 @@ class Preloaded:
         return int(self._process.stdout.readline())
 
 
+@functools.cache
+def _shared():
+    """One for all tests of this process."""
+    process = Preloaded()
+    atexit.register(process.__exit__)
+    return process
+
+
 class _Forked:
     """What is used of `subprocess.Popen`, for a child of another process."""
 
@@ -258,7 +268,7 @@ from contextlib import redirect_stderr, suppress
 from io import StringIO
 from panprivacy._kernels import compile_kernels
 from panprivacy.cli import main
-from panprivacy.errors import PlanError
+from panprivacy.errors import InputError, PlanError
 from panprivacy.service import server
 from panprivacy.service.config import config, loading
 from panprivacy.service.stream import Stream
@@ -276,7 +286,7 @@ for line in sys.stdin:
         ended, status = os.waitpid(int(rest[0]), os.WNOHANG)
         print(os.waitstatus_to_exitcode(status) if ended else {_RUNS}, flush=True)
         continue
-    with suppress(PlanError):  # what it compiles and plans, its children know
+    with suppress(PlanError, InputError):  # what it compiles and plans, its children know
         for name, planned in loading.load(rest[2]).streams.items():
             stream = Stream(name, planned, None)
             stream.take(read_body("ndjson", b'{{"user": 1}}', stream.columns.wanted()))

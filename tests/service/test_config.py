@@ -308,7 +308,9 @@ BAD = [
     (stream("\n", "expected = 9\n"), 5, IN_STAT + "name is missing; it is needed, such as"),
     (stat("distnct"), 5, IN_STAT + "name: there is no statistic of that name: did you mean dis"),
     (stat("median"), 5, IN_STAT + "name: there is no statistic of that name: there are distinct, "
-     "density, incidence, cropped-sum, threshold and heavy-hitters"),
+     "density, incidence, cropped-sum, threshold, heavy-hitters, moment, "
+     "inner-product, running-count and "
+     "running-distinct"),
     (stream(stat="name = 5\n"), 5, IN_STAT + "name: there is no statistic of that name: there are"),
     (stream(stat='name = ["distinct"]\n'), 5, IN_STAT + "name: there is no statistic of that name"),
     (stat("cropped-sum", "tua = 9"), 6, IN_STAT + "cropped-sum has no tua: did you mean tau?"),
@@ -338,7 +340,8 @@ BAD = [
     (stat("distinct", "expected = [1, 2, 3]"), 6, IN_STAT + "expected must be one number of users"),
     (stat("distinct", 'expected = "9:1"'), 6, IN_STAT + "expected must run from low to high"),
     (stat("distinct", "signed = 1"), 6, IN_STAT + "signed must be true or false"),
-    (stat("distinct", 'deletions = "true"'), 6, IN_STAT + "deletions must be true or false"),
+    (stat("distinct", 'deletions = "true"'), 6,
+     IN_STAT + 'deletions must be true or false, or "strict"'),
     (stat("incidence", "bound = 9", "expected = 1e4", 'exactly = "x"'), 8,
      IN_STAT + "exactly must name states, such as 3, or 0,1,5, or 0:8 for 0 to 8"),
     (stat("incidence", "bound = 9", "expected = 1e4", "exactly = 1.5"), 8,
@@ -357,6 +360,10 @@ BAD = [
     (stat("distinct", "deletions = true", "bound = 2"), 4,
      IN_STREAM + "distinct needs delta: the column that says"),
     (stat("distinct", "deletions = true"), 6, IN_STAT + "deletions needs bound: the largest sum"),
+    (stat("distinct", 'deletions = "strict"', "bound = 2"), 7,
+     IN_STAT + "bound and signed are for deletions; in a strict stream a user is in or out"),
+    (stat("distinct", 'deletions = "strict"'), 4,
+     IN_STREAM + "distinct needs delta: the column that says"),
     (stat("distinct", "bound = 2"), 6, IN_STAT + "bound and signed are for deletions"),
     (stat("density"), 4, IN_STAT + "density needs universe: how many users there could be"),
     (stat("density", "universe = 1000", above='ids = "text"\n'), 4,

@@ -43,7 +43,8 @@ ROLES = {
     "ingest": (["ingest"], None),
     "read": (["read"], None),
     "release": (["release"], None),
-    "visits": (["ingest", "read", "release"], ["visits"]),
+    "announce": (["announce"], None),
+    "visits": (["ingest", "read", "release", "announce"], ["visits"]),
 }
 STREAMS = """
 [streams.visits]
@@ -74,6 +75,7 @@ expected = "1000:1e6"
 """
 UPDATES = "/v1/streams/visits/updates"
 RELEASE = "/v1/streams/visits/release"
+ANNOUNCE = "/v1/streams/visits/announce"
 READ_ROUTES = ["/v1/streams", "/v1/releases", "/metrics"]
 OPEN_ROUTES = ["/healthz", "/v1/openapi.json"]
 START = datetime(2026, 1, 5, 7, 30, tzinfo=UTC)
@@ -797,6 +799,8 @@ def test_a_slow_body_gives_its_room_back(tmp_path):
         ("POST", "/v1/streams/pages/updates", {"ingest"}),
         ("POST", RELEASE, {"release", "visits"}),
         ("POST", "/v1/streams/pages/release", {"release"}),
+        ("POST", ANNOUNCE, {"announce", "visits"}),
+        ("POST", "/v1/streams/pages/announce", {"announce"}),
         ("GET", "/v1/streams", {"read"}),
         ("GET", "/v1/releases", {"read"}),
         ("GET", "/v1/releases?stream=visits", {"read", "visits"}),
@@ -834,6 +838,18 @@ def test_strangers_do_not_learn_which_streams_there_are(shared):
 @pytest.mark.parametrize("path", OPEN_ROUTES)
 def test_anybody_may_ask_for_health_and_description(shared, path):
     assert shared.ask("GET", path).status_code == 200
+
+
+# Announced intrusions
+
+
+def test_an_announcement_needs_a_name_and_that_it_was_planned_for(client):
+    before = client.state
+    answer = client.ask("POST", ANNOUNCE, "announce")
+    assert "needs an Idempotency-Key" in refused(answer, 400)
+    answer = client.ask("POST", ANNOUNCE, "announce", headers={"Idempotency-Key": "monday"})
+    assert "plan for more with intrusions=" in refused(answer, 409)
+    assert client.state == before
 
 
 # Releases
@@ -943,13 +959,15 @@ def test_wrong_questions(shared, query):
         ("POST", f"{UPDATES}?durble=1", "durable"),
         ("POST", f"{UPDATES}?durable=0&x", "durable"),
         ("POST", f"{RELEASE}?durable=1", "none"),
+        ("POST", f"{ANNOUNCE}?seen=1", "none"),
         ("GET", "/v1/releases?streams=visits", "stream, since, before, limit, format"),
         ("GET", "/v1/streams?=", "none"),
     ],
 )
 def test_query_parameters_that_mean_nothing_are_refused(client, method, path, takes):
     before = client.state
-    role = {UPDATES: "ingest", RELEASE: "release"}.get(path.partition("?")[0], "read")
+    roles = {UPDATES: "ingest", RELEASE: "release", ANNOUNCE: "announce"}
+    role = roles.get(path.partition("?")[0], "read")
     answer = client.ask(method, path, role, content=NUMBERS if role == "ingest" else None)
     assert refused(answer, 400).endswith(f"this path takes {takes}")
     assert client.state == before

@@ -37,7 +37,7 @@ WITH = {
     "ignore_others": {"by": '"page"', "groups": '["home", "help"]'},
 }
 """What else must be said for a key of a stream to mean something."""
-EXAMPLES = {"every", "prefix", "delta", "by", "groups"}
+EXAMPLES = {"every", "prefix", "delta", "side", "by", "groups"}
 """Keys of a stream whose value in the file is an example."""
 BESIDES = {"distinct": {"bound": "deletions", "signed": "deletions"}}
 """The key of a statistic without which another one means nothing."""
@@ -83,7 +83,7 @@ def test_each_token_is_shown_once_and_only_its_hash_is_written(written):
     path, printed = written
     shown = dict(re.findall(r"^    (\w+) +(pp_\S+)  ", printed, re.MULTILINE))
     assert list(shown) == list(Role)
-    assert printed.count("pp_") == 3
+    assert printed.count("pp_") == 4
     assert "pp_" not in path.read_text()
     tokens = Tokens(load(path).tokens)
     for role, token in shown.items():
@@ -93,7 +93,7 @@ def test_each_token_is_shown_once_and_only_its_hash_is_written(written):
 def test_nothing_is_drawn_twice(tmp_path):
     first, second = run(tmp_path / "a.toml"), run(tmp_path / "b.toml")
     drawn = [set(re.findall(r"(?:pp_|AGE-SECRET-KEY-)\S+", text)) for text in (first, second)]
-    assert list(map(len, drawn)) == [4, 4]
+    assert list(map(len, drawn)) == [5, 5]
     assert not drawn[0] & drawn[1]
 
 
@@ -103,7 +103,7 @@ def test_memory_only_has_no_key(tmp_path):
     assert config.checkpoint is None
     assert list(config.streams) == ["calls"]
     assert "SECRET" not in printed
-    assert printed.count("pp_") == 3
+    assert printed.count("pp_") == 4
 
 
 def test_a_file_that_is_there_is_left_alone(tmp_path):
@@ -216,6 +216,7 @@ def with_statistic(kind, names):
         elif header == "[streams.visits]":
             extra = {"ids": '"integers"'} if "universe" in names else {}
             extra |= {"delta": ""} if "deletions" in names else {}
+            extra |= {"side": ""} if "left" in kinds()[kind].sizes_type.fields() else {}
             lines += [changed(line, extra) for line in section]
         else:
             lines += [re.sub(r"^(?=\w|\[)", "#", line) if "stat]]" in header else line
@@ -254,6 +255,13 @@ def test_what_is_false_in_the_text_may_be_true(tmp_path, name):
     path = tmp_path / "a.toml"
     path.write_text(with_statistic("distinct", {"deletions": "true", "bound": "", name: "true"}))
     load(path)
+
+
+def test_the_deletions_of_a_strict_stream_need_no_bound(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text(with_statistic("distinct", {"deletions": '"strict"'}))
+    (one,) = load(path).streams["visits"].specifications()
+    assert one.sizes.deletions == "strict"
 
 
 def test_a_key_begins_a_line_and_none_is_long():

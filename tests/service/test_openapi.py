@@ -29,7 +29,7 @@ from tests.service.test_http import STREAMS, client_in, ipc
 MAY_ALL = f"""
 [[tokens]]
 name = "all"
-may = ["ingest", "read", "release"]
+may = ["ingest", "read", "release", "announce"]
 sha256 = "{hash_of("pp_all")}"
 """
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
@@ -144,6 +144,8 @@ def test_every_status_that_a_route_has_is_described(described):
         ("POST", "/v1/streams/{name}/updates", {"headers": {"Transfer-Encoding": "x"}}, 501),
         ("POST", "/v1/streams/{name}/updates", {"params": {"durable": 1}}, 415),
         ("POST", "/v1/streams/{name}/release", {}, 201),
+        ("POST", "/v1/streams/{name}/announce", {}, 400),
+        ("POST", "/v1/streams/{name}/announce", {"headers": {"Idempotency-Key": "x"}}, 409),
         ("GET", "/v1/releases", {"headers": {"Accept": "a/b"}}, 406),
         ("GET", "/v1/releases", {"params": {"format": "x"}}, 400),
         ("GET", "/v1/releases", {"params": {"stream": "x"}}, 404),

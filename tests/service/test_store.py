@@ -474,9 +474,9 @@ def test_a_file_that_is_read_while_its_journal_is_set_opens(tmp_path, monkeypatc
 def test_a_store_of_another_version_is_refused_by_name(store, url):
     store.spend([ENTRY])
     run_sql(url, "UPDATE panprivacy_schema SET version = 7")
-    with pytest.raises(PlanError, match=r"version 7, this program needs 3: .*another database"):
+    with pytest.raises(PlanError, match=r"version 7, this program needs 4: .*another database"):
         ReleaseStore(url)
-    run_sql(url, "UPDATE panprivacy_schema SET version = 3")
+    run_sql(url, "UPDATE panprivacy_schema SET version = 4")
     with contextlib.closing(ReleaseStore(url)) as again:
         assert again.ledger() == [ENTRY]
 
@@ -485,9 +485,9 @@ def test_a_store_of_another_version_is_left_as_it_was(url):
     run_sql(
         url,
         "CREATE TABLE panprivacy_schema (version INTEGER)",
-        "INSERT INTO panprivacy_schema VALUES (4)",
+        "INSERT INTO panprivacy_schema VALUES (5)",
     )
-    with pytest.raises(PlanError, match="version 4"):
+    with pytest.raises(PlanError, match="version 5"):
         ReleaseStore(url)
     with pytest.raises(Exception, match="panprivacy_ledger"):
         run_sql(url, "SELECT * FROM panprivacy_ledger")
@@ -511,7 +511,7 @@ def test_a_store_of_the_first_version_is_refused_with_what_to_do_and_left_alone(
     with pytest.raises(PlanError) as refused:
         kind(url)
     assert str(refused.value) == (
-        "the tables of the store have version 1, this program needs 3: use the program that made "
+        "the tables of the store have version 1, this program needs 4: use the program that made "
         "them, or from the end of the current windows on another database"
     )
     assert run_sql(url, "SELECT * FROM panprivacy_ledger") == [("shop", 1, "1/3")]
@@ -705,7 +705,7 @@ def test_a_healthy_store_is_left_as_it_was(store, url):
     for _ in range(3):
         store.check()
     assert (store.ledger(), store.answers()) == ([ENTRY], [ANSWER])
-    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(3, None)]
+    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(4, None)]
 
 
 def test_a_full_disk_spends_nothing_and_is_noticed(file_store):
@@ -850,8 +850,8 @@ def test_a_reader_makes_neither_file_nor_table(url, tmp_path):
 
 
 def test_a_reader_refuses_tables_of_another_version(store, url):
-    run_sql(url, "UPDATE panprivacy_schema SET version = 4")
-    with pytest.raises(PlanError, match="version 4"):
+    run_sql(url, "UPDATE panprivacy_schema SET version = 5")
+    with pytest.raises(PlanError, match="version 5"):
         ReleaseReader(url)
 
 

@@ -15,7 +15,7 @@ from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
 
 from .checks import OFF, accepted, centred, chi_square_tail, happens, rejected, repeat, spreads
 
-RUNS, SLOW_RUNS = 1_000, 4_000
+RUNS, SLOW_RUNS = 2_000, 4_000
 SLACK = 1.03
 COVERAGE = 0.945, 0.98
 
@@ -107,6 +107,8 @@ def test_users_in_many_states_err_no_more_than_predicted(arguments, repeats):
 
 
 HASHED = {"expected": 1_000, "tau": 10, "bound": 50, "epsilon": 4}
+HASHED_RUNS = 600
+"""They find errors of twice the size, and intervals that hold 85 %, 99 times in 100."""
 
 
 @pytest.mark.parametrize(
@@ -118,10 +120,10 @@ def test_users_of_hashed_cells_err_no_more_than_predicted(state):
         lambda: pp.CroppedSum(**HASHED),
         [(np.arange(1_000), np.full(1_000, state))],
         1_000.0 * min(state, 10),
-        RUNS,
+        HASHED_RUNS,
     )
     check_bound(runs.errors, runs.deviation)
-    assert accepted(happens(runs.covered(), RUNS, COVERAGE[0], 1))
+    assert accepted(happens(runs.covered(), HASHED_RUNS, COVERAGE[0], 1))
 
 
 @pytest.mark.parametrize("state", [2, pytest.param(1, marks=pytest.mark.slow)])

@@ -15,7 +15,7 @@ import panprivacy as pp
 
 from .checks import accepted, check_errors, check_intervals, check_mean, happens, repeat
 
-RUNS = 1_000
+RUNS = 2_000
 SLACK = 1.05
 COVERAGE = 0.94, 0.98
 WIDE = {"epsilon": 1, "expected": (10_000, 10_000_000)}
@@ -57,13 +57,14 @@ BEYOND = {
 }
 
 
-@pytest.mark.parametrize("runs", [400, pytest.param(4_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [250, pytest.param(4_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("times", [0, 5, 100])
 @pytest.mark.parametrize("arguments", BEYOND.values(), ids=BEYOND)
 def test_intervals_hold_the_truth_wherever_it_lies(arguments, times, runs):
     """False alarm 1e-6; all may hold it, for near 0 and beyond the range ends are cut off.
 
-    Power: intervals that hold 75 % are found by 400 runs, and such that hold 89 % by 4,000.
+    Power: intervals that hold 77 % are found by 250 runs, and such that hold 89 % by 4,000, at
+    least 99 times in 100.
     """
     users = round(times * np.max(arguments["expected"]))
     found = repeat(lambda: pp.DistinctCount(**arguments), [np.arange(users)], users, runs).covered()

@@ -1,7 +1,7 @@
 """Windows that learn err less, and hold the truth also on a day that nobody expected.
 
-False alarm 1e-6 an assertion. Power: 400 days miss intervals that hold 77 % of them less than once
-in a million, and twice as many errors whose root mean square is off by 30 %.
+False alarm 1e-6 an assertion. Power: 150 days find intervals that hold 70 % of them 99 times in
+100; 800 days miss errors whose root mean square is off by 30 % less than once in a million.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import panprivacy as pp
 
 from .checks import OFF, accepted, happens, rejected, spreads
 
-DAY, DAYS = 86_400, 400
+DAY, DAYS, SLOW_DAYS = 86_400, 150, 800
 LEAST = 0.94
 USERS = 5_000
 
@@ -26,18 +26,18 @@ def days(users, learned):
         every=DAY,
         clock=lambda: now[0],
     )
-    for number in (USERS, users):
-        windowed.update(np.arange(number))
-        learned.append(windowed.current.plan)
-        now[0] += DAY
-        windowed.advance()
-    return windowed.releases[-1].release
+    windowed.update(np.arange(USERS))
+    learned.append(windowed.current.plan)
+    now[0] += DAY
+    windowed.update(np.arange(users))
+    learned.append(windowed.current.plan)
+    return windowed.current.release()  # no third day is planned
 
 
 @pytest.mark.slow
 def test_a_day_like_the_last_one_errs_as_its_plan_says_and_less_than_the_first():
     plans = []
-    answers = [days(USERS, plans) for _ in range(2 * DAYS)]
+    answers = [days(USERS, plans) for _ in range(SLOW_DAYS)]
     wide, learned = plans[0], plans[1::2]
     errors = np.array([answer.value - USERS for answer in answers])
     deviations = np.array([USERS * plan.relative_error(USERS) for plan in learned])

@@ -20,15 +20,24 @@ STREAMS = {
     "nobody": np.zeros(4_000, np.int64),
     "all above": np.full(4_000, 31),
     "some half-way": np.arange(4_000) % 9,
+    "one in six above": np.arange(4_000) % 12,
 }
 SAMPLE = {"cells": 1_000}
-SETTINGS = [("nobody", {}), ("all above", SAMPLE), ("some half-way", {})]
-SLOW = [("nobody", SAMPLE), ("all above", {}), ("some half-way", SAMPLE)]
+HARD = {"hard": True}
+SETTINGS = [("nobody", {}), ("all above", SAMPLE), ("some half-way", {}), ("all above", HARD)]
+SLOW = [
+    ("nobody", SAMPLE),
+    ("all above", {}),
+    ("some half-way", SAMPLE),
+    ("nobody", HARD),
+    ("one in six above", HARD),
+    ("one in six above", {**HARD, **SAMPLE}),
+]
 
 
 def runs_of(states, **given):
-    low = pp.ThresholdCount(**SIZES, **given).plan.low
-    truth = float(np.clip(states / low - 1, 0, 1).sum())
+    plan = pp.ThresholdCount(**SIZES, **given).plan
+    truth = plan.truth(plan.name, states, states)
     users = np.arange(len(states))
     twice = np.concatenate([users, users]), np.concatenate([states // 2, states - states // 2])
     return repeat(lambda: pp.ThresholdCount(**SIZES, **given), [twice], truth, RUNS)
@@ -37,7 +46,7 @@ def runs_of(states, **given):
 @pytest.mark.parametrize(
     ("stream", "given"),
     [*SETTINGS, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
-    ids=lambda one: one if isinstance(one, str) else "sample" if one else "all",
+    ids=lambda one: one if isinstance(one, str) else "-".join(one) or "all",
 )
 def test_answers_are_as_good_as_they_say(stream, given):
     runs = runs_of(STREAMS[stream], **given)

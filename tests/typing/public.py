@@ -41,10 +41,13 @@ def sized() -> None:
     """Every form of a size."""
     for expected in (100, 1e6, np.int64(7), "1e3:1e6", "learn", (10, 1e6), [10, 20]):
         pp.DistinctCount(epsilon=1, expected=expected)
+    pp.DistinctCount(epsilon=1, deletions="strict")
     pp.Incidence(epsilon=1, bound=9, universe=100, law=pp.Law.flat(11, "0.9"))
     pp.CroppedSum(epsilon=1, tau=10, universe=100, releases=2)
     pp.ThresholdCount(epsilon=1, threshold=10, universe=100, memory=1 << 20)
     pp.HeavyHitterCount(epsilon=1, k=100, total=1e6)
+    pp.FrequencyMoment(epsilon=1, order=2, bound=20, expected="1e6:1e9")
+    pp.InnerProduct(epsilon=1, bound=20, left="sale", right="return")
 
 
 def refused(count: pp.DistinctCount) -> None:

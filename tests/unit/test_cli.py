@@ -178,7 +178,7 @@ def test_epsilon_is_a_positive_finite_number(visits, epsilon):
         (["--user", "other", "--stat", "distinct"], "'name', 'number'"),
         (
             ["--user", "name", "--stat", "median"],
-            "distinct, density, incidence, cropped-sum, threshold and heavy",
+            "distinct, density, incidence, cropped-sum, threshold, heavy",
         ),
         (["--stat", "distinct"], "--user"),
         (["--user", "name", "--stat", "distinct", "--colour"], "--colour"),

@@ -132,6 +132,21 @@ def test_a_distinct_count_with_deletions_counts_who_is_left(folder):
     assert_holds(*document["answers"], USERS * 3 / 4)
 
 
+def test_a_distinct_count_of_a_strict_stream_counts_who_is_in(tmp_path):
+    """As many enter and leave as stay; the other name is that of counters for the same stream."""
+    ids = [*range(2 * USERS), *range(USERS)]
+    deltas = [1] * (2 * USERS) + [-1] * USERS
+    pq.write_table(pa.table({"id": ids, "change": deltas}), tmp_path / "strict.parquet")
+    document = answer(
+        tmp_path / "strict.parquet", "--user", "id", "--delta", "change", "--demo",
+        "--stat", "distinct,deletions=strict,expected=1000:100000",
+        "--stat", "distinct,deletions,bound=1,expected=1000:100000,as=counters",
+    )  # fmt: skip
+    assert [row["truth"] for row in document["answers"]] == [USERS, USERS]
+    for interval in document["answers"]:
+        assert_holds(interval, USERS)
+
+
 def test_statistics_share_epsilon(folder):
     document = answer(
         folder / "visits.parquet", *incidence(), "--stat", "distinct,expected=1000:100000",

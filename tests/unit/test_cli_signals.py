@@ -162,3 +162,19 @@ def test_an_ignored_signal_stays_ignored(started):
     document = json.loads(printed)
     assert document["answers"][0]["value"] == pytest.approx(700, abs=60)
     assert "interrupted" not in document
+
+
+# Somebody has seen the memory
+
+
+def test_an_announced_intrusion_takes_effect_while_the_pipe_is_silent(started):
+    window = SCHEDULES["window"]
+    process = started("-", "--format", "csv", *COUNT, "--intrusions", "1", *window, "--json")
+    send(process, b"id\n" + rows(700))
+    for expected in ("announced 1 of 1 intrusions; the state may be seen", "nothing was announced"):
+        process.send_signal(signal.SIGUSR1)
+        assert expected in process.stderr.readline().decode()
+    send(process, b"".join(b"other %d\n" % n for n in range(700)))
+    printed, _ = ended(process, signal.SIGTERM)
+    (answer,) = json.loads(printed)["answers"]
+    assert answer["value"] == pytest.approx(1_400, abs=120)

@@ -45,6 +45,7 @@ STATISTICS = {
     "deletions": partial(
         pp.DistinctCount, expected=300, memory=512, deletions=True, bound=5, epsilon=2
     ),
+    "strict": partial(pp.DistinctCount, expected=300, memory=64, deletions="strict", epsilon=2),
     "signed": partial(
         pp.DistinctCount,
         expected=300,
@@ -112,7 +113,7 @@ def test_a_state_is_described_as_it_was_planned(name, file):
         assert np.array_equal(rebuilt.law.weights, plan.law.weights)
 
 
-@pytest.mark.parametrize("name", ["density", "distinct", "deletions", "incidence"])
+@pytest.mark.parametrize("name", ["density", "distinct", "deletions", "strict", "incidence"])
 def test_releases_and_announced_intrusions_are_counted(name, file):
     statistic = STATISTICS[name](epsilon=9, **LIVED)
     statistic.update([1, 2, 3])
@@ -233,6 +234,14 @@ def test_a_soft_threshold_tells_where_it_is(file):
     page = " ".join(run_command("explain", file).stdout.split())
     assert "in a state of about 10 or more" in page
     assert "threshold 10 (the state from which on a user counts in full)" in page
+
+
+@pytest.mark.parametrize("kind", [pp.RunningCount, pp.RunningDistinct])
+def test_a_running_count_says_that_it_has_paid(kind, file):
+    explained(file, kind(horizon=5, epsilon=1, intrusions=1).state())
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert "Epsilon 1 is paid at birth, and covers 2 looks at the state and 5 releases." in page
+    assert "docs/guarantees/running.md" in page
 
 
 def test_a_count_of_heavy_hitters_tells_its_threshold(file):

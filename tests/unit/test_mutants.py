@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import checkpoint
+from panprivacy import files
 from panprivacy.addressing import FEISTEL_BITS, FEISTEL_ROUNDS, Sampled
 from panprivacy.errors import InputError
 from panprivacy.ids import read_ids
@@ -88,7 +88,7 @@ class Disk:
 
     def __init__(self, monkeypatch):
         self.done = []
-        fsync, replace = os.fsync, checkpoint.Path.replace
+        fsync, replace = os.fsync, files.Path.replace
 
         def synced(number):
             kind = "folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file"
@@ -100,14 +100,14 @@ class Disk:
             return replace(path, target)
 
         monkeypatch.setattr(os, "fsync", synced)
-        monkeypatch.setattr(checkpoint.Path, "replace", replaced)
+        monkeypatch.setattr(files.Path, "replace", replaced)
 
 
 def test_a_file_is_on_the_disk_before_its_name_and_the_name_before_the_return(
     tmp_path, monkeypatch
 ):
     disk = Disk(monkeypatch)
-    checkpoint.replace_file(tmp_path / "state", b"x" * 1_000)
+    files.replace_file(tmp_path / "state", b"x" * 1_000)
     assert disk.done == [("file", 1_000), ("renamed", 1_000), ("folder", None)]
 
 

@@ -41,9 +41,13 @@ class Wrapper:
 
 
 def at_least(hits: int, runs: int, probability: Fraction) -> Fraction:
-    """The probability of so many hits or more, exactly."""
-    ways = (math.comb(runs, k) * probability**k for k in range(hits, runs + 1))
-    return sum(way * (1 - probability) ** (runs - k) for k, way in enumerate(ways, hits))
+    """The probability of so many hits or more, exactly: from the shorter tail."""
+    few = hits <= runs // 2
+    tail = sum(
+        math.comb(runs, k) * probability**k * (1 - probability) ** (runs - k)
+        for k in (range(hits) if few else range(hits, runs + 1))
+    )
+    return 1 - tail if few else tail
 
 
 @pytest.mark.parametrize("error", [0.05, 1e-6])
@@ -338,7 +342,7 @@ def test_groups_and_windows_are_sampled(make, row):
 
 @pytest.mark.parametrize(("make", "row"), [(grouped, (3, "a")), (windowed, 3)])
 def test_losses_of_groups_and_windows_are_bounded(make, row):
-    assert 1 < sampled_loss(make, [[row]], [[]], runs=2_000).epsilon < 4
+    assert 1 < sampled_loss(make, [[row]], [[]], runs=800).epsilon < 4
 
 
 def test_users_are_apart_where_their_rows_differ():

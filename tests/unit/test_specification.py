@@ -31,6 +31,7 @@ table = Specification.from_table
             {"name": "distinct", "deletions": True, "signed": True, "bound": 3},
         ),
         ("distinct,deletions=false", {"name": "distinct", "deletions": False}),
+        ("distinct,deletions=strict", {"name": "distinct", "deletions": "strict"}),
         ("density,universe=50_000", {"name": "density", "universe": 50_000}),
         (
             "incidence,bound=30,universe=9,exactly=1,2,5",
@@ -106,7 +107,7 @@ def test_what_is_asked_goes_to_the_query_and_not_to_the_sizes():
         ("density,universe=9,as", "'9,as' is not a whole number"),
         ("density,universe=9,as=Upper", "as= must be"),
         ("density,universe=9,as=" + "a" * 65, "as= must be"),
-        ("distinct,deletions=yes,bound=3", "'yes' is neither true nor false"),
+        ("distinct,deletions=yes,bound=3", "'yes' is neither true, false nor strict"),
         ("distinct,expected=few", "LOW:HIGH"),
         ("incidence,bound=5,universe=9,exactly=1,x", "incidence has no x="),
         ("cropped-sum,tua=10,universe=9", r"cropped-sum has no tua=: did you mean tau=\?"),
@@ -128,7 +129,7 @@ def test_a_text_that_is_none_says_what_is_wrong(text, message):
         ({"name": "density", "universe": True}, "universe must be a whole number"),
         ({"name": "density", "universe": 9, "as": 3}, "as= must be"),
         ({"name": "density", "universe": 9, "stat": 3}, "density has no stat="),
-        ({"name": "distinct", "deletions": 1}, "deletions must be True or False"),
+        ({"name": "distinct", "deletions": 1}, 'deletions must be True or False, or "strict"'),
         ({"name": "distinct", "expected": [3]}, "expected must be one number"),
         ({"name": "distinct", "expected": {}}, "expected must be"),
     ],
@@ -192,7 +193,8 @@ class TestTogether:
 def test_type_checkers_are_told_the_fields_of_the_sizes(kind):
     """Written down once more, for they cannot read records: names, what is required, defaults."""
     module = ast.parse(Path(inspect.getfile(kind)).read_text(encoding="utf-8"))
-    told = next(one for one in ast.walk(module) if isinstance(one, ast.FunctionDef)).args
+    functions = (one for one in ast.walk(module) if isinstance(one, ast.FunctionDef))
+    told = next(one for one in functions if one.name == "__init__").args
     fields = kind.sizes_type.fields().values()
     assert [one.arg for one in told.kwonlyargs] == [one.name for one in fields]
     for field, default in zip(fields, told.kw_defaults, strict=True):

@@ -1,4 +1,4 @@
-"""Soft thresholds: what is counted, plans and refusals. Identities of cells: `test_heavy.py`."""
+"""Thresholds, soft and hard: answers, plans and refusals. Identities of cells: `test_heavy.py`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_users_that_go_below_count_no_more():
 def test_a_sample_answers_for_all():
     busy = pp.ThresholdCount(threshold=10, bound=100, universe=100_000, cells=20_000, epsilon=300)
     busy.update(np.arange(50_000), np.full(50_000, 30))
-    answer = busy.release()
+    answer = busy.release(confidence=1 - 1e-9)
     assert answer.low < 50_000 < answer.high
     assert answer.value == pytest.approx(50_000, abs=6 * busy.plan.absolute_error(50_000))
     sampling = 100_000 * math.sqrt(0.25 / 20_000 * 0.8)
@@ -70,7 +70,7 @@ def test_an_announced_intrusion_leaves_it_readable_and_costs_much():
     busy.update(np.arange(30_000), np.full(30_000, 2))
     busy.announce_intrusion()
     busy.update(np.arange(30_000), np.full(30_000, 1))
-    answer = busy.release()
+    answer = busy.release(confidence=1 - 1e-9)
     assert answer.value == pytest.approx(30_000, abs=6 * busy.plan.absolute_error())
     assert answer.low < 30_000 < answer.high
 
@@ -113,3 +113,96 @@ def test_blocks_of_one_state_have_no_state_in_between(epsilon):
         threshold=2, bound=20, universe=10_000, epsilon=epsilon + 40, budget=budget
     ).plan
     assert plan.absolute_error() < 800 * math.exp(-epsilon / 2)
+
+
+HARD = {"hard": True, "epsilon": 1}
+
+
+@pytest.mark.parametrize(("least", "bound"), [(2, 2), (3, 10), (10, 10), (7, 90), (50, 300)])
+def test_a_hard_threshold_counts_who_is_there_exactly(least, bound):
+    states = np.array([0, 1, least - 1, least, (least + bound) // 2, bound])
+    busy = pp.ThresholdCount(threshold=least, bound=bound, universe=2_000, epsilon=300, hard=True)
+    busy.update(np.arange(6), states)
+    assert busy.release().value == pytest.approx((states >= least).sum(), abs=0.1)
+
+
+@pytest.mark.parametrize(("least", "bound"), [(2, 2), (3, 9), (10, 50), (100, 250)])
+@pytest.mark.parametrize("epsilon", [0.3, 1, 5])
+def test_scores_of_a_hard_threshold_are_unbiased_but_for_their_rounding(least, bound, epsilon):
+    """Exact expectations, from the integers that are summed and the weights of the law."""
+    sizes = {"threshold": least, "bound": bound, "universe": 10_000, "hard": True}
+    plan = pp.plan("threshold", epsilon=epsilon, **sizes)
+    model, noise, scores = plan.model(0), plan.law.probabilities(), plan.table.scores
+    unit = plan.cells / (model.contrast * plan.cells)  # of a score, in users of one cell
+    for state in range(bound + 1):
+        shown = scores[(np.arange(plan.law.modulus) + state) % plan.law.modulus]
+        mean = float(noise @ shown)
+        counts = (mean - model.absent) * unit
+        variance = float(noise @ (shown - mean) ** 2)
+        assert abs(counts - (state >= least)) <= 0.5 * unit
+        assert plan.cells * abs(counts - (state >= least)) <= plan.absolute_error() / 60
+        most = model.above if state >= least else model.below
+        assert variance <= most * (1 + 1e-9)
+    assert plan.sensitivity(0) == scores.max() - scores.min()
+
+
+@pytest.mark.parametrize(("least", "bound", "gain"), [(5, 8, 1.4), (10, 50, 1.6), (100, 500, 3)])
+def test_a_hard_threshold_errs_less_than_a_flat_law(least, bound, gain):
+    plan = pp.plan("threshold", threshold=least, bound=bound, universe=10**6, **HARD)
+    histogram = pp.Incidence(universe=10**6, bound=bound, epsilon=1)
+    answer = histogram.release(at_least=least).at_least(least)
+    margin = (answer.high - answer.low) / 2 if answer.low else answer.high - answer.value
+    assert gain * plan.absolute_margin(0.95) < margin
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1])
+@pytest.mark.parametrize(("least", "bound"), [(3, 10), (10, 50), (100, 500)])
+def test_a_shaped_law_is_near_the_best_that_there_can_be(least, bound, epsilon):
+    sizes = {"threshold": least, "bound": bound, "universe": 10**6, "hard": True}
+    plan = pp.plan("threshold", epsilon=epsilon, **sizes)
+    shape, spent = plan.shape, float(plan.split.budget.state)
+    assert 1 <= shape.price(spent) / shape.least_price(spent) < 1.35
+
+
+def test_what_was_searched_for_stands_in_the_front_of_a_state(monkeypatch):
+    busy = pp.ThresholdCount(threshold=4, bound=20, universe=100, **HARD)
+    assert str(busy.plan.law) in busy.plan.searched_law
+    assert busy.plan.searched_law.encode() in busy.state()
+    other = pp.ThresholdCount(threshold=4, bound=20, universe=100, **HARD)
+    monkeypatch.setattr(type(busy.plan), "searched_law", "another law")
+    with pytest.raises(pp.InputError, match="with another law"):
+        other.resume(busy.state().replace(b"another law", b"another one"))
+
+
+def test_a_plan_seen_before_takes_no_search():
+    sizes = {"threshold": 4, "bound": 20, "universe": 100, **HARD}
+    assert pp.plan("threshold", **sizes) is pp.plan("threshold", **sizes)
+
+
+def test_a_hard_threshold_says_what_a_soft_one_costs():
+    plan = pp.plan("threshold", threshold=100, bound=500, universe=10**6, **HARD)
+    assert plan.remarks[0].startswith("it errs 2.1 times as much as without hard")
+    assert plan.growth is None
+
+
+def test_a_hard_threshold_without_a_bound_reaches_as_far_as_it_can():
+    assert pp.plan("threshold", threshold=3, universe=100, **HARD).bound == 192
+    with pytest.raises(pp.PlanError, match="soft threshold, which has no such limit"):
+        pp.plan("threshold", threshold=5_000, universe=100, **HARD)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"intrusions": 1}, "hard threshold cannot be read after an announced intrusion"),
+        ({"bound": 4_096}, "may be at most 4,095; lower it, or leave out hard="),
+        ({"threshold": 1}, "for who came at all, count distinct users"),
+        ({"cells": 10, "memory": 10}, "cells= or memory="),
+        ({"epsilon": "1e-6"}, "epsilon"),
+        ({"hard": 2}, "hard"),
+    ],
+)
+def test_hard_thresholds_that_cannot_be(wrong, message):
+    sizes = {"threshold": 4, "bound": 10, "universe": 100, **HARD}
+    with pytest.raises(pp.PlanError, match=message):
+        pp.ThresholdCount(**{**sizes, **wrong})

@@ -25,14 +25,13 @@ from numpy.typing import NDArray
 
 from panprivacy._kernels import inlined, kernel, read_only
 from panprivacy.addressing import Bitmap, Rows, Slots, mark_slots
-from panprivacy.cells.protocol import Deltas, PresenceCells, with_deltas
+from panprivacy.cells.packed import PackedCells, Table
+from panprivacy.cells.protocol import Deltas, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
 from panprivacy.hashing import deposit, popcount
 from panprivacy.hygiene.uncounted import uncounted
 from panprivacy.noise import wipe
-
-Table = NDArray[np.uint8]
 
 Number = Fraction | float
 """Exact for what decides privacy, floating point to compare plans."""
@@ -42,8 +41,8 @@ _RATIO_BITS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class BitCells(PresenceCells):
-    """A packed table of presence bits, cell `c` in bit `c % 8` of byte `c // 8`.
+class BitCells(PackedCells):
+    """A packed table of presence bits.
 
     Guarantee: the law of all bits seen at one unannounced and up to `intrusions` announced looks
     changes by at most `e**((intrusions + 1) * epsilon_state)` between streams that differ in
@@ -58,11 +57,6 @@ class BitCells(PresenceCells):
     cells: int
     epsilon_state: Fraction = field(hash=False)  # costs more than all else that a look-up takes
     intrusions: int = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the table."""
-        return -(-self.cells // 8)
 
     @property
     def says(self) -> str:
@@ -95,25 +89,9 @@ class BitCells(PresenceCells):
         """A table in which nobody has appeared."""
         return self._draw(1 - self.presence(0), coins)
 
-    def is_table(self, table: Table) -> bool:
-        """Whether the bits beyond the last cell are 0."""
-        unused = -self.cells % 8
-        return len(table) == self.nbytes and int(table[-1]) >> (8 - unused) == 0
-
     def fresh_noise(self, coins: Coins) -> Table:
         """Which bits an announced intrusion flips: each with probability `(1-s)/2`."""
         return self._draw((1 - self.gain()) / 2, coins)
-
-    def rerandomise(self, table: Table, noise: Table) -> None:
-        """Flip the bits that the noise names."""
-        table ^= noise
-
-    def _draw(self, probability: Fraction, coins: Coins) -> Table:
-        """One coin for each cell, packed."""
-        bits = coins.bernoulli(probability, self.cells)
-        packed = np.packbits(bits, bitorder="little")
-        wipe(bits)
-        return packed
 
     def update(
         self, table: Table, slots: Iterable[Slots], deltas: Deltas | None, epoch: int, coins: Coins
@@ -134,10 +112,6 @@ class BitCells(PresenceCells):
             wipe(packed)
         finally:
             wipe(touched, deleted)
-
-    def ones(self, table: Table) -> NDArray[np.uint8]:
-        """The bits, uint8[cells]."""
-        return np.unpackbits(table, count=self.cells, bitorder="little")
 
 
 @uncounted

@@ -16,7 +16,7 @@ docs/guarantees/modular.md proves the claims.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,30 @@ class ModularCells:
         counts = np.zeros(self.law.modulus, np.int64)
         _tally(table, counts)
         return counts
+
+    def weighted(self, table: Table, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The sum over cells of what each value scores, for each row of int64[queries, M]."""
+        histogram = self.histogram(table)
+        sums: NDArray[np.int64] = scores @ histogram
+        wipe(histogram)
+        return sums
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredCells(ModularCells):
+    """Counters of which a release publishes one weighted count.
+
+    Guarantee: as for `ModularCells`. [tests/exact/test_threshold.py]
+
+    Args:
+        scores: int64[M], what a cell of each value counts for.
+    """
+
+    scores: NDArray[np.int64] = field(compare=False)
+
+    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """The sum of the scores of all cells, which are one group."""
+        return self.weighted(table, self.scores[None])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from panprivacy._version import VERSION
+from panprivacy.cli.sections import PLAIN, InSections
 from panprivacy.errors import PanPrivacyError
 
 _COMMANDS = {
@@ -32,17 +33,16 @@ _COMMANDS = {
     "init": "Write a configuration for serve, and show its new key and tokens once.",
     "token": "Add a token to a configuration, or change one; a service that runs takes it over.",
     "serve": "Count streams and serve what is released, until told to stop.",
+    "announce": "Tell a service that somebody has seen its memory: it may be seen once more then.",
     "restore": "Have a service that waits go on from its sealed checkpoint.",
+    "task": "Write a signed task for devices and its secrets, and show its tokens once.",
+    "collector": "Collect the reports of devices over HTTP, and answer once.",
+    "federated": "Statistics over devices that hold ciphertexts only.",
 }
 """The first line of the help of each: no module is imported to show it."""
 
 _ELSEWHERE = {"restore": "serve"}
 """The module of a command that has none of its own."""
-
-_PLAIN: dict[str, Any] = {
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": None,
-}
 
 _BEGIN = """\
 panprivacy counts people in a stream of events, in a memory that tells almost nothing of any one.
@@ -55,7 +55,7 @@ panprivacy --help lists all commands, and panprivacy stats what can be counted.
 """
 
 _ARGUMENTS = [
-    *("stat", "epsilon", "delta", "releases", "confidence", "per_user", "windows"),
+    *("stat", "epsilon", "delta", "side", "releases", "confidence", "per_user", "windows"),
     *("ignore_others", "nulls", "identity"),
 ]
 """What is an option of its own; sizes are written with `=` everywhere."""
@@ -74,23 +74,6 @@ _CLOSED_PIPE = 141
 """What a shell gives for a program that nobody reads any more."""
 
 
-class _InSections(TyperCommand):
-    """A command whose help has its options under headings."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options of each heading, in the order in which headings come first."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            heading = getattr(parameter, "rich_help_panel", None)
-            if record is not None:
-                kind = f"{parameter.param_type_name.capitalize()}s"
-                sections.setdefault(heading or kind, []).append(record)
-        for heading, records in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
-
-
 class _Commands(TyperGroup):
     """Commands whose modules are imported when they are chosen."""
 
@@ -103,8 +86,11 @@ class _Commands(TyperGroup):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"panprivacy.cli.{_ELSEWHERE.get(cmd_name, cmd_name)}")
-        single = typer.Typer(add_completion=False, **_PLAIN)
-        single.command(cmd_name, cls=_InSections)(getattr(module, cmd_name))
+        found = getattr(module, cmd_name)
+        if isinstance(found, typer.Typer):  # has commands of its own
+            return get_command(found)
+        single = typer.Typer(add_completion=False, **PLAIN)
+        single.command(cmd_name, cls=InSections)(found)
         return get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
@@ -117,7 +103,7 @@ app = typer.Typer(
     name="panprivacy",
     cls=_Commands,
     help="Statistics over a stream of sensitive events, from memory that can be seized.",
-    **_PLAIN,
+    **PLAIN,
 )
 
 

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from panprivacy.programs.intake import Read
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Answers, Name
 from panprivacy.statistics.statistic import Statistic
 
@@ -54,36 +57,53 @@ class Demonstration:
         self._start = time.perf_counter()
         self._overhead = 0.0
 
-    def observe(self, users: pa.Array, deltas: pa.Array | None, rows: int) -> None:
-        """Keep the ids of one batch, and the sum and the last of each user's deltas."""
+    def observe(self, read: Read, rows: int) -> None:
+        """Keep the ids of one batch, and the sum and the last of each user's deltas, by side."""
         start = time.perf_counter()
+        deltas = read.deltas
         if deltas is None:
-            deltas = pa.array(np.ones(len(users), np.int64))
+            deltas = pa.array(np.ones(len(read.users), np.int64))
         deltas = deltas.cast(pa.int64())
-        self._sums.append(_summed(pa.table({"user": users, "delta": deltas, "last": deltas})))
+        sides = pa.repeat("", len(deltas)) if read.sides is None else read.sides.cast(pa.string())
+        columns = {"user": read.users, "side": sides, "delta": deltas, "last": deltas}
+        self._sums.append(_summed(pa.table(columns)))
         self._rows += rows
         self._overhead += time.perf_counter() - start
+
+    def _states(self, sides: tuple[str, str] | None) -> tuple[UserStates, UserStates]:
+        """The sum of each user's deltas, in each of two streams if there are, and the last."""
+        if not self._sums:
+            return np.zeros((0, 2) if sides else 0, np.int64), np.zeros(0, np.int64)
+        table = pa.concat_tables(self._sums, promote_options="permissive")
+        if sides is None:
+            table = _summed(table, "user")
+            return table["delta"].to_numpy(), table["last"].to_numpy()
+        table = _summed(table)
+        codes = table["user"].combine_chunks().dictionary_encode().indices.to_numpy()
+        states = np.zeros((int(codes.max(initial=-1)) + 1, 2), np.int64)
+        places = pc.index_in(table["side"], value_set=pa.array(sides)).to_numpy()
+        np.add.at(states, (codes, places), table["delta"].to_numpy())
+        return states, np.zeros(0, np.int64)
 
     def facts(self, statistics: Mapping[str, Statistic[Any, Any]], answers: Answers) -> Facts:
         """The exact answer to everything that was released, and how fast rows were counted."""
         seconds = time.perf_counter() - self._start - self._overhead
-        states = last = np.zeros(0, np.int64)
-        if self._sums:
-            table = _summed(pa.concat_tables(self._sums, promote_options="permissive"))
-            states, last = table["delta"].to_numpy(), table["last"].to_numpy()
+        found = {label: self._states(one.plan.sides) for label, one in statistics.items()}
         truth = {
-            name: statistics[name.statistic].plan.truth(name, states, last)
+            name: statistics[name.statistic].plan.truth(name, *found[name.statistic])
             for name, one in answers.answers(_MOST_TRUTHS).items()
             if one is not None
         }
-        plans = [statistics[label].plan for label in {name.statistic: None for name in truth}]
-        beyond = max((plan.beyond(states) for plan in plans), default=0)
-        besides = tuple(fact for plan in plans for fact in plan.facts(states))
+        plans = {name.statistic: statistics[name.statistic].plan for name in truth}
+        states = {label: found[label][0] for label in plans}
+        beyond = max((plan.beyond(states[label]) for label, plan in plans.items()), default=0)
+        besides = tuple(fact for label, plan in plans.items() for fact in plan.facts(states[label]))
         return Facts(truth, self._rows, seconds, beyond, besides)
 
 
-def _summed(rows: pa.Table) -> pa.Table:
+def _summed(rows: pa.Table, *by: str) -> pa.Table:
     """The sum of the deltas of each user, and the last of them; one thread keeps their order."""
-    grouped = rows.group_by("user", use_threads=False)
+    names = [*(by or ("user", "side")), "delta", "last"]
+    grouped = rows.group_by(names[:-2], use_threads=False)
     summed = grouped.aggregate([("delta", "sum"), ("last", "last")])
-    return summed.select(["user", "delta_sum", "last_last"]).rename_columns(rows.column_names)
+    return summed.select([*names[:-2], "delta_sum", "last_last"]).rename_columns(names)

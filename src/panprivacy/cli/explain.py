@@ -32,23 +32,27 @@ _MOST_DECIMALS = 12
 _DIGITS = 4
 
 _ANYBODY = (
-    "Whatever somebody believed before, here is between what chances the belief that a given "
-    "person was in the stream can end up:"
+    "Whatever somebody believed before, here is between what chances the belief that a given {} "
+    "was in the stream can end up:"
 )
-_ONE_PERSON = (
-    "The bounds hold for one person, and for a reader who knows the addressing key and everything "
-    "about everybody else. They do not hold for facts about groups: for k people it is k times "
-    "epsilon, and people who come only together are a group."
-)
+_ONE = {
+    "user": "The bounds hold for one person, and for a reader who knows the addressing key and "
+    "everything about everybody else. They do not hold for facts about groups: for k people it is "
+    "k times epsilon, and people who come only together are a group.",
+    "event": "The bounds hold for one event, and for a reader who knows everything about all "
+    "others. They do not hold for a person of several events: for k events it is k times epsilon.",
+}
 _ONE_LOOK = (
     "They hold if the state was seen only once without that being announced. A second copy from "
     "another moment (a backup, a snapshot of the machine) voids them."
 )
 _ELSEWHERE = "What is kept or published elsewhere about the same people adds to the loss."
-_ADJACENCY = (
-    "Pan-privacy: differential privacy of the state and the releases together, for users. It "
-    "compares the stream with one that lacks all or some events of one person, all else equal."
-)
+_ADJACENCY = {
+    "user": "Pan-privacy: differential privacy of the state and the releases together, for users. "
+    "It compares the stream with one that lacks all or some events of one person, all else equal.",
+    "event": "Pan-privacy: differential privacy of the state and the releases together, for "
+    "events. It compares the stream with one that lacks one event, all else equal.",
+}
 _COMPUTED = (
     "It was computed from the public front of each state; cells and key were not read. That all "
     "lengths fit was checked. That panprivacy wrote these bytes, unaltered, cannot be seen in them."
@@ -79,7 +83,9 @@ def _print_text(states: Sequence[Alike]) -> None:
         _print_one(console, alike, states[-1].last)
     if states[-1].last > 1:
         _print_together(console, states)
-    _print_part(console, "Where this ends", _ONE_PERSON, _ONE_LOOK, _ELSEWHERE)
+    hidden = {alike.description.plan.hides for alike in states}
+    limits = [text for hides, text in _ONE.items() if hides in hidden]
+    _print_part(console, "Where this ends", *limits, _ONE_LOOK, _ELSEWHERE)
     _print_part(console, "What is not there", *_absent(states))
     sources = [_COMPUTED, _NAMED]
     if {alike.description.version for alike in states} != {VERSION}:
@@ -99,7 +105,9 @@ def _print_one(console: Console, alike: Alike, count: int) -> None:
     _print_part(console, "What it is")
     for name, says in _facts(described).items():
         _print_filled(console, says, f"{name:<17}")
-    _print_part(console, "What it can say about a person", _ANYBODY)
+    one = _hidden(described)
+    article = "an" if one == "event" else "a"
+    _print_part(console, f"What it can say about {article} {one}", _ANYBODY.format(one))
     _print_beliefs(console, described.so_far, described.promised)
     for sentence in _bounds(described):
         _print_filled(console, sentence)
@@ -161,6 +169,8 @@ def _facts(described: Description) -> dict[str, str]:
     if plan.range_of_states is not None:
         low, high = plan.range_of_states
         facts["range of states"] = f"{low:,} to {high:,} (other sums of deltas count wrong)"
+    if plan.conditions:
+        facts["the guarantee"] = "; ".join(plan.conditions)
     for entry, value in described.settled():
         if entry.name != "cells" and value is not False:
             facts[entry.name] = f"{_size(value)} ({entry.says})"
@@ -174,6 +184,11 @@ def _facts(described: Description) -> dict[str, str]:
         "neither the size nor anything else here depends on the number of rows"
     )
     return facts
+
+
+def _hidden(described: Description) -> str:
+    """What the guarantee hides, in a word."""
+    return {"user": "person"}.get(described.plan.hides, described.plan.hides)
 
 
 def _size(value: object) -> str:
@@ -195,7 +210,8 @@ def _bounds(described: Description) -> tuple[str, str]:
     first = f"So far: {seen} and {releases}, epsilon {_epsilon(now.epsilon)}."
     last = f"Promised over its whole life: epsilon {_epsilon(life.epsilon)}."
     first += f" The odds change by at most {_factor(now)}."
-    last += f" The odds change by at most {_factor(life)}; the odds of one person having been "
+    last += f" The odds change by at most {_factor(life)}; the odds of one {_hidden(described)} "
+    last += "having been "
     last += f"there in place of another by at most {_factor(life.replaced)}."
     return first, last
 
@@ -204,12 +220,15 @@ def _guarantee(described: Description) -> list[str]:
     budget = described.budget
     looks = _counted(described.intrusions.planned + 1, "look")
     releases = _counted(described.releases.planned, "release")
+    epsilon = _epsilon(described.epsilon)
     covers = (
-        f"Epsilon {_epsilon(described.epsilon)} covers {looks} at the state, "
-        f"{_epsilon(budget.state)} each, and {releases}, {_epsilon(budget.release)} each."
+        f"Epsilon {epsilon} covers {looks} at the state, {_epsilon(budget.state)} each, "
+        f"and {releases}, {_epsilon(budget.release)} each."
+        if budget.release
+        else f"Epsilon {epsilon} is paid at birth, and covers {looks} at the state and {releases}."
     )
     return [
-        _ADJACENCY,
+        _ADJACENCY[described.plan.hides],
         covers,
         f"Its ledger allows epsilon {_epsilon(described.ledger)} for all statistics that share it.",
         f"Proved in {', '.join(described.proofs)}.",
@@ -219,7 +238,8 @@ def _guarantee(described: Description) -> list[str]:
 
 def _absent(states: Sequence[Alike]) -> list[str]:
     """What nobody finds in the file, and what is there in its place."""
-    keys = [alike.description.plan.key_bytes for alike in states]
+    plans = [alike.description.plan for alike in states]
+    keys = [plan.key_bytes for plan in plans if plan.reads_ids]
     around = {name for alike in states for name in alike.within}
     sentences = ["No ids, no list of people, no times of events, no number of events."]
     if "Windowed" in around:
@@ -248,6 +268,8 @@ def _counted(number: int, noun: str) -> str:
 
 def _epsilon(epsilon: Fraction) -> str:
     """Four digits, rounded up."""
+    if not epsilon:
+        return "0"
     shown = rounded_up(epsilon, _DIGITS)
     return f"{shown:,f}" if Fraction(1, 10**6) < epsilon < _MOST_IN else f"{shown:e}"
 

@@ -18,6 +18,7 @@ _USES = {
     "ingest": "sends events",
     "read": "reads what was released",
     "release": "asks for an answer",
+    "announce": "tells of a look at the memory",
 }
 
 
@@ -51,7 +52,7 @@ def init(
         _print_identity(str(identity))
     print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
     for role, token in tokens.items():
-        print(f"    {role:<7}  {token}  {_USES[role]}")
+        print(f"    {role:<8}  {token}  {_USES[role]}")
     print()
     print(f"Say in {config} what to count, then start: panprivacy serve {config}")
 

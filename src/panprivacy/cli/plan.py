@@ -43,6 +43,9 @@ def plan(
     ] = None,
     confidence: Annotated[float, typer.Option(help="How often the error is kept.")] = 0.95,
     releases: Annotated[int, typer.Option(help="How many answers epsilon covers.")] = 1,
+    intrusions: Annotated[
+        int, typer.Option(help="How many announced intrusions epsilon covers.")
+    ] = 0,
 ) -> None:
     """Show the error to expect by epsilon and memory, or the plan that reaches an error.
 
@@ -56,7 +59,7 @@ def plan(
         )
         raise PlanError(message)
     asked = Specification.from_text(stat)
-    search = Search(asked.sizes, releases, 0)
+    search = Search(asked.sizes, releases, intrusions)
     level, loss = proportion(confidence=confidence), positive_fraction(epsilon=epsilon)
     warn_if_weak(loss)
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
@@ -74,6 +77,10 @@ def plan(
     if best.range_of_states is not None:
         low, high = best.range_of_states
         typer.echo(f"sums of a user's deltas count right from {low:,} to {high:,}")
+    for condition in best.conditions:
+        typer.echo(f"the guarantee: {condition}")
+    for remark in best.remarks:
+        typer.echo(remark)
     typer.echo(f"{100 * level:g} % of answers lie within this share of {best.measure}{_at(best)}")
     _print_assumed(asked, stat)
     nbytes = best.table.nbytes
@@ -81,6 +88,11 @@ def plan(
     if asked.sizes.takes_memory() and size is None:  # less and more than the plan takes unless told
         memories = sorted({max(nbytes // 16, 1), max(nbytes // 4, 1), nbytes, 4 * nbytes})
     _print_table(search, loss, memories, level)
+    if intrusions:
+        covered = [Search(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
+        _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
+        if best.caution is not None:
+            typer.echo(f"note: {best.caution}")
 
 
 def _print_assumed(asked: Specification, stat: str) -> None:
@@ -106,7 +118,17 @@ def _print_table(search: Search, loss: Fraction, memories: list[int], confidence
     Console(width=120, highlight=False).print(table)
 
 
-def _cell(search: Search, loss: Fraction, memory: int, confidence: float) -> str:
+def _print_intrusions(errors: list[str], loss: Fraction) -> None:
+    """Errors by how many announced intrusions epsilon covers, all of which took place."""
+    typer.echo(f"at epsilon {float(loss):g}, by how many announced intrusions it covers:")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="right")
+    for covered, error in enumerate(errors):
+        table.add_row(f"{covered}", error)
+    Console(width=120, highlight=False).print(table)
+
+
+def _cell(search: Search, loss: Fraction, memory: int | None, confidence: float) -> str:
     try:
         planned = search.plan(loss, memory)
     except PlanError:  # the fewest counters do not fit, or so small an epsilon leaves no signal

@@ -158,13 +158,26 @@ Publisher = Timed | InWindows
 """Says when answers are due, and makes them."""
 
 
-def publish(source: Source, intake: Intake, publisher: Publisher) -> Iterator[Printed]:
-    """Count the input, and yield what is due; the last time at its end, or where it is stopped."""
+def publish(
+    source: Source,
+    intake: Intake,
+    publisher: Publisher,
+    notice: Callable[[], None] = lambda: None,
+) -> Iterator[Printed]:
+    """Count the input, and yield what is due; the last time at its end, or where it is stopped.
+
+    Args:
+        source: the input.
+        intake: what is read of it.
+        publisher: says when answers are due, and makes them.
+        notice: is called between two batches, and where the source is woken.
+    """
     rows = 0  # of a file; a running count of a pipe's rows would be state
     with _progress(source) as advance, _rows_of(source):
         try:
             for batch in source.batches_or_ticks(publisher.deadline):
                 yield from publisher.due()
+                notice()
                 if batch is None:
                     continue
                 intake.take(publisher.counting(), batch, rows)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,7 @@ import typer
 from panprivacy._kernels import compile_kernels
 from panprivacy._parse import parse_duration
 from panprivacy._validate import positive_fraction, positive_integer, proportion
+from panprivacy.cli.announcements import Announcements
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.interruption import Interruption
 from panprivacy.cli.options import check_png, zones_like
@@ -23,7 +26,16 @@ from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
-from panprivacy.programs.counting import Counting, Grouping, check_deltas, make_counting, numbered
+from panprivacy.programs.counting import (
+    Counting,
+    Grouping,
+    check_deltas,
+    check_sides,
+    check_user,
+    make_counting,
+    numbered,
+    steps_of,
+)
 from panprivacy.programs.intake import Columns, Intake, Nulls
 from panprivacy.sources import FORMATS, Column, Prefixes, Source, open_source
 from panprivacy.sources.columns import parse_prefixes
@@ -31,6 +43,10 @@ from panprivacy.statistics.specification import Specification, SpecificationErro
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
 
+_MOST_DRAWN = 10_000
+_REDRAWN = 5.0
+"""Seconds between two pictures of what runs on: it takes half of one to draw."""
+"""Steps of a picture, the last ones."""
 _ADDRESS_FIELD = "remote_addr"
 """What the combined log format says first: the address of the client."""
 
@@ -43,8 +59,11 @@ _shown = partial(typer.Option, rich_help_panel="How answers are shown")
 
 def run(
     file: Annotated[str, typer.Argument(help="A file, or - for standard input.")],
-    user: Annotated[str, _read(metavar="COL", help="The column of user ids.")],
     epsilon: Annotated[str, _counted(help="Total privacy loss of everything kept and shown.")],
+    user: Annotated[
+        str | None,
+        _read(metavar="COL", help="The column of user ids; not needed where events are counted."),
+    ] = None,
     stat: Annotated[
         list[str] | None,
         _counted(
@@ -57,9 +76,24 @@ def run(
     delta: Annotated[
         str | None, _read(metavar="COL", help="The column of whole-number deltas; 1 each.")
     ] = None,
+    side: Annotated[
+        str | None,
+        _read(metavar="COL", help="The column that says which of two streams an event is of."),
+    ] = None,
     releases: Annotated[
-        int, _when(help="How many answers epsilon covers; without --every one is made.")
-    ] = 1,
+        int | None,
+        _when(
+            help="How many answers epsilon covers, 1 unless a horizon says it; without --every one "
+            "is made."
+        ),
+    ] = None,
+    intrusions: Annotated[
+        int,
+        _counted(
+            metavar="K",
+            help="How many announced intrusions epsilon covers; SIGUSR1 announces one.",
+        ),
+    ] = 0,
     every: Annotated[
         float | None, _when(metavar="SECONDS", help="Publish an answer so often.")
     ] = None,
@@ -116,7 +150,11 @@ def run(
     ] = None,
     json: Annotated[bool, _shown("--json", help="One JSON object a release.")] = False,
     plot: Annotated[
-        Path | None, _shown(metavar="FILE.png", help="Draw the answers and a seized state.")
+        Path | None,
+        _shown(
+            metavar="FILE.png",
+            help="Draw the answers and a seized state; running counts as they run.",
+        ),
     ] = None,
     demo: Annotated[
         bool, _shown("--demo", help="Public data only: show the truth and the rate too.")
@@ -124,22 +162,21 @@ def run(
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
     _check_output()
-    if not stat:
-        words = shlex.join(["panprivacy", "run", file, "--user", user, "--epsilon", epsilon])
-        message = f"say what to count, such as: {words} --stat distinct,expected=1000:1e6"
-        raise PlanError(message)
-    schedule = Schedule(positive_integer(releases=releases), every, window, windows, zone)
+    named = [] if user is None else ["--user", user]
+    specifications = _specified(stat or [], [file, *named, "--epsilon", epsilon])
+    covered = _covered(specifications, releases, every, window)
+    schedule = Schedule(covered, every, window, windows, zone)
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
     if (demo or plot) and not (window is None and grouping is None):
         message = "--demo and --plot are for one count of everything: leave out --window and --by"
         raise PlanError(message)
     level = proportion(confidence=confidence)
-    specifications = [Specification.from_text(text) for text in stat]
     make = partial(
         make_counting,
         specifications,
         epsilon=positive_fraction(epsilon=epsilon),
         releases=schedule.releases,
+        intrusions=intrusions,
         grouping=grouping,
     )
     if window is None and any(one.sizes.learned for one in specifications):
@@ -156,25 +193,56 @@ def run(
         )
     counting = publisher.counting()
     counting.check_release(confidence=level)
+    check_user(counting, user)
     check_deltas(counting, delta)
+    check_sides(counting, side)
+    _caution(counting)
     _check_plot(plot)
     known = format == "combined" and user == _ADDRESS_FIELD
+    addresses = _prefixes(prefix, ip, known=known)
     columns = Columns(
-        Column(user, integers=numbered(counting), address=_prefixes(prefix, ip, known=known)),
+        None if user is None else Column(user, integers=numbered(counting), address=addresses),
         None if delta is None else Column(delta, integers=True),
         None if by is None else Column(by),
+        None if side is None else Column(side),
     )
     show, lost = print_json if json else print_text, False
+    history: list[tuple[datetime, Printed]] = []  # of a picture
+    drawn = -_REDRAWN
     with open_source(file, columns=columns.wanted(), format=format, pattern=pattern) as source:
         _check_clock(source, schedule)
-        with Interruption(source) as interruption:
-            for printed in publish(source, Intake(columns, nulls, demonstration), publisher):
+        looks = Announcements(source, publisher.counting, intrusions)
+        intake = Intake(columns, nulls, demonstration)
+        with Interruption(source) as interruption, looks:
+            for printed in publish(source, intake, publisher, looks.take):
                 show(printed)
+                if plot is not None:
+                    history.append((datetime.now(UTC), printed))
+                    del history[:-_MOST_DRAWN]
+                    if steps_of(specifications) and time.monotonic() >= drawn + _REDRAWN:
+                        _draw(plot, publisher.counting(), history)
+                        drawn = time.monotonic()
                 lost = lost or bool(printed.answers.lost)
     if plot is not None:
-        _draw(plot, publisher.counting(), printed)
+        _draw(plot, publisher.counting(), history)
     interruption.end()
     raise typer.Exit(int(lost))
+
+
+def _caution(counting: Counting) -> None:
+    """Say what announced intrusions do to counters, if any are planned for."""
+    for label, one in counting.statistics.items():
+        if counting.guarantee.intrusions and one.plan.caution is not None:
+            sys.stderr.write(f"panprivacy: {label}: {one.plan.caution}\n")
+
+
+def _specified(stat: Sequence[str], words: Sequence[str]) -> list[Specification]:
+    """What is to be counted; the words of a command that says it not are shown with what would."""
+    if not stat:
+        command = shlex.join(["panprivacy", "run", *words])
+        message = f"say what to count, such as: {command} --stat distinct,expected=1000:1e6"
+        raise PlanError(message)
+    return [Specification.from_text(text) for text in stat]
 
 
 @contextmanager
@@ -227,10 +295,41 @@ def _check_clock(source: Source, schedule: Schedule) -> None:
         raise PlanError(message)
 
 
-def _draw(plot: Path, counting: Counting, printed: Printed) -> None:
-    """Draw what is not lost."""
-    from panprivacy.programs.pictures import plot_answers  # noqa: PLC0415 - matplotlib is slow
+def _covered(
+    specifications: Sequence[Specification],
+    releases: int | None,
+    every: float | None,
+    window: float | None,
+) -> int:
+    """How many answers there are: as many as are asked for, or as sizes say."""
+    steps = steps_of(specifications)
+    if steps is None:
+        return positive_integer(releases=1 if releases is None else releases)
+    message = ""
+    if releases is not None:
+        message = "horizon= says how many answers there are: leave out --releases"
+    elif len({one.sizes.steps for one in specifications} - {None}) > 1:
+        message = "running counts that answer together need the same horizon="
+    elif every is not None and steps < 2:
+        message = "--every needs a horizon= of at least 2: the last answer comes at the end"
+    elif window is not None:
+        message = "a running count goes on where a window begins anew: say --every for --window"
+    if message:
+        raise PlanError(message)
+    return steps
 
+
+def _draw(plot: Path, counting: Counting, history: Sequence[tuple[datetime, Printed]]) -> None:
+    """Draw what is not lost: of what has steps, each of them, else the last answers."""
+    from panprivacy.programs.pictures import plot_answers, plot_steps  # noqa: PLC0415 - slow
+
+    if any(one.sizes.steps for one in counting.statistics.values()):
+        steps = [
+            (moment, one.answers, one.facts.truth if one.facts else {}) for moment, one in history
+        ]
+        plot_steps(plot, counting.statistics, steps)
+        return
+    _, printed = history[-1]
     found = {name.statistic for name, one in printed.answers.items() if one is not None}
     statistics = {label: one for label, one in counting.statistics.items() if label in found}
     truths = printed.facts.truth if printed.facts else None

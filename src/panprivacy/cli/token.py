@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
-from panprivacy.checkpoint import replace_file
 from panprivacy.cli.serve import service_installed
 from panprivacy.errors import PlanError
+from panprivacy.files import replace_file
 
 
 def token(
@@ -22,7 +22,8 @@ def token(
     may: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ROLE", help="What a new one is good for: ingest, read, release; several times."
+            metavar="ROLE",
+            help="What a new one is good for: ingest, read, release, announce; several times.",
         ),
     ] = None,
     stream: Annotated[
@@ -43,7 +44,7 @@ def token(
         raise PlanError(message)
     load(config)  # says what is wrong with it, or with its folder
     path = config.resolve()
-    with _alone(path.parent):
+    with _in_turn(path.parent):
         tokens = {one.name: one for one in load(config).tokens}
         text = config.read_bytes().decode()
         drawn, old = new_token(), tokens.get(name)
@@ -84,7 +85,7 @@ def token(
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _in_turn(folder: Path) -> Iterator[None]:
     """Keep others that change the same configuration waiting."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

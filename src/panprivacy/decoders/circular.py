@@ -21,6 +21,19 @@ def convolve(values: Floats, pattern: Floats) -> Floats:
     return wrapped
 
 
+def variances(votes: Floats, noise: Floats, means: Floats) -> Floats:
+    """The variance of the vote of a cell, for each state of its user; float64[M].
+
+    Args:
+        votes: of a cell of each value.
+        noise: the probabilities of what is added to the state.
+        means: of the vote, by state.
+    """
+    centre = votes.mean()
+    squares = correlate((votes - centre) ** 2, noise)
+    return np.maximum(squares - (means - centre) ** 2, 0)
+
+
 def correlate(values: Floats, pattern: Floats) -> Floats:
     """`sum_x values[x] * pattern[x - j]` for each j, modulo the length; float64[M]."""
     return convolve(values, np.roll(pattern[::-1], 1))

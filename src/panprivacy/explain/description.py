@@ -74,7 +74,8 @@ class Description:
     @property
     def proofs(self) -> tuple[str, ...]:
         """The pages that prove its guarantee."""
-        pages = *self.plan.proofs, "addressing", "composition"
+        mapped = ("addressing", "composition") if self.plan.reads_ids else ()
+        pages = *self.plan.proofs, *mapped
         return tuple(f"docs/guarantees/{page}.md" for page in pages)
 
     @property
@@ -99,7 +100,7 @@ class Description:
     @property
     def so_far(self) -> Bound:
         """What holds for whoever saw this state, those announced before, and all releases."""
-        looks = (self.intrusions.made + 1) * self.budget.state
+        looks = self.budget.of_state(self.intrusions.made)
         return Bound(looks + self.budget.of_releases(self.releases.made))
 
 
@@ -142,7 +143,12 @@ def _check(described: Description, header: Header) -> None:
     """Refuse what the shipping code would not write."""
     plan, releases, intrusions = described.plan, described.releases, described.intrusions
     own = public_text(
-        described.kind.name, described.sizes, plan.request, plan.split.budget, described.ledger
+        described.kind.name,
+        described.sizes,
+        plan.request,
+        plan.split.budget,
+        described.ledger,
+        plan.searched_law,
     )
     told = header.public() | {"version": VERSION}
     sound = (
@@ -151,7 +157,7 @@ def _check(described: Description, header: Header) -> None:
         and intrusions.made <= intrusions.planned
         and described.epsilon <= described.ledger
         and json.loads(own) == told
-        and not header.tick
+        and header.tick == described.sizes.ticks(releases.made)
     )
     if not sound:
         other = described.version != VERSION
@@ -160,7 +166,7 @@ def _check(described: Description, header: Header) -> None:
 
 def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> Request:
     """The request, with its budget if it had one of its own."""
-    parts = (positive_fraction(**{part: _text(budget, part)}) for part in ("state", "release"))
+    parts = (_text(budget, part) for part in ("state", "release"))
     own = Budget(*parts) if asked.get("own_budget") is True else None
     releases: Any = asked.get("releases")
     intrusions: Any = asked.get("intrusions")

@@ -98,6 +98,7 @@ def _one(alike: Alike) -> dict[str, object]:
         "ledger": _above(described.ledger),
         "so_far": _bound(described.so_far),
         "promised": _bound(described.promised),
+        "conditions": list(described.plan.conditions),
         "proofs": list(described.proofs),
         "checks": list(described.checks),
     }

@@ -18,7 +18,7 @@ from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
 
 _OWN_BYTES = {
-    "Stream": range(48, 1 << 62, 16),  # when it was kept and paid; batches
+    "Stream": range(72, 1 << 62, 16),  # when it was kept, paid and announced; batches
     "Windowed": range(8, 1 << 62, 16),  # what each of its statistics learned
     "Grouped": range(1),
     "Together": range(1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from panprivacy.errors import PlanError
@@ -37,6 +38,7 @@ def make_counting(
     *,
     epsilon: Fraction,
     releases: int = 1,
+    intrusions: int = 0,
     grouping: Grouping | None = None,
 ) -> Counting:
     """The statistics with a ledger of their own, which share epsilon equally.
@@ -49,11 +51,12 @@ def make_counting(
         message = "stat= must say what to count, such as distinct; see panprivacy stats"
         raise PlanError(message)
     counting: Counting
+    made = partial(together, specifications, releases=releases, intrusions=intrusions)
     if grouping is None:
-        counting = together(specifications, epsilon=epsilon, releases=releases)
+        counting = made(epsilon=epsilon)
     else:
         counting = Grouped(
-            lambda share: together(specifications, epsilon=share, releases=releases),
+            lambda share: made(epsilon=share),
             grouping.labels,
             epsilon=epsilon,
             per_user=grouping.per_user,
@@ -69,6 +72,28 @@ def make_counting(
 def numbered(counting: Counting) -> bool:
     """Whether ids number the users of a universe."""
     return any(one.plan.numbered is not None for one in counting.statistics.values())
+
+
+def check_user(counting: Counting, user: str | None) -> None:
+    """Refuse to count users where nothing says whose an event is."""
+    for label, one in counting.statistics.items():
+        if one.plan.reads_ids and user is None:
+            message = f"{label} needs --user: the column that says whose an event is"
+            raise PlanError(message)
+
+
+def steps_of(specifications: Sequence[Specification]) -> int | None:
+    """How many releases the sizes cover, where they say so."""
+    return next((one.sizes.steps for one in specifications if one.sizes.steps), None)
+
+
+def check_sides(counting: Counting, side: str | None) -> None:
+    """Refuse to count two streams where nothing tells them apart."""
+    for label, one in counting.statistics.items():
+        if one.plan.sides and side is None:
+            message = f"{label} needs side=: the column that says which of two streams an event is "
+            message += f"of, {' or '.join(one.plan.sides)}"
+            raise PlanError(message)
 
 
 def check_deltas(counting: Counting, delta: str | None) -> None:

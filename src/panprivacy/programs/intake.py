@@ -15,7 +15,17 @@ from panprivacy.programs.counting import Counting
 from panprivacy.sources import Column
 from panprivacy.sources.columns import show
 
-_Read = tuple[pa.Array, pa.Array | None, pa.Array | None]
+
+@dataclass(frozen=True)
+class Read:
+    """What was read of the rows of a batch that count; of each column None if it is not read."""
+
+    users: pa.Array
+    deltas: pa.Array | None
+    groups: pa.Array | None
+    sides: pa.Array | None
+
+
 Checked = Any
 """What `prepare` gives, and `apply` takes."""
 
@@ -32,24 +42,27 @@ class Columns:
     """What is read of each row.
 
     Args:
-        user: the user id.
+        user: the user id; None where only events are counted.
         delta: by how much the user's state changes; None for 1.
         group: the group of the event; None where there are no groups.
+        side: which of two streams the event is of; None where there is one.
     """
 
-    user: Column
+    user: Column | None = None
     delta: Column | None = None
     group: Column | None = None
+    side: Column | None = None
 
     def wanted(self) -> list[Column]:
-        """Those that there are, the user first."""
-        return [one for one in (self.user, self.delta, self.group) if one is not None]
+        """Those that there are, in order."""
+        each = self.user, self.delta, self.group, self.side
+        return [one for one in each if one is not None]
 
 
 class Observer(Protocol):
     """Sees the rows that count, as a demonstration does."""
 
-    def observe(self, users: pa.Array, deltas: pa.Array | None, rows: int) -> None:
+    def observe(self, read: Read, rows: int) -> None:
         """Take a batch in, of so many rows before some were left out."""
 
 
@@ -69,10 +82,10 @@ class Intake:
 
     def take(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> None:
         """Have one batch counted; an error names the row, after so many rows before it."""
-        (users, deltas, _), checked = self._checked(counting, batch, rows_before)
+        read, checked = self._checked(counting, batch, rows_before)
         counting.apply(checked)
         if self.observer is not None:
-            self.observer.observe(users, deltas, batch.num_rows)
+            self.observer.observe(read, batch.num_rows)
 
     def prepare(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> Checked:
         """Have one batch checked, for `counting.apply`; an error names the row, as for `take`."""
@@ -80,38 +93,46 @@ class Intake:
 
     def _checked(
         self, counting: Counting, batch: pa.RecordBatch, rows_before: int
-    ) -> tuple[_Read, Checked]:
+    ) -> tuple[Read, Checked]:
         """What was read of a batch, and that checked."""
         try:
             read = self._read(batch)
-            users, deltas, groups = read
-            columns = (users,) if self.columns.group is None else (users, groups)
-            return read, counting.prepare(*columns, deltas)
+            columns = (read.users,) if read.groups is None else (read.users, read.groups)
+            sides = () if read.sides is None else (read.sides,)
+            return read, counting.prepare(*columns, read.deltas, *sides)
         except InputError as error:
-            if error.row is not None and self.nulls is Nulls.skip:  # skipped rows count too
+            skips = self.columns.user is not None and self.nulls is Nulls.skip
+            if error.row is not None and skips:  # skipped rows count too
                 kept = np.flatnonzero(np.asarray(batch.column(0).is_valid()))
                 error = InputError(error.reason, row=int(kept[error.row - 1]) + 1)
             raise error.after(rows_before) from None
 
-    def _read(self, batch: pa.RecordBatch) -> _Read:
-        """Users, deltas and groups of the rows that count."""
-        if batch.column(0).null_count:
+    def _read(self, batch: pa.RecordBatch) -> Read:
+        """The columns of the rows that count.
+
+        Where there are no users, any column stands for them.
+        """
+        named = self.columns.user is not None
+        if named and batch.column(0).null_count:
             if self.nulls is Nulls.error:
                 message = "the user id is null: leave such rows out, or have nulls= skip them"
                 raise InputError(message, row=first_null(batch.column(0)) + 1)
             valid = batch.column(0).is_valid()
             kept = [gatherable(column).filter(valid) for column in batch.columns]
             batch = pa.RecordBatch.from_arrays(kept, batch.schema.names)
-        users, deltas, groups = batch.column(0), None, None
+        users, deltas, groups, sides = batch.column(0), None, None, None
+        rest = iter(batch.columns[named:])
         if self.columns.delta is not None:
-            deltas = batch.column(1)
+            deltas = next(rest)
             try:
                 read_deltas(deltas, len(deltas))
             except InputError as error:  # the statistics would refuse it, but not name the column
                 reason = f"column {show(self.columns.delta.name)}: {error.reason}"
                 raise InputError(reason, row=error.row) from None
         if self.columns.group is not None:
-            groups = batch.column(batch.num_columns - 1)
+            groups = next(rest)
             if pa.types.is_integer(groups.type):  # groups are declared as texts
                 groups = groups.cast(pa.string())
-        return users, deltas, groups
+        if self.columns.side is not None:
+            sides = next(rest)
+        return Read(users, deltas, groups, sides)

@@ -7,14 +7,17 @@ a function of the release, so drawing it costs no privacy.
 
 from __future__ import annotations
 
+import io
 import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
@@ -31,6 +34,7 @@ _MOST_LEVEL = 7
 """Of more bars the numbers are turned, so that they do not overlap."""
 _INK = "#1b3a57"
 _TRUTH = "#c8553d"
+_dates: Any = ConciseDateFormatter
 _ORDINARY = "an ordinary program, seized:\na cell is a count"
 
 
@@ -73,6 +77,53 @@ def plot_answers(
         fontsize=9,
     )
     figure.savefig(path)
+
+
+def plot_steps(
+    path: Path,
+    statistics: Mapping[str, Statistic[Any, Any]],
+    steps: Sequence[tuple[datetime, Answers, Mapping[Name, float]]],
+) -> None:
+    """Draw each statistic over time, with its interval.
+
+    Args:
+        path: PNG file to write.
+        statistics: by label; their states are not read.
+        steps: when each of them ended, what was released then, and the exact answers, where they
+            are public.
+    """
+    figure = Figure(figsize=(11, 4.2 * len(statistics)), layout="constrained", dpi=120)
+    parts = figure.subplots(len(statistics), 1, squeeze=False, sharex=True)[:, 0]
+    for axis, (label, statistic) in zip(parts, statistics.items(), strict=True):
+        plan = statistic.plan
+        told = [
+            (moment, one, truths.get(name))
+            for moment, answers, truths in steps
+            for name, one in answers.where(statistic=label).items()
+            if one is not None
+        ]
+        moments, releases, truths = zip(*told, strict=True)
+        low, high = [one.low for one in releases], [one.high for one in releases]
+        marker = "o" if len(told) < _MOST_BARS else None
+        axis.fill_between(moments, low, high, color=_INK, alpha=0.25, linewidth=0)
+        axis.vlines(moments[-1], low[-1], high[-1], color=_INK)  # an estimate may be below it
+        values = [one.value for one in releases]
+        axis.plot(moments, values, color=_INK, marker=marker, label=_interval(releases[-1]))
+        if None not in truths:
+            axis.plot(moments, truths, color=_TRUTH, linestyle="--", label="truth")
+        asked = f"{label}: {plan.question} (epsilon {float(plan.request.epsilon):.3g})"
+        axis.set_title(textwrap.fill(asked, 110), loc="left", fontweight="bold")
+        axis.set(ylabel=plan.unit, ylim=(min(0, *low, *values), None))
+        axis.annotate(
+            shown_number(values[-1], plan.unit), (moments[-1], values[-1]), (8, 0),
+            textcoords="offset points", va="center", fontsize=12, color=_INK,
+        )  # fmt: skip
+        axis.xaxis.set_major_formatter(_dates(axis.xaxis.get_major_locator()))
+        _finish(axis, 0.08)
+    parts[-1].set_xlabel("end of the step, UTC", loc="left")
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
+    path.write_bytes(drawn.getvalue())  # at once: somebody may be looking at it
 
 
 def throw_away_cells(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,10 +1,25 @@
 """The papers' own algorithms, repaired: baselines for the statistics that replace them.
 
 Each keeps the claim of its docstring, and the audit walks it like any other. What is printed, what
-of it fails and what was repaired is on docs/published.md. For answers take `Incidence`,
-`CroppedSum`, `DistinctCount` and `HeavyHitterCount`, which err less.
+of it fails and what was repaired is on docs/published.md. For answers take `Density`,
+`Incidence`, `CroppedSum`, `DistinctCount` and `HeavyHitterCount`, which err less.
 """
 
+from typing import Any
+
+from panprivacy.published.digalakis_density import (
+    ContinuousDensity,
+    OptBernDensity,
+    PPDSDensity,
+)
+from panprivacy.published.dwork_density import DworkDensity, loss_of_bias
+from panprivacy.published.dwork_roth_density import DworkRothDensity
+from panprivacy.published.mir_calibration import (
+    CalibratedDistinctCount,
+    CalibratedNorm,
+    CalibratedTotal,
+)
+from panprivacy.published.mir_exponential import StableDistinctCount
 from panprivacy.published.mir_sketches import (
     CroppedDistinctCount,
     CroppedFirstMoment,
@@ -12,11 +27,40 @@ from panprivacy.published.mir_sketches import (
 )
 from panprivacy.published.naor_incidence import PrimeHistograms, PrimeIncidence, draw_primes
 
+PUBLISHED: list[type[Any]] = [
+    CroppedFirstMoment,
+    CroppedDistinctCount,
+    CroppedHeavyHitters,
+    PrimeIncidence,
+    DworkDensity,
+    OptBernDensity,
+    PPDSDensity,
+    ContinuousDensity,
+    DworkRothDensity,
+    CalibratedNorm,
+    CalibratedTotal,
+    CalibratedDistinctCount,
+    StableDistinctCount,
+]
+"""What the audit walks and the contract suite leads through lives, one class a line: each has
+`walks` and `trials`."""
+
 __all__ = [
+    "PUBLISHED",
+    "CalibratedDistinctCount",
+    "CalibratedNorm",
+    "CalibratedTotal",
+    "ContinuousDensity",
     "CroppedDistinctCount",
     "CroppedFirstMoment",
     "CroppedHeavyHitters",
+    "DworkDensity",
+    "DworkRothDensity",
+    "OptBernDensity",
+    "PPDSDensity",
     "PrimeHistograms",
     "PrimeIncidence",
+    "StableDistinctCount",
     "draw_primes",
+    "loss_of_bias",
 ]

@@ -51,12 +51,12 @@ class Weighted(Direct):
     def __init__(self, universe: int, grid: int, weights: bytes) -> None:
         super().__init__(universe)
         self._grid = grid
-        self._weights = np.frombuffer(weights, np.uint8)
+        self._weights = weights
 
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
         cells = super()._piece(ids)
         slots = cells * (self._grid + 1)
-        drawn = self._weights[cells] & np.uint8(self._grid)
+        drawn = np.frombuffer(self._weights, np.uint8)[cells] & np.uint8(self._grid)
         slots += drawn
         wipe(drawn)
         return slots
@@ -165,6 +165,11 @@ class MomentPlan(BlockPlan):
     chosen: DifferenceSet
     request: Request
     split: Split
+
+    @property
+    def cells(self) -> int:
+        """A counter for each user."""
+        return self.universe
 
     @property
     def block(self) -> int:

@@ -24,6 +24,7 @@ from panprivacy.ids import IntegerIds, Labels, WholeNumbers, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.request import Request
 from panprivacy.published.mir_moments import MOST_UNIVERSE, MomentPlan, plan_moment
+from panprivacy.statistics.cases import Cases, Short, Trial, Walk
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Batch, Statistic, instance, request
@@ -41,6 +42,61 @@ _Bound = Annotated[
 ]
 _Grid = Annotated[int, whole("steps to the unit, one less than a power of two", _MOST_GRID)]
 _Universe = Annotated[int, whole("how many users there could be: ids 0 to N-1", MOST_UNIVERSE)]
+
+
+_DELTAS = 1, 3, -2
+MOMENT_TRIALS = (
+    Trial(
+        "cropped first moment",
+        {"tau": 4, "universe": 60_013},
+        None,
+        deltas=_DELTAS,
+        intrusions=False,
+    ),
+)
+DISTINCT_TRIALS = (
+    Trial("cropped distinct count", {"universe": 60_013}, None, deltas=_DELTAS, intrusions=False),
+)
+
+HITTER_TRIALS = (
+    Trial(
+        "cropped heavy hitters",
+        {"k": 5, "total": 10_000, "cells": 4_096},
+        None,
+        deltas=_DELTAS,
+        intrusions=False,
+    ),
+)
+
+_ONE_STEP = {"tau": 2, "universe": 2, "grid": 1}
+
+MOMENT_WALKS = (
+    Walk(
+        "cropped-moment",
+        "a counter modulo 4 with a weight, a release",
+        _ONE_STEP,
+        [Short([[(0, 1)], [(0, 3)]], 2)],
+        evenly=True,
+        tail=12,
+    ),
+)
+DISTINCT_WALKS = (
+    Walk(
+        "cropped-distinct",
+        "a counter modulo 6 with a weight",
+        {"tau": 3, "universe": 2, "grid": 1},
+        [Short([[(0, 1)], [(0, 5)]], 2, releases=0)],
+    ),
+)
+HITTER_WALKS = (
+    Walk(
+        "cropped-heavy",
+        "two runs of a counter each",
+        {"k": 1, "total": 2, "cells": 1, "grid": 1},
+        [Short([[(0, 1)], [(0, 3)], [(1, 1)]], 2, releases=0)],
+        tail=1,
+    ),
+)
 
 
 class MomentSizes(Sizes, frozen=True, tag="cropped-first-moment"):
@@ -98,6 +154,8 @@ class CroppedFirstMoment(Statistic[MomentPlan, Release], sizes=MomentSizes):
 
     __slots__ = ()
 
+    trials, walks = MOMENT_TRIALS, MOMENT_WALKS
+
 
 class CroppedDistinctCount(Statistic[MomentPlan, Release], sizes=DistinctMomentSizes):
     """How many users have a state above 0, by Algorithm 2 with a small tau.
@@ -106,7 +164,7 @@ class CroppedDistinctCount(Statistic[MomentPlan, Release], sizes=DistinctMomentS
     >>> from panprivacy.published import CroppedDistinctCount
     >>> users = CroppedDistinctCount(tau=3, universe=20_000, epsilon=2)
     >>> users.update(np.arange(10_000))
-    >>> answer = users.release()
+    >>> answer = users.release(confidence=1 - 1e-9)
     >>> answer.low < 10_000 < answer.high
     True
 
@@ -122,6 +180,8 @@ class CroppedDistinctCount(Statistic[MomentPlan, Release], sizes=DistinctMomentS
     """
 
     __slots__ = ()
+
+    trials, walks = DISTINCT_TRIALS, DISTINCT_WALKS
 
 
 class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
@@ -169,6 +229,8 @@ class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
     """
 
     __slots__ = ("_addressing", "_key", "_limit")
+
+    trials, walks = Cases(HITTER_TRIALS), Cases(HITTER_WALKS)
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Epsilon, Ledger
 from panprivacy.ids import Labels, WholeNumbers, read_deltas
 from panprivacy.noise import wipe
+from panprivacy.statistics.cases import Cases, Short, Trial, Walk
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
 from panprivacy.statistics.incidence.statistic import Incidence
 from panprivacy.statistics.statistic import Batch, instance, request
@@ -113,6 +114,27 @@ def _least_deviation(expected: Floats, observed: Floats, total: float) -> Floats
     return np.asarray(found.x[:states], float)
 
 
+PRIME_TRIALS = (
+    Trial(
+        "counters modulo primes",
+        {"universe": 60_013, "bound": 9, "primes": (3, 5)},
+        None,
+        deltas=(1, 3, -2),
+        intrusions=False,
+    ),
+)
+
+PRIME_WALKS = (
+    Walk(
+        "prime-incidence",
+        "counters modulo 2 and 3",
+        {"universe": 2, "bound": 5, "primes": (2, 3)},
+        [Short([[(0, 1)], [(0, 4)], [(0, -1)]], 2, releases=0)],
+        tail=1,
+    ),
+)
+
+
 class PrimeIncidence(Together[int, Incidence]):
     """How many users are in each state, from counters of each user modulo L primes.
 
@@ -152,6 +174,8 @@ class PrimeIncidence(Together[int, Incidence]):
     """
 
     __slots__ = ("_bound", "_law_epsilon", "_universe")
+
+    trials, walks = Cases(PRIME_TRIALS), Cases(PRIME_WALKS)
 
     def __init__(
         self,

@@ -102,8 +102,10 @@ class Engine:
         streams = list(self.streams.values())
         parts = parted(states, streams)
         try:
-            released = [one.released_in(part) for one, part in zip(streams, parts, strict=True)]
-            resume_all(streams, parts, released)
+            each = list(zip(streams, parts, strict=True))
+            released = [stream.released_in(part) for stream, part in each]
+            announced = [stream.announced_in(part) for stream, part in each]
+            resume_all(streams, parts, released, announced)
         except InputError as error:
             reason = f"{error.reason}; start with the configuration that it was written with, or "
             raise InputError(reason + "give it up with panprivacy serve --fresh") from None

@@ -39,6 +39,7 @@ class Event(StrEnum):
     stood_still = "the service stood still, or its clock was set: the window is not complete"
     clock_back = "the clock was set back: windows that were answered before get no second answer"
     clock_right = "the clock is where it was before it was set back"
+    announced = "an intrusion was announced: the state may be seen once more"
     answer_lost = "the answer of a window is lost"
     answers_again = "windows have answers again"
     not_published = "an answer is not published again"

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.routing import Router
 
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import Config
@@ -22,8 +23,8 @@ from panprivacy.service.engine import Engine
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.kept.restoring import DESK, Desk
 from panprivacy.service.sockets import Address, http_socket
-from panprivacy.service.web.app import Application, application
-from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol, Uncounted
+from panprivacy.service.web.app import application
+from panprivacy.service.web.protocol import MOST_CONNECTIONS, Direct, GuardedProtocol, Uncounted
 
 _REFUSED_AT = MOST_CONNECTIONS + 200
 """uvicorn refuses everyone then: more than the protocol lets come together."""
@@ -54,7 +55,7 @@ def serve(config: Config, file: Path | None = None, *, fresh: bool = False) -> N
     if config.checkpoint is not None:  # which may lie in the directory of no service
         sealed = Path(config.checkpoint.path)
         beside = sealed.with_name(f"{sealed.name}.lock")
-    with _alone(directory / "lock"), _alone(beside):
+    with alone(directory / "lock"), alone(beside):
         engine = Engine(config, file)
         engine.warm_up()
         with http_socket(config.server.address) as sock:
@@ -69,7 +70,7 @@ def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
     """Count until told to stop; end in good order, however that comes."""
     failures: list[PanPrivacyError] = []
     app = application(engine, lambda _: _lifespan(engine, directory, failures))
-    server = _Server(app, engine.keeper.hurry, lambda: _say_where(engine, sock))
+    server = Server(app, app.api, engine.keeper.hurry, lambda: _say_where(engine, sock))
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
         signal.signal(number, server.handle_exit)
     try:
@@ -82,18 +83,26 @@ def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
         raise failure
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server; when it is told to stop, requests need not wait for the next checkpoint."""
+class Server(uvicorn.Server):
+    """uvicorn's server, whose connections are bounded.
+
+    Args:
+        app: answers requests.
+        direct: answers what it can before the application is asked.
+        hurry: is called when it is told to stop: requests need not wait for the next checkpoint.
+        listens: is called when it listens.
+    """
 
     def __init__(
         self,
-        app: Application,
+        app: Router,
+        direct: Direct,
         hurry: Callable[[], None],
         listens: Callable[[], None] = lambda: None,
     ) -> None:
         config = uvicorn.Config(
             app,
-            http=partial(GuardedProtocol, direct=app.api),  # type: ignore[arg-type]
+            http=partial(GuardedProtocol, direct=direct),  # type: ignore[arg-type]
             loop="asyncio",
             ws="none",
             lifespan="on",
@@ -163,7 +172,7 @@ def _ending_for(failures: list[PanPrivacyError]) -> Iterator[None]:
 
 
 @contextmanager
-def _alone(file: Path) -> Iterator[None]:
+def alone(file: Path) -> Iterator[None]:
     """One service at a time: two would overwrite each other's checkpoint."""
     try:
         lock = os.open(file, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW, 0o600)

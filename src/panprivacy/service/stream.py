@@ -32,7 +32,9 @@ from panprivacy.programs.intake import Checked, Intake
 from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
-from panprivacy.service.outgoing.payment import PACKED_BYTES, Payment
+from panprivacy.service.outgoing import announcements, payment
+from panprivacy.service.outgoing.announcements import Announcements, Scope
+from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -63,13 +65,49 @@ class _Window:
         began: when it began to be counted.
         ends: when it ends.
         releases: how many were made.
+        announced: how many intrusions were announced.
         state_bytes: the size of the whole state.
     """
 
     began: datetime
     ends: datetime
     releases: int
+    announced: int
     state_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What is known of an announced intrusion.
+
+    Args:
+        window_began: when the window that it counts for began to be counted.
+        number: k for the k-th of that window.
+        left: how many may still be announced to the current window.
+    """
+
+    window_began: datetime
+    number: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a state is made of.
+
+    Args:
+        holds_until: until when it holds all that was counted.
+        paid: of `Payment`.
+        seen: of `Announcements`.
+        names: of `BatchIds`.
+        inner: of `Windowed`.
+    """
+
+    holds_until: datetime
+    paid: bytes
+    seen: bytes
+    names: bytes
+    inner: bytes
 
 
 class Stream(Resumable):
@@ -114,6 +152,7 @@ class Stream(Resumable):
         self._batch_ids = BatchIds(config.retries)
         self._unpublished: list[list[Published]] = []
         self._payment, self._paid_before = Payment(name, store), 0
+        self._announcements = Announcements(name, store, self._scope())
         self._failing_since: float | None = None
         self._refused, self._tells_paid = False, True
         self._incomplete: set[datetime] = set()
@@ -171,10 +210,18 @@ class Stream(Resumable):
             "window_ends": shown.ends.isoformat(),
             "releases_made": shown.releases,
             "releases_planned": counting.planned,
+            "intrusions_announced": shown.announced,
+            "intrusions_planned": counting.guarantee.intrusions,
+            "intrusions_left": self.looks_left,
             "state_bytes": self.state_bytes,
             "missing_from": None if since == until else since,
             "missing_to": None if since == until else until,
         }
+
+    @property
+    def looks_left(self) -> int:
+        """How many intrusions may still be announced to the current window."""
+        return self._windowed.current.guarantee.intrusions - self._shown.announced
 
     def begun(self) -> int:
         """How many windows that end with the current one the ledger has, without it."""
@@ -255,6 +302,9 @@ class Stream(Resumable):
         if self.config.every_seconds is not None:
             message = f"stream {self.name} releases on a clock, every {self.config.every}"
             raise PlanError(message)
+        if self._windowed.current.lasting:  # what no checkpoint holds would be counted twice
+            message = f"stream {self.name} releases at the end of each window alone"
+            raise PlanError(message)
         with self._changing():
             self._catch_up()
             self._advance()
@@ -264,6 +314,30 @@ class Stream(Resumable):
                 raise BudgetError(message)
             if not self._release_now():
                 raise BudgetError(_PAID)
+
+    def announce(self, key: bytes) -> Announced:
+        """Announce to the current window that somebody has seen its state.
+
+        It is on disk before it takes effect. A window that ended before this call needs none: its
+        state is wiped.
+
+        Args:
+            key: what the caller names it. Of two calls with one name the second changes nothing.
+
+        Raises:
+            BudgetError: none is left. Nothing was changed.
+            StoreError: it cannot be written down. It may have been: call again with that key.
+        """
+        with self._changing():
+            line = self._announcements.find(key)
+            if line is None:
+                self._catch_up()
+                began, now = self._windowed.began, self._now()
+                line = self._announcements.make(key, began, now, self._windowed.current)
+                JOURNAL.warning(Event.announced, stream=self.name)
+            elif self._announcements.is_of(line):  # its commit may have been reported as failed
+                self._announcements.take_effect(self._windowed.current)
+        return Announced(line.start, line.number, self.looks_left)
 
     def close(self) -> None:
         """End the current window now, and release its answer."""
@@ -283,8 +357,9 @@ class Stream(Resumable):
         """Batch ids, and the state of the current window; whoever reads it has intruded."""
         with self._lock:
             self._given_whole = self._windowed.due  # nothing more is counted in this window
-            own = _KEPT.pack(self._holds_until) + self._payment.packed() + self._batch_ids.packed()
-            return self._layout.packed(own)
+            seen = self._announcements.packed(self._windowed.current)
+            paid, names = self._payment.packed(), self._batch_ids.packed()
+            return self._layout.packed(_KEPT.pack(self._holds_until) + paid + seen + names)
 
     def kept(self) -> None:
         """Know that what `state()` gave last is on disk."""
@@ -299,16 +374,28 @@ class Stream(Resumable):
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
-        _, _, inner = self._parts(state)
+        inner = self._parts(state).inner
         self._windowed.check_state(inner, released=released, announced=announced)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Go on from an earlier state; `released_in` knows how many releases have left."""
-        holds_until, own, inner = self._parts(state)
+        """Go on from an earlier state.
+
+        Args:
+            state: what `state()` returned.
+            released: what `released_in` knows of it.
+            announced: what `announced_in` does.
+        """
+        parts = self._parts(state)
+        holds_until = parts.holds_until
         with self._changing():
-            self._windowed.resume(inner, released=released, announced=announced)
-            self._payment.unpack(own[:PACKED_BYTES])
-            self._batch_ids.unpack(own[PACKED_BYTES:])
+            own = self._windowed.current
+            self._windowed.resume(parts.inner, released=released, announced=announced)
+            self._payment.unpack(parts.paid)
+            if self._windowed.current is own:
+                self._announcements.unpack(parts.seen)
+            else:  # all its releases had left: another one was born
+                self._announcements.begin(self._scope(), self._windowed.current)
+            self._batch_ids.unpack(parts.names)
             self._counts_since = self._whole_since = self._last_moment = self._now()
             self._holds_until = int(holds_until.timestamp())
             self._missing = min(holds_until, self._counts_since), self._counts_since
@@ -322,12 +409,24 @@ class Stream(Resumable):
             InputError: it is no state of this stream, or the ledger has lost what was paid before.
             StoreError: the ledger cannot be read now.
         """
-        _, own, inner = self._parts(state)
-        self._payment.check(own[:PACKED_BYTES])
-        return self._store.released(self.name, self._windowed.began_in(inner))
+        parts = self._parts(state)
+        self._payment.check(parts.paid)
+        began = self._windowed.began_in(parts.inner)
+        if self._windowed.current.lasting:  # its releases are numbered from window to window
+            return self._store.released_since(self.name, began)
+        return self._store.released(self.name, began)
 
-    def _parts(self, state: bytes) -> tuple[datetime, bytes, bytes]:
-        """Until when a state holds all that was counted; what is paid and the batch ids; the rest.
+    def announced_in(self, state: bytes) -> int:
+        """How many intrusions have been announced to an earlier state in all.
+
+        Raises:
+            InputError: it is no state of this stream, or the store has lost what was announced.
+            StoreError: the store cannot be read now.
+        """
+        return self._announcements.missing(self._parts(state).seen)
+
+    def _parts(self, state: bytes) -> _Parts:
+        """A state, taken apart.
 
         Raises:
             InputError: it is no state of this stream.
@@ -339,7 +438,9 @@ class Stream(Resumable):
         except (ValueError, OverflowError, OSError):
             message = "the state is damaged: no checkpoint was written then"
             raise InputError(message) from None
-        return holds_until, own[_KEPT.size :], inner
+        paid = _KEPT.size + payment.PACKED_BYTES
+        seen = paid + announcements.PACKED_BYTES
+        return _Parts(holds_until, own[_KEPT.size : paid], own[paid:seen], own[seen:], inner)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -354,7 +455,8 @@ class Stream(Resumable):
     def _window(self) -> _Window:
         windowed = self._windowed
         made = self._number(windowed.current) - 1
-        return _Window(windowed.began, windowed.ends, made, self._layout.state_bytes)
+        seen = self._announcements.number(windowed.current)
+        return _Window(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
 
     def _take(self, several: Sequence[Sent]) -> list[Outcome]:
         checked: list[Checked] = []
@@ -432,11 +534,14 @@ class Stream(Resumable):
             self._note_what_broke()  # while it was paid for, too
             if self._windowed.began < self._whole_since:
                 self._incomplete.add(self._windowed.began)
+            ended_with = self._windowed.current
             self._windowed.advance_once()
+            if self._windowed.current is not ended_with:
+                self._announcements.begin(self._scope(), self._windowed.current)
             if self._refused:
                 self._incomplete.add(self._windowed.began)
             self._paid_before = 0
-            if self._was_counted_before:
+            if self._was_counted_before and not self._windowed.current.lasting:
                 with suppress(StoreError):
                     self._paid_before = self._store.released(self.name, self._windowed.began)
             if self._windowed.due and time.monotonic() > until:
@@ -512,6 +617,10 @@ class Stream(Resumable):
             self._payment.use()
         self._tell_lost(reason)
         return None
+
+    def _scope(self) -> Scope:
+        """What is announced to a state that is born in the current window."""
+        return Scope(self._windowed.began, self._windowed.current.lasting)
 
     def _number(self, counting: Counting) -> int:
         """Of the next release of the current window."""
@@ -592,5 +701,6 @@ class Stream(Resumable):
     @property
     def _layout(self) -> Container:
         public: dict[str, Any] = {"stream": self.name, "batch_ids": self.config.retries}
-        own_bytes = _KEPT.size + PACKED_BYTES + self._batch_ids.state_bytes
+        own_bytes = _KEPT.size + payment.PACKED_BYTES + announcements.PACKED_BYTES
+        own_bytes += self._batch_ids.state_bytes
         return Container("Stream", public, own_bytes, [self._windowed])

@@ -70,7 +70,7 @@ def open_source(
 
     Args:
         path: a file, or "-" for standard input.
-        columns: at least one; handed out in this order.
+        columns: handed out in this order; none for any one, so that rows can be counted.
         format: one of `FORMATS`; by default what the file's extension says.
         pattern: for the format "lines": a regular expression of RE2 that is found in every line;
             its named groups are the columns.
@@ -82,8 +82,10 @@ def open_source(
         InputError: there is no such file, its format is not known, the pattern is missing or wrong,
             or a column is named twice.
     """
-    check_wanted(columns)
-    read = _reader(_format(path, format), columns, pattern)
+    kind = _format(path, format)
+    if columns:
+        check_wanted(columns)
+    read = _reader(kind, columns, pattern)
     file = Input.open(path)
     return Source(file, with_addresses(file, read(file, columns), columns))
 

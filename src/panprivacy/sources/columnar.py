@@ -38,7 +38,7 @@ def read_parquet(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBat
         parquet = pa.parquet.ParquetFile(
             pa.PythonFile(file.raw, mode="r"), pre_buffer=False, buffer_size=_BUFFER_BYTES
         )
-        check_columns(columns, parquet.schema_arrow.names)
+        columns = check_columns(columns, parquet.schema_arrow.names)
         names = [column.name for column in columns]
         rows = 0
         for batch in parquet.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
@@ -56,13 +56,12 @@ def read_arrow(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch
     Raises:
         InputError: it is not sound Arrow IPC with such columns.
     """
-    names = [column.name for column in columns]
     with damage_refused("Arrow IPC"):
         start = file.read(len(_ARROW_FILE))
         file.push_back(start)
         read = _file_batches if start == _ARROW_FILE else _stream_batches
         for batch in read(file, columns):
-            wanted = batch.select(names)
+            wanted = batch.select([column.name for column in columns] or batch.schema.names[:1])
             wanted.validate(full=True)
             yield from parts(wanted)
             del batch, wanted
@@ -70,7 +69,7 @@ def read_arrow(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch
 
 def _stream_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     reader = pa.ipc.open_stream(pa.PythonFile(file, mode="r"))
-    check_columns(columns, reader.schema.names)
+    columns = check_columns(columns, reader.schema.names)
     for column in columns:
         if file.size is None and pa.types.is_dictionary(reader.schema.field(column.name).type):
             message = (
@@ -87,7 +86,7 @@ def _file_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
         message = "this is an Arrow file; through a pipe send the Arrow stream format"
         raise StartError(message)
     names = pa.ipc.open_file(pa.PythonFile(file.raw, mode="r")).schema.names
-    check_columns(columns, names)
+    columns = check_columns(columns, names)
     options = pa.ipc.IpcReadOptions(
         included_fields=[names.index(column.name) for column in columns], use_threads=False
     )

@@ -92,18 +92,22 @@ def check_wanted(columns: Sequence[Column]) -> None:
 
 def check_columns(
     wanted: Sequence[Column], names: Sequence[str], *, known: str | None = None
-) -> None:
+) -> Sequence[Column]:
     """Find each wanted column exactly once among the names of the file's columns.
 
     Args:
-        wanted: by the caller.
+        wanted: by the caller; none for whichever there is, by which rows can be counted.
         names: of the file's columns.
         known: what to say of these; by default they are listed.
+
+    Returns:
+        The wanted columns, or the first of the file.
 
     Raises:
         StartError: one is missing, or the file has several of that name.
     """
-    for column in wanted:
+    found = [*wanted] or [Column(name) for name in names[:1]]
+    for column in found:
         shown = show(column.name)
         if column.name not in names:
             listed = f"the columns are {show_all(names)}" if known is None else known
@@ -112,6 +116,7 @@ def check_columns(
         if names.count(column.name) > 1:
             message = f"there are several columns {shown}: rename all but one"
             raise StartError(message)
+    return found
 
 
 def not_integers(name: str) -> InputError:

@@ -39,7 +39,9 @@ def read_delimited(
     blocks = whole_records(file, QuotedLines(delimiter))
     names, data = _split_header(blocks, delimiter)
     # Without a header line the first record would be listed, and its values are ids.
-    check_columns(columns, names, known="the first line of the input must name the columns")
+    columns = check_columns(
+        columns, names, known="the first line of the input must name the columns"
+    )
     parse = partial(_parse, names=names, columns=columns, delimiter=delimiter)
     yield from parsed(file, data, parse)
 

@@ -62,7 +62,8 @@ def read_combined(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
         InputError: there is no such field, a line has another format, or a wanted field is not
             UTF-8; further fields at the end of a line are ignored.
     """
-    check_columns(columns, _COLUMNS, known=f"the fields of a line are {show_all(_COLUMNS)}")
+    known = f"the fields of a line are {show_all(_COLUMNS)}"
+    columns = check_columns(columns, _COLUMNS, known=known)
     yield from parsed(file, whole_records(file, Lines()), partial(_parse_combined, columns=columns))
 
 
@@ -74,7 +75,8 @@ def read_lines(file: Feed, columns: Sequence[Column], *, pattern: str) -> Iterat
     Raises:
         InputError: a line does not match, or a column of it is not UTF-8.
     """
-    parse = partial(_parse_lines, columns=columns, pattern=pattern)
+    found = check_columns(columns, _group_names(pattern))
+    parse = partial(_parse_lines, columns=found, pattern=pattern)
     return parsed(file, whole_records(file, Lines()), parse)
 
 
@@ -90,8 +92,8 @@ def only_wanted_groups(pattern: str, columns: Sequence[Column]) -> str:
     if not names:
         message = "the pattern has no named group, such as (?P<user>\\S+), to be a column"
         raise InputError(message)
-    check_columns(columns, names, known=f"the named groups of the pattern are {show_all(names)}")
-    wanted = {column.name for column in columns}
+    known = f"the named groups of the pattern are {show_all(names)}"
+    wanted = {column.name for column in check_columns(columns, names, known=known)}
     return _GROUP.sub(
         lambda found: "(?:" if found[1] and found[1] not in wanted else found[0], pattern
     )

@@ -24,6 +24,8 @@ Types = dict[str, pa.DataType]
 ID_TYPES = (pa.int64(), pa.binary())
 _FIRST_BYTES = 256
 _FIRST_NULL, _LATER_NULL = re.compile(rb"[ \t\r]*null"), re.compile(rb"\n[ \t\r]*null")
+_ROW = Column("\0", integers=True)
+"""No field has this name, so it is null in every row: objects have no first column to count by."""
 _NOT_INT64 = "Failed to convert JSON to int64"
 _WRONG_TYPE = re.compile(
     r"JSON parse error: Column\(/.*\) changed from \w+ to (\w+) in row", re.DOTALL
@@ -41,7 +43,7 @@ def read_ndjson(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatc
     """Parse NDJSON.
 
     Columns are int64 where integers are wanted, otherwise int64 or binary, whichever the first
-    value is. A missing field is null.
+    value is. A missing field is null. Where no column is wanted there is one of nulls.
 
     Raises:
         InputError: it is not NDJSON with such columns.
@@ -57,8 +59,8 @@ class _Parser:
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._integers = {column.name for column in columns if column.integers}
-        self._types = column_types(columns)
-        self._checked = False
+        self._types = column_types(columns or [_ROW])
+        self._checked = not columns  # by now, whether the fields are there
 
     def __call__(self, block: bytes) -> pa.Table:
         """One block of whole lines, as a table of the wanted columns."""

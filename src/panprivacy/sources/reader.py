@@ -21,9 +21,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from enum import Enum
 from threading import Thread
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -33,6 +34,16 @@ from panprivacy.hygiene.wiping import wipe_traces
 BATCH_ROWS = 1 << 18
 _READ_BYTES = 1 << 20
 _QUEUED_BATCHES = 2
+
+
+class _Mark(Enum):
+    """What stands in the queue beside batches."""
+
+    woken = "woken"
+
+
+_Item: TypeAlias = pa.RecordBatch | _Mark | Exception | None
+"""What stands in the queue; None at the end."""
 
 
 class Stopped(Exception):  # noqa: N818 - nobody wants more input, which is no error
@@ -162,7 +173,7 @@ class Source:
     def __init__(self, file: Input, batches: Iterator[pa.RecordBatch]) -> None:
         self._file = file
         self._batches = batches
-        self._queue: queue.Queue[pa.RecordBatch | Exception | None] = queue.Queue(_QUEUED_BATCHES)
+        self._queue: queue.Queue[_Item] = queue.Queue(_QUEUED_BATCHES)
         self._thread = Thread(target=self._read_ahead, name="panprivacy-source", daemon=True)
         self._ended = False
 
@@ -188,6 +199,13 @@ class Source:
         """
         self._file.stop()
 
+    def wake(self) -> None:
+        """Have `batches_or_ticks` hand out None soon. Safe in a signal handler.
+
+        What it interrupts may hold the lock of the queue, so another thread waits for that.
+        """
+        Thread(target=self._queue.put, args=(_Mark.woken,), daemon=True).start()
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Hand out the wanted columns, in the order they were asked for, once.
 
@@ -212,7 +230,8 @@ class Source:
                 before every wait; None for no deadline.
 
         Yields:
-            A record batch; or None when the deadline has passed, whether or not input waits.
+            A record batch; or None when the deadline has passed, whether or not input waits, and
+            once for each `wake`.
 
         Raises:
             InputError: as for `batches`.
@@ -228,12 +247,14 @@ class Source:
                 told = due
                 yield None
                 continue
-            if batch is not None:
+            if batch is _Mark.woken:
+                yield None
+            elif batch is not None:
                 yield batch
             del batch
 
-    def _take(self, due: float | None) -> pa.RecordBatch | None:
-        """The next batch, None at the end; raises `queue.Empty` at the deadline."""
+    def _take(self, due: float | None) -> pa.RecordBatch | _Mark | None:
+        """The next batch or mark, None at the end; raises `queue.Empty` at the deadline."""
         left = None if due is None else due - time.monotonic()
         if left is not None and left <= 0:
             raise queue.Empty

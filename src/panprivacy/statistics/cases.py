@@ -30,6 +30,8 @@ class Trial:
         refused: deltas that cannot be counted.
         rounds: whether updates draw coins that round deltas, so that the same coins leave the same
             table only after the same batches.
+        covers: the name of the argument that says how many releases there are.
+        intrusions: whether an intrusion can be announced to it.
     """
 
     name: str
@@ -38,6 +40,8 @@ class Trial:
     deltas: Sequence[int] = (1,)
     refused: Sequence[int] = ()
     rounds: bool = False
+    covers: str = "releases"
+    intrusions: bool = True
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class Walk:
         evenly: split epsilon evenly over all looks and releases.
         users: whose rows neighbours lack, and to whom they are moved.
         tail: how far noise is walked; None to follow its scale.
+        state_tail: the same of noise that stays in the state; None for the same.
         key: the addressing key; None for one of zeros.
     """
 
@@ -84,6 +89,7 @@ class Walk:
     evenly: bool = False
     users: Sequence[tuple[int, int]] = ((0, 1),)
     tail: int | None = None
+    state_tail: int | None = None
     key: bytes | None = None
 
 

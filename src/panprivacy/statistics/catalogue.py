@@ -15,6 +15,10 @@ from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.distinct.statistic import DistinctCount
 from panprivacy.statistics.heavy.statistic import HeavyHitterCount
 from panprivacy.statistics.incidence.statistic import Incidence
+from panprivacy.statistics.inner.statistic import InnerProduct
+from panprivacy.statistics.moment.statistic import FrequencyMoment
+from panprivacy.statistics.running.statistic import RunningCount
+from panprivacy.statistics.running_distinct.statistic import RunningDistinct
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.threshold.statistic import ThresholdCount
 
@@ -27,6 +31,10 @@ KINDS: list[Kind] = [
     CroppedSum,
     ThresholdCount,
     HeavyHitterCount,
+    FrequencyMoment,
+    InnerProduct,
+    RunningCount,
+    RunningDistinct,
 ]
 
 

@@ -33,6 +33,13 @@ def refuse_deltas(wrong: NDArray[np.bool_], reason: str) -> None:
         raise InputError(reason, row=int(np.argmax(wrong)) + 1)
 
 
+def refuse_moves(deltas: Deltas) -> None:
+    """Raise `InputError` naming the first delta that neither enters a user nor has him leave."""
+    refuse_deltas(
+        (deltas != 1) & (deltas != -1), "delta must be 1 (the user enters) or -1 (the user leaves)"
+    )
+
+
 def refuse_beyond(deltas: Deltas, bound: int, *, signed: bool, what: str = "bound") -> None:
     """Raise `InputError` naming the first delta that no two states are apart."""
     most = 2 * bound if signed else bound

@@ -91,6 +91,9 @@ class Grouped(Together[Label, S]):
         self._ledger.check(self._total)
         share = self._total / self._per_user
         super().__init__({label: factory(share) for label in labels})
+        if self._per_user > 1 and self._first.guarantee.adjacency == "event":
+            message = "an event is in one group, so per_user must be 1"
+            raise PlanError(message)
         self._account = self._ledger.open(self._total)
         self._account.spend(self.state_epsilon)
 
@@ -134,7 +137,11 @@ class Grouped(Together[Label, S]):
         return replace(self._first.guarantee, epsilon=self._total, groups=self._per_user)
 
     def prepare(
-        self, users: Labels, groups: Labels, deltas: WholeNumbers | None = None
+        self,
+        users: Labels,
+        groups: Labels,
+        deltas: WholeNumbers | None = None,
+        sides: Labels | None = None,
     ) -> list[Any | None]:
         """Check one batch of events without counting it.
 
@@ -143,6 +150,7 @@ class Grouped(Together[Label, S]):
             groups: the label of each event: a NumPy array, Arrow array, pandas or Polars series,
                 or sequence of texts or whole numbers.
             deltas: one whole number for each event; None for 1 each.
+            sides: which of two streams each event is of, for statistics of two.
 
         Returns:
             What `apply` takes: a batch for each group, or None.
@@ -153,25 +161,28 @@ class Grouped(Together[Label, S]):
         """
         ids = gatherable(as_column(users, "user ids" + _WANTED))
         changes = None if deltas is None else as_column(deltas, "deltas" + _WANTED)
+        streams = None if sides is None else as_column(sides, "sides" + _WANTED)
         codes = self._codes(groups, len(ids))
-        if changes is not None and len(changes) != len(ids):
-            message = (
-                f"there must be one delta for each id: {len(ids):,} ids, {len(changes):,} deltas"
-            )
-            raise InputError(message)
-        return list(self._prepared(ids, codes, changes))
+        for name, one in (("delta", changes), ("side", streams)):
+            if one is not None and len(one) != len(ids):
+                message = (
+                    f"there must be one {name} for each id: {len(ids):,} ids, {len(one):,} {name}s"
+                )
+                raise InputError(message)
+        return list(self._prepared(ids, codes, changes, streams))
 
     def release(self, **asked: Any) -> Answers:
         """Publish the answers of each group; see `Together.release`."""
         self.check_release(**asked)
-        self._account.spend(self.release_epsilon)
+        if cost := self.release_epsilon:
+            self._account.spend(cost)
         return super().release(**asked)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state of the same groups and plan; see `Statistic.resume`."""
         super().resume(state, released=released, announced=announced)
-        if self.releases:
-            self._account.spend(self.of_releases(self.releases))
+        if cost := self.of_releases(self.releases):
+            self._account.spend(cost)
 
     @property
     def expects(self) -> tuple[Learned, ...]:
@@ -231,7 +242,10 @@ class Grouped(Together[Label, S]):
         return np.ascontiguousarray(places.fill_null(len(self._set)))
 
     def _prepared(
-        self, ids: pa.ChunkedArray, codes: NDArray[np.int32], deltas: pa.ChunkedArray | None
+        self,
+        ids: pa.ChunkedArray,
+        codes: NDArray[np.int32],
+        *columns: pa.ChunkedArray | None,
     ) -> Iterator[Any | None]:
         """What the statistic of each group is to count."""
         order, ends = np.empty(len(codes), np.int64), np.zeros(len(self._set) + 1, np.int64)
@@ -243,8 +257,9 @@ class Grouped(Together[Label, S]):
                 yield None
                 continue
             try:
-                chosen = None if deltas is None else deltas.take(pa.array(rows))
-                yield statistic.prepare(ids.take(pa.array(rows)), chosen)
+                places = pa.array(rows)
+                chosen = [None if one is None else one.take(places) for one in columns]
+                yield statistic.prepare(ids.take(places), *chosen)
             except InputError as error:
                 row = None if error.row is None else int(rows[error.row - 1]) + 1
                 raise InputError(error.reason, row=row) from None

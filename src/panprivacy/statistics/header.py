@@ -163,7 +163,12 @@ def _flat(public: dict[str, Any]) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=64)
 def public_text(
-    statistic: str, sizes: Sizes, request: Request, budget: Budget, ledger: Fraction
+    statistic: str,
+    sizes: Sizes,
+    request: Request,
+    budget: Budget,
+    ledger: Fraction,
+    law: str = "",
 ) -> bytes:
     """The public parameters as JSON: whoever reads them can plan the same statistic.
 
@@ -173,6 +178,7 @@ def public_text(
         request: epsilon and what it covers.
         budget: how the plan splits epsilon.
         ledger: total of the ledger.
+        law: what tells it from others, if it was searched for: `Plan.searched_law`.
     """
     asked = {
         "epsilon": str(request.epsilon),
@@ -188,4 +194,6 @@ def public_text(
         "request": asked,
         "budget": {"state": str(budget.state), "release": str(budget.release)},
     }
+    if law:
+        public["law"] = law
     return json.dumps(public, sort_keys=True).encode()

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.addressing import Addressing
+from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.decoders.intervals import Model, noise_quantile
 from panprivacy.guarantee import unseen_count
@@ -66,8 +67,21 @@ class Plan(ABC):
     limits: ClassVar[tuple[float, float]] = (0.25, 0.2)
     """The `relative_error` from which on answers are noise, and the one that would do."""
 
+    hides: ClassVar[str] = "user"
+    """What its guarantee hides: one "user" with all he does, or one "event"."""
+    reads_ids: ClassVar[bool] = True
+    """Whether it matters whose an event is."""
+
+    conditions: ClassVar[tuple[str, ...]] = ()
+    """What its guarantee rests on beside that, each as half a sentence."""
+
     needs_deltas: ClassVar[bool] = False
     """Whether it makes no sense where every event counts 1."""
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """What a column calls the two streams that it is about; None where there is one."""
+        return None
 
     @property
     @abstractmethod
@@ -117,6 +131,24 @@ class Plan(ABC):
         return None
 
     @property
+    def growth(self) -> float | None:
+        """By what factor each announced intrusion multiplies the error of modular counters.
+
+        None for other cells: there the predicted errors say all.
+        """
+        return None
+
+    @property
+    def caution(self) -> str | None:
+        """What to know before an intrusion into modular counters is announced; else None."""
+        if self.growth is None:
+            return None
+        return (
+            "each announced intrusion adds noise to every counter, and makes the error about "
+            f"{self.growth:.2g} times larger: a fresh table errs less, such as a new window"
+        )
+
+    @property
     def unseen(self) -> Fraction:
         """The loss if nobody ever sees the state."""
         asked, budget = self.request, self.split.budget
@@ -124,6 +156,20 @@ class Plan(ABC):
         if self.counted is None or asked.releases > 1 or asked.intrusions:
             return loss
         return min(loss, unseen_count(*self.counted, budget.release))
+
+    @property
+    def searched_law(self) -> str:
+        """What tells a law that was searched for from others; empty where formulas lead to it.
+
+        It stands in the front of a state, so another machine whose search ends elsewhere refuses
+        the state, and does not misread it.
+        """
+        return ""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else belongs beside its predicted errors, as sentences."""
+        return ()
 
     @property
     @abstractmethod
@@ -185,7 +231,7 @@ class Plan(ABC):
 
         Args:
             name: of the answer.
-            states: of the users that came.
+            states: of the users that came; where there are two streams, in each of them.
             last: delta of each of them.
         """
 
@@ -240,6 +286,14 @@ class CountPlan(Plan):
     @abstractmethod
     def model(self, epoch: int) -> Model:
         """What counts that are released after `epoch` announced intrusions say."""
+
+    @property
+    def growth(self) -> float | None:
+        """By what factor each announced intrusion multiplies the error of modular counters."""
+        if not isinstance(self.table, ModularCells):
+            return None
+        after, before = (self.model(epoch).deviation(self._truths) for epoch in (1, 0))
+        return float(np.median(after / before))
 
     @property
     def limit(self) -> float:

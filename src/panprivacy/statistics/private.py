@@ -94,6 +94,16 @@ class Private(Resumable):
 
     @property
     @abstractmethod
+    def announced(self) -> int:
+        """How many intrusions have been announced; `guarantee.intrusions` may be."""
+
+    @property
+    @abstractmethod
+    def lasting(self) -> bool:
+        """Whether it goes on where a window ends, as long as releases are left; see `Windowed`."""
+
+    @property
+    @abstractmethod
     def planned(self) -> int:
         """How many releases the budget covers."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self, SupportsIndex, get_type_hints
 
@@ -74,6 +74,13 @@ def flag(says: str) -> Meta:
     return given_as(lambda name, value: truth(**{name: value}), "", says, example=False)
 
 
+def flag_or(word: str, says: str) -> Meta:
+    """A field that is true or not, or one word."""
+    form = f"true or {word}"
+    parse = functools.partial(_parse_truth_or, word)
+    return given_as(functools.partial(_truth_or, word), form, says, example=False, parse=parse)
+
+
 def users(says: str, example: int | str) -> Meta:
     """A field that is a number of users, or a range of them."""
     return given_as(_users, "N or LOW:HIGH", says, example)
@@ -84,9 +91,16 @@ def learned_users(says: str, example: int | str) -> Meta:
     return given_as(_learned_users, "N, LOW:HIGH or learn", says, example)
 
 
-def given_as(read: Read, form: str, says: str, example: object = None) -> Meta:
+def given_as(
+    read: Read,
+    form: str,
+    says: str,
+    example: object = None,
+    parse: Callable[[str], object] | None = None,
+) -> Meta:
     """A field that a function of its own reads."""
-    return Meta(description=says, extra={"form": form, "read": read, "example": example})
+    extra = {"form": form, "read": read, "example": example, "parse": parse}
+    return Meta(description=says, extra=extra)
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -163,7 +177,19 @@ class Sizes(Record, frozen=True):
 
     def planned(self, request: Request) -> Any:
         """The same plan; equal sizes and requests share one."""
-        return _planned(self, request)
+        return _planned(self, replace(request, releases=self.steps or request.releases))
+
+    @property
+    def steps(self) -> int | None:
+        """How many releases the sizes themselves cover, one at the end of each step.
+
+        None where a request says how many there are.
+        """
+        return None
+
+    def ticks(self, releases: int) -> int:
+        """How many steps have ended after so many releases; 0 where there are no steps."""
+        return releases if self.steps else 0
 
     @property
     def learned(self) -> Learned | None:
@@ -211,7 +237,7 @@ def _field(field: msgspec.structs.FieldInfo, hint: Any) -> Field:
     extra: Mapping[str, Any] = meta.extra or {}
     default = None if field.required else field.default
     read, form, says = extra["read"], extra["form"], meta.description or ""
-    example, parse = extra["example"], _PARSERS.get(form, str)
+    example, parse = extra["example"], extra["parse"] or _PARSERS.get(form, str)
     return Field(field.name, field.required, default, says, form, example, read, parse)
 
 
@@ -248,6 +274,26 @@ def _parse_truth(text: str) -> bool:
         message = f"{text!r} is neither true nor false"
         raise ValueError(message)
     return text == "true"
+
+
+def _truth_or(word: str, name: str, value: object) -> object:
+    if value == word:
+        return word
+    try:
+        return truth(**{name: value})
+    except PlanError as error:
+        message = f'{error}, or "{word}"'
+        raise PlanError(message) from None
+
+
+def _parse_truth_or(word: str, text: str) -> object:
+    if text == word:
+        return word
+    try:
+        return _parse_truth(text)
+    except ValueError:
+        message = f"{text!r} is neither true, false nor {word}"
+        raise ValueError(message) from None
 
 
 _PARSERS: Mapping[str, Callable[[str], object]] = {"N": parse_whole, "": _parse_truth}

@@ -368,8 +368,11 @@ def note_on(
     return None
 
 
+_WITH_DIGITS = "share", "events per"
+
+
 def shown_number(value: float, unit: str) -> str:
-    """A number for people: whole where it counts users, with digits where it is a share."""
+    """A number for people: whole where it counts users, with digits where it is a share or mean."""
     if not math.isfinite(value):
         return "inf"
-    return f"{value:,.4f}" if unit.startswith("share") else f"{value:,.0f}"
+    return f"{value:,.4f}" if unit.startswith(_WITH_DIGITS) else f"{value:,.0f}"

@@ -122,12 +122,14 @@ class Specification:
         *,
         epsilon: Fraction,
         releases: int,
+        intrusions: int = 0,
         ledger: Ledger | None = None,
         coins: Coins | None = None,
     ) -> Statistic[Any, Any]:
         """The statistic."""
-        arguments: dict[str, Any] = {"releases": releases, "ledger": ledger, "coins": coins}
-        return self.kind(self.sizes, epsilon=epsilon, **arguments)
+        covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
+        arguments: dict[str, Any] = {"ledger": ledger, "coins": coins}
+        return self.kind(self.sizes, epsilon=epsilon, **covers, **arguments)
 
     def asked(self) -> dict[str, Any]:
         """The arguments of `release`, but the confidence."""
@@ -135,7 +137,11 @@ class Specification:
 
 
 def together(
-    specifications: Sequence[Specification], *, epsilon: Fraction, releases: int
+    specifications: Sequence[Specification],
+    *,
+    epsilon: Fraction,
+    releases: int,
+    intrusions: int = 0,
 ) -> Together[str, Statistic[Any, Any]]:
     """The statistics, which share epsilon equally.
 
@@ -150,7 +156,7 @@ def together(
                 message = f"two statistics are called {one.label}: give one another name with "
                 message += f"{LABEL}="
                 raise PlanError(message)
-            made = one.make(epsilon=share, releases=releases, ledger=ledger)
+            made = one.make(epsilon=share, releases=releases, intrusions=intrusions, ledger=ledger)
             made.check_release(**one.asked())
             members[one.label] = made
     return Together(members, {one.label: one.asked() for one in specifications})

@@ -7,7 +7,7 @@ the functions here that join them. What differs from one statistic to the next, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -229,8 +229,11 @@ class Statistic(Private, Generic[P, A]):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to each user of the stream."""
-        return Guarantee(self._plan.request.epsilon, intrusions=self._plan.request.intrusions)
+        """What is promised to each user of the stream, or of each event, as the plan says."""
+        plan, asked = self._plan, self._plan.request
+        return Guarantee(
+            asked.epsilon, asked.intrusions, adjacency=plan.hides, conditions=plan.conditions
+        )
 
     @property
     def unseen(self) -> Fraction:
@@ -247,6 +250,16 @@ class Statistic(Private, Generic[P, A]):
     def releases(self) -> int:
         """How many releases have been made."""
         return self._state.releases
+
+    @property
+    def announced(self) -> int:
+        """How many intrusions have been announced; `guarantee.intrusions` may be."""
+        return self._state.intrusions
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it goes on where a window ends: its sizes say how many releases there are."""
+        return self._sizes.steps is not None
 
     @property
     def planned(self) -> int:
@@ -303,26 +316,39 @@ class Statistic(Private, Generic[P, A]):
             raise PanPrivacyError(message)
         return self._kept
 
-    def update(self, users: Labels, deltas: WholeNumbers | None = None) -> None:
+    def update(
+        self,
+        users: Labels,
+        deltas: WholeNumbers | None = None,
+        sides: Labels | str | None = None,
+    ) -> None:
         """Take in one batch of events; an error changes nothing.
 
         Args:
             users: user ids, one for each event: a NumPy array, Arrow array, pandas or Polars
                 series, or sequence of whole numbers, byte strings or texts.
             deltas: one whole number for each event; None for 1 each.
+            sides: which of two streams each event is of, for a statistic of two; others count the
+                events of both.
 
         Raises:
             InputError: a null, a wrong type, a delta that cannot be counted, or an id outside a
                 declared universe. The message names the row, never the id.
         """
-        self.apply(self.prepare(users, deltas))
+        self.apply(self.prepare(users, deltas, sides))
 
-    def prepare(self, users: Labels, deltas: WholeNumbers | None = None) -> Batch:
+    def prepare(
+        self,
+        users: Labels,
+        deltas: WholeNumbers | None = None,
+        sides: Labels | str | None = None,  # noqa: ARG002 - for a statistic of two streams
+    ) -> Batch:
         """Check one batch of events without counting it, so that several statistics can take it.
 
         Args:
             users: as for `update`.
             deltas: as for `update`.
+            sides: as for `update`.
 
         Returns:
             What `apply` takes. It holds ids: use it at once.
@@ -346,13 +372,17 @@ class Statistic(Private, Generic[P, A]):
         Raises:
             InputError: one was checked for another plan. Nothing was counted.
         """
-        if any(one.plan is not self._plan and one.plan != self._plan for one in batches):
-            message = "this batch was checked for another plan"  # its cells may not exist here
-            raise InputError(message)
+        self._check_plans(one.plan for one in batches)
         ids = [chunk for batch in batches for chunk in batch.ids]
         state, rows = self._state, Rows(self._addressing, ids)
         deltas = joined_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
         self._plan.table.update(state.table, rows, deltas, state.intrusions, self._coins)
+
+    def _check_plans(self, plans: Iterable[Plan]) -> None:
+        """Refuse batches that were checked for another plan: their cells may not exist here."""
+        if any(plan is not self._plan and plan != self._plan for plan in plans):
+            message = "this batch was checked for another plan"
+            raise InputError(message)
 
     def forget(self) -> None:
         """Wipe the state: nothing can be counted, released or seen any more. May be repeated."""
@@ -419,9 +449,7 @@ class Statistic(Private, Generic[P, A]):
             self._check_left()
             self._summed = None
             self._account.spend(self.release_epsilon)
-            noise = self._noise(reading.scales, len(sums))
-            counts = sums + noise
-            wipe(noise)
+            counts = self._add_noise(reading, sums)
         finally:
             wipe(sums)
         self._state.releases += 1
@@ -431,6 +459,13 @@ class Statistic(Private, Generic[P, A]):
         """What noised sums say: a function of them and of the plan alone."""
         answer: Any = reading.answer(counts, confidence)
         return answer.under(self.name)
+
+    def _add_noise(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums with discrete Laplace noise on each; who draws another one says how."""
+        noise = self._noise(reading.scales, len(sums))
+        counts = sums + noise
+        wipe(noise)
+        return counts
 
     def _noise(self, scales: Sequence[Fraction], size: int) -> NDArray[np.int64]:
         """Discrete Laplace noise for each sum."""
@@ -481,14 +516,22 @@ class Statistic(Private, Generic[P, A]):
                 "plan for more with intrusions= when the statistic is made"
             )
             raise BudgetError(message)
-        noise = self._plan.table.fresh_noise(self._coins)
+        noise = self._fresh_noise(self._state)
         try:
             yield
             self._summed = None  # of the state before
-            self._plan.table.rerandomise(self._state.table, noise)
+            self._rerandomise(self._state, noise)
             self._state.intrusions += 1
         finally:
             wipe(noise)
+
+    def _fresh_noise(self, state: State) -> Table:  # noqa: ARG002
+        """What an announced intrusion adds to a state."""
+        return self._plan.table.fresh_noise(self._coins)
+
+    def _rerandomise(self, state: State, noise: Table) -> None:
+        """Add it."""
+        self._plan.table.rerandomise(state.table, noise)
 
     def state(self) -> bytes:
         """Exactly what an intruder would get; reading it changes nothing.
@@ -515,18 +558,25 @@ class Statistic(Private, Generic[P, A]):
             PlanError: more releases or announcements have been made than were planned.
             PanPrivacyError: this statistic has made releases or announced intrusions of its own.
         """
-        earlier, kept = self._earlier(state, released, announced), self._state
-        announcements = range(earlier.intrusions, announced)
-        noises = [self._plan.table.fresh_noise(self._coins) for _ in announcements]
-        if earlier.releases:
-            self._account.spend(self.of_releases(earlier.releases))
-        kept.table[:] = earlier.table
-        for noise in noises:
-            self._plan.table.rerandomise(kept.table, noise)
+        earlier = self._earlier(state, released, announced)
+        later = replace(earlier, arrays=[earlier.table.copy()])
+        try:
+            self._catch_up(later, announced)
+            if cost := self.of_releases(later.releases):
+                self._account.spend(cost)
+        except BaseException:
+            wipe(*later.arrays)
+            raise
+        self.forget()
+        self._kept, self._addressing = later, self._plan.address(later.key)
+
+    def _catch_up(self, state: State, announced: int) -> None:
+        """Bring an earlier state to where others were told of: it is re-randomised as often."""
+        for _ in range(state.intrusions, announced):
+            noise = self._fresh_noise(state)
+            self._rerandomise(state, noise)
             wipe(noise)
-        kept.key, kept.releases = earlier.key, earlier.releases
-        kept.intrusions = max(earlier.intrusions, announced)
-        self._addressing = self._plan.address(kept.key)
+        state.intrusions = max(state.intrusions, announced)
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
@@ -541,10 +591,11 @@ class Statistic(Private, Generic[P, A]):
         releases = max(header.releases, whole_number(0, asked.releases, released=released))
         whole_number(0, asked.intrusions, announced=announced)
         possible = releases <= asked.releases and header.intrusions <= asked.intrusions
-        if not possible or header.tick or not self._plan.table.is_table(table):
+        possible &= header.tick == self._sizes.ticks(header.releases)
+        if not possible or not self._plan.table.is_table(table):
             message = "the state is damaged: no such state can come about"
             raise InputError(message)
-        return State(bytes(body[:key_bytes]), [table], releases, header.intrusions)
+        return State(bytes(body[:key_bytes]), [table], releases, header.intrusions, header.tick)
 
     def _check_new(self) -> None:
         """Refuse to begin anew what has told something."""
@@ -557,7 +608,7 @@ class Statistic(Private, Generic[P, A]):
         """The public part of the state; its length depends on the plan alone."""
         state, asked = self._state, self._plan.request
         budget, total = self._plan.split.budget, self._ledger.total
-        text = public_text(self.name, self._sizes, asked, budget, total)
+        text = public_text(self.name, self._sizes, asked, budget, total, self._plan.searched_law)
         return Header(text, state.nbytes, state.releases, state.intrusions, state.tick)
 
 

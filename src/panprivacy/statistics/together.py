@@ -68,10 +68,11 @@ class Together(Private, Generic[K, M]):
         if len({id(one) for one in each}) < len(each):
             message = "one statistic is there twice: make one for each name"
             raise PlanError(message)
+        Guarantee.of_all(one.guarantee for one in each)
         if not self._asked.keys() <= self._members.keys():
             message = "asked= names a statistic that is not there"
             raise PlanError(message)
-        if len({one.planned for one in each}) > 1:
+        if len({(one.planned, one.lasting) for one in each}) > 1:
             message = "statistics that release together need the same number of releases="
             raise PlanError(message)
         if len({one.guarantee.intrusions for one in each}) > 1:
@@ -140,6 +141,16 @@ class Together(Private, Generic[K, M]):
     def releases(self) -> int:
         """How many releases have been made; all release together."""
         return self._first.releases
+
+    @property
+    def announced(self) -> int:
+        """How many intrusions have been announced; all are announced to all."""
+        return self._first.announced
+
+    @property
+    def lasting(self) -> bool:
+        """Whether they go on where a window ends; all do, or none."""
+        return self._first.lasting
 
     @property
     def planned(self) -> int:

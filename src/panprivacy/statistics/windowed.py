@@ -135,6 +135,9 @@ class Windowed(Resumable, Generic[S]):
     short, or has no answer, changes nothing; one whose number of users was not expected widens the
     range by what came.
 
+    A statistic that is `lasting`, as a `RunningCount` is, goes on from window to window as long as
+    it has releases left, and releases at the end of each; then a new one begins.
+
     Guarantee: within a window, that of the statistic. Over several windows the loss of a user is
     at most `loss(windows, seen)`. [tests/exact/test_windows.py]
 
@@ -252,6 +255,18 @@ class Windowed(Resumable, Generic[S]):
             set_forward = now - end > _MOST_PASSED * self._grid.every
             self._close(end, self._grid.around(now)[0] if set_forward else end)
 
+    def announce_intrusion(self) -> None:
+        """Announce to the window of this moment that somebody has seen its state.
+
+        A window that ended before needs none: its state was wiped, and nothing is left of it to be
+        seen once more.
+
+        Raises:
+            BudgetError: no further announced intrusion was planned. Nothing was changed.
+        """
+        self.advance()
+        self._current.announce_intrusion()
+
     def close(self) -> None:
         """Close the current window before its time, as at the end of the stream.
 
@@ -272,11 +287,14 @@ class Windowed(Resumable, Generic[S]):
         count = whole_number(1, 1_000_000_000, windows=windows)
         open_ones = whole_number(0, count, seen=seen)
         epsilon = self._current.guarantee.epsilon
+        if self._current.lasting:  # it hides an event, which is in one program
+            return epsilon
         return open_ones * epsilon + (count - open_ones) * self._current.unseen
 
     def _close(self, end: float, start: float) -> None:
         """Release at `end`, and wipe, whatever happens; the next window begins at `start`."""
-        fresh = self._fresh()  # if that fails, nothing has ended
+        goes_on = self._current.lasting and self._current.releases + 1 < self._current.planned
+        fresh = None if goes_on else self._fresh()  # if that fails, nothing has ended
         began = self._start
         complete = self._grid.around(began) == (began, end) and not self._resumed
         answer, expects = None, self._current.expects
@@ -286,14 +304,20 @@ class Windowed(Resumable, Generic[S]):
             if complete and expects and (found := self._answers(answer)) is not None:
                 expects = self._current.after(found.answers())
         finally:
-            self._current.forget()
-            self._current, self._resumed = fresh, False
+            self._resumed = False
             self._start, self._end = start, self._grid.around(start)[1]
-            try:
-                fresh.expect(expects)
-            except PlanError:  # of so few counters, say: it begins anew, as the first one did
-                fresh.expect(fresh.expects)
+            if fresh is not None:
+                self._begin(fresh, expects)
         self._releases.append(Window(_utc(began), _utc(end), complete, answer))
+
+    def _begin(self, fresh: S, expects: Sequence[Learned]) -> None:
+        """Wipe the statistic of the window that has ended, and count on with the next one."""
+        self._current.forget()
+        self._current = fresh
+        try:
+            fresh.expect(expects)
+        except PlanError:  # of so few counters, say: it begins anew, as the first one did
+            fresh.expect(fresh.expects)
 
     def state(self) -> bytes:
         """What an intruder would get: when the current window began, its plan, and its state."""
@@ -312,6 +336,8 @@ class Windowed(Resumable, Generic[S]):
             self._current.expect(ranges)
         self._current.resume(inner, released=released, announced=announced)
         self._start, self._end, self._resumed = start, self._grid.around(start)[1], True
+        if self._current.lasting and self._current.releases == self._current.planned:
+            self._begin(self._fresh(), ())
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""

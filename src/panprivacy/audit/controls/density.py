@@ -9,45 +9,51 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+
+import numpy as np
 
 from panprivacy.audit.controls.control import Control, Counted, shown_by_one
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.coins import Coins
-
-
-@dataclass(frozen=True, slots=True)
-class Constants:
-    """How likely a bit is 1 before and after its user appeared, what it counts for, and noise."""
-
-    absent: Fraction
-    present: Fraction
-    unit: int = 1
-    scale: Fraction = Fraction(1)
+from panprivacy.published.redrawn import Laws, RedrawnCells
 
 
 class PrintedBits:
-    """Presence bits, redrawn at each appearance, and noise on a multiple of their sum."""
+    """The cells of the published classes with constants as printed, and noise on their sum.
 
-    def __init__(self, coins: Coins, constants: Constants, universe: int = 2) -> None:
-        self._coins, self._constants = coins, constants
-        self._bits = coins.bernoulli(constants.absent, universe)
+    Args:
+        absent: how likely a bit is 1 before its user appears.
+        present: the same after that.
+        unit: what a bit counts for.
+        scale: of the noise.
+    """
 
-    def update(self, users: Iterable[int], _deltas: object = None) -> None:
+    def __init__(
+        self,
+        coins: Coins,
+        absent: Fraction,
+        present: Fraction,
+        unit: int = 1,
+        scale: Fraction = Fraction(1),
+    ) -> None:
+        self._coins, self._unit, self._scale = coins, unit, scale
+        self._cells = RedrawnCells(2, Laws.of_bits(absent, present))
+        self._table = self._cells.born(coins)
+
+    def update(self, users: Sequence[int], _deltas: object = None) -> None:
         """Redraw the bit of each user."""
-        for user in users:
-            self._bits[user] = self._coins.bernoulli(self._constants.present, 1)[0]
+        self._cells.update(self._table, [np.array(users, np.int64)], None, 0, self._coins)
 
     def release(self) -> Counted:
         """The sum of the bits, with noise."""
-        noise = self._coins.discrete_laplace(self._constants.scale, 1)
-        return Counted((self._constants.unit * int(self._bits.sum()) + int(noise[0]),))
+        noise = self._coins.discrete_laplace(self._scale, 1)
+        return Counted((self._unit * int(self._table.sum()) + int(noise[0]),))
 
     def state(self) -> bytes:
         """The bits."""
-        return self._bits.tobytes()
+        return self._table.tobytes()
 
 
 class DistinctSampling:
@@ -94,19 +100,15 @@ class DistinctSampling:
 
 
 TENTH, HALF = Fraction(1, 10), Fraction(1, 2)
-ALGORITHM_1 = Constants(HALF, HALF + TENTH / 4, unit=4)
-T = Fraction(math.tanh(TENTH / 2))
-ALGORITHM_2 = Constants((1 - T) / 2, (1 + T) / 2, scale=T / TENTH)
-T_HALF, OFF_CENTRE = Fraction(math.tanh(HALF / 2)), Fraction(4, 5)
-CENTRED = Constants(OFF_CENTRE * (1 - T_HALF), OFF_CENTRE * (1 + T_HALF))
-BIASED = Constants(HALF, HALF + TENTH)
+T, T_HALF = (Fraction(math.tanh(epsilon / 2)) for epsilon in (TENTH, HALF))
+OFF_CENTRE = Fraction(4, 5)
 OFTEN = 20
 
 DENSITY = (
     shown_by_one(
         "d1-algorithm-1",
         "output noise 1/(epsilon m) where one bit moves the answer by 4/(epsilon m)",
-        lambda coins: PrintedBits(coins, ALGORITHM_1),
+        lambda coins: PrintedBits(coins, HALF, HALF + TENTH / 4, unit=4),
         claimed=2 * TENTH,
         true_loss=3.37,
         releases=1,
@@ -115,7 +117,7 @@ DENSITY = (
     shown_by_one(
         "d1-algorithm-2",
         "output noise 1/(epsilon m) where one bit moves the answer by 1/(t m)",
-        lambda coins: PrintedBits(coins, ALGORITHM_2),
+        lambda coins: PrintedBits(coins, (1 - T) / 2, (1 + T) / 2, scale=T / TENTH),
         claimed=2 * TENTH,
         true_loss=1.47,
         releases=1,
@@ -123,7 +125,7 @@ DENSITY = (
     shown_by_one(
         "d2",
         "bits of mean c (1 ± t) with c = 4/5: zeros tell more than ones",
-        lambda coins: PrintedBits(coins, CENTRED),
+        lambda coins: PrintedBits(coins, OFF_CENTRE * (1 - T_HALF), OFF_CENTRE * (1 + T_HALF)),
         claimed=HALF,
         true_loss=4.58,
     ),
@@ -139,7 +141,7 @@ DENSITY = (
     shown_by_one(
         "r1",
         "bits of mean 1/2 and 1/2 + epsilon, called epsilon-private",
-        lambda coins: PrintedBits(coins, BIASED),
+        lambda coins: PrintedBits(coins, HALF, HALF + TENTH),
         claimed=TENTH,
         true_loss=-math.log(1 - 0.2),
     ),

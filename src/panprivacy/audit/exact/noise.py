@@ -4,6 +4,7 @@ Noise is walked to twice the tail, and answers that noise beyond the tail can re
 An answer that is compared came from one point by noise within the tail. From another point, whose
 counts lie at most a tail apart, it can come only by noise within twice the tail, which was walked:
 so its probabilities are complete. This needs noise that is added to whole numbers, one to each.
+Where the program is then may depend on the answer, which it may keep.
 
 What is set aside tells no more if the noise is discrete Laplace: beyond all counts the ratio of two
 probabilities no longer changes, and answers as far out as that are compared.
@@ -19,13 +20,10 @@ from panprivacy.audit.exact.chain import Point, Transition
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.errors import PlanError
 
-_Sums = tuple[tuple[int, ...], Point]
-"""Counts without their noise, and where the statistic is then."""
-
 
 def check_noise(outcomes: Mapping[Point, Sequence[Transition]], coins: EnumeratedCoins) -> None:
     """Raise `PlanError` if outcomes of a release, from all points reached, cannot be compared."""
-    sums = {counts for each in outcomes.values() for counts, _ in _without_noise(each)}
+    sums = {counts for each in outcomes.values() for counts in _without_noise(each)}
     apart = max((max(column) - min(column) for column in zip(*sums, strict=True)), default=0)
     if apart > coins.tail and any(one.noise for each in outcomes.values() for one in each):
         message = (
@@ -35,20 +33,22 @@ def check_noise(outcomes: Mapping[Point, Sequence[Transition]], coins: Enumerate
         raise PlanError(message)
 
 
-def _without_noise(outcomes: Sequence[Transition]) -> set[_Sums]:
+def _without_noise(outcomes: Sequence[Transition]) -> set[tuple[int, ...]]:
     """What noise was added to, the same whatever it was.
 
     Raises:
         PlanError: it was not added, one to each count.
     """
-    laws: dict[tuple[int, ...], dict[_Sums, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    laws: dict[tuple[int, ...], dict[tuple[int, ...], Fraction]] = defaultdict(
+        lambda: defaultdict(Fraction)
+    )
     for one in outcomes:
         counts = () if one.published is None else one.published.counts
         if one.noise and len(one.noise) != len(counts):
             raise PlanError(_ADDED)
         noise = one.noise or (0,) * len(counts)
         sums = tuple(count - drawn for count, drawn in zip(counts, noise, strict=True))
-        laws[one.noise][sums, one.point] += one.probability
+        laws[one.noise][sums] += one.probability
     totals = [(law, sum(law.values())) for law in laws.values()]
     first, *others = [{sums: mass / total for sums, mass in law.items()} for law, total in totals]
     if any(other != first for other in others):

@@ -1,6 +1,7 @@
 """The shipping classes, at sizes that can be walked completely, and the streams they are tried on.
 
-Each statistic brings its own walks; beside them stand the programs that hold several statistics.
+Each statistic brings its own walks, and so do the papers' own algorithms; beside them stand the
+programs that hold several statistics.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from typing import Any
 
 from panprivacy.audit.exact.chain import Audited
 from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.streams import Stream
-from panprivacy.audit.suite.subject import Subject
+from panprivacy.audit.streams import RELEASE, Stream
+from panprivacy.audit.suite.subject import Approximate, Subject
+from panprivacy.federated.count_nonzero import CountNonZero
+from panprivacy.federated.histogram import Histogram
+from panprivacy.federated.mean import Mean
+from panprivacy.federated.promise import Promise
 from panprivacy.guarantee import Budget, Ledger
+from panprivacy.published import PUBLISHED
 from panprivacy.statistics.cases import Short, Walk
-from panprivacy.statistics.catalogue import Kind, kinds
+from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.grouped import Grouped
 from panprivacy.statistics.together import Together
@@ -31,20 +38,22 @@ Make = Callable[[EnumeratedCoins | None], Any]
 
 def products(epsilon: Fraction) -> list[Subject]:
     """Every product with a total of `epsilon`."""
-    walked = [_walked(kind, walk, epsilon) for kind in kinds().values() for walk in kind.walks]
-    return [*walked, *_joined(epsilon)]
+    walkable = *kinds().values(), *PUBLISHED
+    walked = [_walked(kind, walk, epsilon) for kind in walkable for walk in kind.walks]
+    return [*walked, *_joined(epsilon), *_devices(epsilon)]
 
 
-def _walked(kind: Kind, walk: Walk, epsilon: Fraction) -> Subject:
-    """A walk of a statistic."""
+def _walked(kind: type[Any], walk: Walk, epsilon: Fraction) -> Subject:
+    """A walk of a statistic, or of an algorithm of a paper that is several."""
     share = epsilon / (walk.releases + walk.intrusions + 1)
     arguments: dict[str, Any] = {
         **(walk.sizes(share) if callable(walk.sizes) else walk.sizes),
         "epsilon": epsilon,
         "releases": walk.releases,
-        "intrusions": walk.intrusions,
         "budget": Budget(state=share, release=share) if walk.evenly else None,
     }
+    if walk.intrusions:  # which some of the papers' algorithms cannot be told
+        arguments["intrusions"] = walk.intrusions
 
     def plain(coins: EnumeratedCoins | None) -> Any:
         return kind(coins=coins, **arguments)
@@ -52,7 +61,11 @@ def _walked(kind: Kind, walk: Walk, epsilon: Fraction) -> Subject:
     def asking(coins: EnumeratedCoins | None) -> Any:
         return Together({kind.name: plain(coins)}, {kind.name: walk.asked})
 
-    coins = _tail(plain) if walk.tail is None else EnumeratedCoins(tail=walk.tail)
+    coins = (
+        _tail(plain)
+        if walk.tail is None
+        else EnumeratedCoins(tail=walk.tail, state_tail=walk.state_tail)
+    )
     return Subject(
         walk.name,
         "product",
@@ -62,6 +75,7 @@ def _walked(kind: Kind, walk: Walk, epsilon: Fraction) -> Subject:
         list(_streams(walk)),
         users=walk.users,
         coins=coins if walk.key is None else replace(coins, addressing_key=walk.key),
+        adjacency="event" if plain(None).guarantee.adjacency == "event" else "add_remove",
     )
 
 
@@ -115,6 +129,42 @@ def _joined(epsilon: Fraction) -> list[Subject]:
             epsilon,
             list(short_streams([[0], [1]], 2, releases=1)),
             coins=short,
+        ),
+    ]
+
+
+def _devices(epsilon: Fraction) -> list[Subject]:
+    """Devices of each kind, whose every tick is looked at, and their reports; ideal encryption."""
+    ticks = 2
+    every = [[[0]] * ticks + [RELEASE]]
+    each, mean = Promise(epsilon=epsilon), Promise(epsilon=epsilon, delta=Fraction(1, 100))
+    averaging = Mean.planned(mean, most=1)
+    return [
+        Subject(
+            "device-count",
+            "product",
+            "a device that reports whether there was an event",
+            device_of(CountNonZero.planned(each), each, ticks),
+            epsilon,
+            every,
+        ),
+        Subject(
+            "device-histogram",
+            "product",
+            "a device that reports how many events there were, up to 2",
+            device_of(Histogram.planned(each, most=2), each, ticks),
+            epsilon,
+            every,
+        ),
+        Approximate(
+            "device-mean",
+            "product",
+            "a device that reports with Gaussian noise, at delta 0.01",
+            device_of(averaging, mean, ticks),
+            epsilon,
+            every,
+            coins=EnumeratedCoins(tail=math.ceil(6 * math.sqrt(averaging.variance)) + 1),
+            delta=mean.delta,
         ),
     ]
 

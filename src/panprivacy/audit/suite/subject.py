@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Final, Literal
 
+from panprivacy.audit.exact.approximate import WholeViews
 from panprivacy.audit.exact.chain import Audited, Chain
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.laws import Laws
@@ -79,10 +81,47 @@ class Subject:
         check_answers(says_more or laws.says_more, losses.values())
         return losses
 
-    def limit(self, adjacency: Adjacency) -> Fraction:
-        """What the claim says of an adjacency: to replace is to remove and to add."""
+    def losses_at(self, delta: Fraction) -> Losses:
+        """The same where the claim has a delta: the losses of events less so much of them.
+
+        Raises:
+            LeakError: the program tells more than its state and its counts do.
+        """
+        tried = {
+            adjacency: list(pairs(self.streams, partial(self.neighbours, adjacency)))
+            for adjacency in ADJACENCIES
+        }
+        check_traces(self.make, tried[self.adjacency], self.coins)
+        views = WholeViews(self.make, self.coins)
+        return {
+            adjacency: views.worst(each, claimed=self.claimed, delta=delta)
+            for adjacency, each in tried.items()
+        }
+
+    def limit(self, adjacency: Adjacency) -> Fraction | float:
+        """What the claim says of an adjacency: to replace is to remove and to add.
+
+        Where it hides one event it says nothing of a user of several.
+        """
+        if self.adjacency == "event" and adjacency == "add_remove":
+            return math.inf
         doubled = adjacency == "replace" and self.adjacency != "replace"
         return 2 * self.claimed if doubled else self.claimed
+
+
+@dataclass(frozen=True, slots=True)
+class Approximate(Subject):
+    """A subject whose claim has a delta.
+
+    Args:
+        delta: of the claim.
+    """
+
+    delta: Fraction = Fraction(0)
+
+    def losses(self) -> Losses:
+        """The worst loss over all streams at the delta, for each adjacency."""
+        return self.losses_at(self.delta)
 
 
 @dataclass(frozen=True, slots=True)

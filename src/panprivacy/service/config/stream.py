@@ -14,6 +14,7 @@ from panprivacy.programs.counting import (
     Counting,
     Grouping,
     check_deltas,
+    check_sides,
     make_counting,
     numbered,
 )
@@ -95,12 +96,14 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         zone: name of the time zone whose clock cuts windows.
         releases: how many answers of a window epsilon covers.
         every: how often those before the last are made; None to make them on request.
+        intrusions: how many announced intrusions into a window epsilon covers.
         confidence: of the intervals.
         user: column of the user ids.
         ids: what they are.
         prefix: how much of an address counts.
         nulls: what to do with a row without a user id.
         delta: column of the deltas.
+        side: column that says which of two streams an event is of.
         by: column of the groups.
         groups: all of them.
         per_user: in how many of them one user may appear.
@@ -116,12 +119,14 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     zone: str = "UTC"
     releases: int = 1
     every: str | None = None
+    intrusions: int = 0
     confidence: float = 0.95
     user: str = "user"
     ids: Ids = Ids.text
     prefix: str | None = None
     nulls: Nulls = Nulls.error
     delta: str | None = None
+    side: str | None = None
     by: str | None = None
     groups: tuple[str, ...] | None = None
     per_user: int = 1
@@ -146,6 +151,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             Column(self.user, integers=self.ids is Ids.integers, address=self._prefixes()),
             None if self.delta is None else Column(self.delta, integers=True),
             None if self.by is None else Column(self.by),
+            None if self.side is None else Column(self.side),
         )
 
     def specifications(self) -> list[Specification]:
@@ -171,6 +177,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 self.specifications(),
                 epsilon=self.epsilon,
                 releases=self.releases,
+                intrusions=self.intrusions,
                 grouping=self._grouping(),
             )
         except SpecificationError as error:
@@ -182,9 +189,14 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         self._check_clock()
         proportion(confidence=self.confidence)
         whole_number(0, _MOST_RETRIES, retries=self.retries)
-        request(self.epsilon, self.releases)  # said of the stream, not of a statistic
+        # said of the stream, not of a statistic
+        request(self.epsilon, self.releases, self.intrusions)
         counting = self.make_counting()
         self._check_questions(counting)
+        if counting.lasting and (self.every is not None or self.releases > 1):
+            message = "what counts on from window to window releases at the end of each: leave out "
+            message += "every and releases"
+            raise PlanError(message)
         self._check_columns(counting)
         columns = self.columns()
         check_wanted(columns.wanted())
@@ -223,6 +235,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Refuse columns that the statistics cannot be counted from."""
         try:
             check_deltas(counting, self.delta)
+            check_sides(counting, self.side)
         except PlanError as error:
             raise ConfigError((), str(error), "stat") from None
         if self.prefix is not None and self.ids is not Ids.addresses:

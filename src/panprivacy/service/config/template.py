@@ -46,7 +46,7 @@ $mark$recipient  # the public half of the key pair
 # Who may do what. The tokens themselves are not here.
 [[tokens]]
 name = "ingest"
-may = ["ingest"]  # any of "ingest", "read", "release"
+may = ["ingest"]  # any of "ingest", "read", "release", "announce"
 sha256 = "$ingest"
 #streams = ["$stream"]  # only these; all if left out
 
@@ -60,6 +60,11 @@ name = "release"
 may = ["release"]
 sha256 = "$release"
 
+[[tokens]]
+name = "announce"
+may = ["announce"]
+sha256 = "$announce"
+
 # One table for each stream. `panprivacy plan` tells what a choice gives.
 [streams.$stream]
 epsilon = 1  # privacy loss of one window: a number, or a text such as "1/3"
@@ -71,12 +76,17 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w
 #every = "1h"  # make the others on a clock; on request if left out
 #confidence = 0.95  # how often an interval is right
 
+# How often the memory may be seen besides once, if each time is announced: panprivacy announce. All
+# these looks share epsilon, and each makes answers worse: see panprivacy plan --intrusions.
+#intrusions = 0
+
 # What is read of each event.
 #user = "user"  # the column of user ids
 #ids = "text"  # or "integers", or "addresses": IP addresses, however they are written
 #prefix = "24:56"  # of addresses: count prefixes of so many bits of IPv4:IPv6
 #nulls = "error"  # an event without a user id; "skip" leaves it out
 #delta = "change"  # the column of whole-number deltas; each event is 1 if left out
+#side = "stream"  # the column that says which of two streams an event is of, where two are counted
 
 # Groups that are counted apart.
 #by = "page"  # the column of the groups

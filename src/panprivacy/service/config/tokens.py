@@ -30,6 +30,8 @@ class Role(StrEnum):
     """Get what was released."""
     release = "release"
     """Have an answer made, which spends budget."""
+    announce = "announce"
+    """Say that somebody has seen the memory, which spends one of a few such looks."""
 
 
 class AccessError(PanPrivacyError):

@@ -8,16 +8,22 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, Table, func, select
+from sqlalchemy import Column, ColumnElement, Select, Table, func, select
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from panprivacy.errors import InputError, PlanError
 from panprivacy.service.outgoing.databases import checked, read_only_engine, shown, told
-from panprivacy.service.outgoing.records import Entry, Published, StoreError
-from panprivacy.service.outgoing.tables import ANSWERS, ASKED, LEDGER, check_tables
+from panprivacy.service.outgoing.records import Announcement, Entry, Published, StoreError
+from panprivacy.service.outgoing.tables import (
+    ANNOUNCEMENTS,
+    ANSWERS,
+    ASKED,
+    LEDGER,
+    check_tables,
+)
 
-R = TypeVar("R", Entry, Published)
+R = TypeVar("R", Announcement, Entry, Published)
 
 
 class ReleaseReader:
@@ -47,11 +53,29 @@ class ReleaseReader:
 
     def released(self, stream: str, start: datetime) -> int:
         """How many releases of a window were spent: the highest number, 0 if there is none."""
-        highest = select(func.max(LEDGER.c.number)).where(
-            LEDGER.c.stream == stream, LEDGER.c.start == start
-        )
-        with self._transaction() as connection:
-            return connection.scalar(highest) or 0
+        lines = LEDGER.c
+        return self._highest(lines.number, lines.stream == stream, lines.start == start)
+
+    def released_since(self, stream: str, start: datetime) -> int:
+        """The highest number of a release of all windows from one on; 0 if there is none."""
+        lines = LEDGER.c
+        return self._highest(lines.number, lines.stream == stream, lines.start >= start)
+
+    def announced(self, stream: str, start: datetime) -> int:
+        """How many intrusions were announced to a window: the highest number, 0 without any."""
+        lines = ANNOUNCEMENTS.c
+        return self._highest(lines.number, lines.stream == stream, lines.start == start)
+
+    def announced_since(self, stream: str, start: datetime) -> int:
+        """The highest number of one that was announced to any window from one on; 0 without any."""
+        lines = ANNOUNCEMENTS.c
+        return self._highest(lines.number, lines.stream == stream, lines.start >= start)
+
+    def announcement(self, stream: str, key: str) -> Announcement | None:
+        """The announced intrusion of a key; None if there is none."""
+        lines = ANNOUNCEMENTS.c
+        found = _all(ANNOUNCEMENTS, Announcement).where(lines.stream == stream, lines.key == key)
+        return next(iter(self._read(found, Announcement)), None)
 
     def starts(self, stream: str, end: datetime) -> set[datetime]:
         """When the windows began that are in the ledger and end at some moment."""
@@ -171,6 +195,11 @@ class ReleaseReader:
     def _check(self) -> None:
         with self._transaction() as connection:
             check_tables(connection)
+
+    def _highest(self, number: Column[int], *wanted: ColumnElement[bool]) -> int:
+        """The highest number of the lines that are wanted; 0 if there is none."""
+        with self._transaction() as connection:
+            return connection.scalar(select(func.max(number)).where(*wanted)) or 0
 
     def _read(self, rows: Select[Any], record: type[R]) -> list[R]:
         with self._transaction() as connection:

@@ -58,6 +58,25 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Announcement:
+    """One announced intrusion into the state of a window.
+
+    Args:
+        stream: name of the stream.
+        start: when the count of the window began, in UTC.
+        number: k for the k-th of the window; of what goes on from window to window, of its life.
+        key: SHA-256 of the name that its sender gave it, in hexadecimal digits.
+        announced: when, in UTC.
+    """
+
+    stream: str
+    start: datetime
+    number: int
+    key: str
+    announced: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """Which release of which window it is; `FIELDS` says what each field means."""
 

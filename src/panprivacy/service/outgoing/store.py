@@ -16,8 +16,14 @@ from sqlalchemy.exc import IntegrityError
 from panprivacy.errors import BudgetError, PanPrivacyError
 from panprivacy.service.outgoing.databases import checked, create_file, writing_engine
 from panprivacy.service.outgoing.reader import ReleaseReader
-from panprivacy.service.outgoing.records import Entry, Published, StoreError
-from panprivacy.service.outgoing.tables import ANSWERS, LEDGER, SCHEMA, create_tables
+from panprivacy.service.outgoing.records import Announcement, Entry, Published, StoreError
+from panprivacy.service.outgoing.tables import (
+    ANNOUNCEMENTS,
+    ANSWERS,
+    LEDGER,
+    SCHEMA,
+    create_tables,
+)
 
 _PROBE: Final = bytes(8_192)
 """More than fits on a page of SQLite, so that a full disk is noticed."""
@@ -76,6 +82,20 @@ class ReleaseStore(ReleaseReader):
         message = "a release is paid for once, and one of these is in the ledger; nothing was spent"
         self._insert(LEDGER, entries, BudgetError(message))
 
+    def announce(self, line: Announcement) -> None:
+        """Write that an intrusion was announced; it is durable when this returns.
+
+        Args:
+            line: which one; it takes effect after that.
+
+        Raises:
+            StoreError: the database failed, or another service wrote that line first. Whether it
+                is there is not known; `announcement` tells.
+            InputError: a time without a time zone; nothing was written.
+        """
+        message = "another service with this release store has announced one as well; come again"
+        self._insert(ANNOUNCEMENTS, [line], StoreError(message))
+
     def publish(self, answers: Sequence[Published]) -> None:
         """Write answers, all or none.
 
@@ -117,7 +137,10 @@ class ReleaseStore(ReleaseReader):
             self._identity = str(connection.scalar(select(SCHEMA.c.identity)))
 
     def _insert(
-        self, table: Table, records: Sequence[Entry | Published], refusal: PanPrivacyError
+        self,
+        table: Table,
+        records: Sequence[Announcement | Entry | Published],
+        refusal: PanPrivacyError,
     ) -> None:
         """Insert all records or none; a refusal says that a constraint forbids one."""
         if not records:

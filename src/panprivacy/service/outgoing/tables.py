@@ -21,6 +21,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    UniqueConstraint,
     func,
     insert,
     inspect,
@@ -32,7 +33,7 @@ from sqlalchemy.types import TypeDecorator
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError, PlanError
 
-_VERSION: Final = 3
+_VERSION: Final = 4
 """Of the tables; whoever changes them counts on."""
 IDENTITY_BYTES: Final = 16
 """Of the random number by which a store is told from any other."""
@@ -87,6 +88,16 @@ LEDGER: Final = Table(
     Column("end", _Moment),
     Column("epsilon", _Exact, nullable=False),
     Column("payer", Text, nullable=False),
+)
+ANNOUNCEMENTS: Final = Table(
+    "panprivacy_announcements",
+    _TABLES,
+    Column("stream", Text, primary_key=True),
+    Column("start", _Moment, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("key", Text, nullable=False),
+    Column("announced", _Moment, nullable=False),
+    UniqueConstraint("stream", "key", name="panprivacy_announcements_are_made_once"),
 )
 ANSWERS: Final = Table(
     "panprivacy_answers",

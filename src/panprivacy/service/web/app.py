@@ -108,6 +108,18 @@ class Api:
         where = {"Location": f"/v1/releases?stream={stream.name}"}
         return JSONResponse({"released": True}, 201, where)
 
+    async def announce(self, asked: Asked) -> Response:
+        """Take the word that somebody has seen the memory."""
+        stream, _ = self._stream(asked, Role.announce)
+        key = asked.batch_id()
+        if key is None:
+            reason = "an announcement needs an Idempotency-Key, so that a retry is not another one"
+            raise Problem(400, reason)
+        made = await self._ask(lambda: stream.announce(key))
+        began = made.window_began.isoformat()
+        told = {"window_began": began, "number": made.number, "left": made.left}
+        return JSONResponse({"stream": stream.name, **told})
+
     async def releases(self, asked: Asked) -> Response:
         """What was released."""
         name = asked.query("stream")
@@ -214,13 +226,14 @@ def application(engine: Engine, lifespan: Lifespan[Router] | None = None) -> App
     api = Api(engine)
     stream = "/v1/streams/{name}"
     routes = [
-        Route(f"{stream}/updates", _Resource("POST", api.updates, ["durable"])),
-        Route(f"{stream}/release", _Resource("POST", api.release, [])),
-        Route("/v1/streams", _Resource("GET", api.streams, [])),
-        Route("/v1/releases", _Resource("GET", api.releases, _OF_RELEASES)),
-        Route("/v1/openapi.json", _Resource("GET", api.openapi)),
-        Route("/metrics", _Resource("GET", api.metrics)),
-        Route("/healthz", _Resource("GET", api.health)),
+        Route(f"{stream}/updates", Resource("POST", api.updates, ["durable"])),
+        Route(f"{stream}/release", Resource("POST", api.release, [])),
+        Route(f"{stream}/announce", Resource("POST", api.announce, [])),
+        Route("/v1/streams", Resource("GET", api.streams, [])),
+        Route("/v1/releases", Resource("GET", api.releases, _OF_RELEASES)),
+        Route("/v1/openapi.json", Resource("GET", api.openapi)),
+        Route("/metrics", Resource("GET", api.metrics)),
+        Route("/healthz", Resource("GET", api.health)),
     ]
     unknown = Problem(404, "there is nothing at this path; see /v1/openapi.json").response()
     app = Application(routes, redirect_slashes=False, default=unknown, lifespan=lifespan)
@@ -245,7 +258,7 @@ def response_to(error: BaseException) -> Response:
     return Problem(500, f"failed with {kind}; please report it").response()
 
 
-class _Resource:
+class Resource:
     """What is at a path.
 
     Args:
@@ -264,6 +277,7 @@ class _Resource:
         self.methods = {"GET": ("GET", "HEAD")}.get(method, (method,))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, whatever becomes of it."""
         try:
             response = await self._answer(scope, receive)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it may quote an id

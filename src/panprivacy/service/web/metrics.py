@@ -51,11 +51,14 @@ class _Metrics(Collector):
             latest = []
         yield from _of_releases(latest)
         ends = _gauge("stream_window_end_timestamp_seconds", "end of the window", ["stream"])
-        epsilon = _gauge("stream_epsilon", "loss of a user in one window, in nats", ["stream"])
+        loss = "loss of a user in one window, or of an event, in nats"
+        epsilon = _gauge("stream_epsilon", loss, ["stream"])
+        left = _gauge("stream_announcements_left", "intrusions that may be announced", ["stream"])
         for name, stream in self._engine.streams.items():
+            left.add_metric([name], float(stream.looks_left))
             ends.add_metric([name], stream.ends.timestamp())
             epsilon.add_metric([name], float(stream.config.epsilon))
-        yield from (ends, epsilon)
+        yield from (ends, epsilon, left)
         waiting = _gauge("waiting_for_restore", "1 while the checkpoint is not restored", [])
         waiting.add_metric([], float(self._engine.waiting))
         troubles = _gauge("trouble", "1 for what does not work at the moment", ["what"])

@@ -81,6 +81,11 @@ _BATCH_ID: _Object = {
     ),
     "schema": {"type": "string", "pattern": "^[!-~]{1,256}$"},
 }
+_LOOK_ID: _Object = {
+    **_BATCH_ID,
+    "required": True,
+    "description": "The sender's name for this look: one of the same name is not announced again.",
+}
 _DURABLE = _query(
     "durable",
     "1: answer after the next sealed checkpoint that holds the batch is on disk.",
@@ -89,6 +94,16 @@ _DURABLE = _query(
 _TEXT = {"type": "string"}
 _MOMENT = {"type": "string", "format": "date-time"}
 _RELEASED = {"type": "object", "properties": {"released": {"type": "boolean"}}}
+_ANNOUNCED: _Object = {
+    "type": "object",
+    "required": ["stream", "window_began", "number", "left"],
+    "properties": {
+        "stream": {"type": "string"},
+        "window_began": {**_MOMENT, "description": "of the window that it counts for"},
+        "number": {"type": "integer", "description": "of the announced intrusion, from 1"},
+        "left": {"type": "integer", "description": "how many may still be announced"},
+    },
+}
 _STATUS = {"type": "object", "required": ["status", "version", "troubles"]}
 _BYTES = {"type": "string", "format": "binary"}
 _ROWS = {"type": "array", "items": {"type": ["object", "null"]}}
@@ -111,7 +126,7 @@ _SAYS = {
     404: "There is no such stream.",
     406: "The Accept header lets no format through.",
     408: "The body did not arrive in time.",
-    409: "No release is left, or the stream releases on a clock.",
+    409: "No release or announced intrusion is left, or the stream releases on a clock.",
     413: "The body is too long.",
     415: "The body has another format.",
     429: "Too much is under way; come again.",
@@ -139,6 +154,13 @@ _RELEASE = _operation(
     {"201": _answer("Released; it is among the releases.", _RELEASED)},
     *(400, 401, 403, 404, 409, 500, 503),
     parameters=[_STREAM],
+)
+_ANNOUNCE = _operation(
+    "announce",
+    "Say that somebody has seen the memory: the state is re-randomised, and may be seen once more.",
+    {"200": _answer("Announced, and on disk; the same for each retry of a name.", _ANNOUNCED)},
+    *(400, 401, 403, 404, 409, 500, 503),
+    parameters=[_STREAM, _LOOK_ID],
 )
 _NUMBERS = _answer("The numbers.", _TEXT, *WRITERS)
 _NUMBERS["content"]["application/json"] = {
@@ -200,6 +222,7 @@ def document() -> _Object:
             "/v1/streams": {"get": _STREAMS},
             "/v1/streams/{name}/updates": {"post": _UPDATE},
             "/v1/streams/{name}/release": {"post": _RELEASE},
+            "/v1/streams/{name}/announce": {"post": _ANNOUNCE},
             "/v1/releases": {"get": _RELEASES},
             "/v1/openapi.json": {"get": _OPENAPI},
             "/metrics": {"get": _METRICS},

@@ -50,4 +50,12 @@ WALKS = (
         [Short([[(0, 1)], [(0, 4)], [(1, -3)]], 2)],
         evenly=True,
     ),
+    Walk(
+        "cropped-sum-announced",
+        "an announced intrusion into counters of a cropped sum",
+        {"tau": 1, "bound": 2, "universe": 2},
+        [Short([[(0, 1)], [(0, 2)]], 2, releases=0)],
+        intrusions=1,
+        evenly=True,
+    ),
 )

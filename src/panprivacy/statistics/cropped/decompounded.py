@@ -55,8 +55,9 @@ class DecompoundedModel:
             LostReleaseError: so many users share a counter that the answer would be noise.
         """
         self.shared.check_readable(ones, self.noise_variance)
-        low, high = self._read(ones).intervals(confidence, math.inf)
-        return self.estimate(ones), float(low), float(high)
+        found = self._read(ones)
+        low, high = found.intervals(confidence, math.inf)
+        return max(float(found.values), 0.0), float(low), float(high)
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """The standard deviation for each sum, of users in the one state that errs most."""
@@ -79,8 +80,7 @@ class DecompoundedModel:
         for state in tried:
             users = truth / min(state, self.tau)
             if state <= self.states.bound and (users <= self.users or state >= self.tau):
-                (histogram,) = self.shared.crowd(users, np.array([state]))
-                read = self._read(histogram)
+                read = self._read(self.shared.crowd(users, state))
                 parts.append((float(read.constant), float(read.output)))
         return parts
 

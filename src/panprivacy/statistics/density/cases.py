@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panprivacy.statistics.cases import RELEASE, Short, Trial, Walk
+from panprivacy.statistics.cases import ANNOUNCE, RELEASE, Short, Trial, Walk
 
 _REFUSED = (0, 2, -2)
 
@@ -18,6 +18,13 @@ TRIALS = (
         "density with deletions",
         {"universe": 50_021},
         {"universe": 3},
+        deltas=(1, -1, -1, 1, 1),
+        refused=_REFUSED,
+    ),
+    Trial(
+        "density of a sample with deletions",
+        {"universe": 60_013, "cells": 10_007},
+        {"universe": 4, "cells": 2},
         deltas=(1, -1, -1, 1, 1),
         refused=_REFUSED,
     ),
@@ -54,10 +61,28 @@ WALKS = (
         intrusions=1,
     ),
     Walk(
+        "density-announced-2",
+        "two announced intrusions and an unannounced one, users that leave, a release",
+        {"universe": 2},
+        [
+            [_COMES, ANNOUNCE, _LEAVES, ANNOUNCE],
+            [_COMES, ANNOUNCE, _COMES, ANNOUNCE, _LEAVES],
+            [_COMES, ANNOUNCE, _OTHER, ANNOUNCE, RELEASE],
+        ],
+        intrusions=2,
+    ),
+    Walk(
         "density-sample",
         "two cells for three users",
         {"universe": 3, "cells": 2},
         [Short([[0], [1], [2]], 2)],
+        users=((0, 1), (1, 2), (2, 0)),
+    ),
+    Walk(
+        "density-sample-deletions",
+        "users leave a sample of two out of three",
+        {"universe": 3, "cells": 2},
+        [Short([_COMES, _LEAVES, [(2, 1), (1, -1)]], 2)],
         users=((0, 1), (1, 2), (2, 0)),
     ),
 )

@@ -17,7 +17,7 @@ class DensityModel(Answering):
     Args:
         universe: number of possible users.
         cells: number of users that have a cell.
-        contrast: `c`.
+        contrast: `c`, by how much the mean of a cell rises when its user appears.
         noise_variance: variance of the output noise on the count.
     """
 
@@ -29,15 +29,20 @@ class DensityModel(Answering):
     def estimate(self, ones: ArrayLike) -> float:
         """The unbiased estimate, cut to 0 .. 1."""
         mean = float(np.sum(ones)) / self.cells
-        share = (mean - (1 - self.contrast) / 2) / self.contrast
+        share = (mean - self.absent_mean) / self.contrast
         return min(max(share, 0.0), 1.0)
+
+    @property
+    def absent_mean(self) -> float:
+        """The mean of a cell whose user did not appear."""
+        return (1 - self.contrast) / 2
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """Bits, output noise, and sampling without replacement."""
         share = np.asarray(truth, float)
         left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
         sampling = share * (1 - share) / self.cells * left_out
-        return np.sqrt(self._noise_variance() + sampling)
+        return np.sqrt(self._noise_variance(share) + sampling)
 
     def output_share(self, truth: float) -> float:
         """The part of the variance that output noise causes."""
@@ -45,9 +50,13 @@ class DensityModel(Answering):
         total = float(self.deviation(truth)) ** 2
         return output / total if total else 0.0
 
-    def _noise_variance(self) -> float:
-        bits = self.cells * (1 - self.contrast**2) / 4
+    def _noise_variance(self, share: Floats) -> Floats:
+        bits = self.cells * self.cell_variance(share)
         return (bits + self.noise_variance) / (self.contrast * self.cells) ** 2
+
+    def cell_variance(self, share: Floats) -> Floats:
+        """The variance of a cell, given whether its user appeared, on average over users."""
+        return np.full_like(share, (1 - self.contrast**2) / 4)
 
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
         """A confidence interval within 0 .. 1; half a count covers that counts are whole."""

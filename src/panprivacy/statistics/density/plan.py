@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-
-import numpy as np
+from typing import ClassVar
 
 from panprivacy.cells.bits import BitCells
 from panprivacy.cells.protocol import Deltas
@@ -13,7 +12,7 @@ from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.planning.bits import best_split
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import check_cells
-from panprivacy.statistics.deltas import refuse_deltas
+from panprivacy.statistics.deltas import refuse_moves
 from panprivacy.statistics.density.decoder import DensityModel
 from panprivacy.statistics.plan import CountPlan, UserStates
 from panprivacy.statistics.release import Name
@@ -38,8 +37,12 @@ class DensityPlan(CountPlan):
     request: Request
     split: Split
 
-    proofs = ("bits", "releases")
-    checks = ("exact/test_exact", "statistical/test_bits", "statistical/test_density")
+    proofs: ClassVar[tuple[str, ...]] = ("bits", "releases")
+    checks: ClassVar[tuple[str, ...]] = (
+        "exact/test_exact",
+        "statistical/test_bits",
+        "statistical/test_density",
+    )
     limits = 0.5, 0.25
     question = "what share of a known universe of users appeared, or is present?"
     unit = "share of the universe"
@@ -54,9 +57,7 @@ class DensityPlan(CountPlan):
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Users come and go, one at a time."""
-        refuse_deltas(
-            np.abs(deltas) != 1, "delta must be 1 (the user enters) or -1 (the user leaves)"
-        )
+        refuse_moves(deltas)
 
     def model(self, epoch: int) -> DensityModel:
         """What counts that are released after `epoch` announced intrusions say."""

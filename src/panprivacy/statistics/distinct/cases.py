@@ -33,7 +33,23 @@ TRIALS = (
         deltas=(1, -3, 2),
         refused=(11, -11, -(2**62)),
     ),
+    Trial(
+        "distinct count of a strict stream",
+        {"expected": 3_000, "memory": 512, "deletions": "strict"},
+        {"expected": 1, "memory": 1},
+        deltas=(1, -1, 1),
+        refused=(0, 2, -2, -(2**62)),
+    ),
+    Trial(
+        "distinct count of a strict stream, many levels",
+        {"expected": _WIDE, "memory": 4_096, "deletions": "strict"},
+        {"expected": (1, 1_000), "memory": 1},
+        deltas=(1, 1, -1, -1),
+        refused=(0, 2, -2),
+    ),
 )
+
+_ENTERS, _LEAVES = [(5, 1)], [(5, -1)]
 
 WALKS = (
     Walk(
@@ -57,5 +73,28 @@ WALKS = (
         {"expected": (1, 4), "memory": 2, "deletions": True, "bound": 2},
         [Short([[(5, 1)], [(5, -1)], [(6, 2)]], 2)],
         users=((5, 6), (5, 7), (5, 8)),
+    ),
+    Walk(
+        "net-count-announced-2",
+        "two announced intrusions into counters of users who come and leave",
+        {"expected": (1, 4), "memory": 2, "deletions": True, "bound": 2},
+        [Short([[(5, 1)], [(5, -1)]], 2, releases=0)],
+        intrusions=2,
+        users=((5, 6),),
+    ),
+    Walk(
+        "strict-count",
+        "users that enter, leave, and enter twice, hashed parities, a release",
+        {"expected": (1, 4), "memory": 1, "deletions": "strict"},
+        [[_ENTERS, RELEASE, [(6, 1), *_LEAVES]], [_ENTERS, [(7, 1), *_ENTERS]]],
+        users=((5, 6),),
+    ),
+    Walk(
+        "strict-count-announced",
+        "an announced intrusion into hashed parities",
+        {"expected": 1, "memory": 1, "deletions": "strict"},
+        [[[*_ENTERS, (6, 1)], ANNOUNCE, _LEAVES, RELEASE]],
+        intrusions=1,
+        users=((5, 6),),
     ),
 )

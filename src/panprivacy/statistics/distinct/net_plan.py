@@ -1,4 +1,4 @@
-"""The plan of a `DistinctCount` with deletions: which law, how many levels and cells."""
+"""The plans of a `DistinctCount` with deletions: which law, how many levels and cells."""
 
 from __future__ import annotations
 
@@ -32,8 +32,31 @@ from panprivacy.statistics.release import Name
 MOST_BOUND = MOST_MODULUS // 2
 
 
+class LeavingPlan(LevelledPlan):
+    """What all counts of users that come and go share: cells fill up twice as fast, or nearly."""
+
+    __slots__ = ()
+
+    proofs = ("modular", "releases")
+    question = "how many different users are left, when they come and go?"
+    needs_deltas = True
+
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
+        """Everybody whose deltas do not add up to 0."""
+        return float(np.count_nonzero(states))
+
+    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The errors where answers are two deviations too large.
+
+        A cell fills up fast, and beyond that errors have a long tail, which the deviation at the
+        truth does not show.
+        """
+        ahead = users * (1 + 2 * np.minimum(self.relative_errors(users), 1e6))
+        return np.maximum(self.relative_errors(users), self.relative_errors(ahead))
+
+
 @dataclass(frozen=True, slots=True)
-class NetDistinctPlan(LevelledPlan):
+class NetDistinctPlan(LeavingPlan):
     """The parameters of a `DistinctCount` of users whose deltas do not add up to 0.
 
     Args:
@@ -46,10 +69,7 @@ class NetDistinctPlan(LevelledPlan):
     signed: bool
     chosen: DifferenceSet
 
-    proofs = ("modular", "releases")
     checks = ("exact/test_counters", "statistical/test_net_distinct")
-    question = "how many different users are left, when they come and go?"
-    needs_deltas = True
 
     @property
     def range_of_states(self) -> tuple[int, int]:
@@ -74,19 +94,6 @@ class NetDistinctPlan(LevelledPlan):
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to, and which factor his deltas take."""
         return Levelled(self.levels, self.cells_per_level * (self.chosen.modulus - 1), key)
-
-    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
-        """Everybody whose deltas do not add up to 0."""
-        return float(np.count_nonzero(states))
-
-    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The errors where answers are two deviations too large.
-
-        A counter fills up fast, and beyond that errors have a long tail, which the deviation at
-        the truth does not show.
-        """
-        ahead = users * (1 + 2 * np.minimum(self.relative_errors(users), 1e6))
-        return np.maximum(self.relative_errors(users), self.relative_errors(ahead))
 
     def model(self, epoch: int) -> LevelModel:
         """What counts that are released after `epoch` announced intrusions say.
@@ -118,7 +125,7 @@ def plan_net_distinct(
         raise PlanError(message)
 
     def design(levels: int, cells_per_level: int) -> NetDistinctPlan:
-        split, chosen = _best(request, cells_per_level, sets)
+        split, chosen = best_counters(request, cells_per_level, sets)
         planned = expected, levels, cells_per_level, request, split
         return NetDistinctPlan(*planned, bound, signed, chosen)
 
@@ -136,7 +143,7 @@ def _sets(least: int) -> tuple[DifferenceSet, ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _best(
+def best_counters(
     request: Request, cells: int, sets: tuple[DifferenceSet, ...]
 ) -> tuple[Split, DifferenceSet]:
     """The split and the set with the smallest error for a count of few users in `cells` cells."""

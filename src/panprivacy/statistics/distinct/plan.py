@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,8 +93,10 @@ class LevelledPlan(CountPlan):
 class DistinctPlan(LevelledPlan):
     """The parameters of a `DistinctCount` of users that appeared: presence bits."""
 
-    proofs = ("bits", "releases")
-    checks = ("exact/test_exact", "statistical/test_bits", "statistical/test_distinct_count")
+    proofs: ClassVar[tuple[str, ...]] = ("bits", "releases")
+    checks: ClassVar[tuple[str, ...]] = (
+        "exact/test_exact", "statistical/test_bits", "statistical/test_distinct_count",
+    )  # fmt: skip
     question = "how many different users appeared?"
 
     @property
@@ -108,7 +111,9 @@ class DistinctPlan(LevelledPlan):
     def check_deltas(self, deltas: Deltas) -> None:
         """Nobody leaves."""
         refuse_deltas(
-            deltas < 1, "delta must be at least 1; if users can leave, say deletions with bound="
+            deltas < 1,
+            "delta must be at least 1; if users can leave, say deletions=strict, or deletions "
+            "with bound=",
         )
 
     def model(self, epoch: int) -> LevelModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from panprivacy._parse import Users
 from panprivacy._validate import MOST_BYTES
@@ -10,7 +10,10 @@ from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
 from panprivacy.statistics.distinct.net_plan import MOST_BOUND, plan_net_distinct
 from panprivacy.statistics.distinct.plan import LevelledPlan, plan_distinct
-from panprivacy.statistics.records import Sizes, flag, learned_users, whole
+from panprivacy.statistics.distinct.strict_plan import plan_strict_distinct
+from panprivacy.statistics.records import Sizes, flag, flag_or, learned_users, whole
+
+STRICT = "strict"
 
 
 class DistinctSizes(Sizes, frozen=True, tag="distinct"):
@@ -28,28 +31,36 @@ class DistinctSizes(Sizes, frozen=True, tag="distinct"):
         1 << 16
     )
     deletions: Annotated[
-        bool, flag("count users whose deltas do not add up to 0, in place of all that appeared")
+        bool | Literal["strict"],
+        flag_or(
+            STRICT,
+            "count users whose deltas do not add up to 0, in place of all that appeared; strict: "
+            "nobody enters twice, or leaves without having entered, so a bit does for a counter",
+        ),
     ] = False
     bound: Annotated[
         int | None,
         whole(
-            "with deletions: the largest sum of a user's deltas; others are missed",
+            "with deletions=true: the largest sum of a user's deltas; others are missed",
             MOST_BOUND,
             example=100,
         ),
     ] = None
-    signed: Annotated[bool, flag("with deletions: whether such sums may be below 0")] = False
+    signed: Annotated[bool, flag("with deletions=true: whether such sums may be below 0")] = False
 
     def plan(self, request: Request) -> LevelledPlan:
-        """Presence bits, or with deletions counters."""
+        """Presence bits, or with deletions counters, or parities."""
         low, high = self.expected if isinstance(self.expected, tuple) else (self.expected,) * 2
-        if self.deletions:
+        if self.deletions is True:
             if self.bound is None:
-                message = "deletions needs bound=: the largest sum of a user's deltas"
+                message = "deletions needs bound=: the largest sum of a user's deltas; "
+                message += f"or say {STRICT}, if a user is in or out"
                 raise PlanError(message)
             sizes = (low, high), self.memory, self.bound, request
             return plan_net_distinct(*sizes, signed=self.signed)
         if self.bound is not None or self.signed:
             message = "bound= and signed= are for deletions=True"
-            raise PlanError(message)
-        return plan_distinct((low, high), self.memory, request)
+            strict = "; in a strict stream a user is in or out"
+            raise PlanError(message + (strict if self.deletions else ""))
+        plan = plan_strict_distinct if self.deletions else plan_distinct
+        return plan((low, high), self.memory, request)

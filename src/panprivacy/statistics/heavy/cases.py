@@ -34,4 +34,14 @@ WALKS = (
         users=((5, 6), (5, 7), (5, 8)),  # 8 has another cell than the others
         key=bytes(range(40)),  # one of zeros sends all users to one cell
     ),
+    Walk(
+        "heavy-hitters-announced",
+        "an announced intrusion into hashed counters, a release",
+        {"k": 1, "total": 2, "cells": 2},
+        [Short([[(5, 1)], [(5, 2)]], 1)],
+        intrusions=1,
+        evenly=True,
+        users=((5, 6),),
+        key=bytes(range(40)),
+    ),
 )

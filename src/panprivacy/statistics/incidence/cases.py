@@ -82,6 +82,14 @@ WALKS = (
         evenly=True,
     ),
     Walk(
+        "incidence-announced-2",
+        "two announced intrusions into counters modulo 3",
+        _modulo(3),
+        [Short(_BATCHES[:2], 2, releases=0)],
+        intrusions=2,
+        evenly=True,
+    ),
+    Walk(
         "incidence-sample-signed",
         "two counters for three users whose states may be below 0",
         _modulo(3, universe=3, cells=2, bound=1, signed=True),

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from panprivacy.cells.law import Law
-from panprivacy.decoders.circular import convolve, correlate
+from panprivacy.decoders.circular import convolve, correlate, variances
 from panprivacy.decoders.intervals import Floats, noise_quantile
 from panprivacy.errors import LostReleaseError
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, Scores
@@ -178,10 +178,7 @@ class StateModel:
 
     def _cell_variances(self, query: LinearQuery, votes: Floats) -> Floats:
         """The variance of a cell's vote, for each state of its user."""
-        centre = votes.mean()
-        squares = correlate((votes - centre) ** 2, self.noise())
-        spread = squares - (query.scores - centre) ** 2
-        return np.maximum(spread, 0)
+        return variances(votes, self.noise(), query.scores.astype(float))
 
     def entries(self, histogram: ArrayLike, noise_variance: float) -> Estimates:
         """The number of users in every state, from the noised histogram."""
@@ -318,14 +315,10 @@ class SharedModel:
         """Whether a logarithm may leave its principal value: with users all in one state it can."""
         return load + deviations * math.sqrt(strain) >= math.pi
 
-    def crowd(self, users: float, states: NDArray[np.int64]) -> Floats:
-        """The mean histograms of cells that so many users share who are all in one of the states.
-
-        Returns:
-            float[states, M].
-        """
+    def crowd(self, users: float, state: int) -> Floats:
+        """The mean histogram of cells that so many users share who are all in this state."""
         modulus = self.law.modulus
-        turns = np.outer(states, np.arange(modulus)) % modulus
+        turns = state * np.arange(modulus) % modulus
         shared = users / self.cells * (np.exp(-2j * math.pi / modulus * turns) - 1)
         spectrum = self.law.spectrum() ** (self.epoch + 1) * np.exp(shared)
         return self.cells * np.fft.ifft(spectrum).real

@@ -98,12 +98,22 @@ class IncidencePlan(Plan):
         scale = (self.universe or self.cells) / self.cells
         intrusions = self.request.intrusions
         load = 0.0 if self.universe else (self.expected or 0) / self.cells
-        shown = Entry(self.law.modulus, self.law.entry_deviation() ** 2, self.split.contrast)
         asked = questions if self.can_name(intrusions) else math.inf
         # As many users as can be in one state make the most of collisions.
         collisions = math.exp(2 * load) * float(np.i0(2 * load))
-        variance = shown.variance(self.cells, self.split.budget, asked, intrusions)
+        variance = self.entry(intrusions).variance(self.cells, self.split.budget, asked)
         return scale * math.sqrt(variance * collisions)
+
+    @property
+    def growth(self) -> float:
+        """By what factor each announced intrusion multiplies the error of an entry."""
+        before, after = (self.entry(epoch).spread for epoch in (0, 1))
+        return math.sqrt(after / before)
+
+    def entry(self, epoch: int) -> Entry:
+        """How an entry is read after `epoch` announced intrusions."""
+        flatness = self.law.entry_deviation(epoch) ** 2
+        return Entry(self.law.modulus, flatness, 0.0 if epoch else self.split.contrast)
 
     def linear(self, query: IncidenceQuery) -> list[LinearQuery]:
         """The linear queries that a release is asked, each once.
@@ -200,18 +210,32 @@ class Entry:
         squares = size * (1 - miss) ** 2 + (modulus - size) * miss**2
         return cls(modulus, (squares / (hit - miss) ** 2 - 1) / modulus, hit - miss)
 
-    def variance(self, cells: int, budget: Budget, questions: float, intrusions: int) -> float:
-        """The variance of the cells and of the output, which each intrusion multiplies.
+    @property
+    def spread(self) -> float:
+        """What noise on each count of the histogram adds to the variance, in units of its own."""
+        return self.modulus * self.flatness + 1 - 1 / self.modulus
+
+    def after(self, intrusions: int) -> Entry:
+        """The same after announced intrusions, of a law on a difference set.
+
+        Each divides the spectrum off 0, which has one size there, by itself once more.
+        """
+        if not intrusions:
+            return self
+        growth = math.log(self.spread * self.modulus / (self.modulus - 1))
+        spread = self.spread * math.exp(min(intrusions * growth, 600))
+        flatness = (spread - 1 + 1 / self.modulus) / self.modulus
+        return Entry(self.modulus, flatness, 0.0)
+
+    def variance(self, cells: int, budget: Budget, questions: float) -> float:
+        """The variance of the cells and of the output.
 
         The output is that of so many named counts, or of the histogram if that is less.
         """
-        spread = self.modulus * self.flatness + 1 - 1 / self.modulus
-        output = noise_variance(2, budget) * spread
+        output = noise_variance(2, budget) * self.spread
         if math.isfinite(questions) and self.contrast:
             output = min(output, noise_variance(questions, budget) / self.contrast**2)
-        return (cells * self.flatness + output) * math.exp(
-            min(intrusions * math.log(max(spread, 1.0)), 600)
-        )
+        return cells * self.flatness + output
 
 
 def _users_by_state(

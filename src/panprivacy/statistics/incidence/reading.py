@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from panprivacy.cells.protocol import Table
 from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.noise import wipe
 from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery
 from panprivacy.statistics.incidence.release import IncidenceRelease, Population, Whole
@@ -76,9 +75,7 @@ class NamedReading:
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
         """The weighted counts of cells."""
-        histogram = cells.histogram(table)
-        sums: NDArray[np.int64] = self.scores @ histogram
-        wipe(histogram)
+        sums: NDArray[np.int64] = cells.weighted(table, self.scores)
         return sums
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> IncidenceRelease:

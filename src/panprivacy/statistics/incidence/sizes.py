@@ -160,12 +160,10 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             """Of one of a few named entries, and of one of the whole histogram."""
             budget, chosen = option
             cells = self._counters(chosen.modulus) or 1
-            entry = Entry.of(chosen, budget.state)
+            entry = Entry.of(chosen, budget.state).after(request.intrusions)
             scale = (self.universe or cells) / cells
             asked = typical, math.inf
-            return scale * np.sqrt(
-                [entry.variance(cells, budget, one, request.intrusions) for one in asked]
-            )
+            return scale * np.sqrt([entry.variance(cells, budget, one) for one in asked])
 
         tight = itertools.product(budgets(request), sets_of(states))
         best = min(tight, key=lambda option: errors(option)[0])

@@ -1,8 +1,10 @@
-"""How many users are beyond a soft threshold, from how many counters are outside of their values.
+"""How many users are beyond a threshold, from what their counters count for.
 
-A cell whose user is in state `a` counts with an expectation of `absent + contrast * g(a/L)`,
-exactly, where `g(x) = min(max(x - 1, 0), 1)` and `L` is the lower threshold. So the count is
-unbiased for the sum of `g`; docs/guarantees/heavy.md has the proof.
+Where it is soft, a cell whose user is in state `a` counts with an expectation of
+`absent + contrast * g(a/L)`, exactly, where `g(x) = min(max(x - 1, 0), 1)` and `L` is the lower
+threshold; docs/guarantees/heavy.md has the proof. Where it is hard, a cell has a score by its
+value, whose expectation is `absent`, or `absent + contrast` where the user counts, up to rounding;
+docs/guarantees/thresholds.md has the proof. So both counts are unbiased.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from panprivacy.decoders.intervals import Floats
 
 @dataclass(frozen=True, slots=True)
 class ThresholdModel(CroppedModel):
-    """The sum of `g` over users; a cell may count twice.
+    """The sum over users of what each counts, 0 to 1; a cell may count for more than that.
 
     Args:
-        variance: of what a cell counts for, given its user's state, at most.
+        below: the variance of what a cell counts for whose user does not count, at most.
+        above: the same where the user counts.
     """
 
-    variance: float
+    below: float
+    above: float
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """Cells, output noise, and sampling without replacement, at most.
@@ -34,5 +38,6 @@ class ThresholdModel(CroppedModel):
         mean = np.asarray(truth, float) / self.universe
         left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
         sampling = left_out * self.contrast**2 * np.maximum(mean * (1 - mean), 0)
-        variance = self.cells * (self.variance + sampling) + self.noise_variance
+        each = self.below + (self.above - self.below) * np.clip(mean, 0, 1)
+        variance = self.cells * (each + sampling) + self.noise_variance
         return np.sqrt(variance) * self._unit

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.threshold import ThresholdCells
-from panprivacy.planning.blocks import block_chances, count_variances
+from panprivacy.planning.blocks import (
+    block_chances,
+    check_intrusions,
+    count_range,
+    count_variances,
+)
 from panprivacy.planning.request import Request, Split, noise_variance
-from panprivacy.statistics.block_plans import SoftPlan
+from panprivacy.statistics.block_plans import SoftPlan, best_plan
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.threshold.decoder import ThresholdModel
@@ -89,9 +94,49 @@ class ThresholdPlan(SoftPlan):
         # After an intrusion a cell counts for 0 or 1: a coin has a variance of at most a quarter.
         most = 0.25 if epoch else count_variances(self.chosen, self.block, budget)[1]
         noise = noise_variance(self.sensitivity(epoch), budget)
-        return ThresholdModel(self.universe, self.cells, 1, counted, contrast, noise, most)
+        return ThresholdModel(self.universe, self.cells, 1, counted, contrast, noise, most, most)
 
     def facts(self, states: UserStates) -> list[str]:
         """How many users count in full by the threshold that was named."""
         full = int((states >= self.threshold).sum())
         return [f"{full:,} users are at the threshold or above"]
+
+
+def soft_plan(
+    threshold: int,
+    bound: int,
+    universe: int,
+    cells: int | None,
+    memory: int | None,
+    request: Request,
+    *,
+    room: bool = False,
+) -> ThresholdPlan:
+    """The plan of the smallest largest error, of all sets of blocks.
+
+    Args:
+        threshold: the state from which on users are asked for.
+        bound: the largest state.
+        universe: number of possible users.
+        cells: how many counters there are; None for one for each user, as far as memory reaches.
+        memory: bytes of them, at most.
+        request: epsilon and what it covers.
+        room: whether counters reach beyond the bound where that is nearly free.
+
+    Raises:
+        PlanError: they do not go together, or no signal would be left.
+    """
+    check_intrusions(request, "a threshold", "a fresh count")
+    return best_plan(
+        lambda number, chosen, split: ThresholdPlan(
+            threshold, bound, universe, number, chosen, request, split
+        ),
+        request,
+        threshold // 2,
+        bound,
+        cells=cells,
+        memory=memory,
+        wanted=[universe],
+        moved=count_range,
+        room=room,
+    )

@@ -1,0 +1,38 @@
+"""Three devices in three processes count their events; what each keeps, it cannot open itself."""
+
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from panprivacy.coins import SystemCoins
+from panprivacy.federated import Collector, Device, FileStorage, Histogram, Promise, Task
+from panprivacy.federated.elgamal import DecryptionKey
+
+EVENTS = {"phone": [True, False, True], "watch": [False, False, False], "car": [False, True, False]}
+
+
+def live(folder: Path, name: str, task: bytes, signer: bytes) -> bytes:
+    """A device: it reads the task, observes a tick after another, and reports."""
+    with FileStorage(folder / name) as storage:
+        device = Device(Task.read(task, signer), storage)
+        for event in EVENTS[name]:
+            device.observe(event)
+        return device.report()
+
+
+if __name__ == "__main__":
+    promise = Promise(epsilon=Fraction(sys.argv[1] if sys.argv[1:] else "4"))
+    key, signer = DecryptionKey.generate(SystemCoins()), Ed25519PrivateKey.generate()
+    kind = Histogram.planned(promise, most=2)
+    task = Task.new(kind, promise, horizon=3, key=bytes(key.public))
+    rest = task.signed(signer), signer.public_key().public_bytes_raw()
+    collector = Collector(task, key)
+    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(len(EVENTS)) as processes:
+        for work in [processes.submit(live, Path(folder), name, *rest) for name in EVENTS]:
+            collector.add(work.result())
+    for name, answer in collector.release().items():
+        print(f"{name}: {answer}")

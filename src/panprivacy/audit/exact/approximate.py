@@ -1,0 +1,87 @@
+"""The exact loss of a program at a delta: where its noise has no finite loss, as Gaussian noise.
+
+Every outcome of the coins is walked, to twice the tail, and whole streams are compared: the
+states after all steps and what is released. Nothing is merged, so it is for small programs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from panprivacy.audit.exact.chain import Audited
+from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.audit.exact.loss import Loss
+from panprivacy.audit.exact.numbers import exp, ln
+from panprivacy.audit.streams import RELEASE, Stream, checked, take
+
+View = tuple[Any, ...]
+
+
+class WholeViews:
+    """The laws of all states and all that is released, each stream walked once.
+
+    Args:
+        make: makes the program with the coins that it is given.
+        coins: for the tail; what lies beyond twice of it is not walked, and `Loss.set_aside`.
+    """
+
+    def __init__(self, make: Callable[[EnumeratedCoins], Audited], coins: EnumeratedCoins) -> None:
+        self._make, self._coins = make, coins
+        self._laws: dict[str, Mapping[View, Fraction]] = {}
+
+    def worst(
+        self, pairs: Iterable[tuple[Stream, Stream]], *, claimed: Fraction, delta: Fraction
+    ) -> Loss:
+        """The worst loss of any event, once `delta` of its probability is given away.
+
+        For each pair the event is the one that tells most at the claimed epsilon: all views that
+        are more than `e**claimed` times as likely under one stream as under the other. So the
+        claim holds exactly if the loss is within it.
+        """
+        factor = exp(claimed)
+        found = [
+            _compared(one, other, self._law(one), self._law(other), factor, delta)
+            for pair in pairs
+            for one, other in (checked(*pair), checked(*pair)[::-1])
+        ]
+        return max(found, key=lambda loss: loss.epsilon)
+
+    def _law(self, stream: Stream) -> Mapping[View, Fraction]:
+        name = repr(stream)
+        if name not in self._laws:
+            self._laws[name] = self._walked(stream)
+        return self._laws[name]
+
+    def _walked(self, stream: Stream) -> Mapping[View, Fraction]:
+        views: dict[View, Fraction] = defaultdict(Fraction)
+        for _ in self._coins:
+            program = self._make(self._coins)
+            seen: list[Any] = []
+            for step in stream:
+                seen.append(program.state())
+                answer = take(program, step)
+                if step == RELEASE:
+                    seen.append(answer.counts)
+            views[*seen, program.state()] += self._coins.probability
+        return views
+
+
+def _compared(
+    stream: Stream,
+    neighbour: Stream,
+    law: Mapping[View, Fraction],
+    other: Mapping[View, Fraction],
+    factor: Fraction,
+    delta: Fraction,
+) -> Loss:
+    event = [view for view in law if law[view] > factor * other.get(view, Fraction(0))]
+    rarer = sum((other.get(view, Fraction(0)) for view in event), Fraction(0))
+    likelier = max(sum((law[view] for view in event), Fraction(0)) - delta, rarer)
+    aside = 1 - min(sum(law.values(), Fraction(0)), sum(other.values(), Fraction(0)))
+    ratio = likelier / rarer if rarer else math.inf if likelier else Fraction(1)
+    view = event[0] if event else ()
+    return Loss(ln(ratio), stream, neighbour, len(stream), view, (likelier, rarer), aside)

@@ -1,0 +1,1 @@
+"""Collects the reports of devices over HTTP, in a database, and answers once."""

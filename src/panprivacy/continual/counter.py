@@ -1,0 +1,591 @@
+"""A running count of events, released at every step, from memory that may be seen."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from panprivacy._validate import (
+    positive_fraction,
+    positive_integer,
+    proportion,
+    truth,
+    whole_number,
+)
+from panprivacy._version import VERSION
+from panprivacy.coins import Coins, SystemCoins
+from panprivacy.counters import delayed, factorised, naive, shapes
+from panprivacy.counters.accumulator import Accumulator
+from panprivacy.counters.endless import Endless
+from panprivacy.counters.mechanism import Floats, Integers, Mechanism, variances
+from panprivacy.counters.running import Running
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.guarantee import Epsilon, Guarantee, Ledger, log_above
+from panprivacy.noise import wipe
+from panprivacy.planning.request import LEAST_EPSILON, MOST_EPSILON
+from panprivacy.statistics.header import Header, unpacked
+from panprivacy.statistics.private import Resumable
+from panprivacy.statistics.release import Name, Release
+
+MOST_HORIZON = 1 << 40
+MOST_COORDINATES = 1 << 24
+"""Steps of a factorised count, which keeps a number for each, and of one by segments."""
+MOST_SUM = 1 << 54
+"""Of all steps, and of it over epsilon: so that noise has 64 bits to stray in."""
+_MOST_PREDICTED = 1 << 27
+_UNKNOWN = 1 << 30
+"""Steps that count in its place where nobody knows how many there are."""
+_DELTA = Fraction(1, 10**9)
+"""For which the epsilon of a rho is told, and what delayed updates leave uncovered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a counter is made for.
+
+    Args:
+        horizon: how many steps there are; None where nobody knows.
+        loss: epsilon or rho.
+        bound: the most that an event adds.
+        open_steps: whether the memory may be seen within a step.
+        pan_private: whether the memory may be seen at all.
+    """
+
+    horizon: int | None
+    loss: Fraction
+    bound: int
+    open_steps: bool
+    pan_private: bool
+
+    @property
+    def steps(self) -> int:
+        """The horizon.
+
+        Raises:
+            PlanError: nobody knows it.
+        """
+        if self.horizon is None:
+            message = "horizon must say how many steps there are at most; only mixed_radix can do "
+            message += "without, where the state may be seen"
+            raise PlanError(message)
+        return self.horizon
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to count.
+
+    Args:
+        says: what it does, in half a sentence.
+        make: its mechanism.
+        by_rho: whether it is asked for rho, and not for epsilon.
+        with_delta: whether outcomes of a probability of 1e-9 in all are not covered by epsilon.
+        open_steps: whether its memory may be seen within a step, if it is told so.
+        exposed: whether it can do without protection of its memory.
+        at_any_time: whether its memory may be seen after every step.
+    """
+
+    says: str
+    make: Callable[[Asked], Mechanism]
+    by_rho: bool = False
+    with_delta: bool = False
+    open_steps: bool = False
+    exposed: tuple[bool, ...] = (True,)
+    at_any_time: bool = False
+
+
+def _mixed_radix(asked: Asked) -> Mechanism:
+    if asked.horizon is None and asked.pan_private:
+        return Endless(asked.loss, asked.bound, asked.open_steps)
+    return shapes.mixed_radix(
+        asked.steps,
+        asked.loss,
+        asked.bound,
+        open_steps=asked.open_steps,
+        pan_private=asked.pan_private,
+    )
+
+
+def _factorised(asked: Asked) -> Mechanism:
+    if asked.steps > MOST_COORDINATES or asked.bound > factorised.MOST_BOUND:
+        message = (
+            f"a factorised count keeps a number a step: it has at most {MOST_COORDINATES:,} steps, "
+            f"and a bound of at most {factorised.MOST_BOUND:,}; give epsilon in place of rho"
+        )
+        raise PlanError(message)
+    return factorised.Factorised(asked.steps, asked.loss, asked.bound)
+
+
+def _response(asked: Asked) -> Mechanism:
+    if asked.bound > naive.MOST_BOUND:
+        message = f"response has a bound of at most {naive.MOST_BOUND:,}: take another method"
+        raise PlanError(message)
+    return naive.RandomisedResponse(asked.steps, asked.loss, asked.bound)
+
+
+def _segments(asked: Asked) -> Mechanism:
+    if asked.steps > MOST_COORDINATES:
+        message = f"a count by segments has at most {MOST_COORDINATES:,} steps: leave out method="
+        raise PlanError(message)
+    return shapes.segments(asked.steps, asked.loss, asked.bound)
+
+
+def _delayed(asked: Asked) -> Mechanism:
+    if asked.bound > delayed.MOST_BOUND:
+        message = (
+            f"a delayed count has a bound of at most {delayed.MOST_BOUND:,}: take another method"
+        )
+        raise PlanError(message)
+    return delayed.Delayed(asked.steps, asked.loss, _DELTA, asked.bound)
+
+
+METHODS: Mapping[str, Method] = {
+    "mixed_radix": Method(
+        "a tree that gives each number the noise that its use is worth; the default for epsilon",
+        _mixed_radix,
+        open_steps=True,
+        exposed=(True, False),
+    ),
+    "factorised": Method(
+        "the square root of the matrix of partial sums; the default for rho",
+        _factorised,
+        by_rho=True,
+    ),
+    "response": Method(
+        "randomised response at each step",
+        _response,
+        at_any_time=True,
+    ),
+    "noisy_steps": Method(
+        "noise on each step, which adds up",
+        lambda asked: naive.NoisySteps(asked.steps, asked.loss, asked.bound),
+        at_any_time=True,
+    ),
+    "fresh_noise": Method(
+        "one sum, and fresh noise on each answer",
+        lambda asked: naive.FreshNoise(asked.steps, asked.loss, asked.bound),
+    ),
+    "segments": Method(
+        "segments of fixed length, which leave as they end",
+        _segments,
+    ),
+    "delayed": Method(
+        "an answer that moves when it is far behind; for epsilon and a delta of 1e-9",
+        _delayed,
+        with_delta=True,
+    ),
+    "tree": Method(
+        "the binary tree of Dwork and Roth, figure 12.1, whose memory must not be seen",
+        lambda asked: shapes.even_tree(asked.steps, asked.loss, asked.bound, pan_private=False),
+        exposed=(False,),
+    ),
+    "twice_noised_tree": Method(
+        "the same with noise at birth and at closing",
+        lambda asked: shapes.even_tree(asked.steps, asked.loss, asked.bound, pan_private=True),
+    ),
+    "pan_private_tree": Method(
+        "Dwork and Roth, figure 12.2: a sum, and noise for intervals of time",
+        lambda asked: Accumulator(asked.steps, asked.loss, asked.bound),
+    ),
+}
+"""All ways to count, by name."""
+
+
+class Counter(Resumable):
+    """The number of events so far, told at the end of every step.
+
+    >>> import numpy as np
+    >>> import panprivacy as pp
+    >>> calls = pp.continual.Counter(horizon=10_000, epsilon=1.0)
+    >>> values = calls.run(np.ones(5_000, int))
+    >>> answer = calls.step(1)
+    >>> 4_500 < answer.value < 5_500
+    True
+
+    What is hidden is one event, not one user: who comes every day is in many events. A step is the
+    time between two answers. An object belongs to one thread at a time.
+
+    Guarantee: the joint law of the state at any one time between two steps, and of all answers,
+    changes by a factor of at most `e**epsilon` when one step has another amount, of 0 .. bound;
+    with `open_steps` the time may lie within a step. With `rho`, the same is zero-concentrated
+    differential privacy of that rho. Announced intrusions before that time are covered as well,
+    for nothing. [tests/exact/test_continual.py, docs/guarantees/continual.md]
+
+    Accuracy: unbiased. The root of the mean over all steps of the squared error is
+    `predicted_error()`: for a million steps and epsilon 1 it is 52, or 56 with open steps; for rho
+    1/2 it is 7.5. [tests/statistical/test_counters.py, docs/continual.md]
+
+    Args:
+        horizon: how many steps there are at most; None where nobody knows, which costs 20 to 30 %
+            more error.
+        epsilon: the loss for one event, in nats; or give rho.
+        rho: the same of zero-concentrated differential privacy; better for many steps.
+        method: one of `METHODS`; None for the best where there are many steps.
+        bound: the most that one event adds.
+        open_steps: whether the state may be seen within a step: `add` then counts events as they
+            come, any number of them in a step.
+        pan_private: whether the state may be seen at all. Without, it is exact.
+        ledger: budget shared with others that count the same events; None for one of its own.
+        coins: source of all randomness; None for the operating system's.
+
+    Raises:
+        PlanError: an argument out of range, or some that do not go together.
+        BudgetError: the ledger has less than `epsilon` available.
+    """
+
+    __slots__ = ("_account", "_asked", "_by_rho", "_intrusions", "_ledger", "_method", "_running")
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        epsilon: Epsilon | None = None,
+        rho: Epsilon | None = None,
+        method: str | None = None,
+        bound: int = 1,
+        open_steps: bool = False,
+        pan_private: bool = True,
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+    ) -> None:
+        if (epsilon is None) == (rho is None):
+            message = "give either epsilon= or rho=: how much one event may change what is seen"
+            raise PlanError(message)
+        self._by_rho = rho is not None
+        loss = positive_fraction(epsilon=epsilon) if rho is None else positive_fraction(rho=rho)
+        self._method = _method_of(method, by_rho=self._by_rho)
+        self._asked = Asked(
+            None if horizon is None else positive_integer(MOST_HORIZON, horizon=horizon),
+            loss,
+            positive_integer(MOST_HORIZON, bound=bound),
+            truth(open_steps=open_steps),
+            truth(pan_private=pan_private),
+        )
+        _check(self._method, self._asked)
+        if ledger is not None and (self._by_rho or METHODS[self._method].with_delta):
+            message = "a ledger adds up epsilon alone: give epsilon, and no method with a delta"
+            raise PlanError(message)
+        self._ledger = Ledger(self.guarantee.epsilon) if ledger is None else ledger
+        self._ledger.check(self.guarantee.epsilon)
+        mechanism = METHODS[self._method].make(self._asked)
+        self._running: Running | None = Running(mechanism, coins or SystemCoins())
+        self._intrusions = 0
+        self._account = self._ledger.open(self.guarantee.epsilon)
+        self._account.spend(self.guarantee.epsilon)
+
+    @property
+    def method(self) -> str:
+        """How it counts: one of `METHODS`."""
+        return self._method
+
+    @property
+    def horizon(self) -> int | None:
+        """How many steps there are at most; None where nobody knows."""
+        return self._asked.horizon
+
+    @property
+    def bound(self) -> int:
+        """The most that one event adds."""
+        return self._asked.bound
+
+    @property
+    def open_steps(self) -> bool:
+        """Whether the state may be seen within a step, and `add` counts in it."""
+        return self._asked.open_steps
+
+    @property
+    def tick(self) -> int:
+        """How many steps have ended."""
+        return self._kept.tick
+
+    @property
+    def value(self) -> float:
+        """The answer of the last step; 0 before the first one."""
+        return self._kept.last.value
+
+    @property
+    def ledger(self) -> Ledger:
+        """The budget that it draws on; shared if it was given one."""
+        return self._ledger
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to each event."""
+        conditions = ["what is hidden is one event, not all events of a user"]
+        if METHODS[self._method].at_any_time:
+            conditions.append("the state may be seen after every step")
+        loss, rho, delta = self._asked.loss, None, Fraction(0)
+        if METHODS[self._method].with_delta:
+            delta = _DELTA
+        if self._by_rho:
+            loss, rho, delta = _epsilon_of(loss), loss, _DELTA
+        hidden = tuple(conditions)
+        return Guarantee(
+            loss,
+            delta=delta,
+            rho=rho,
+            adjacency="event",
+            conditions=hidden,
+            looks=self._asked.pan_private,
+        )
+
+    def predicted_error(self, steps: int | None = None) -> float:
+        """The root of the mean over the first so many steps of the squared error of the noise.
+
+        What `segments` and `delayed` leave out for a while comes on top.
+
+        Args:
+            steps: how many; None for all of the horizon.
+        """
+        return float(np.sqrt(self.predicted_variances(steps).mean()))
+
+    def predicted_variances(self, steps: int | None = None) -> Floats:
+        """The variance of the answer after each of the first so many steps, float64[steps]."""
+        most = self._asked.steps if steps is None else self._kept.mechanism.horizon
+        count = most if steps is None else positive_integer(most, steps=steps)
+        if count > _MOST_PREDICTED:
+            message = f"say steps=: at most {_MOST_PREDICTED:,} can be predicted at a time"
+            raise PlanError(message)
+        return variances(self._kept.mechanism, count)
+
+    def step(self, amount: int = 0, *, confidence: float = 0.95) -> Release:
+        """End a step, which adds an amount; the answer after it.
+
+        Args:
+            amount: what the step adds, 0 .. bound, beside what `add` has counted in it.
+            confidence: probability that the interval holds the truth.
+
+        Raises:
+            InputError: the amount is out of range. Nothing was changed.
+            BudgetError: all steps of the horizon have ended. Nothing was changed.
+        """
+        proportion(confidence=confidence)
+        released = self._run(np.array([self._amount(amount)])).released
+        low, high = self.interval(confidence)
+        epsilon = float(self.guarantee.epsilon)
+        name = Name("counter", "running_count")
+        counts = tuple(released.tolist())
+        return Release(self.value, low, high, confidence, epsilon, counts, name, "events")
+
+    def run(self, amounts: ArrayLike) -> Floats:
+        """Take in many steps at once; the answer after each, float64[n].
+
+        While it runs, the amounts are in memory as they are: of steps that come one by one, take
+        each with `step`.
+
+        Args:
+            amounts: what each step adds, 0 .. bound.
+
+        Raises:
+            InputError: an amount is out of range. Nothing was changed.
+            BudgetError: the horizon has fewer steps left. Nothing was changed.
+        """
+        try:
+            taken = np.asarray(amounts)
+        except ValueError:  # rows of several lengths
+            taken = np.empty((0, 0))
+        if taken.ndim != 1 or (taken.size and taken.dtype.kind not in "iub"):
+            message = "steps are whole numbers, in one row of integers"
+            raise InputError(message)
+        outside = (taken < 0) | (taken > self.bound)
+        try:
+            if outside.any():
+                raise InputError(self._out_of_range, row=int(outside.argmax()) + 1)
+            if not taken.size:
+                return np.empty(0)
+            return self._run(np.array(taken, np.int64)).values
+        finally:
+            if isinstance(amounts, (list, tuple)):  # else it is the caller's own
+                wipe(taken)
+
+    def add(self, amount: int = 1) -> None:
+        """Count an event of the open step; its end is `step()`.
+
+        Raises:
+            InputError: the amount is out of range. Nothing was changed.
+            PanPrivacyError: the counter was not made with `open_steps`.
+        """
+        if not self._asked.open_steps:
+            message = "add() is for open steps: make the counter with open_steps=True"
+            raise PanPrivacyError(message)
+        self._check_left(1)
+        self._kept.add(self._amount(amount))
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Both ends of the interval around the last answer that holds the truth so often."""
+        return self._kept.last.interval(proportion(confidence=confidence))
+
+    def announce_intrusion(self) -> None:
+        """Add fresh noise to the state after somebody has seen it, so that it may be seen again.
+
+        It costs no epsilon. What was open then errs more.
+        """
+        if not self._asked.pan_private:
+            message = "the state was exact, and somebody has seen it: nothing can mend that"
+            raise PanPrivacyError(message)
+        self._kept.rerandomise()
+        self._intrusions += 1
+
+    def forget(self) -> None:
+        """Wipe the state: nothing can be counted or seen any more. May be repeated."""
+        if self._running is not None:
+            self._running.forget()
+            self._running = None
+
+    def state(self) -> bytes:
+        """Exactly what an intruder would get; reading it changes nothing.
+
+        Whoever reads it has intruded: announce that before the state may be seen again.
+        """
+        return self._layout.packed() + self._kept.packed()
+
+    def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
+        """Raise what `resume` would refuse, without changing anything."""
+        self._earlier(state, released, announced)
+
+    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
+        """Go on from an earlier state of the same counter, in place of this one's own.
+
+        A step that was made is never made again: if some were after the state was taken, what they
+        counted is lost, and the count goes on at the step after them, on top of its last answer.
+        An event that is counted again, because it was counted after the state was taken, costs
+        epsilon again; see docs/guarantees/continual.md.
+
+        Args:
+            state: what `state()` returned. Wipe it afterwards if it can be wiped.
+            released: how many steps have been made in all, if some were after the state was taken;
+                also those whose answer was lost.
+            announced: how many intrusions have been announced in all, if some were after it.
+
+        Raises:
+            InputError: it is damaged, or of another counter or version. Nothing changed.
+            PanPrivacyError: this counter has made steps or announced intrusions of its own.
+        """
+        header, body = self._earlier(state, released, announced)
+        later = self._kept.resumed(header.tick, body, released, announced - header.intrusions)
+        self.forget()
+        self._running, self._intrusions = later, max(header.intrusions, announced)
+
+    def _earlier(self, state: bytes, released: int, announced: int) -> tuple[Header, memoryview]:
+        if self.tick or self._intrusions:
+            message = "only a new counter can go on from an earlier state"
+            raise PanPrivacyError(message)
+        whole_number(0, self._kept.mechanism.horizon, released=released)
+        whole_number(0, 1 << 31, announced=announced)
+        header, body = unpacked(state, self._layout)
+        self._kept.check(header.tick, body)
+        if header.releases:
+            message = "the state is damaged: a counter's answers are its steps"
+            raise InputError(message)
+        return header, body
+
+    @property
+    def _layout(self) -> Header:
+        """The public part of the state; its length depends on what was asked alone."""
+        asked = self._asked
+        text = {
+            "version": VERSION,
+            "statistic": "counter",
+            "ledger": str(self._ledger.total),
+            "sizes": {
+                "horizon": asked.horizon,
+                "bound": asked.bound,
+                "method": self._method,
+                "open_steps": asked.open_steps,
+                "pan_private": asked.pan_private,
+            },
+            "request": {"rho" if self._by_rho else "epsilon": str(asked.loss)},
+        }
+        front = json.dumps(text, sort_keys=True).encode()
+        return Header(front, self._kept.nbytes, 0, self._intrusions, self.tick)
+
+    @property
+    def _kept(self) -> Running:
+        if self._running is None:
+            message = "the state was wiped; make a new counter"
+            raise PanPrivacyError(message)
+        return self._running
+
+    @property
+    def _out_of_range(self) -> str:
+        return f"a step adds a whole number, 0 to {self.bound:,}: for more, make it with bound="
+
+    def _amount(self, amount: object) -> int:
+        whole = isinstance(amount, (int, np.integer)) and not isinstance(amount, np.timedelta64)
+        if not whole or not 0 <= int(amount) <= self.bound:  # type: ignore[call-overload]
+            raise InputError(self._out_of_range)
+        return int(amount)  # type: ignore[call-overload]
+
+    def _run(self, amounts: Integers) -> Any:
+        """Take in steps, and wipe this copy of them."""
+        try:
+            self._check_left(len(amounts))
+            return self._kept.run(amounts)
+        finally:
+            wipe(amounts)
+
+    def _check_left(self, steps: int) -> None:
+        """Raise `BudgetError` if the horizon has fewer steps left."""
+        left, most = self._kept.left, self._kept.mechanism.horizon
+        if steps > left:
+            message = (
+                f"{left:,} of {most:,} steps are left, and {steps:,} were to be made: "
+                "make the counter with a larger horizon="
+            )
+            raise BudgetError(message)
+
+    def __repr__(self) -> str:
+        named = "rho" if self._by_rho else "epsilon"
+        return f"<Counter {self._method} {named}={float(self._asked.loss):g}>"
+
+
+def _method_of(method: object, *, by_rho: bool) -> str:
+    """The name of a method that can be asked for such a loss."""
+    named = ("factorised" if by_rho else "mixed_radix") if method is None else method
+    if not isinstance(named, str) or named not in METHODS:
+        message = f"method must be one of {', '.join(METHODS)}"
+        raise PlanError(message)
+    if METHODS[named].by_rho != by_rho:
+        wanted, given = ("epsilon", "rho") if by_rho else ("rho", "epsilon")
+        message = f"{named} needs {wanted}=, not {given}="
+        raise PlanError(message)
+    return named
+
+
+def _check(method: str, asked: Asked) -> None:
+    """Refuse what a method cannot do."""
+    can = METHODS[method]
+    if asked.open_steps and not can.open_steps:
+        message = f"{method} takes one amount a step: leave out open_steps, or take mixed_radix"
+        raise PlanError(message)
+    if asked.pan_private not in can.exposed:
+        needed = (
+            "its state must not be seen: say pan_private=False"
+            if asked.pan_private
+            else ("its state may be seen: leave out pan_private=False")
+        )
+        message = f"{method} is one way only: {needed}"
+        raise PlanError(message)
+    if not LEAST_EPSILON <= asked.loss <= MOST_EPSILON:
+        told = f"from {float(LEAST_EPSILON):.6f} to {MOST_EPSILON:,}"
+        message = f"{'rho' if can.by_rho else 'epsilon'} must be {told}: most counts need 0.1 to 10"
+        raise PlanError(message)
+    steps = _UNKNOWN if asked.horizon is None else asked.horizon
+    if steps * asked.bound > MOST_SUM * min(asked.loss, Fraction(1)):
+        message = "the sum of all steps and its noise must fit into 64 bits: ask for a smaller "
+        message += "horizon or bound, or for more epsilon"
+        raise PlanError(message)
+
+
+def _epsilon_of(rho: Fraction) -> Fraction:
+    """What rho costs for a delta of 1e-9: `rho + 2 sqrt(rho ln(1/delta))`, rounded up."""
+    grid = 10**9
+    square = math.ceil(4 * rho * log_above(1 / _DELTA) * grid**2)
+    return rho + Fraction(math.isqrt(square) + 1, grid)

@@ -1,0 +1,201 @@
+"""A running count as it runs: its mechanism, its memory, and what was counted before it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from panprivacy.coins import Coins
+from panprivacy.counters.mechanism import Answers, Floats, Integers, Mechanism, Memory
+from panprivacy.decoders.intervals import noise_quantiles
+from panprivacy.errors import InputError
+from panprivacy.noise import wipe
+
+
+class Sum(NamedTuple):
+    """An answer.
+
+    Args:
+        value: the estimate.
+        variance: of its noise.
+        fourth: the fourth cumulant of its noise.
+        hidden: how much of the truth it may leave out, at most.
+        grain: how far apart the values are that its noise has.
+    """
+
+    value: float = 0.0
+    variance: float = 0.0
+    fourth: float = 0.0
+    hidden: float = 0.0
+    grain: float = 0.0
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Both ends of the interval that holds the truth so often.
+
+        The noise counts as a normal and a Laplace part that have its variance and its fourth
+        cumulant together, and the interval reaches half a grain further: that is where the next
+        value of the noise begins.
+        """
+        share = math.sqrt(max(self.fourth, 0.0) / 3) / self.variance if self.variance else 0.0
+        quantile = float(noise_quantiles(confidence, np.array(min(share, 1.0))))
+        reach = quantile * math.sqrt(self.variance) + self.grain / 2
+        return max(self.value - reach, 0.0), max(self.value + reach + self.hidden, 0.0)
+
+
+_PARTS = len(Sum._fields)
+KNOWN = 1 + 2 * _PARTS
+"""Public numbers: how many steps came before, their `Sum`, and the last one."""
+_BEFORE, _LAST = slice(1, 1 + _PARTS), slice(1 + _PARTS, KNOWN)
+
+
+class Running:
+    """What is kept of a running count, and what it does; it belongs to one thread at a time.
+
+    Args:
+        mechanism: of the count.
+        coins: source of all randomness.
+        memory: to go on with, changed in place; None for that of a new count.
+        known: float64[11], what is public beside it, changed in place: how many steps came before
+            this memory, what they added up to, and the last answer; None for a new count.
+    """
+
+    __slots__ = ("_coins", "_known", "_memory", "mechanism")
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        coins: Coins,
+        memory: Memory | None = None,
+        known: Floats | None = None,
+    ) -> None:
+        self.mechanism, self._coins = mechanism, coins
+        self._memory = mechanism.born(coins) if memory is None else memory
+        self._known = np.zeros(KNOWN) if known is None else known
+
+    @property
+    def tick(self) -> int:
+        """How many steps have ended."""
+        return self.start + self._memory.tick
+
+    @property
+    def start(self) -> int:
+        """How many steps came before what is kept began to count."""
+        return int(self._known[0])
+
+    @property
+    def left(self) -> int:
+        """How many steps there can be."""
+        return self.mechanism.horizon - self.tick
+
+    @property
+    def last(self) -> Sum:
+        """The answer of the last step."""
+        return Sum(*self._known[_LAST].tolist())
+
+    def run(self, amounts: Integers) -> Answers:
+        """Take in steps, each with what it adds, and answer at the end of each."""
+        found = self.mechanism.run(self._memory, amounts, self._coins)
+        before = Sum(*self._known[_BEFORE].tolist())
+        answers = Answers(
+            found.values + before.value,
+            found.variances + before.variance,
+            found.fourths + before.fourth,
+            found.released,
+        )
+        self._known[_LAST] = (
+            answers.values[-1],
+            answers.variances[-1],
+            answers.fourths[-1],
+            before.hidden + self.mechanism.hidden(self._memory),
+            self.mechanism.grain,
+        )
+        return answers
+
+    def add(self, amount: int) -> None:
+        """Count events of the open step."""
+        self.mechanism.add(self._memory, amount)
+
+    def rerandomise(self) -> None:
+        """Add fresh noise to what is kept, once somebody has seen it."""
+        self.mechanism.rerandomise(self._memory, self._coins)
+
+    def restart(self, tick: int, before: Sum) -> None:
+        """Go on at a later step with a new memory, on top of an answer.
+
+        What has left after this memory was kept is hidden by noise that is gone. To let the same
+        nodes leave again would show it twice, so they never do.
+
+        Args:
+            tick: how many steps have ended.
+            before: what they added up to, as far as it is told.
+        """
+        newborn = self.mechanism.born(self._coins)
+        self._memory.cells[:], self._memory.told[:] = newborn.cells, newborn.told
+        self._memory.tick = 0
+        wipe(newborn.cells)
+        self._known[0], self._known[_BEFORE] = tick, before
+
+    def resumed(self, tick: int, body: memoryview, released: int, looks: int) -> Running:
+        """One that goes on from what `packed()` gave; this one stays as it is.
+
+        Args:
+            tick: how many steps had ended then.
+            body: what it gave, which `check` lets pass.
+            released: how many steps have left in all, if more than that.
+            looks: how many intrusions have been announced since.
+        """
+        later = Running(self.mechanism, self._coins)
+        later.unpack(tick, body)
+        try:
+            if released > tick:
+                later.restart(released, later.last)
+            for _ in range(looks):
+                later.rerandomise()
+        except BaseException:
+            later.forget()
+            raise
+        return later
+
+    def forget(self) -> None:
+        """Wipe what is kept."""
+        wipe(self._memory.cells)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of `packed()`, which nothing changes."""
+        return self._memory.cells.nbytes + self._memory.told.nbytes + self._known.nbytes
+
+    def packed(self) -> bytes:
+        """All that is kept, but for the number of steps, which is public."""
+        memory = self._memory
+        return memory.cells.tobytes() + memory.told.tobytes() + self._known.tobytes()
+
+    def check(self, tick: int, body: memoryview) -> None:
+        """Refuse what `packed()` cannot have given after so many steps.
+
+        Raises:
+            InputError: nothing like it can come about.
+        """
+        numbers, shape = self._numbers(body), self._memory.told.shape
+        told, known = np.split(numbers, [self._memory.told.size])
+        start, sums = float(known[0]), known[1:].reshape(2, _PARTS)
+        spreads = told.reshape(shape)[self.mechanism.estimates :], sums[:, 1:]
+        possible = np.isfinite(numbers).all() and start.is_integer() and 0 <= start <= tick
+        possible = possible and not any((one < 0).any() for one in spreads)
+        if not possible or tick > self.mechanism.horizon:
+            message = "the state is damaged: no such state can come about"
+            raise InputError(message)
+
+    def unpack(self, tick: int, body: memoryview) -> None:
+        """Go on from what `packed()` gave after so many steps, and `check` lets pass."""
+        memory, numbers = self._memory, self._numbers(body)
+        memory.cells[:] = np.frombuffer(body, np.int64, count=memory.cells.size)
+        memory.told[:] = numbers[: memory.told.size].reshape(memory.told.shape)
+        self._known[:] = numbers[memory.told.size :]
+        memory.tick = tick - self.start
+
+    def _numbers(self, body: memoryview) -> Floats:
+        """What follows the cells."""
+        return np.frombuffer(body, np.float64, offset=self._memory.cells.nbytes)

@@ -1,0 +1,148 @@
+"""Gathers reports, and makes a release of all of them."""
+
+from __future__ import annotations
+
+import math
+from hashlib import sha256
+from typing import Final
+
+from panprivacy._validate import proportion
+from panprivacy.errors import InputError, PanPrivacyError, PlanError
+from panprivacy.federated.kind import Decryption
+from panprivacy.federated.messages import Report
+from panprivacy.federated.task import Task
+from panprivacy.statistics.release import Answers
+
+_DIGEST_BYTES: Final = 16
+
+
+class ReplayError(InputError):
+    """The very report has come before; it counts once."""
+
+
+class Collector:
+    """Takes the reports of devices, and answers once.
+
+    Guarantee: `task.promise`, for each device that followed the protocol. Where it speaks of a sum
+    over some devices, the answer waits for as many reports. Nothing that comes out depends on
+    whether a single report can be decrypted. [docs/guarantees/devices.md]
+
+    Accuracy: that of the task's kind, over the devices that reported. One that did not is missing
+    from the estimate; one that reports something else than its noised row moves a count by one
+    reported bit at most.
+
+    Args:
+        task: what the devices were asked.
+        key: the secret key, `elgamal.DecryptionKey`.
+        processes: how many decrypt.
+
+    Raises:
+        PlanError: the key is another one than the task's.
+    """
+
+    def __init__(self, task: Task, key: Decryption, *, processes: int = 1) -> None:
+        if bytes(key.public).hex() != task.key:
+            message = "the secret key is not that of the task"
+            raise PlanError(message)
+        self._task, self._key, self._processes = task, key, processes
+        self._reports: dict[bytes, bytes] = {}
+        self._rows: set[bytes] = set()
+        self._closed = False
+        self._sums: tuple[int, ...] | None = None
+
+    @property
+    def task(self) -> Task:
+        """What the devices were asked."""
+        return self._task
+
+    @property
+    def guarantee(self) -> str:
+        """What holds for one device, in words."""
+        return str(self._task.promise)
+
+    def __len__(self) -> int:
+        """How many reports there are."""
+        return len(self._reports)
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more reports are taken."""
+        return self._closed
+
+    def check(self, report: bytes) -> Report:
+        """The report that these bytes are, if it can be taken; nothing is changed.
+
+        Raises:
+            ReplayError: the very report is there already.
+            InputError: it is malformed, too long or short, of another task or version, has points
+                that are none, or is another one with the id or the ciphertexts of one that is
+                there. The message shows nothing of it.
+            PanPrivacyError: the answer was given.
+        """
+        found = Report.read(report, self._task)
+        if self._reports.get(found.name) == found.row:
+            message = "this report has come already: it counts once"
+            raise ReplayError(message)
+        if self._closed:
+            message = "the answer was given: a report that comes later would stand out from it"
+            raise PanPrivacyError(message)
+        if found.name in self._reports or _digest(found.row) in self._rows:
+            message = "the report has the id or the ciphertexts of another one"
+            raise InputError(message)
+        self._key.public.check(found.row)
+        return found
+
+    def add(self, report: bytes) -> None:
+        """Take a report; what is refused changes nothing.
+
+        Raises:
+            InputError: as for `check`.
+            PanPrivacyError: as for `check`.
+        """
+        found = self.check(report)
+        self._reports[found.name] = found.row
+        self._rows.add(_digest(found.row))
+
+    def close(self) -> None:
+        """Take no more reports.
+
+        Raises:
+            PanPrivacyError: fewer reports came than the promise needs, or none.
+        """
+        reports, needed = len(self._reports), self._task.promise.devices
+        if reports < needed:
+            message = f"{reports:,} reports have come, and the promise to devices holds from "
+            message += f"{needed:,} on: wait for more"
+            raise PanPrivacyError(message)
+        self._closed = True
+
+    def release(self, *, confidence: float = 0.95) -> Answers:
+        """The answer, from all reports; from then on no report is taken.
+
+        Asked again it is the same, with intervals of another confidence if that is wanted.
+
+        Args:
+            confidence: probability that each interval holds the truth about the devices that
+                reported; between 0 and 1.
+
+        Raises:
+            PanPrivacyError: fewer reports came than the promise needs.
+            PlanError: the confidence is no such number.
+        """
+        wanted = proportion(confidence=confidence)
+        self.close()
+        if self._sums is None:
+            row = b"".join(self._reports.values())
+            sums = self._task.kind.read(row, self._key, self._processes).sum(axis=0)
+            self._sums = tuple(map(int, sums))
+        epsilon = _no_less(float(self._task.promise.epsilon), self._task)
+        return self._task.kind.release(self._sums, len(self._reports), wanted, epsilon)
+
+
+def _digest(row: bytes) -> bytes:
+    return sha256(row).digest()[:_DIGEST_BYTES]
+
+
+def _no_less(epsilon: float, task: Task) -> float:
+    """A float that is not below the promise."""
+    return epsilon if epsilon >= task.promise.epsilon else math.nextafter(epsilon, math.inf)

@@ -1,0 +1,112 @@
+"""On how many devices there was at least one event.
+
+A device holds one ciphertext: of 1 if there was an event, else of 0. It leaves by randomised
+response.
+
+Reference: V. Feldman, A. McMillan, G. Rothblum, K. Talwar, "Local pan-privacy for federated
+analytics", ICML 2025, Algorithm 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Self
+
+from panprivacy.coins import Coins, SecretCoins
+from panprivacy.federated.bits import Reporting
+from panprivacy.federated.kind import Counts, Decryption, Kind, lenient
+from panprivacy.federated.laws import bernoulli, hockey_stick
+from panprivacy.federated.promise import Promise, Range, largest_epsilon_0, worst_of_others
+from panprivacy.guarantee import randomised_response
+from panprivacy.statistics.release import Answers, Name, Release
+
+if TYPE_CHECKING:
+    from panprivacy.federated.elgamal import Encryption
+
+
+class CountNonZero(Kind, frozen=True, kw_only=True, tag="count-nonzero"):
+    """On how many devices there was at least one event.
+
+    Guarantee: the law of a report changes by a factor of at most `e**epsilon_0`, whatever the
+    device observed. [tests/exact/test_devices.py]
+
+    Accuracy: the estimate has no bias; its standard deviation is
+    `sqrt(reports e**epsilon_0) / (e**epsilon_0 - 1)`.
+
+    Args:
+        epsilon_0: of one report, in nats.
+    """
+
+    epsilon_0: Fraction
+
+    @classmethod
+    def planned(cls, promise: Promise) -> Self:
+        """The one with the least noise that keeps a promise."""
+        if promise.devices == 1 and not promise.delta:
+            return cls(epsilon_0=promise.epsilon)
+        epsilon, devices = promise.epsilon, promise.devices
+        return cls(
+            epsilon_0=largest_epsilon_0(
+                promise, lambda tried: cls(epsilon_0=tried).delta(epsilon, devices)
+            )
+        )
+
+    @property
+    def reporting(self) -> Reporting:
+        """How the bit is reported."""
+        present = randomised_response(self.epsilon_0)
+        return Reporting(present, 1 - present)
+
+    @property
+    def width(self) -> int:
+        """How many ciphertexts a device holds."""
+        return 1
+
+    @property
+    def answers(self) -> int:
+        """How many ciphertexts a report has."""
+        return 1
+
+    def born(self, encryption: Encryption, coins: SecretCoins) -> bytes:
+        """No event."""
+        return encryption.encrypt([0], coins)
+
+    def after_event(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:  # noqa: ARG002
+        """An event, whatever came before."""
+        return encryption.encrypt([1], coins)
+
+    def reported(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
+        """The bit, by randomised response."""
+        return self.reporting.encrypted(row, encryption, coins)
+
+    def read(self, row: bytes, key: Decryption, processes: int) -> Counts:
+        """One bit a report."""
+        return lenient(lambda part: key.bits(part, processes), row).reshape(-1, 1)
+
+    def noised(self, events: Counts, coins: Coins) -> Counts:
+        """Reports of devices with so many events, without any encryption."""
+        return self.reporting.plain((events > 0).reshape(-1, 1), coins)
+
+    def release(
+        self, sums: Sequence[int], reports: int, confidence: float, epsilon: float
+    ) -> Answers:
+        """How many devices had an event."""
+        (ones,) = sums
+        value, low, high = self.reporting.estimate(ones, reports, confidence)
+        name = Name("count-nonzero", "at_least", (("events", 1),))
+        one = Release(value, low, high, confidence, epsilon, (ones,), name, "devices")
+        return Answers([one])
+
+    def delta(self, epsilon: Fraction, devices: int) -> float:
+        """A bound on the delta that belongs to epsilon where so many devices report."""
+        if epsilon >= self.epsilon_0:
+            return 0.0
+        here, there = map(bernoulli, self.reporting)
+
+        def apart(ranges: tuple[Range, ...]) -> float:
+            others = self.reporting.others(devices, *ranges)
+            one, other = others + here, others + there
+            return max(hockey_stick(epsilon, pair) for pair in ((one, other), (other, one)))
+
+        return worst_of_others(devices, 1, apart)

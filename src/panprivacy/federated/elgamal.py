@@ -1,0 +1,421 @@
+"""Exponential ElGamal over secp256k1: ciphertexts of small whole numbers that can be added.
+
+With the base point G, a secret key x and the public key H = x G, a ciphertext of m is the pair
+(r G, r H + m G) for a secret nonce r. Whoever has the public key can add ciphertexts, multiply them
+by a public factor, and re-randomise them: add a ciphertext of 0 with a fresh nonce. Whoever has x
+finds m G, and m by search.
+
+A row of ciphertexts is plain `bytes`, `CIPHERTEXT_BYTES` for each: two points, each in SEC 1's
+compressed form. Every row from outside is checked whole before anything is done with it.
+
+Reference: T. ElGamal, IEEE Transactions on Information Theory 31 (1985); R. Cramer, R. Gennaro,
+B. Schoenmakers, EUROCRYPT 1997. `docs/guarantees/elgamal.md` has what is proved.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from functools import cached_property, partial
+from hashlib import sha256
+from math import isqrt
+from multiprocessing import get_context
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import positive_integer, whole_number
+from panprivacy.coins import SecretCoins
+from panprivacy.errors import InputError, PlanError
+from panprivacy.federated import group
+from panprivacy.federated.group import ORDER, POINT_BYTES, SCALAR_BYTES, NeutralError, Points
+from panprivacy.noise import wipe
+
+CIPHERTEXT_BYTES: Final = 2 * POINT_BYTES
+"""Two compressed points."""
+
+_MOST: Final = 1 << 62
+"""No value or factor is larger."""
+_WIDEST: Final = 1 << 40
+"""So many values can be searched in about a minute."""
+
+_MOST_BABY_STEPS: Final = 1 << 20
+"""They take some 200 MB; one ciphertext of the widest range needs no more."""
+
+Values = NDArray[Any]
+"""What ciphertexts hold, one entry or row each."""
+
+
+class Encryption(Protocol):
+    """What a device does with ciphertexts that it cannot open."""
+
+    def encrypt(self, values: Sequence[int], coins: SecretCoins) -> bytes:
+        """A fresh ciphertext of each value."""
+
+    def rerandomise(self, ciphertexts: bytes, coins: SecretCoins) -> bytes:
+        """Ciphertexts of the same values, as if each were fresh."""
+
+    def add(self, *terms: bytes) -> bytes:
+        """Ciphertexts of the sums, entry by entry of equally long rows."""
+
+    def scale(self, ciphertexts: bytes, factor: int) -> bytes:
+        """Ciphertexts of the values times a public factor."""
+
+    def check(self, ciphertexts: bytes) -> None:
+        """Raise `InputError` if this is no row of ciphertexts."""
+
+
+class EncryptionKey:
+    """The public key, which encrypts; an `Encryption`.
+
+    Guarantee: whoever lacks the secret key cannot tell a ciphertext of one value from that of
+    another, if the decisional Diffie-Hellman problem of secp256k1 is hard; and a re-randomised
+    ciphertext has exactly the law of a fresh one of its value, whatever it was before.
+
+    Args:
+        encoded: a point in SEC 1's compressed form, 33 bytes; `bytes(key)` gives it back.
+
+    Raises:
+        InputError: they are no point.
+    """
+
+    def __init__(self, encoded: bytes) -> None:
+        if not isinstance(encoded, bytes) or len(encoded) != POINT_BYTES:
+            message = f"a public key has {POINT_BYTES} bytes, the compressed form of a point"
+            raise InputError(message)
+        (self._point,) = _parsed(encoded, POINT_BYTES)
+        self._encoded = encoded
+
+    def __bytes__(self) -> bytes:
+        return self._encoded
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EncryptionKey) and bytes(self) == bytes(other)
+
+    def __hash__(self) -> int:
+        return hash((EncryptionKey, self._encoded))
+
+    def __repr__(self) -> str:
+        return f"EncryptionKey(bytes.fromhex({self._encoded.hex()!r}))"
+
+    @cached_property
+    def _multiples(self) -> group.Multiples:
+        return group.Multiples(self._point)
+
+    def encrypt(self, values: Sequence[int], coins: SecretCoins) -> bytes:
+        """A fresh ciphertext of each value; the same steps are taken for all values.
+
+        Args:
+            values: whole numbers of at most 2**62 in size.
+            coins: where the nonces come from.
+
+        Raises:
+            PlanError: a value is out of range.
+        """
+        moved = group.base_multiples(group.scalars(*map(_moved, values)))
+        try:
+            return self._masked([], [moved, _multiple(-_SHIFT)], coins)
+        finally:
+            wipe(moved)
+
+    def encrypt_points(self, points: bytes, coins: SecretCoins) -> bytes:
+        """A fresh ciphertext of each point, such as `embedding.embed` gives.
+
+        Raises:
+            InputError: these are no points of 33 bytes each.
+        """
+        return self._masked([], [_parsed(points, POINT_BYTES)[0]], coins)
+
+    def rerandomise(self, ciphertexts: bytes, coins: SecretCoins) -> bytes:
+        """Ciphertexts of the same values, with the law of fresh ones.
+
+        Raises:
+            InputError: this is no row of ciphertexts.
+        """
+        first, second = _parsed(ciphertexts)
+        return self._masked([first], [second], coins)
+
+    def _masked(
+        self, first: Sequence[Points], second: Sequence[Points], coins: SecretCoins
+    ) -> bytes:
+        """Add up columns of points, and a fresh ciphertext of 0.
+
+        A nonce that makes a sum neutral gives no ciphertext. Then all are drawn again, which has
+        probability 2**-255 a ciphertext: the nonces stay independent, and uniform on the others.
+        """
+        while True:
+            nonces = group.draw(coins, len(second[0]))
+            with suppress(NeutralError):
+                return _joined(
+                    group.of_base().added_to(*first, factors=nonces),
+                    self._multiples.added_to(*second, factors=nonces),
+                )
+
+    def add(self, *terms: bytes) -> bytes:
+        """Ciphertexts of the sums, entry by entry of equally long rows.
+
+        Nothing fresh is in them: re-randomise what others may compare with the terms.
+
+        Raises:
+            InputError: a term is no row of ciphertexts, their lengths differ, or a sum has no
+                encoding, as that of a ciphertext and its inverse.
+        """
+        rows = [_parsed(term) for term in terms]
+        if len({len(term) for term in terms}) != 1:
+            message = "add one row of ciphertexts or more, all of the same length"
+            raise InputError(message)
+        firsts, seconds = zip(*rows, strict=True)
+        try:
+            return _joined(group.add(*firsts), group.add(*seconds))
+        except NeutralError as error:
+            row = error.row + 1
+        message = "the sum has no encoding: re-randomise a term before it is added"
+        raise InputError(message, row=row)
+
+    def scale(self, ciphertexts: bytes, factor: int) -> bytes:
+        """Ciphertexts of the values times a public factor, in a time that depends on the factor.
+
+        Args:
+            ciphertexts: a row of them.
+            factor: a whole number other than 0, of at most 2**62 in size.
+
+        Raises:
+            InputError: this is no row of ciphertexts.
+            PlanError: the factor is 0 or out of range.
+        """
+        if whole_number(-_MOST, _MOST, factor=factor) == 0:
+            message = "factor must not be 0: encrypt 0 instead"
+            raise PlanError(message)
+        scalar = group.scalar(factor)
+        return _joined(*(group.scaled(points, scalar) for points in _parsed(ciphertexts)))
+
+    def check(self, ciphertexts: bytes) -> None:
+        """Raise `InputError` if this is no row of ciphertexts; the message shows none of it."""
+        _parsed(ciphertexts)
+
+
+class DecryptionKey:
+    """The secret key, which decrypts; `generate` and `from_bytes` make one.
+
+    No function of variable time sees the secret: it enters constant-time multiplications only.
+
+    `bytes(key)` is the secret, to be kept sealed.
+    """
+
+    __slots__ = ("_secret", "public")
+
+    public: EncryptionKey
+    """The key that encrypts to this one."""
+
+    def __init__(self, secret: bytes) -> None:
+        self.public = EncryptionKey(
+            group.encode(group.base_multiples(group.scalars(secret))).tobytes()
+        )
+        self._secret = secret
+
+    @classmethod
+    def generate(cls, coins: SecretCoins) -> DecryptionKey:
+        """A fresh key, uniform on all of them."""
+        while True:
+            with suppress(NeutralError):
+                return cls(group.draw(coins, 1).tobytes())
+
+    @classmethod
+    def from_bytes(cls, secret: bytes) -> DecryptionKey:
+        """The key whose secret was kept.
+
+        Raises:
+            InputError: these are not 32 bytes that hold a number from 1 to the order less 1.
+        """
+        is_secret = isinstance(secret, bytes) and len(secret) == SCALAR_BYTES
+        if not is_secret or not 0 < int.from_bytes(secret, "big") < ORDER:
+            message = f"a secret key has {SCALAR_BYTES} bytes: a number from 1 to the order less 1"
+            raise InputError(message)
+        return cls(secret)
+
+    def __bytes__(self) -> bytes:
+        return self._secret
+
+    def __repr__(self) -> str:
+        return f"DecryptionKey of {self.public!r}"
+
+    def bits(self, ciphertexts: bytes, processes: int = 1) -> NDArray[np.uint8]:
+        """The values of ciphertexts of 0 or 1, each in constant time.
+
+        Args:
+            ciphertexts: a row of them.
+            processes: how many share the work; others than one are started for it.
+
+        Raises:
+            InputError: this is no row of ciphertexts, or one is of neither 0 nor 1, as one for
+                another key is.
+        """
+        return _by_processes(partial(_bits, self._secret), ciphertexts, processes)
+
+    def small_sums(
+        self, ciphertexts: bytes, low: int, high: int, processes: int = 1
+    ) -> NDArray[np.int64]:
+        """The values of ciphertexts, found by search from `low` to `high`.
+
+        Baby steps, giant steps: about 2 sqrt(n (high - low)) additions for n ciphertexts, or more
+        where that is above 2**21. The time depends on the values, and not on the secret.
+
+        Args:
+            ciphertexts: a row of them.
+            low: the least value that is looked for.
+            high: the largest; at most 2**40 values are looked for.
+            processes: how many share the work; others than one are started for it.
+
+        Raises:
+            InputError: this is no row of ciphertexts, or one has no value from `low` to `high`.
+            PlanError: the range is empty or too wide.
+        """
+        low, high = whole_number(-_MOST, _MOST, low=low), whole_number(-_MOST, _MOST, high=high)
+        if not 0 <= high - low < _WIDEST:
+            message = f"low to high must be 1 to {_WIDEST:,} values"
+            raise PlanError(message)
+        decrypt = partial(_small_sums, self._secret, low, high)
+        return _by_processes(decrypt, ciphertexts, processes)
+
+    def points(self, ciphertexts: bytes, processes: int = 1) -> bytes:
+        """The points that `encrypt_points` was given.
+
+        Args:
+            ciphertexts: a row of them.
+            processes: how many share the work; others than one are started for it.
+
+        Raises:
+            InputError: this is no row of ciphertexts, or one is of the value 0.
+        """
+        return _by_processes(partial(_points, self._secret), ciphertexts, processes).tobytes()
+
+
+# Rows of points
+
+
+def _parsed(encoded: bytes, size: int = CIPHERTEXT_BYTES) -> list[Points]:
+    """The points of rows of `size` bytes: first those that come first in their rows, and so on.
+
+    Raises:
+        InputError: these are no such rows.
+    """
+    if not isinstance(encoded, bytes) or len(encoded) % size:
+        message = f"expected bytes, {size} for each row: some are missing, or there are too many"
+        raise InputError(message)
+    rows = np.frombuffer(encoded, np.uint8).reshape(-1, size)
+    return [group.parse(rows[:, i : i + POINT_BYTES]) for i in range(0, size, POINT_BYTES)]
+
+
+def _joined(first: Points, second: Points) -> bytes:
+    return np.hstack([group.encode(first), group.encode(second)]).tobytes()
+
+
+# Shifts: a value is moved by a fixed number so that no value gives the neutral element
+
+_SHIFT: Final = int.from_bytes(sha256(b"panprivacy: moves values").digest(), "big")
+
+
+def _moved(value: int) -> bytes:
+    """The value, moved, as a scalar."""
+    return group.scalar(whole_number(-_MOST, _MOST, value=value) + _SHIFT)
+
+
+def _multiple(factor: int) -> Points:
+    """A public multiple of the base point."""
+    return group.base_multiples(group.scalars(group.scalar(factor)))
+
+
+# Decryption, as functions that other processes can be given
+
+
+def _by_processes(decrypt: Callable[[bytes], Values], ciphertexts: bytes, processes: int) -> Values:
+    """Decrypt a row in as many pieces as there are processes."""
+    if positive_integer(processes=processes) == 1:
+        return decrypt(ciphertexts)
+    _parsed(ciphertexts)
+    size = -(-len(ciphertexts) // (CIPHERTEXT_BYTES * processes)) * CIPHERTEXT_BYTES or 1
+    pieces = [ciphertexts[i : i + size] for i in range(0, len(ciphertexts), size)]
+    found = [decrypt(b"")]
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        for number, work in enumerate([pool.submit(decrypt, piece) for piece in pieces]):
+            try:
+                found.append(work.result())
+            except InputError as error:
+                raise error.after(number * size // CIPHERTEXT_BYTES) from None
+    return np.concatenate(found)
+
+
+def _bits(secret: bytes, ciphertexts: bytes) -> NDArray[np.uint8]:
+    """Compare the hash of x times the first point with those of the second and of the second - G.
+
+    All are compared with both, each in constant time, before one is refused.
+    """
+    first, second = _parsed(ciphertexts)
+    found = group.shared_hashes(first, secret)
+    zeros = _are_equal(found, group.hashes(second))
+    ones = _are_equal(found, _hashes_less_one(second))
+    _refuse_but(zeros | ones, "its value is neither 0 nor 1, or it is for another key")
+    return ones.astype(np.uint8)
+
+
+def _hashes_less_one(points: Points) -> NDArray[np.uint8]:
+    """The hashes of the points less G; zeros, which no point has, where that is neutral."""
+    is_base = (group.encode(points) == group.encode(_multiple(1))).all(axis=1)
+    points = np.where(is_base[:, np.newaxis], _multiple(2), points)
+    found = group.hashes(group.add(points, _multiple(-1)))
+    found[is_base] = 0
+    return found
+
+
+def _are_equal(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Which rows are equal, each in constant time."""
+    pairs = zip(one, other, strict=True)
+    return np.fromiter((hmac.compare_digest(a.data, b.data) for a, b in pairs), bool, len(one))
+
+
+def _small_sums(secret: bytes, low: int, high: int, ciphertexts: bytes) -> NDArray[np.int64]:
+    """Search for m G = second - x first: giant steps down, until a baby step is left."""
+    first, second = _parsed(ciphertexts)
+    products = group.negated(group.shared(first, secret))
+    steps = min(isqrt(len(first) * (high - low)) + 1, high - low + 1, _MOST_BABY_STEPS)
+    baby = {row.tobytes(): step for step, row in enumerate(_moved_multiples(steps))}
+    none = high - low + 1
+    found, left = np.empty(len(first), np.int64), np.arange(len(first))
+    try:
+        points = group.add(second, products, _multiple(_SHIFT - low))
+        for start in range(low, high + 1, steps):
+            found[left] = [start + baby.get(row.tobytes(), none) for row in group.encode(points)]
+            beyond = found[left] > high
+            left, points = left[beyond], points[beyond]
+            if not len(left):
+                return found
+            points = group.add(points, _multiple(-steps))
+    except NeutralError as error:
+        left = left[error.row :]
+    message = f"its value is not one of {low:,} to {high:,}, or it is for another key"
+    raise InputError(message, row=int(left[0]) + 1)
+
+
+def _points(secret: bytes, ciphertexts: bytes) -> NDArray[np.uint8]:
+    """Second - x first, encoded."""
+    first, second = _parsed(ciphertexts)
+    try:
+        return group.encode(group.add(second, group.negated(group.shared(first, secret))))
+    except NeutralError as error:
+        row = error.row + 1
+    message = "its value is the number 0, and no point"
+    raise InputError(message, row=row)
+
+
+def _moved_multiples(size: int) -> NDArray[np.uint8]:
+    """The encodings of 0, 1, 2 and so on times the base point, each moved."""
+    return group.encode(group.progression(_multiple(_SHIFT), _multiple(1), size))
+
+
+def _refuse_but(known: NDArray[np.bool_], reason: str) -> None:
+    """Raise `InputError` for the first row that is not known."""
+    if not known.all():
+        raise InputError(reason, row=int(np.argmin(known)) + 1)

@@ -1,0 +1,103 @@
+"""What a device keeps and sends: a front of fixed size, and a row of ciphertexts."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple, Self
+
+from panprivacy.errors import InputError
+from panprivacy.federated.rows import CIPHERTEXT_BYTES
+from panprivacy.federated.task import DIGEST_BYTES, VERSION, Task
+
+REPORT_ID_BYTES: Final = 16
+
+_MAGIC: Final = {"state": b"PPDS", "report": b"PPDR"}
+_FRONT: Final = struct.Struct(f"<4sB{DIGEST_BYTES}s")
+_STATE: Final = struct.Struct("<BQ")
+
+
+class State(NamedTuple):
+    """What a device keeps.
+
+    Args:
+        task: the digest of its task.
+        done: whether the report is made; then `content` is the report, else the row.
+        tick: how many ticks are over, which is public.
+    """
+
+    task: bytes
+    done: bool
+    tick: int
+    content: bytes
+
+    def __bytes__(self) -> bytes:
+        front = _FRONT.pack(_MAGIC["state"], VERSION, self.task)
+        return front + _STATE.pack(self.done, self.tick) + self.content
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """A state that was kept.
+
+        Raises:
+            InputError: it is none, or of another version.
+        """
+        task, rest = _front(data, "state")
+        if len(rest) < _STATE.size or rest[0] > 1:
+            raise InputError(_NONE.format("state"))
+        done, tick = _STATE.unpack_from(rest)
+        return cls(task, bool(done), tick, rest[_STATE.size :])
+
+
+class Report(NamedTuple):
+    """What a device sends.
+
+    Args:
+        name: random bytes by which a report that is sent twice counts once; they say nothing
+            of the device.
+        row: the ciphertexts.
+    """
+
+    name: bytes
+    row: bytes
+
+    def to_bytes(self, task: Task) -> bytes:
+        """The report as it is sent."""
+        return _FRONT.pack(_MAGIC["report"], VERSION, task.digest) + self.name + self.row
+
+    @classmethod
+    def read(cls, data: bytes, task: Task) -> Self:
+        """A report that came.
+
+        Raises:
+            InputError: it is none, too long or too short, or of another task or version. The
+                ciphertexts are not looked at.
+        """
+        found, rest = _front(data, "report")
+        if found != task.digest:
+            message = "the report is for another task"
+            raise InputError(message)
+        if len(rest) != REPORT_ID_BYTES + task.kind.answers * CIPHERTEXT_BYTES:
+            message = "the report is too long or too short for its task: it is damaged"
+            raise InputError(message)
+        return cls(rest[:REPORT_ID_BYTES], rest[REPORT_ID_BYTES:])
+
+
+_NONE: Final = "this is no {} of a device: it is damaged, or something else"
+
+
+def report_bytes(task: Task) -> int:
+    """How long each report for a task is."""
+    return _FRONT.size + REPORT_ID_BYTES + task.kind.answers * CIPHERTEXT_BYTES
+
+
+def _front(data: bytes, what: str) -> tuple[bytes, bytes]:
+    """The digest of the task, and what comes after the front."""
+    if not isinstance(data, bytes) or len(data) < _FRONT.size:
+        raise InputError(_NONE.format(what))
+    magic, version, task = _FRONT.unpack_from(data)
+    if magic != _MAGIC[what]:
+        raise InputError(_NONE.format(what))
+    if version != VERSION:
+        message = f"the {what} has version {version}, and this program knows {VERSION}"
+        raise InputError(message)
+    return task, data[_FRONT.size :]

@@ -1,0 +1,197 @@
+"""Many devices at once: some with real ciphertexts, the others by the same law.
+
+What devices observe is drawn from a law that is public, so that the truth is known and nobody is
+in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import positive_integer, proportion, whole_number
+from panprivacy.coins import Coins, SecretCoins, SystemCoins
+from panprivacy.errors import PlanError
+from panprivacy.federated.count_nonzero import CountNonZero
+from panprivacy.federated.histogram import Histogram
+from panprivacy.federated.kind import Counts, Decryption
+from panprivacy.federated.mean import Mean
+from panprivacy.federated.promise import Promise
+from panprivacy.federated.rows import CIPHERTEXT_BYTES
+from panprivacy.federated.task import AnyKind
+from panprivacy.statistics.release import Answers
+
+if TYPE_CHECKING:
+    from panprivacy.federated.elgamal import Encryption
+
+_MOST_DEVICES = 10_000_000
+_MOST_TICKS = 1_000_000
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """Devices with events at random, some of them often and most of them seldom.
+
+    At each tick a device has an event or none, independently of all others: half of the devices
+    with one probability, a quarter with twice that, an eighth with four times, and so on, up to 1.
+    That is Zipf's law, in octaves.
+
+    >>> Population(devices=7, ticks=10, events=Fraction(2)).octaves()
+    [(4, Fraction(1, 5)), (2, Fraction(2, 5)), (1, Fraction(4, 5))]
+
+    Args:
+        devices: how many, up to ten million.
+        ticks: how many each observes, up to a million.
+        events: that a device of the quieter half has, on average; above 0, at most one a tick.
+
+    Raises:
+        PlanError: a number is out of range.
+    """
+
+    devices: int
+    ticks: int
+    events: Fraction
+
+    def __post_init__(self) -> None:
+        positive_integer(_MOST_DEVICES, devices=self.devices)
+        positive_integer(_MOST_TICKS, ticks=self.ticks)
+        if not 0 < self.events <= self.ticks:
+            message = "events must be above 0, and at most one a tick"
+            raise PlanError(message)
+
+    def octaves(self) -> list[tuple[int, Fraction]]:
+        """So many devices have an event at a tick with such a probability."""
+        found, left, probability = [], self.devices, self.events / self.ticks
+        while left:
+            size = (left + 1) // 2
+            found.append((size, min(probability, Fraction(1))))
+            left, probability = left - size, 2 * probability
+        return found
+
+    def observed(self, coins: Coins) -> Iterator[NDArray[np.uint8]]:
+        """What each device observes at each tick, uint8[devices]."""
+        octaves = self.octaves()
+        for _ in range(self.ticks):
+            yield np.concatenate([coins.bernoulli(chance, size) for size, chance in octaves])
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What comes out of a simulation.
+
+    Args:
+        answers: what a collector releases.
+        truths: float64[answers], what is true of the devices.
+        deviations: float64[answers], the standard deviations of the plain local model.
+    """
+
+    answers: Answers
+    truths: Floats
+    deviations: Floats
+
+
+def simulate(
+    kind: AnyKind,
+    promise: Promise,
+    population: Population,
+    key: Decryption,
+    *,
+    encrypted: int = 1_000,
+    confidence: float = 0.95,
+    encryption: Encryption | None = None,
+    coins: SecretCoins | None = None,
+    advance: Callable[[], object] = lambda: None,
+) -> Simulated:
+    """Let devices observe, report and be counted.
+
+    Args:
+        kind: what is counted.
+        promise: what holds for a device, which the answers tell.
+        population: who observes what.
+        key: the collector's secret key.
+        encrypted: how many devices, spread evenly over all, hold real ciphertexts. The others
+            are `kind.noised`, which has the same law. [tests/statistical/test_simulation.py]
+        confidence: probability that each interval holds the truth.
+        encryption: stands in for the public half of the key, for tests.
+        coins: stand in for the system's, likewise.
+        advance: called at the end of each tick.
+
+    Raises:
+        PlanError: a number is out of range.
+    """
+    sure, drawn = proportion(confidence=confidence), coins or SystemCoins()
+    real = _spread(whole_number(0, population.devices, encrypted=encrypted), population.devices)
+    fleet = _Fleet(kind, key.public if encryption is None else encryption, len(real), drawn)
+    events = np.zeros(population.devices, np.int64)
+    for bits in population.observed(drawn):
+        events += bits
+        fleet.observe(bits[real])
+        advance()
+    sums = kind.read(fleet.reports(), key, 1).sum(axis=0)
+    sums += kind.noised(np.delete(events, real), drawn).sum(axis=0)
+    answers = kind.release(sums.tolist(), len(events), sure, float(promise.epsilon))
+    truths = truth(kind, events)
+    return Simulated(answers, truths, local_deviations(kind, truths, len(events)))
+
+
+class _Fleet:
+    """Devices that hold real ciphertexts, all of which are re-randomised together at each tick.
+
+    A `Device` does one tick more slowly: it computes both rows whatever it observes, and wipes.
+    """
+
+    def __init__(
+        self, kind: AnyKind, encryption: Encryption, devices: int, coins: SecretCoins
+    ) -> None:
+        self._kind, self._encryption, self._coins = kind, encryption, coins
+        self._rows = [kind.born(encryption, coins) for _ in range(devices)]
+
+    def observe(self, bits: NDArray[np.uint8]) -> None:
+        """End a tick, with an event on some devices."""
+        size = self._kind.width * CIPHERTEXT_BYTES
+        for place in np.flatnonzero(bits):
+            row = self._rows[place]
+            self._rows[place] = self._kind.after_event(row, self._encryption, self._coins)
+        fresh = self._encryption.rerandomise(b"".join(self._rows), self._coins)
+        self._rows = [fresh[i : i + size] for i in range(0, len(fresh), size)]
+
+    def reports(self) -> bytes:
+        """What all of them report, one row."""
+        return b"".join(
+            self._kind.reported(row, self._encryption, self._coins) for row in self._rows
+        )
+
+
+def truth(kind: AnyKind, events: Counts) -> Floats:
+    """What is true of devices with so many events, float64[answers]."""
+    if isinstance(kind, CountNonZero):
+        return np.array([np.count_nonzero(events)], float)
+    counted = np.minimum(events, kind.most)
+    if isinstance(kind, Histogram):
+        return np.bincount(counted, minlength=kind.answers).astype(float)
+    return np.array([counted.mean()])
+
+
+def local_deviations(kind: AnyKind, truths: Floats, devices: int) -> Floats:
+    """The standard deviations of the answers in the plain local model, float64[answers].
+
+    There each device knows how many events it had, in the clear, and adds the noise at the end.
+    """
+    if isinstance(kind, Mean):
+        return np.array([math.sqrt(kind.variance / devices)])
+    present, absent = map(float, kind.reporting)
+    variances = truths * present * (1 - present) + (devices - truths) * absent * (1 - absent)
+    return np.asarray(np.sqrt(variances) / float(kind.reporting.kept), np.float64)
+
+
+def _spread(some: int, among: int) -> NDArray[np.int64]:
+    """So many places, evenly among so many."""
+    return np.arange(some) * among // max(some, 1)

@@ -1,0 +1,87 @@
+"""Where a device keeps its state: one file, replaced as a whole."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol, Self
+
+from panprivacy.errors import PlanError
+from panprivacy.files import replace_file, unfinished
+
+
+class Storage(Protocol):
+    """Keeps one state."""
+
+    def read(self) -> bytes | None:
+        """The state that was written last; None if there is none."""
+
+    def write(self, state: bytes) -> None:
+        """Put a state in place of the one before; it is kept when this returns."""
+
+
+class FileStorage:
+    """A file in a folder that its owner alone can read.
+
+    When `write` returns, the new state is on the disk; until then the old one is, whatever happens.
+    A file that a crash left unfinished is removed when the storage is opened. While it is open no
+    other program can open it: two would report twice.
+
+    Args:
+        path: of the file. Beside it are `PATH.lock`, which stays and is empty, and, while it is
+            written, `PATH.new`.
+
+    Raises:
+        PlanError: another program has opened it.
+        OSError: the folder cannot be written to.
+    """
+
+    __slots__ = ("_lock", "_path")
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        beside = self._path.with_name(f"{self._path.name}.lock")
+        self._lock = os.open(beside, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            message = f"another program has opened {self._path}: a device is one program"
+            raise PlanError(message) from None
+        unfinished(self._path).unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another program open it."""
+        if self._lock >= 0:
+            with suppress(OSError):
+                os.close(self._lock)
+            self._lock = -1
+
+    def read(self) -> bytes | None:
+        """The state that was written last; None if there is none."""
+        with suppress(FileNotFoundError):
+            return self._path.read_bytes()
+        return None
+
+    def write(self, state: bytes) -> None:
+        """Put a state in place of the one before; it is on the disk when this returns.
+
+        Raises:
+            PlanError: the storage is closed.
+            OSError: it cannot be written, as when the disk is full. The file is as it was.
+        """
+        if self._lock < 0:
+            message = "the storage is closed: open it again"
+            raise PlanError(message)
+        replace_file(self._path, state)

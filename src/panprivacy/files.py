@@ -1,0 +1,46 @@
+"""Files that are replaced as a whole: the old content is there until the new one is on the disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+
+def unfinished(path: Path) -> Path:
+    """Where the new content of a file lies until it is on the disk; a crash may leave it there."""
+    return path.with_name(f"{path.name}.new")
+
+
+def replace_file(path: Path, data: bytes, check: Callable[[Path], None] | None = None) -> None:
+    """Put data in place of a file: on the disk when this returns, or the file is as it was.
+
+    Args:
+        path: of the file.
+        data: its new content; its owner alone can read it.
+        check: is shown the new file beside the old one, and raises if it may not take its place.
+    """
+    fresh = unfinished(path)
+    try:
+        with open(fresh, "wb", opener=_create) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if check is not None:
+            check(fresh)
+        fresh.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)  # its names
+    finally:
+        os.close(folder)
+
+
+def _create(path: str, flags: int) -> int:
+    """Open a file that its owner alone can read."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -1,0 +1,118 @@
+"""Randomised response: the value itself, or any value at random.
+
+Reference: S. Warner, "Randomized response", 1965, for two values; P. Kairouz, S. Oh, P.
+Viswanath, "Extremal mechanisms for local differential privacy", 2014, for more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import whole_number
+from panprivacy.coins import Coins
+from panprivacy.guarantee import Epsilon
+from panprivacy.local.frequencies import Spread
+from panprivacy.local.randomiser import (
+    MOST_VALUES,
+    Randomiser,
+    Reports,
+    Values,
+    kept,
+    kept_ratio,
+    read_epsilon,
+    read_reports,
+)
+from panprivacy.noise import wipe
+
+
+@dataclass(frozen=True, init=False)
+class RandomisedResponse(Randomiser):
+    """With probability `keep` the report is the value, else any value, each as likely.
+
+    >>> from panprivacy import local
+    >>> smokes = local.RandomisedResponse(2, epsilon="1/2")
+    >>> reports = smokes.randomise([0, 1, 1, 0] * 2_500)
+    >>> 3_000 < smokes.estimate(reports).of(1).value < 7_000
+    True
+
+    For two values it is Warner's: the truth with probability `e**epsilon/(1 + e**epsilon)`. It errs
+    least while there are at most about `3 e**epsilon + 2` values.
+
+    Guarantee: as for each `Randomiser`. [tests/exact/test_local.py]
+
+    Args:
+        values: how many values there are, 2 to 2**20.
+        epsilon: the loss of a report, in nats.
+
+    Raises:
+        PlanError: an argument out of range.
+    """
+
+    def __init__(self, values: int, epsilon: Epsilon) -> None:
+        object.__setattr__(self, "values", whole_number(2, MOST_VALUES, values=values))
+        object.__setattr__(self, "epsilon", read_epsilon(epsilon))
+
+    @property
+    def keep(self) -> Fraction:
+        """How often the report is the value in any case; `tanh(epsilon/2)` for two values."""
+        return kept(self.epsilon, self.values)
+
+    @property
+    def ratio(self) -> Fraction:
+        """The probability of the value over that of another report."""
+        return kept_ratio(self.keep, self.values)
+
+    @property
+    def bits(self) -> int:
+        """The length of a number below the number of values."""
+        return (self.values - 1).bit_length()
+
+    @property
+    def variance(self) -> float:
+        """The same whatever users hold."""
+        own, other = self._own_and_other()
+        average = (own * (1 - own) + (self.values - 1) * other * (1 - other)) / self.values
+        return average / float(self.keep) ** 2
+
+    def _own_and_other(self) -> tuple[float, float]:
+        other = (1 - self.keep) / self.values
+        return float(self.keep + other), float(other)
+
+    def _draw(self, values: Values, coins: Coins) -> Reports:
+        reports = coins.categorical([1] * self.values, len(values))
+        keeping = coins.bernoulli(self.keep, len(values))
+        np.copyto(reports, values, where=keeping.view(bool), casting="unsafe")
+        wipe(keeping)
+        return reports
+
+    def _scores(self, reports: Reports) -> NDArray[np.int64]:
+        return read_reports(reports, self.values)
+
+    def _spread(self, scores: NDArray[np.int64], users: int) -> Spread:
+        return two_coins(scores, users, *self._own_and_other(), float(self.keep))
+
+
+def two_coins(
+    scores: NDArray[np.int64], users: int, own: float, other: float, gain: float
+) -> Spread:
+    """Estimates from counts to which each user adds a coin, of two probabilities.
+
+    Args:
+        scores: how many coins were 1, for each value.
+        users: how many tossed one.
+        own: the probability for who holds the value.
+        other: the one for all others.
+        gain: own less other, which floats may not tell.
+    """
+    unit, counted = np.ones(len(scores)), scores.astype(np.float64)
+    noise, held = other * (1 - other), own * (1 - own)
+    return Spread(
+        (counted - users * other) / gain,
+        unit * (users * noise / gain**2),
+        unit * ((held - noise) / gain**2),
+        unit / gain,
+    )

@@ -1,0 +1,181 @@
+"""Statistical queries, answered by asking each user for one noisy bit.
+
+Reference: Dwork and Roth, Definitions 12.4 and 12.6; S. Kasiviswanathan, H. Lee, K. Nissim, S.
+Raskhodnikova, A. Smith, "What can we learn privately?", 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from panprivacy._validate import positive_integer, proportion
+from panprivacy.coins import Coins
+from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.guarantee import Epsilon
+from panprivacy.local.oracle import LROracle
+from panprivacy.local.response import RandomisedResponse
+from panprivacy.noise import wipe
+from panprivacy.statistics.release import Name, Release
+
+GRID = 1 << 16
+"""A query's numbers are rounded to multiples of 1/GRID; a number of two bytes decides the coin."""
+
+Query = Callable[[Any], ArrayLike]
+"""From the records of some users to a number of 0 to 1 for each."""
+
+
+def users_needed(tolerance: float, epsilon: Epsilon, *, queries: int = 1, failure: float) -> int:
+    """How many users each of so many queries asks, so that all are within the tolerance.
+
+    >>> users_needed(0.05, 1, failure=0.05)
+    3456
+
+    Hoeffding's bound, of users and coins together: with `t = tanh(epsilon/2)` it is
+    `ln(2 queries/failure) / (2 tolerance**2 t**2)`, less what rounding a query takes of the tolerance.
+    Every query has users of its own, so that each of them spends all of epsilon on it: to ask all
+    users everything would take about as many times more users as there are queries.
+
+    Args:
+        tolerance: tau, at least 2**-16.
+        epsilon: what each user may lose, in nats.
+        queries: how many there are.
+        failure: probability that any answer is further off.
+
+    Raises:
+        PlanError: an argument out of range.
+    """  # noqa: E501 - a formula
+    count, missed = positive_integer(queries=queries), proportion(failure=failure)
+    left = proportion(tolerance=tolerance) - 1 / (2 * GRID)
+    keep = float(RandomisedResponse(2, epsilon).keep)
+    if left < 1 / (2 * GRID):
+        message = f"tolerance must be at least 1/{GRID:,}"
+        raise PlanError(message)
+    return math.ceil((1 + 1e-9) * math.log(2 * count / missed) / (2 * (left * keep) ** 2))
+
+
+class StatisticalQueries:
+    """Answers a planned number of statistical queries, each from users of its own.
+
+    >>> import numpy as np
+    >>> from panprivacy import local
+    >>> oracle = local.LROracle(np.arange(20_000) % 100, epsilon=2)
+    >>> asked = local.StatisticalQueries(oracle, tolerance=0.05, queries=2, failure=1e-6)
+    >>> asked.users_each
+    10000
+    >>> answer = asked.ask(lambda age: age >= 65)
+    >>> 0.3 <= answer.value <= 0.4
+    True
+
+    Guarantee: that of the oracle: each user answers one query at most, and loses the oracle's epsilon.
+    [tests/exact/test_local.py]
+
+    Accuracy: with probability `1 - failure` every answer is within the tolerance of the mean of the
+    query over all users of the oracle, for users come in an order drawn at random. If they were
+    drawn from a distribution it is that of the distribution, too, and queries may then depend on
+    earlier answers; over a fixed set of users later ones have to be fixed in advance.
+    [tests/statistical/test_local.py]
+
+    Args:
+        oracle: whose users are asked.
+        tolerance: tau: how far an answer may be off.
+        queries: how many there will be at most.
+        failure: probability that any answer is further off.
+
+    Raises:
+        PlanError: an argument out of range, or an oracle with fewer users than that takes.
+    """  # noqa: E501 - a sentence
+
+    __slots__ = ("_asked", "_order", "_response", "failure", "oracle", "queries", "tolerance")
+
+    def __init__(
+        self, oracle: LROracle, *, tolerance: float, queries: int, failure: float = 0.05
+    ) -> None:
+        each = users_needed(tolerance, oracle.epsilon, queries=queries, failure=failure)
+        if each * queries > len(oracle):
+            message = (
+                f"{queries:,} queries take {each * queries:,} users and there are {len(oracle):,}: "
+                "raise tolerance, failure or epsilon, or ask less"
+            )
+            raise PlanError(message)
+        self.oracle, self.tolerance = oracle, tolerance
+        self.queries, self.failure = queries, failure
+        self._response = RandomisedResponse(2, oracle.epsilon)
+        self._order = shuffled(len(oracle), oracle.coins)
+        self._asked = 0
+
+    @property
+    def users_each(self) -> int:
+        """How many users a query asks: all that there are, in equal parts."""
+        return len(self.oracle) // self.queries
+
+    def ask(self, query: Query) -> Release:
+        """The mean of a query over all users.
+
+        Args:
+            query: takes the records of the users who are asked, gives a number of 0 to 1 for
+                each; it has to look at each record by itself.
+
+        Returns:
+            A share; its interval is the tolerance, and its confidence that of all answers together.
+
+        Raises:
+            BudgetError: there were as many queries as planned; nobody was asked.
+            InputError: the query gives something else.
+        """
+        if self._asked == self.queries:
+            message = f"all {self.queries:,} queries were asked: plan for more with queries="
+            raise BudgetError(message)
+        start, self._asked = self._asked * self.users_each, self._asked + 1
+        users = self._order[start : start + self.users_each]
+        reports = self.oracle.ask(
+            self._response, of=lambda held: self._coins_of(query(held)), users=users
+        )
+        return self._release(self._response.estimate(reports).shares[1], reports)
+
+    def _coins_of(self, shares: ArrayLike) -> NDArray[np.uint8]:
+        """A coin for each user: his number, rounded to a multiple of 1/GRID, is its probability.
+
+        Of a query of yes or no it is the answer itself.
+        """
+        given = np.asarray(shares)
+        if (
+            given.ndim != 1
+            or given.dtype.kind not in "biuf"
+            or not ((given >= 0) & (given <= 1)).all()
+        ):
+            message = "a query must give a number of 0 to 1 for each user"
+            raise InputError(message)
+        if given.dtype == np.bool_:
+            return given.view(np.uint8)
+        high, low = self.oracle.coins.categorical([1] * 256, 2 * len(given)).reshape(2, -1)
+        coins = (256 * high + low < np.rint(given * GRID)).astype(np.uint8)
+        wipe(high, low)
+        return coins
+
+    def _release(self, share: float, reports: NDArray[Any]) -> Release:
+        low, high = share - self.tolerance, share + self.tolerance
+        value, low, high = (float(np.clip(end, 0, 1)) for end in (share, low, high))
+        return Release(
+            value,
+            low,
+            high,
+            1 - self.failure,
+            float(self.oracle.epsilon),
+            (int(reports.sum()), len(reports)),
+            Name("statistical-query", "mean", (("query", self._asked),)),
+            "share of users",
+        )
+
+
+def shuffled(count: int, coins: Coins) -> NDArray[np.int64]:
+    """The numbers below `count` in an order drawn at random, which is public.
+
+    Two of the 64-bit keys tie with probability `count**2/2**65`, and keep their order then.
+    """
+    keys = np.frombuffer(coins.key(8 * count), np.uint64)
+    return np.argsort(keys, kind="stable")

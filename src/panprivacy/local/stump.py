@@ -1,0 +1,139 @@
+"""A learner that sees no record: the best threshold on one feature, by statistical queries.
+
+Reference: Dwork and Roth, Definition 12.5: it learns its class from queries alone, agnostically.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import proportion
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Epsilon
+from panprivacy.local.oracle import LROracle
+from panprivacy.local.statistical import StatisticalQueries, users_needed
+from panprivacy.statistics.release import Release
+
+Cuts = Sequence[Sequence[float]]
+"""For each feature the thresholds that are tried; public."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stump:
+    """Says 1 where a feature is at least `cut`, and 0 below; or the other way round.
+
+    Args:
+        feature: its column.
+        cut: the threshold.
+        above: what is said from the cut on, 0 or 1.
+    """
+
+    feature: int
+    cut: float
+    above: int = 1
+
+    def says(self, records: NDArray[Any]) -> NDArray[np.bool_]:
+        """The label of each record, bool[n]."""
+        return (records[:, self.feature] >= self.cut) == bool(self.above)
+
+    def errs(self, records: NDArray[Any]) -> NDArray[np.bool_]:
+        """Where that is not the label in the last column, bool[n]."""
+        return self.says(records) != (records[:, -1] > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What a learner found.
+
+    Args:
+        stump: the rule.
+        error: the share of users on whom it errs.
+    """
+
+    stump: Stump
+    error: Release
+
+
+def users_to_learn(cuts: Cuts, accuracy: float, epsilon: Epsilon, *, failure: float = 0.05) -> int:
+    """How many users `learn_stump` takes: `2 m ln(2 m/failure) / (accuracy tanh(epsilon/2))**2`.
+
+    >>> users_to_learn([[1, 2, 3], [5, 6]], accuracy=0.1, epsilon=1)
+    24820
+
+    Args:
+        cuts: m of them together.
+        accuracy: alpha: how much more often than the best rule the learned one may err.
+        epsilon: what each user may lose, in nats.
+        failure: beta: probability that it errs more.
+
+    Raises:
+        PlanError: an argument out of range, or no cuts.
+    """
+    tried = len(_rules(cuts))
+    half = proportion(accuracy=accuracy) / 2
+    return tried * users_needed(half, epsilon, queries=tried, failure=failure)
+
+
+def learn_stump(oracle: LROracle, cuts: Cuts, accuracy: float, *, failure: float = 0.05) -> Learned:
+    """The rule of one threshold that errs least, or nearly so.
+
+    >>> import numpy as np
+    >>> from panprivacy import local
+    >>> age = np.arange(60_000) % 100
+    >>> oracle = local.LROracle(np.column_stack([age, age >= 40]), epsilon=2)
+    >>> learned = local.learn_stump(oracle, [[20, 30, 40, 50]], accuracy=0.1, failure=1e-6)
+    >>> learned.stump
+    Stump(feature=0, cut=40, above=1)
+
+    One query for each cut: how often does "1 from the cut on" err? The opposite rule errs in all
+    other cases, so it needs none of its own.
+
+    Guarantee: that of the oracle. [tests/exact/test_local.py]
+
+    Accuracy: with probability `1 - failure` it errs at most `accuracy` more often than the best of
+    all these rules and their opposites, whatever the labels are. Each query is within
+    `accuracy/2`. [tests/statistical/test_local.py]
+
+    Args:
+        oracle: whose records have a column a feature, and the label, 0 or 1, in the last one.
+        cuts: for each feature the thresholds to try.
+        accuracy: alpha.
+        failure: beta.
+
+    Raises:
+        PlanError: an argument out of range, no cuts, or fewer users than `users_to_learn`.
+    """
+    rules = _rules(cuts)
+    half = proportion(accuracy=accuracy) / 2
+    asked = StatisticalQueries(oracle, tolerance=half, queries=len(rules), failure=failure)
+    errors = [asked.ask(rule.errs) for rule in rules]
+    found = [*zip(rules, errors, strict=True), *map(_opposite, rules, errors)]
+    return Learned(*min(found, key=lambda one: one[1].value))
+
+
+def _rules(cuts: Cuts) -> list[Stump]:
+    rules = [Stump(feature, cut) for feature, tried in enumerate(cuts) for cut in tried]
+    if not rules or not all(math.isfinite(rule.cut) for rule in rules):
+        message = "cuts must have a list of thresholds for each feature, and one threshold or more"
+        raise PlanError(message)
+    return rules
+
+
+def _opposite(rule: Stump, error: Release) -> tuple[Stump, Release]:
+    turned = Release(
+        1 - error.value,
+        1 - error.high,
+        1 - error.low,
+        error.confidence,
+        error.epsilon,
+        error.counts,
+        error.name,
+        error.unit,
+    )
+    return Stump(rule.feature, rule.cut, 0), turned

@@ -1,0 +1,158 @@
+"""How an announced intrusion comes onto the disk, once, before it takes effect."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from panprivacy.errors import BudgetError, InputError
+from panprivacy.programs.counting import Counting
+from panprivacy.service.outgoing.records import Announcement, StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
+
+_COUNTS = struct.Struct("<qqq")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+PACKED_BYTES = _COUNTS.size
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which announcements are about a state: those of its window, or since it was born.
+
+    Args:
+        start: when the window began to be counted in which the state was born.
+        lasting: whether the state goes on from window to window.
+    """
+
+    start: datetime
+    lasting: bool
+
+    def holds(self, line: Announcement) -> bool:
+        """Whether a line is one of them."""
+        return line.start == self.start or (self.lasting and line.start > self.start)
+
+
+class Announcements:
+    """Announces intrusions to one stream, each once.
+
+    A line of the store says that one was announced; then it takes effect. So a state of before the
+    line, which a crash brings back, is re-randomised for each line that it does not know. A line
+    that is there though its commit was reported as failed takes effect when it is asked for again.
+
+    Args:
+        stream: name of the stream.
+        store: where the lines are.
+        scope: of the state with which it begins.
+    """
+
+    def __init__(self, stream: str, store: ReleaseStore, scope: Scope) -> None:
+        self._stream, self._store, self._scope = stream, store, scope
+        self._before = self._seen = 0
+
+    def begin(self, scope: Scope, counting: Counting) -> None:
+        """Know that a fresh state is counted from now on.
+
+        Announcements that there are of its window were made to a state that is gone. They are
+        spent, as those who looked saw a part of the window, and the fresh state needs none of them.
+        """
+        self._scope, self._before, self._seen = scope, 0, 0
+        if counting.guarantee.intrusions and not scope.lasting:
+            with suppress(StoreError):  # then it is re-randomised for them, which does no harm
+                self._before = self._seen = self._stored(scope)
+
+    def number(self, counting: Counting) -> int:
+        """How many were announced to the current window, as far as is known."""
+        return max(self._seen, self._before + counting.announced)
+
+    def make(self, key: bytes, began: datetime, now: datetime, counting: Counting) -> Announcement:
+        """Announce one to what is counted.
+
+        Args:
+            key: what its sender calls it; `find` knows it from now on.
+            began: when the current window began to be counted.
+            now: when it was announced.
+            counting: the state that was seen.
+
+        Returns:
+            Its line.
+
+        Raises:
+            BudgetError: none is left. Nothing was changed.
+            StoreError: the store cannot be written to now. Ask again, with the same key.
+        """
+        self.take_effect(counting)
+        planned, number = counting.guarantee.intrusions, self.number(counting) + 1
+        if number > planned:
+            message = f"all {planned} announced intrusions of this window have been made; plan for "
+            message += "more with intrusions= of the stream, and end the window or start anew"
+            raise BudgetError(message)
+        line = Announcement(self._stream, began, number, _hash(key), now)
+        with counting.announcing():  # what can fail in memory has not failed
+            self._store.announce(line)
+        self._seen = number
+        return line
+
+    def take_effect(self, counting: Counting) -> None:
+        """Re-randomise what is counted for each line that it does not know."""
+        self._seen = max(self._seen, self._stored(self._scope))
+        while self._before + counting.announced < self._seen:
+            counting.announce_intrusion()
+
+    def find(self, key: bytes) -> Announcement | None:
+        """The line of a key; None if there is none.
+
+        Raises:
+            StoreError: the store cannot be read now.
+        """
+        return self._store.announcement(self._stream, _hash(key))
+
+    def is_of(self, line: Announcement) -> bool:
+        """Whether a line is about the state that is counted."""
+        return self._scope.holds(line)
+
+    def packed(self, counting: Counting) -> bytes:
+        """Since when how many were announced, how many of them to states that are gone."""
+        since = (self._scope.start - _EPOCH) // timedelta(microseconds=1)
+        return _COUNTS.pack(since, self._before + counting.announced, self._before)
+
+    def missing(self, packed: bytes) -> int:
+        """How many have been announced in all to the state that `packed` belongs to.
+
+        Raises:
+            InputError: the store has lost some of which the state knows, or `packed` is damaged.
+            StoreError: the store cannot be read now.
+        """
+        start, made, before = _unpacked(packed)
+        stored = self._stored(Scope(start, self._scope.lasting))
+        if stored < made:
+            message = f"the release store has lost intrusions that were announced to {self._stream}"
+            message += ", so a look could be forgotten: put the store back as it was"
+            raise InputError(message)
+        return stored - before
+
+    def unpack(self, packed: bytes) -> None:
+        """Take over what `packed` gave."""
+        start, self._seen, self._before = _unpacked(packed)
+        self._scope = Scope(start, self._scope.lasting)
+
+    def _stored(self, scope: Scope) -> int:
+        if scope.lasting:  # numbered from window to window
+            return self._store.announced_since(self._stream, scope.start)
+        return self._store.announced(self._stream, scope.start)
+
+
+def _unpacked(packed: bytes) -> tuple[datetime, int, int]:
+    """Since when how many were announced, and how many of them to states that are gone."""
+    since, made, before = _COUNTS.unpack(packed)
+    with suppress(OverflowError):
+        if 0 <= before <= made:
+            return _EPOCH + timedelta(microseconds=since), made, before
+    message = "the state is damaged: so many intrusions cannot have been announced"
+    raise InputError(message)
+
+
+def _hash(key: bytes) -> str:
+    return hashlib.sha256(key).hexdigest()

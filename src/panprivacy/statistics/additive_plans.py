@@ -1,0 +1,165 @@
+"""Plans of additive cells: what a `FrequencyMoment` and an `InnerProduct` have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from panprivacy._parse import parse_users
+from panprivacy._validate import MOST_BYTES, expected_range
+from panprivacy.addressing import Independent
+from panprivacy.decoders.intervals import noise_quantile
+from panprivacy.decoders.quadratic import Noise
+from panprivacy.planning.additive import MOST_BOUND, Reach, released_variance
+from panprivacy.polynomial import WORD_BYTES
+from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.records import given_as, whole
+
+_INDEPENDENCE = 4
+"""Cells and signs of so many users are independent: variances of sums of squares need no more."""
+
+_MEMORY = 1 << 20
+_MOST_CELLS = 1 << 27
+
+Bound = Annotated[
+    int,
+    whole("the largest state of a user, on which privacy rests; the error is proportional to it",
+          MOST_BOUND, example=20),
+]  # fmt: skip
+"""Of states."""
+
+Memory = Annotated[
+    int | None,
+    whole("most bytes of cells, in place of cells; 1 MiB unless told", MOST_BYTES,
+          example=1_048_576),
+]  # fmt: skip
+"""Of cells, where the plan does not choose."""
+
+Clip = Annotated[
+    int | None,
+    whole("cells are cut to ±N and one noised sum leaves; 0 for noise on every cell; what errs "
+          "less unless told", 1 << 40, 0, example=0),
+]  # fmt: skip
+"""Which of two forms a release has."""
+
+
+def _range(name: str, value: object) -> tuple[int, int]:
+    """A number, or a range of numbers."""
+    del name
+    return expected_range(parse_users(value) if isinstance(value, str) else value)
+
+
+def answers(says: str) -> Any:
+    """A field that is a range of answers."""
+    return given_as(_range, "N or LOW:HIGH", says, "1_000_000:1_000_000_000")
+
+
+def cells_of(says: str) -> Any:
+    """A field that is a number of cells."""
+    return whole(says, _MOST_CELLS, example=65_536)
+
+
+def most_cells(memory: int | None, tables: int) -> int:
+    """How many cells each table may have, at least one."""
+    return max((memory or _MEMORY) // (8 * tables), 1)
+
+
+class AdditivePlan(CountPlan):
+    """The plan of an answer that is read off additive cells."""
+
+    __slots__ = ()
+
+    tables: ClassVar[int] = 1
+    """How many tables of equal size there are; a user has a cell in each."""
+
+    bound: int
+    signed: bool
+    expected: tuple[int, int]
+    cells: int
+    clip: int
+
+    proofs = ("moments",)
+    checks = ("exact/test_moments", "statistical/test_moments")
+    range_of_states = None  # answers are right beyond the bound; what is lost there is privacy
+
+    @property
+    def moves(self) -> Reach:
+        """How far one user can move the cells."""
+        return Reach(self.bound, self.signed, self.tables)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Unlike counters modulo M, sums hide no more than they were made for."""
+        low, high = self.states
+        told = f"it holds while each user's deltas add up to {low:,} to {high:,} at all times: "
+        return (told + "who goes c times as far loses c times as much",)
+
+    @property
+    def states(self) -> tuple[int, int]:
+        """The lowest and the highest state that epsilon covers."""
+        return (-self.bound if self.signed else 0), self.bound
+
+    @property
+    def table_cells(self) -> int:
+        """Of one table."""
+        return self.cells // self.tables
+
+    @property
+    def groups(self) -> int:
+        """How many numbers a release publishes."""
+        return (1 if self.tables == 1 else 3) if self.clip else self.cells
+
+    def sensitivity(self, epoch: int) -> int:  # noqa: ARG002 - noise changes nothing
+        """By how much a user may move the numbers, all together, whatever was announced."""
+        return self.moves.sensitivity(self.clip)
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of addressing key: a point and the coefficients of a polynomial."""
+        return WORD_BYTES * (1 + _INDEPENDENCE)
+
+    def address(self, key: bytes) -> Independent:
+        """Which cell a user maps to, and with which sign: two slots lead to a cell."""
+        return Independent(2 * self.table_cells, key)
+
+    def noise(self, epoch: int) -> Noise:
+        """That of a cell, with that of a release that publishes it."""
+        return self.moves.noise(self.split.budget, epoch, published=not self.clip)
+
+    @property
+    def limit(self) -> float:
+        """The largest answer that it is planned for."""
+        return float(self.expected[1])
+
+    @property
+    def planned(self) -> tuple[float, float]:
+        """The lowest and the highest answer that it is planned for."""
+        low, high = self.expected
+        return float(low), float(high)
+
+    @property
+    def largest(self) -> float:
+        """The highest of them."""
+        return self.limit
+
+    def of_clip(self, epoch: int) -> dict[str, float]:
+        """What the clip hides at most, and up to which answer."""
+        if not self.clip:
+            return {}
+        tails = self.moves.tails(self.table_cells, self.split.budget, epoch, self.limit)
+        released = released_variance(self.moves, self.clip, self.split.budget)
+        return {"released": released, "limit": self.limit, "slack": tails.hidden(self.clip)}
+
+    def reach(self, confidence: float, truth: float | None) -> float:
+        """By how many deviations an answer strays at most: what users hide is as random as noise.
+
+        What a clip hides is far less.
+        """
+        model = self.model(self.request.intrusions)
+        truths = self._truths if truth is None else [truth]
+        return noise_quantile(confidence, max(model.output_share(float(one)) for one in truths))
+
+    def facts(self, states: UserStates) -> list[str]:
+        """How many users lose more than epsilon says."""
+        low, high = self.states
+        beyond = int(((states > high) | (states < low)).sum())
+        return [f"{beyond:,} users end beyond the bound, and lose more than epsilon"] * (beyond > 0)

@@ -1,0 +1,1 @@
+"""What is the sum, over users, of the products of their states in two streams?"""

@@ -1,0 +1,84 @@
+"""The plan of a `FrequencyMoment`: how many cells, and which form a release has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from panprivacy.addressing import Independent
+from panprivacy.cells.additive import AdditiveCells
+from panprivacy.decoders.quadratic import SquaresModel, SumModel
+from panprivacy.planning.request import Request, Split
+from panprivacy.statistics.additive_plans import AdditivePlan
+from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.release import Name
+
+
+@dataclass(frozen=True, slots=True)
+class MomentPlan(AdditivePlan):
+    """The parameters of a `FrequencyMoment`.
+
+    Args:
+        order: 1 for the sum of the states, 2 for that of their squares.
+        bound: the largest state of a user.
+        signed: whether states reach down to `-bound`.
+        expected: the lowest and the highest answer that it is planned for.
+        cells: how many there are.
+        clip: where they are cut before a release sums their squares; 0 if it publishes each.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    order: int
+    bound: int
+    signed: bool
+    expected: tuple[int, int]
+    cells: int
+    clip: int
+    request: Request
+    split: Split
+
+    measure = "the answer"
+
+    @property
+    def question(self) -> str:
+        """What it answers, in words."""
+        if self.order == 1:
+            return "how much do the states of all users add up to?"
+        return "how much do the squares of the states of all users add up to?"
+
+    @property
+    def unit(self) -> str:
+        """What answers count."""
+        return "added up over users" if self.order == 1 else "squares added up over users"
+
+    @property
+    def name(self) -> Name:
+        """What the answer is called."""
+        return Name("", "frequency_moment", (("order", self.order),))
+
+    @property
+    def table(self) -> AdditiveCells:
+        """The table's cells."""
+        budget = self.split.budget
+        scales = self.moves.born(budget), self.moves.later(budget)
+        return AdditiveCells(self.cells, *scales, self.clip)
+
+    def address(self, key: bytes) -> Independent:
+        """Which cell a user maps to, with which sign; where nothing is squared, one for all."""
+        return Independent(1, key) if self.order == 1 else AdditivePlan.address(self, key)
+
+    def model(self, epoch: int) -> SumModel | SquaresModel:
+        """What numbers that are released after `epoch` announced intrusions say."""
+        noise = self.noise(epoch)
+        if self.order == 1:
+            return SumModel(noise)
+        return SquaresModel(self.cells, noise, self.clip, **self.of_clip(epoch))
+
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
+        """The sum of the states, or of their squares."""
+        return float((states.astype(float) ** self.order).sum())
+
+    def alike(self, answer: float) -> tuple[float, int]:
+        """As many users in the middle of what a state may be as have such an answer."""
+        state = max(self.bound // 2, 1)
+        return max(answer, 0.0) / state**self.order, state

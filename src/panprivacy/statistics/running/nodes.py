@@ -1,0 +1,91 @@
+"""What a running count keeps, as one table: noisy sums, and what has left of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from panprivacy.cells.protocol import Table
+from panprivacy.coins import Coins
+from panprivacy.counters.mechanism import Floats, Integers, Memory
+from panprivacy.counters.running import KNOWN, Running
+from panprivacy.counters.tree import Tree
+from panprivacy.noise import wipe
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The open nodes of a tree of steps, and the public numbers beside them.
+
+    A table is int64: the sum of the open node of each level, the bits of `Memory.told`, and those
+    of what `Running` knows. How many steps have ended is not in it.
+
+    Args:
+        tree: the mechanism.
+    """
+
+    tree: Tree
+
+    tells_presence = False
+    says = "noisy sums of events, one for each level of a tree of steps"
+
+    @property
+    def cells(self) -> int:
+        """How many sums there are."""
+        return len(self.tree.radices)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+        return 8 * (6 * self.cells + KNOWN)
+
+    def born(self, coins: Coins) -> Table:
+        """A table that has counted nothing."""
+        table, newborn = np.zeros(self.nbytes // 8, np.int64), self.tree.born(coins)
+        cells, told, _ = self._parts(table)
+        cells[:], told[:] = newborn.cells, newborn.told
+        wipe(newborn.cells)
+        return table
+
+    def is_table(self, table: Table) -> bool:
+        """Whether every public number is one."""
+        _, told, known = self._parts(table)
+        return bool(np.isfinite(told).all() and np.isfinite(known).all())
+
+    def fresh_noise(self, coins: Coins, table: Table, tick: int) -> Table:
+        """What an announced intrusion adds to each number of a table that has so many steps."""
+        (sum_of_events,) = self.sums(table, tick, coins)
+        noise = np.zeros(self.nbytes // 8, np.int64)
+        cells, told, _ = self._parts(noise)
+        self.tree.rerandomise(Memory(cells, told, tick - sum_of_events.start), coins)
+        return noise
+
+    def rerandomise(
+        self,
+        table: Table,
+        noise: Table,
+        tick: int,  # noqa: ARG002 - the noise is of this step
+        coins: Coins,  # noqa: ARG002 - and drawn
+    ) -> None:
+        """Add fresh noise to the sums, and what is known of it to what is known of them."""
+        (cells, told, _), (drawn, of_drawn, _) = self._parts(table), self._parts(noise)
+        cells += drawn
+        told += of_drawn
+
+    def sums(self, table: Table, tick: int, coins: Coins) -> list[Running]:
+        """The one sum that counts on, in a table, after so many steps."""
+        cells, told, known = self._parts(table)
+        begun = int(known[0]) if np.isfinite(known[0]) else 0  # else `check` refuses it
+        return [Running(self.tree, coins, Memory(cells, told, tick - begun), known)]
+
+    def restart(self, table: Table, tick: int, coins: Coins) -> None:
+        """Go on at a later step with new nodes, on top of the last answer."""
+        (sum_of_events,) = self.sums(table, tick, coins)
+        sum_of_events.restart(tick, sum_of_events.last)
+
+    def _parts(self, table: Table) -> tuple[Integers, Floats, Floats]:
+        """Sums, what has left, and what is known, in place."""
+        numbers = table[self.cells :].view(np.float64)
+        told, known = numbers[:-KNOWN].reshape(-1, self.cells), numbers[-KNOWN:]
+        return table[: self.cells], told, known

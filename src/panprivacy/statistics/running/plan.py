@@ -1,0 +1,136 @@
+"""The plan of a `RunningCount`: which tree of steps, and that all of epsilon is paid at birth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+
+from panprivacy.cells.protocol import Deltas
+from panprivacy.counters.running import Sum
+from panprivacy.counters.shapes import largest_deviation
+from panprivacy.counters.tree import Tree
+from panprivacy.decoders.intervals import noise_quantile
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Budget
+from panprivacy.planning.request import Request, Split
+from panprivacy.statistics.deltas import refuse_deltas
+from panprivacy.statistics.plan import Plan, UserStates
+from panprivacy.statistics.release import Name, Release
+from panprivacy.statistics.running.nodes import Nodes
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class AtBirth(Budget):
+    """All of epsilon is paid at birth; releases and announced intrusions cost nothing more.
+
+    Args:
+        epsilon: for one event.
+    """
+
+    def __init__(self, epsilon: Fraction) -> None:
+        object.__setattr__(self, "state", epsilon)
+        object.__setattr__(self, "release", Fraction(0))
+
+    def of_state(self, intrusions: int) -> Fraction:  # noqa: ARG002
+        """What the state costs, however often it is seen after announced intrusions."""
+        return self.state
+
+    def unseen(self, *, releases: int, intrusions: int) -> Fraction:  # noqa: ARG002
+        """What the releases cost if nobody ever sees the state: far out as much as with it."""
+        return self.state
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPlan(Plan):
+    """The parameters of a `RunningCount`.
+
+    Args:
+        horizon: how many steps there are at most, each with an answer.
+        bound: the most that one event adds.
+        request: epsilon and what it covers; its releases are the horizon.
+        split: all of epsilon is the state's.
+        tree: the tree of steps; the state may be seen within a step.
+    """
+
+    horizon: int
+    bound: int
+    request: Request
+    split: Split
+    tree: Tree
+
+    proofs = ("running",)
+    checks = ("unit/test_running", "statistical/test_running")
+    hides = "event"
+    reads_ids = False
+    conditions = ("what is hidden is one event, not all events of a user",)
+    measure = "a count of one event a step"
+    unit = "events"
+    limits = (math.inf, math.inf)  # how many events come in a step is not known
+    key_bytes = 0
+    range_of_states = None
+
+    @property
+    def question(self) -> str:
+        """What it answers, in words."""
+        return f"how many events so far, at the end of each of up to {self.horizon:,} steps?"
+
+    @property
+    def table(self) -> Any:  # a table of sums, into which no user is mapped
+        """What is kept."""
+        return Nodes(self.tree)
+
+    def address(self, key: bytes) -> Any:  # noqa: ARG002
+        """Nobody has a cell."""
+        return None
+
+    def check_deltas(self, deltas: Deltas) -> None:
+        """Raise `InputError` for a delta that is not hidden."""
+        refuse_deltas(
+            (deltas < 0) | (deltas > self.bound),
+            f"delta must be 0 to {self.bound:,}, as the bound says: for more, plan with bound=",
+        )
+
+    def reading(self, query: object, epoch: int) -> NoReturn:  # noqa: ARG002
+        """What leaves depends on the step: there is no sum to which others could be added."""
+        message = "a running count is released as a whole: call release()"
+        raise PlanError(message)
+
+    def told(
+        self,
+        sums: Sequence[Sum],
+        epoch: int,  # noqa: ARG002 - what noise was added is known of each sum
+        confidence: float,
+    ) -> tuple[float, float, float]:
+        """The answer and both ends of its interval."""
+        (last,) = sums
+        return last.value, *last.interval(confidence)
+
+    def names(self, query: object) -> tuple[Name, ...]:  # noqa: ARG002
+        """The one answer."""
+        return (Name("", "running_count"),)
+
+    @property
+    def largest(self) -> float:
+        """One event a step."""
+        return float(self.horizon)
+
+    def absolute_error(self) -> float:
+        """The largest standard deviation of all steps, in events, without intrusions."""
+        return largest_deviation(self.tree)
+
+    def absolute_margin(self, confidence: float) -> float:
+        """How far an answer strays at most with this probability, at the worst step."""
+        return noise_quantile(confidence, 1.0) * self.absolute_error()
+
+    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
+        """The sum of all deltas."""
+        return float(states.sum())
+
+    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:  # noqa: ARG002
+        """Nobody: it tells of no user."""
+        return np.zeros(0, np.int64)

@@ -1,0 +1,39 @@
+"""What a `RunningCount` is told."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from panprivacy.counters.shapes import mixed_radix
+from panprivacy.errors import PlanError
+from panprivacy.planning.request import Request, Split
+from panprivacy.statistics.records import Sizes, whole
+from panprivacy.statistics.running.plan import AtBirth, RunningPlan
+
+_MOST_STEPS = 1_000_000_000
+_MOST_BOUND = 1 << 20
+
+Horizon = Annotated[
+    int, whole("how many answers there are at most, one a step", _MOST_STEPS, example=1_000_000)
+]
+
+
+class RunningSizes(Sizes, frozen=True, tag="running-count"):
+    """The number of events so far, at the end of every step; hides one event, not one user."""
+
+    horizon: Horizon
+    bound: Annotated[int, whole("the most that one event adds", _MOST_BOUND, example=1)] = 1
+
+    @property
+    def steps(self) -> int:
+        """The horizon."""
+        return self.horizon
+
+    def plan(self, request: Request) -> RunningPlan:
+        """The tree that errs least on average over all steps."""
+        if request.budget is not None:
+            message = "a running count pays for all at birth: leave out budget="
+            raise PlanError(message)
+        split = Split(AtBirth(request.epsilon), 1.0, 0.0)
+        tree = mixed_radix(self.horizon, request.epsilon, self.bound, open_steps=True)
+        return RunningPlan(self.horizon, self.bound, request, split, tree)

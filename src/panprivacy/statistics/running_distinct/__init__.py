@@ -1,0 +1,1 @@
+"""How many different users so far, at the end of every step?"""

@@ -1,0 +1,77 @@
+"""How many different users so far, at the end of every step?
+
+Noisy bits of hashed users, as a `DistinctCount` has them; and for each level of them a running
+count of its ones, which is told by how much their number changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+from panprivacy.statistics.records import Whole
+from panprivacy.statistics.running.stepwise import Stepwise
+from panprivacy.statistics.running_distinct.cases import TRIALS, WALKS
+from panprivacy.statistics.running_distinct.plan import RunningDistinctPlan
+from panprivacy.statistics.running_distinct.sizes import RunningDistinctSizes
+from panprivacy.statistics.statistic import Arguments, Batch
+
+
+class RunningDistinct(Stepwise[RunningDistinctPlan], sizes=RunningDistinctSizes):
+    """The number of different users so far, released at the end of every step.
+
+    >>> import numpy as np
+    >>> import panprivacy as pp
+    >>> visitors = pp.RunningDistinct(horizon=24, expected=20_000, epsilon=2)
+    >>> for hour in range(3):
+    ...     visitors.update(np.arange(5_000) + 4_000 * hour)
+    ...     answer = visitors.release()
+    >>> 10_000 < answer.value < 16_000  # 13,000
+    True
+
+    What is hidden is one event, not one user: who comes every day is in many events. A step is the
+    time between two releases; there are `horizon` of them, whatever `releases` says.
+
+    Guarantee: the joint law of the state at any one time and all releases changes by a factor of
+    at most `e**epsilon` when one event is added or removed. Each intrusion that is announced is
+    covered as well, for nothing but accuracy: it flips many bits.
+    [tests/contract, tests/exact/test_running_distinct.py, docs/guarantees/running-distinct.md]
+
+    Accuracy: as a `DistinctCount` with the part of epsilon that its bits have, and a running count
+    of ones; `error()` is for the worst step. [tests/statistical/test_running_distinct.py]
+
+    All of epsilon is spent at birth, and releases cost nothing. A step whose release has left is
+    never made again by whoever resumes: what was counted since the state was taken is lost. If it
+    had been seen, its events lose up to `2 plan.sum_epsilon` more each time that a state from
+    before them is resumed.
+    """
+
+    __slots__ = ()
+
+    trials, walks = TRIALS, WALKS
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            horizon: Whole,
+            expected: tuple[Whole, Whole] | Whole | str = (1_000, 1_000_000_000),
+            memory: Whole = 65_536,
+            **arguments: Unpack[Arguments],
+        ) -> None: ...
+
+    def apply(self, *batches: Batch) -> None:
+        """Count what this statistic has checked, or one of the same plan, in the open step.
+
+        Raises:
+            BudgetError: all steps have ended. Nothing was changed.
+        """
+        self._check_left()
+        state = self._state
+        cells = self._plan.table
+        before = cells.group_sums(state.table, self._plan.levels, 0)
+        try:
+            super().apply(*batches)
+        finally:  # whatever has changed is counted
+            with self._whole(state):
+                cells.count(state.table, before, state.tick, self._coins)

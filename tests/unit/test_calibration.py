@@ -1,0 +1,228 @@
+"""Sketches modulo M: what is enumerated, what is refused, and what is read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.decoders.intervals import discrete_laplace_variance
+from panprivacy.published import (
+    CalibratedDistinctCount,
+    CalibratedNorm,
+    CalibratedTotal,
+    StableDistinctCount,
+)
+from panprivacy.published.mir_exponential import StableMap, medians
+from panprivacy.published.mir_lattice import MOST_POINTS, lattice_of
+from panprivacy.testing import SeededCoins
+
+# What is enumerated
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: StableDistinctCount(universe=9, rows=4, modulus=101, epsilon=1),
+            r"101\*\*4 .* at most 65,536 may be: take modulus=16 with 4 rows or 2 rows",
+        ),
+        (
+            lambda: CalibratedNorm(columns=[[1] * 20], modulus=5, epsilon=1),
+            r"5\*\*20 .* take 6 rows with modulus=5",
+        ),
+        (
+            lambda: CalibratedNorm(
+                columns=[[1, entry] for entry in range(200)], modulus=251, epsilon=1
+            ),
+            "steps of a lattice of 63,001 points are too many",
+        ),
+        (
+            lambda: CalibratedNorm(
+                columns=[[1, entry] for entry in range(200)], modulus=199, norm=2, epsilon=1
+            ),
+            "steps of a lattice of 39,601 points are too many",
+        ),
+        (lambda: CalibratedTotal(total=60_000, bound=5, epsilon=1), "121,293 points"),
+        (
+            lambda: StableDistinctCount(universe=9, rows=2, modulus=2, grid=2, epsilon=1),
+            "half of the entries are 0",
+        ),
+        (lambda: CalibratedNorm(columns=[[3, 0]], modulus=3, epsilon=1), "all 0 modulo M"),
+    ],
+)
+def test_what_cannot_be_enumerated_is_refused_with_what_can(make, message):
+    with pytest.raises(pp.PlanError, match=message):
+        make()
+
+
+def test_what_the_refusal_names_is_taken():
+    for rows, modulus in ((4, 16), (2, 101)):
+        sketch = StableMap(9, rows, modulus, 2, 20, 0)
+        assert len(lattice_of(sketch, 0).lengths) == modulus**rows <= MOST_POINTS
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"columns": []},
+        {"columns": [[]]},
+        {"columns": [[1], [1, 2]]},
+        {"columns": [[1.5]]},
+        {"columns": 3},
+        {"columns": "1,x"},
+        {"modulus": 1},
+        {"norm": 3},
+        {"universe": 1},
+        {"universe": 5, "norm": 2},
+    ],
+)
+def test_sizes_of_a_norm_that_do_not_go_together(wrong):
+    with pytest.raises(pp.PlanError):
+        CalibratedNorm(**{"columns": [[1], [2]], "modulus": 5, "epsilon": 1, **wrong})
+
+
+def test_columns_may_be_a_text():
+    text, lists = (
+        CalibratedNorm(columns=columns, modulus=5, epsilon=1).sizes
+        for columns in ("1,0;0,-1", [[1, 0], [0, -1]])
+    )
+    assert text == lists
+
+
+def test_a_bound_above_the_total_is_refused():
+    with pytest.raises(pp.PlanError, match="bound"):
+        CalibratedTotal(total=3, bound=4, epsilon=1)
+
+
+@pytest.mark.parametrize("delta", [6, -6])
+def test_a_delta_beyond_the_bound_is_refused_by_row(delta):
+    with pytest.raises(pp.InputError, match="row 2"):
+        CalibratedTotal(total=30, bound=5, epsilon=1).update([1, 2], [5, delta])
+
+
+# The sketch
+
+
+@pytest.mark.parametrize("norm", [0, 1])
+def test_a_sketch_is_the_sum_of_columns_times_states(norm):
+    columns = np.array([[1, 0], [3, 2], [0, 4]])
+    statistic = CalibratedNorm(
+        columns=columns.tolist(), modulus=7, norm=norm, epsilon=1, coins=SeededCoins(1)
+    )
+    table = statistic.plan.table
+    before = table.entries(statistic._state.table)
+    statistic.update([0, 2, 1, 0], [3, -1, 2**62, 1])
+    after = table.entries(statistic._state.table)
+    states = [4, 2**62 % 7, -1]
+    assert ((after - before - states @ columns) % 7 == 0).all()
+
+
+def test_a_map_that_loses_nothing_is_told_on_both_sides():
+    plans = [
+        CalibratedNorm(columns=columns, modulus=5, epsilon=1).plan
+        for columns in ([[1, 0], [0, 1]], [[1, 1], [1, 2]], [[1, 0], [0, 1], [1, 1]], [[1, 2]])
+    ]
+    assert [plan.model(0).exact for plan in plans] == [True, True, False, True]
+
+
+def test_users_who_share_a_column_are_told_from_below_alone():
+    plan = CalibratedNorm(columns=[[1, 0], [0, 1]], modulus=5, universe=3, epsilon=1).plan
+    assert not plan.model(0).exact
+    assert plan.model(0).answer([1], 0.9)[2] == 3
+
+
+def test_the_reach_of_errors_is_the_smallest_that_is_exceeded_so_rarely():
+    """Against the law of the sum itself, on a line long enough."""
+    model = CalibratedNorm(columns=[[1], [3]], modulus=31, norm=1, epsilon=2).plan.model(0)
+    far = np.arange(-4_000, 4_001)
+    laplace = np.exp(-np.abs(far) / model.scale)
+    law = np.convolve(laplace / laplace.sum(), model.chances)
+    tails = law[::-1].cumsum()[::-1]
+    for beyond in (0.4, 0.05, 0.001):
+        reach = model.reach(beyond)
+        place = reach + 4_000  # where errors of `reach` stand
+        assert tails[place + 1] <= beyond < tails[place]
+
+
+def test_the_deviation_of_a_total_is_that_of_two_noises():
+    plan = CalibratedTotal(total=1_000, bound=5, epsilon=2).plan
+    budget = plan.split.budget
+    scales = [float(5 / share) for share in (budget.state, budget.release)]
+    variance = sum(map(discrete_laplace_variance, scales))
+    assert plan.absolute_error() == pytest.approx(math.sqrt(variance), rel=1e-6)
+    assert budget.state == pytest.approx(1, rel=0.1), "nearly half each"
+
+
+def test_the_law_of_identity_is_that_of_a_spike():
+    """A lattice of all states has the noise that `CalibratedDistinctCount` draws by counter."""
+    budget = pp.Budget(1, 1)
+    sizes = {"modulus": 4, "epsilon": 2, "budget": budget}
+    whole = CalibratedNorm(columns=[[1, 0], [0, 1]], **sizes).plan.noise(0)
+    apart = CalibratedDistinctCount(universe=2, **sizes).plan.law.probabilities()
+    np.testing.assert_allclose(whole, np.outer(apart, apart).ravel(), rtol=1e-6)
+
+
+def test_announced_noise_is_noise_once_more():
+    once, twice = (
+        CalibratedDistinctCount(universe=9, modulus=5, epsilon=3, intrusions=1).plan.model(epoch)
+        for epoch in (0, 1)
+    )
+    law = CalibratedDistinctCount(universe=9, modulus=5, epsilon=3, intrusions=1).plan.law
+    both = np.fft.ifft(law.spectrum() ** 2).real
+    assert once.absent == pytest.approx(1 - law.probabilities()[0])
+    assert (twice.absent, twice.present) == pytest.approx((1 - both[0], 1 - both[1]))
+
+
+# Stable variables
+
+
+@pytest.mark.parametrize("roots", [1, 2, 4])
+def test_entries_are_stable_variables(roots):
+    """`X**p` of p-stable X: a sum of two has the law of one, stretched by `2**(1/p)`."""
+    entries = StableMap(20_000, 2, 2**52, roots, 1_000, 0).columns()
+    entries = np.where(entries > 2**51, entries - 2**52, entries).astype(float)
+    sums, one = entries.sum(axis=1), entries[:, 0] * 2.0**roots
+    for share in (0.2, 0.5, 0.8):
+        quantiles = np.quantile(np.abs(sums), share), np.quantile(np.abs(one), share)
+        assert quantiles[0] == pytest.approx(quantiles[1], rel=0.1 * roots)
+
+
+def test_the_median_is_divided_by_its_factor():
+    """One user of state 1 among many rows: printed is a product, right a quotient (M6)."""
+    sketch = StableMap(30, 2, 251, 2, 3, 0)
+    lattice = lattice_of(sketch, 0)
+    model = StableDistinctCount(universe=30, rows=2, modulus=251, grid=3, epsilon=1).plan.model(0)
+    values = medians(lattice, lattice.columns, 2)
+    assert model.factor == sketch.factor == math.sqrt(3)
+    assert np.median(values / sketch.factor) == pytest.approx(1, abs=0.35)
+    assert np.median(values * sketch.factor) > 2
+    assert model.estimate(lattice.columns[4]) == pytest.approx(values[4] / sketch.factor)
+
+
+def test_another_draw_is_another_public_matrix():
+    first, again, other = (StableMap(9, 2, 101, 2, 9, draw).columns() for draw in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_the_errors_of_a_stable_sketch_are_those_of_all_its_noise():
+    """Against a sum over all points of noise, for three users."""
+    plan = StableDistinctCount(universe=5, rows=2, modulus=11, grid=2, epsilon=8).plan
+    model, lattice = plan.model(0), plan.table.lattice
+    once = plan.noise(0)
+    points = np.stack(np.unravel_index(np.arange(len(once)), lattice.shape), axis=1)
+    sketch, square = lattice.columns[:3].sum(axis=0), 0.0
+    for first, chance in zip(points, once, strict=True):
+        answers = medians(lattice, sketch + first + points, plan.roots) / model.factor
+        square += chance * float(once @ (answers - 3) ** 2)
+    assert float(model.deviation(3)) == pytest.approx(math.sqrt(square), rel=1e-6)
+
+
+def test_a_release_of_a_stable_sketch_leaves_its_noise_out_of_the_state():
+    statistic = StableDistinctCount(universe=9, rows=2, modulus=11, grid=9, epsilon=1)
+    before = statistic._state.table.copy()
+    statistic.release()
+    assert (statistic._state.table == before).all()

@@ -1,0 +1,640 @@
+"""What running counts add up, whatever the noise, and how far it makes them stray."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import zlib
+from collections import Counter as Tally
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from panprivacy.counters import factorised, shapes
+from panprivacy.counters.accumulator import Accumulator
+from panprivacy.counters.endless import Endless
+from panprivacy.counters.factorised import Factorised
+from panprivacy.counters.mechanism import Memory, Silent, variances
+from panprivacy.counters.naive import FreshNoise, NoisySteps, RandomisedResponse
+from panprivacy.counters.running import Running, Sum
+from panprivacy.counters.tree import Tree
+from panprivacy.guarantee import randomised_response
+from tests.contract.doubles import BreakableCoins, exact_law
+
+ONE = Fraction(1)
+
+
+def deep(horizon, loss, bound, *, open_steps=False):
+    """A tree of few children, as the best one of many steps has many levels."""
+    radices = (3, *[2] * max((-(-horizon // 3) - 1).bit_length(), 1))
+    shares = shapes.best_shares(radices, 1 + open_steps, 2)
+    return Tree(horizon, loss, radices, shares, bound, open_steps, combined=True)
+
+
+EXACT = {
+    "mixed radix": shapes.mixed_radix,
+    "mixed radix, open": lambda steps, loss, bound: shapes.mixed_radix(
+        steps, loss, bound, open_steps=True
+    ),
+    "mixed radix, exposed": lambda steps, loss, bound: shapes.mixed_radix(
+        steps, loss, bound, pan_private=False
+    ),
+    "deep": deep,
+    "deep, open": lambda *arguments: deep(*arguments, open_steps=True),
+    "tree": lambda steps, loss, bound: shapes.even_tree(steps, loss, bound, pan_private=False),
+    "twice noised": lambda steps, loss, bound: shapes.even_tree(
+        steps, loss, bound, pan_private=True
+    ),
+    "segments": shapes.segments,
+    "endless": lambda steps, loss, bound: Endless(loss, bound),
+    "endless, open": lambda steps, loss, bound: Endless(loss, bound, open_steps=True),
+    "accumulator": Accumulator,
+    "noisy steps": NoisySteps,
+    "fresh noise": FreshNoise,
+    "factorised": Factorised,
+}
+"""All whose answers are exact without noise."""
+OPEN = ["mixed radix, open", "deep, open", "endless, open"]
+TREES = [
+    "mixed radix", "mixed radix, open", "mixed radix, exposed", "deep", "deep, open",
+    "tree", "twice noised", "segments",
+]  # fmt: skip
+ALL = {**EXACT, "response": RandomisedResponse}
+
+
+class Streams(Silent):
+    """Coins whose noise of one scale is the same, one by one, however it is drawn."""
+
+    def __init__(self, seed=0):
+        self._seed, self._streams = seed, {}
+
+    def _next(self, what, size):
+        start = [self._seed, zlib.crc32(repr(what).encode())]
+        stream = self._streams.setdefault(what, np.random.default_rng(start))
+        return stream.random(size)
+
+    def bernoulli(self, probability, size):
+        return (self._next(probability, size) < float(probability)).astype(np.uint8)
+
+    def discrete_laplace(self, scale, size):
+        return np.floor(self._next(scale, size) * 1001).astype(np.int64) - 500
+
+    discrete_gaussian = discrete_laplace
+
+
+class Given(Silent):
+    """Coins that play back noise and note its parameters; then there is none."""
+
+    def __init__(self, noise=()):
+        self.asked, self._noise = [], list(noise)
+
+    def discrete_laplace(self, scale, size):
+        self.asked += [scale] * size
+        given, self._noise = self._noise[:size], self._noise[size:]
+        return np.array(given + [0] * (size - len(given)), np.int64)
+
+    discrete_gaussian = discrete_laplace
+
+
+def taken(mechanism, coins, amounts, cuts=(), looks=()):
+    """The answers of runs in pieces, as one table each, and the memory at the end."""
+    memory, parts = mechanism.born(coins), []
+    edges = sorted({0, *(cut for cut in cuts if cut < len(amounts)), len(amounts)})
+    for start, end in itertools.pairwise(edges):
+        answers = mechanism.run(memory, np.array(amounts[start:end], np.int64), coins)
+        parts.append([answers.values, answers.variances, answers.fourths])
+        if end in looks:
+            mechanism.rerandomise(memory, coins)
+    assert memory.tick == len(amounts)
+    return np.concatenate(parts, axis=1), memory
+
+
+@st.composite
+def streams(draw, most=200):
+    """A horizon, a bound, amounts, and where the runs end."""
+    horizon, bound = draw(st.integers(1, most)), draw(st.sampled_from([1, 2, 7, 1_000]))
+    steps = draw(st.integers(1, horizon))
+    amounts = draw(st.lists(st.integers(0, bound), min_size=steps, max_size=steps))
+    return horizon, bound, amounts, draw(st.lists(st.integers(1, most), max_size=6))
+
+
+@pytest.mark.parametrize("name", EXACT)
+@given(streams())
+@example((1, 1, [1], []))
+@example((200, 1_000, [1_000] * 200, [*range(200)]))
+@settings(max_examples=10, deadline=None)
+def test_without_noise_every_answer_is_the_sum(name, stream):
+    horizon, bound, amounts, cuts = stream
+    mechanism = EXACT[name](horizon, ONE, bound)
+    found, _ = taken(mechanism, Silent(), amounts, cuts)
+    ticks = np.arange(1, len(amounts) + 1)
+    lag = np.cumsum(amounts) - found[0]
+    hidden = np.array([mechanism.hidden(SimpleNamespace(tick=int(tick))) for tick in ticks])
+    assert (lag > -1e-6).all()
+    assert (lag < hidden + 1e-6).all()
+    assert name == "segments" or not hidden.any()
+    if name != "factorised":
+        assert np.array_equal(found[0], np.rint(found[0]))
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "accumulator"])
+@given(streams(most=60), st.integers(0, 3))
+@settings(max_examples=8, deadline=None)
+def test_steps_in_pieces_are_those_of_one_run(name, stream, seed):
+    """Not only in law: where one scale is drawn in the order of time, each answer is the same."""
+    horizon, bound, amounts, cuts = stream
+    mechanism = ALL[name](horizon, ONE, bound)
+    whole, memory = taken(mechanism, Streams(seed), amounts)
+    pieces, later = taken(mechanism, Streams(seed), amounts, cuts)
+    assert pieces == pytest.approx(whole, rel=1e-9, abs=1e-5)
+    assert np.array_equal(later.cells, memory.cells)
+    assert later.told == pytest.approx(memory.told, rel=1e-9, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["endless", "endless, open"])
+def test_one_tree_follows_another_in_any_pieces(name):
+    amounts = np.random.default_rng(3).integers(0, 8, 5_000)
+    mechanism = EXACT[name](None, ONE, 7)
+    exact, _ = taken(mechanism, Silent(), amounts)
+    assert np.array_equal(exact[0], np.cumsum(amounts))
+    whole, memory = taken(mechanism, Streams(), amounts)
+    cuts = [1, 255, 256, 257, 2_000, 2_303, 2_304, 2_305, 2_816]
+    pieces, later = taken(mechanism, Streams(), amounts, cuts)
+    assert pieces == pytest.approx(whole, rel=1e-12)
+    assert np.array_equal(later.cells, memory.cells)
+
+
+def test_an_accumulator_in_pieces_has_the_law_of_one_run():
+    """On every outcome of coins with three sides."""
+    mechanism, amounts = Accumulator(3, ONE), [1, 0, 1]
+    count = Given()
+    taken(mechanism, count, amounts)
+
+    def law(cuts):
+        outcomes = Tally()
+        for noise in itertools.product([-1, 0, 1], repeat=len(count.asked)):
+            found, memory = taken(mechanism, Given(noise), amounts, cuts)
+            outcomes[(*found[0], *memory.cells)] += 1
+        return outcomes
+
+    assert law([1, 2]) == law([]) == law([2])
+    assert len(law([])) > 1
+
+
+@pytest.mark.parametrize("bound", [1, 2])
+def test_randomised_responses_add_up_without_bias(bound):
+    """On every outcome of their coins; the predicted variance is theirs at a bound of 1."""
+    mechanism, amounts = RandomisedResponse(3, ONE, bound), [bound, 0, 1]
+    law = exact_law(lambda coins: tuple(taken(mechanism, coins, amounts)[0][0]))
+    for step, total in enumerate(np.cumsum(amounts)):
+        mean = sum(float(chance) * values[step] for values, chance in law.items())
+        assert mean == pytest.approx(total, abs=1e-9)
+        spread = sum(float(chance) * (values[step] - total) ** 2 for values, chance in law.items())
+        predicted = variances(mechanism)[step]
+        assert spread == pytest.approx(predicted) if bound == 1 else spread < predicted * 1.001
+    surest = randomised_response(ONE)
+    assert float(surest / (1 - surest)) == pytest.approx(math.e)
+
+
+def cumulants(name, parameter):
+    """The variance and the fourth cumulant of one noise, summed up from its law."""
+    if name == "factorised":
+        return float(parameter), 0.0
+    numbers = np.arange(-math.ceil(60 * parameter), math.ceil(60 * parameter) + 1)
+    law = np.exp(-np.abs(numbers) / float(parameter))
+    law /= law.sum()
+    variance = (law * numbers**2.0).sum()
+    return variance, (law * numbers**4.0).sum() - 3 * variance**2
+
+
+@pytest.mark.parametrize("loss", [Fraction(1, 2), Fraction(6)], ids=str)
+@pytest.mark.parametrize("looks", [(), (4,), (3, 6, 11)], ids=str)
+@pytest.mark.parametrize("name", EXACT)
+def test_answers_stray_as_predicted(name, looks, loss):
+    """Each is a sum of noises, and the weight of a noise is what an answer gains if it is one."""
+    mechanism, amounts, cuts = EXACT[name](13, loss, 1), [1] * 13, [2, *looks, 12]
+    silent = Given()
+    found, _ = taken(mechanism, silent, amounts, cuts, looks)
+    sums, exact = found[0], np.zeros((2, 13))
+    for place, parameter in enumerate(silent.asked):
+        impulse = [0] * place + [1]
+        gained = taken(mechanism, Given(impulse), amounts, cuts, looks)[0][0] - sums
+        variance, fourth = cumulants(name, parameter)
+        exact += gained**2 * variance, gained**4 * fourth
+    assert found[1] == pytest.approx(exact[0], rel=1e-6)
+    assert found[2] == pytest.approx(exact[1], rel=1e-6)
+    if not looks:
+        assert variances(mechanism, 13) == pytest.approx(exact[0], rel=1e-6)
+
+
+GROWING = [name for name in EXACT if name not in {"noisy steps", "tree", "mixed radix, exposed"}]
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_look_makes_later_answers_stray_more_and_no_earlier_ones(name):
+    mechanism, amounts = EXACT[name](400, ONE, 1), [1] * 400
+    calm, _ = taken(mechanism, Silent(), amounts)
+    seen, _ = taken(mechanism, Silent(), amounts, [200], [200])
+    assert seen[0] == pytest.approx(calm[0], abs=1e-6)
+    assert seen[1][:200] == pytest.approx(calm[1][:200])
+    assert (seen[1][200:] >= calm[1][200:] * (1 - 1e-9)).all()
+    assert seen[1].sum() > calm[1].sum() * 1.001
+
+
+@pytest.mark.parametrize("loss", [Fraction(1, 3), Fraction(7, 2)], ids=str)
+@pytest.mark.parametrize("bound", [1, 5])
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("horizon", [1, 2, 9, 300])
+def test_a_step_spends_all_of_epsilon_on_its_way_and_no_more(name, horizon, bound, loss):
+    tree = EXACT[name](horizon, loss, bound)
+    for tick in range(horizon):
+        spent = sum(bound / scale for scale in tree.scales(tick) if scale)
+        assert spent <= loss
+        if name not in {"tree", "twice noised", "segments"}:
+            assert spent > loss * Fraction(95, 100)
+    assert name in {"tree", "twice noised"} or spent > loss * Fraction(95, 100)
+
+
+@pytest.mark.parametrize("bound", [1, 5])
+def test_noise_has_the_scale_that_the_proofs_ask_for(bound):
+    def asked(mechanism, steps=None):
+        coins = Given()
+        memory = mechanism.born(coins)
+        if steps:
+            mechanism.run(memory, np.zeros(steps, np.int64), coins)
+        return coins.asked
+
+    loss = Fraction(1, 2)
+    assert set(asked(NoisySteps(9, loss, bound), 9)) == {bound / loss}
+    assert len(asked(NoisySteps(9, loss, bound), 9)) == 9
+    assert set(asked(Accumulator(9, loss, bound), 9)) == {5 * bound / loss}
+    assert len(asked(Accumulator(9, loss, bound), 9)) == 1 + 9 + 5 + 3 + 2
+    assert set(asked(Accumulator(8, loss, bound), 8)) == {4 * bound / loss}
+    birth, *others = asked(FreshNoise(9, loss, bound), 9)
+    assert len(others) == 9
+    assert len(set(others)) == 1
+    assert bound / birth + 8 * bound / others[0] == loss
+    assert 9 * bound / others[0] <= loss
+    squares = sum((math.comb(2 * k, k) / 4**k) ** 2 for k in range(9)) * factorised.UNIT**2
+    (variance,) = set(asked(Factorised(9, loss, bound), 9))
+    assert float(variance) == pytest.approx(squares * bound**2 / (2 * float(loss)), rel=1e-3)
+    exact = sum(int(one) ** 2 for one in factorised.strategy(9).tolist())
+    assert exact * bound**2 <= 2 * loss * variance < exact * bound**2 + 2 * loss
+    assert len(asked(Factorised(9, loss, bound), 9)) == 18
+
+
+def test_fewer_noises_where_less_is_seen():
+    def count(name):
+        coins = Given()
+        taken(EXACT[name](64, ONE, 1), coins, [0] * 64)
+        return len(coins.asked)
+
+    assert count("tree") == 64 + 32 + 16 + 8 + 4 + 2
+    assert count("twice noised") == 64 + 2 * (32 + 16 + 8 + 4 + 2)
+    radices = shapes.mixed_radix(64, ONE).radices
+    assert len(radices) == 1 or count("mixed radix") > count("mixed radix, exposed")
+    assert count("mixed radix, open") > count("mixed radix")
+
+
+@pytest.mark.parametrize("name", ["deep", "mixed radix", "deep, open", "endless"])
+def test_noise_so_rare_that_its_variance_is_0_is_weighed_as_well(name):
+    mechanism = EXACT[name](1_000, Fraction(10**6), 1)
+    found, _ = taken(mechanism, BreakableCoins(1), [1] * 1_000, [10, 500])
+    assert np.array_equal(found[0], np.arange(1, 1_001))
+    assert not found[1:].any()
+
+
+def test_a_step_that_ends_many_nodes_has_room_for_all_that_leaves():
+    """Without noise at closing, far more leaves than is drawn."""
+    tree = shapes.even_tree(1 << 12, ONE, 1, pan_private=False)
+    memory = tree.born(Silent())
+    tree.run(memory, np.ones(4_095, np.int64), Silent())
+    answers = tree.run(memory, np.ones(1, np.int64), Silent())
+    assert answers.released.tolist() == [1 << level for level in range(12)]
+
+
+def root_mean(errors):
+    return math.sqrt(errors.mean())
+
+
+@pytest.mark.slow
+def test_the_errors_of_a_million_steps_are_as_told():
+    steps = 1 << 20
+    errors = {
+        name: root_mean(variances(EXACT[name](steps, ONE if name != "factorised" else ONE / 2, 1)))
+        for name in ["mixed radix", "accumulator", "factorised"]
+    }
+    assert errors == pytest.approx(
+        {"mixed radix": 52.0, "accumulator": 136, "factorised": 7.5}, rel=0.01
+    )
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 5, 17, 100, 257, 1_000, 4_096, 70_000])
+def test_a_tree_has_a_place_for_every_step_and_its_shares_are_right(horizon):
+    for name in TREES:
+        tree = EXACT[name](horizon, ONE, 1)
+        assert math.prod(tree.radices) >= horizon
+        assert len(tree.shares) == len(tree.radices)
+        assert all(0 <= share <= 1024 for row in tree.shares for share in row)
+        assert all(len(row) >= radix for row, radix in zip(tree.shares, tree.radices, strict=True))
+
+
+def test_the_shares_are_the_best_ones():
+    """To move any of them a little makes the mean error larger, without what children add."""
+
+    def error(shares, radices=(6, 4, 3)):
+        below, size = 0.0, 1
+        for level, radix in enumerate(radices):
+            below_now, own = 0.0, shares[level]
+            for place in range(radix):
+                share = own[place]
+                rest = below / (1 - share) ** 2 if below else 0.0
+                use = (radix - 1 - place) * size * (2 if level else 1)
+                below_now += rest + (use / share**2 if use else 0.0)
+            below, size = below_now, size * radix
+        return below
+
+    best = [[one / 1024 for one in row] for row in shapes.best_shares((6, 4, 3), 1, 2)]
+    least_error = error(best)
+    for level, place in [(1, 0), (1, 2), (2, 0), (2, 1)]:
+        for factor in (0.95, 1.05):
+            moved = [row.copy() for row in best]
+            moved[level][place] *= factor
+            assert error(moved) > least_error
+    assert best[1][-1] == best[2][-1] == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "draws"),
+    [({}, (1, 2)), ({"open_steps": True}, (2, 2)), ({"pan_private": False}, (1, 1))],
+    ids=str,
+)
+def test_a_tree_shares_epsilon_as_its_noises_need(how, draws):
+    tree = shapes.mixed_radix(10_000, ONE, **how)
+    error = variances(tree).mean()
+    for other in {(1, 2), (2, 2), (1, 1)} - {draws}:
+        shares = shapes.best_shares(tree.radices, *other)
+        assert variances(replace(tree, shares=shares)).mean() >= error * 0.9999
+    assert tree.shares == shapes.best_shares(tree.radices, *draws)
+
+
+def test_a_mixed_tree_errs_less_than_an_even_one():
+    chosen = shapes.mixed_radix(10_000, ONE)
+    error = variances(chosen).mean()
+    even = shapes.even_tree(10_000, ONE, 1, pan_private=True)
+    assert error < variances(even).mean() / 3
+    assert variances(shapes.mixed_radix(10_000, ONE, pan_private=False)).mean() < error
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_events_of_an_open_step_are_in_its_answer(name):
+    mechanism = EXACT[name](300, ONE, 3)
+    generator = np.random.default_rng(1)
+    memory, total = mechanism.born(Silent()), 0
+    for _ in range(300):
+        for amount in generator.integers(0, 4, generator.integers(0, 4)):
+            mechanism.add(memory, int(amount))
+            total += amount
+        last = int(generator.integers(0, 4))
+        total += last
+        answers = mechanism.run(memory, np.array([last]), Silent())
+        assert answers.values[-1] == total
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in OPEN])
+def test_what_has_no_open_steps_adds_nothing_within_one(name):
+    mechanism = ALL[name](9, ONE, 1)
+    if name in {"accumulator", "noisy steps", "fresh noise", "factorised", "response"}:
+        with pytest.raises(NotImplementedError):
+            mechanism.add(mechanism.born(Silent()), 1)
+
+
+@pytest.mark.parametrize("name", [*TREES, "accumulator", "factorised"])
+def test_nothing_is_kept_of_what_has_closed(name):
+    """A cell holds what its open node has counted: none at a step with which all begin anew."""
+    mechanism = EXACT[name](37, ONE, 100)
+    memory = mechanism.born(Silent())
+    for step in range(37):
+        mechanism.run(memory, np.array([100]), Silent())
+        if name == "factorised":
+            assert not memory.cells[: step + 1].any()
+        elif name == "accumulator":
+            assert memory.cells[0] == 100 * (step + 1)
+            assert not memory.cells[1:].any()
+        else:
+            sizes = np.cumprod([1, *mechanism.radices[:-1]])
+            used = mechanism._units(min(step + 1, 36)) > 0
+            within = (step + 1) % sizes
+            assert (memory.cells[used] == 100 * within[used]).all() or step == 36
+            assert not memory.cells[0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_the_noise_of_an_interval_is_kept_while_it_is_open_and_no_longer(size):
+    """Each answer has the noises of its intervals, and that of birth."""
+    mechanism = Accumulator(8, ONE)
+    memory = mechanism.born(Streams())
+    birth = memory.cells[0]
+    for _ in range(0, 8 - size, size):
+        answers = mechanism.run(memory, np.zeros(size, np.int64), Streams(memory.tick))
+        open_now = [memory.tick % length != 0 for length in (1, 2, 4)]
+        assert (memory.cells[1:] != 0).tolist() == open_now
+        assert memory.cells[0] == birth
+        assert answers.variances == pytest.approx(variances(mechanism)[0])
+
+
+@given(
+    st.integers(1, 60), st.lists(st.integers(0, 1_000), min_size=1, max_size=60), st.integers(0, 59)
+)
+@settings(max_examples=30, deadline=None)
+def test_the_sums_of_a_factorised_count_are_those_of_whole_numbers(horizon, amounts, start):
+    start, amounts = min(start, horizon - 1), amounts[: horizon - min(start, horizon - 1)]
+    coefficients = factorised.strategy(horizon)[: horizon - start]
+    exact = np.convolve(np.array(amounts), coefficients)[: horizon - start]
+    assert np.array_equal(factorised._added(np.array(amounts), coefficients), exact)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 5, 64, 200])
+def test_the_weights_of_a_factorised_count_invert_its_coefficients(horizon):
+    """In exact arithmetic, of the rounded coefficients that are in use."""
+    coefficients = [Fraction(one) for one in factorised.strategy(horizon).tolist()]
+    weights = []
+    for step in range(horizon):
+        rest = sum(w * coefficients[step - k] for k, w in enumerate(weights))
+        weights.append((1 - rest) / coefficients[0])  # their product with them is all ones
+    found = factorised.combination(horizon)
+    assert found == pytest.approx([float(one) for one in weights], rel=1e-9, abs=1e-16)
+    wanted = [math.comb(2 * k, k) / 4**k for k in range(horizon)]
+    assert [float(one) / factorised.UNIT for one in coefficients] == pytest.approx(
+        wanted, abs=0.51 / factorised.UNIT
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["at the bound", "anything", "now and then"])
+def test_the_largest_sums_of_a_factorised_count_are_exact(kind):
+    check_largest(1 << 20, kind)
+
+
+def test_large_sums_of_a_factorised_count_are_exact():
+    check_largest(1 << 16, "at the bound")
+
+
+def check_largest(steps, kind):
+    generator, most = np.random.default_rng(7), factorised.MOST_BOUND
+    amounts = {
+        "at the bound": np.full(steps, most),
+        "anything": generator.integers(0, most + 1, steps),
+        "now and then": most * (generator.random(steps) < 0.001),
+    }[kind].astype(np.int64)
+    coefficients = factorised.strategy(steps)
+    added = factorised._added(amounts, coefficients)
+    if kind == "at the bound":
+        assert np.array_equal(added, most * np.cumsum(coefficients))
+    places = [0, 1, 2, steps // 3, steps - 2, steps - 1, *generator.integers(0, steps, 50)]
+    exact = [int(amounts[: place + 1] @ coefficients[place::-1]) for place in places]
+    assert added[places].tolist() == exact  # below 2**63, so exact as well
+    found = Factorised(steps, ONE, most)
+    values = found.run(Memory(np.zeros(steps, np.int64), np.zeros((2, steps))), amounts, Silent())
+    assert np.abs(values.values - np.cumsum(amounts)).max() < 0.01
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("reads", range(7))
+def test_coins_that_fail_change_nothing(name, reads):
+    coins = BreakableCoins(5)
+    mechanism = ALL[name](300, ONE, 1)
+    memory = mechanism.born(coins)
+    mechanism.run(memory, np.ones(250, np.int64), coins)
+    before = memory.cells.copy(), memory.told.copy(), memory.tick
+    for act in (
+        lambda: mechanism.run(memory, np.ones(50, np.int64), coins),
+        lambda: mechanism.rerandomise(memory, coins),
+    ):
+        coins.reads_left = reads
+        try:
+            act()
+        except OSError:
+            assert np.array_equal(memory.cells, before[0])
+            assert np.array_equal(memory.told, before[1])
+            assert memory.tick == before[2]
+        else:
+            before = memory.cells.copy(), memory.told.copy(), memory.tick
+
+
+def test_a_running_count_that_cannot_start_anew_stays_as_it_is():
+    coins = BreakableCoins(5)
+    running = Running(Accumulator(20, ONE), coins)
+    running.run(np.ones(7, np.int64))
+    kept = running.packed()
+    coins.reads_left = 0
+    with pytest.raises(OSError, match="entropy"):
+        running.restart(9, running.last)
+    assert running.packed() == kept
+    with pytest.raises(OSError, match="entropy"):
+        running.resumed(7, memoryview(kept), 9, 0)
+    assert running.packed() == kept
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_size_of_what_is_kept_is_known_without_a_copy_of_it(name):
+    running = Running(ALL[name](300, ONE, 1), Silent())
+    assert running.nbytes == len(running.packed())
+
+
+@pytest.mark.parametrize(("level", "quantile"), [(0.95, 1.95996), (0.5, 0.67449)])
+def test_an_interval_reaches_as_far_as_its_noise(level, quantile):
+    normal = Sum(100.0, 4.0, 0.0).interval(level)
+    assert normal == pytest.approx((100 - 2 * quantile, 100 + 2 * quantile), rel=1e-4)
+    scale = 3.0
+    laplace = Sum(100.0, 2 * scale**2, 12 * scale**4, 5.0).interval(level)
+    reach = -scale * math.log(1 - level)
+    assert laplace == pytest.approx((100 - reach, 105 + reach), rel=1e-3)
+    grained = Sum(100.0, 4.0, grain=6.0).interval(level)
+    assert grained == pytest.approx((97 - 2 * quantile, 103 + 2 * quantile), rel=1e-4)
+    assert Sum(-100.0, 4.0).interval(level) == (0, 0)
+    assert Sum().interval(level) == (0, 0)
+
+
+def test_a_look_adds_noise_to_what_is_open_alone():
+    """One noise to each number that is kept, as large as that of its birth."""
+
+    def asked(mechanism, steps):
+        memory, coins = mechanism.born(Silent()), Given()
+        mechanism.run(memory, np.ones(steps, np.int64), Silent())
+        mechanism.rerandomise(memory, coins)
+        return coins.asked
+
+    for open_steps in (False, True):
+        tree = deep(40, ONE, 1, open_steps=open_steps)
+        kept = [scale for scale in tree.scales(7)[1 - open_steps :] if scale]
+        assert sorted(asked(tree, 7)) == sorted(kept)
+        assert len(kept) > 2
+    assert asked(shapes.mixed_radix(20, ONE), 7) == []
+    assert asked(Accumulator(8, ONE), 6) == [4, 4]
+    assert asked(Accumulator(8, ONE), 7) == [4, 4, 4]
+    assert asked(Accumulator(8, ONE), 8) == [4]
+    assert len(asked(Factorised(8, ONE), 3)) == 5
+    assert len(asked(FreshNoise(8, ONE), 3)) == 1
+    assert asked(NoisySteps(8, ONE), 3) == asked(RandomisedResponse(8, ONE), 3) == []
+    mixed = shapes.mixed_radix(256, ONE)
+    assert len(asked(Endless(ONE), 3)) == len(asked(mixed, 3)) + 1  # the sum of all steps
+
+
+@pytest.mark.parametrize("name", ["deep", "deep, open", "twice noised"])
+def test_a_node_has_its_share_of_epsilon_rounded_down(name):
+    tree = EXACT[name](40, ONE, 1)
+    for tick in range(40):
+        left = ONE
+        for level in reversed(range(len(tree.radices))):
+            place = tick // math.prod(tree.radices[:level]) % tree.radices[level]
+            scale, own = tree.scales(tick)[level], left * tree.shares[level][place] / 1024
+            assert (scale is None) == (own == 0)
+            if scale:
+                assert 1 / own <= scale <= 1 / own + Fraction(1, 63)
+                left -= 1 / scale
+
+
+@pytest.mark.parametrize("steps", [256, 2_000])
+def test_not_to_know_the_horizon_costs_about_a_fifth_more_error(steps):
+    known, unknown = (
+        variances(mechanism, steps).mean()
+        for mechanism in (shapes.mixed_radix(steps, ONE), Endless(ONE))
+    )
+    assert 1 < math.sqrt(unknown / known) < 1.28
+
+
+def watched(monkeypatch, module, name):
+    """The arguments and the results of all calls of a function."""
+    calls, function = [], getattr(module, name)
+
+    def called(*arguments):
+        calls.append((arguments, function(*arguments)))
+        return calls[-1][1]
+
+    monkeypatch.setattr(module, name, called)
+    return calls
+
+
+@pytest.mark.parametrize("name", ["accumulator", "fresh noise"])
+def test_exact_sums_are_wiped(name, monkeypatch):
+    mechanism, amounts = EXACT[name](9, ONE, 1), np.ones(9, np.int64)
+    memory, calls = mechanism.born(Silent()), watched(monkeypatch, np, "cumsum")
+    mechanism.run(memory, amounts, Silent())
+    sums = [result for arguments, result in calls if arguments[0] is amounts]
+    assert [len(one) for one in sums] == [9]
+    assert not any(one.any() for one in sums)
+
+
+def test_exact_products_are_wiped(monkeypatch):
+    calls = watched(monkeypatch, np.fft, "rfft"), watched(monkeypatch, np.fft, "irfft")
+    amounts, coefficients = np.ones(5, np.int64), factorised.strategy(9)
+    assert factorised._added(amounts, coefficients)[0] == factorised.UNIT
+    (of_amounts, _), (product,) = ([result for _, result in some] for some in calls)
+    assert not of_amounts.any()
+    assert not product.any()

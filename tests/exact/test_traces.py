@@ -193,8 +193,10 @@ def test_a_log_that_other_processes_write_is_theirs(tmp_path):
     with (tmp_path / "log").open("a") as log:
         command = "while echo line; do sleep 0.01; done >> log"
         with subprocess.Popen(["sh", "-c", command], cwd=tmp_path) as other:
-            assert exact_loss(Program, STREAM, NEIGHBOUR).within(1)
-            other.kill()
+            try:
+                assert exact_loss(Program, STREAM, NEIGHBOUR).within(1)
+            finally:
+                other.kill()
         assert (tmp_path / "log").stat().st_size > 0
         with pytest.raises(LeakError, match="the open file"):
             exact_loss(

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panprivacy.service.server import _Server
+from panprivacy.service.server import Server
 from panprivacy.service.web import protocol
 from panprivacy.service.web.app import application
 from tests.service.running import Service
@@ -56,7 +56,8 @@ class Served:
         self.engine = engine_in(folder, server, checkpoint)
         self._sock = socket.create_server(("127.0.0.1", 0), backlog=1_024)
         self.port = self._sock.getsockname()[1]
-        self.server = _Server(application(self.engine), self.engine.keeper.hurry)
+        app = application(self.engine)
+        self.server = Server(app, app.api, self.engine.keeper.hurry)
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._sock]})
 
     def __enter__(self):

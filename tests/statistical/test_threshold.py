@@ -1,7 +1,7 @@
 """`ThresholdCount` is unbiased, errs no more than predicted, and its intervals hold the truth.
 
 False-alarm rate 1e-6 an assertion. Predicted deviations are those of the worst stream, so errors
-may be smaller; where nobody comes they are at least 0.8 of them.
+may be smaller; where nobody comes they are at least 0.8 of them, elsewhere two thirds.
 """
 
 from __future__ import annotations
@@ -60,5 +60,5 @@ def test_answers_are_as_good_as_they_say(stream, given):
     assert accepted(centred(errors))
     assert accepted(p_value(errors))
     assert rejected(p_value(2 * errors))
-    assert errors.std() > 0.8 * deviation
+    assert errors.std() > (0.8 if stream == "nobody" else 2 / 3) * deviation
     assert accepted(happens(runs.covered(), RUNS, LEAST_COVERAGE, 1))

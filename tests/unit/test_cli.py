@@ -387,7 +387,7 @@ class TestStats:
     def test_its_example_lacks_nothing(self, name):
         told = run_command("stats", name).stdout
         (example,) = re.findall(r"^  --stat (\S+)$", told, re.MULTILINE)
-        text = example.replace("=N", "=5")
+        text = example.replace("=N", "=2")
         assert Specification.from_text(text).kind.name == name
 
     def test_another_name_is_refused_with_the_nearest(self):

@@ -333,7 +333,7 @@ def test_a_stream_of_a_service_is_explained_with_its_batch_ids(file):
         return STATISTICS["density"](epsilon=epsilon)
 
     daily = pp.Windowed(lambda: pp.Grouped(each, ["a", "b"], epsilon=1), every=86_400)
-    file.write_bytes(Container("Stream", {"stream": "visits"}, 208, [daily]).packed(bytes(208)))
+    file.write_bytes(Container("Stream", {"stream": "visits"}, 216, [daily]).packed(bytes(216)))
     (alike,) = read_states(file)
     assert (alike.count, alike.within) == (2, ("Stream", "Windowed", "Grouped"))
     page = " ".join(run_command("explain", file).stdout.split())

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from panprivacy.coins import SystemCoins
@@ -50,6 +50,7 @@ def test_multiples_of_the_base_are_those_of_the_book():
 @example(5, 5)
 @settings(max_examples=20, deadline=None)
 def test_sums_are_those_of_the_book(one, other):
+    assume((one + other) % group.ORDER)  # the neutral element has no encoding
     assert encoded(group.add(points(one), points(other))) == by_the_book(one + other)
     assert encoded(group.negated(points(one))) == by_the_book(-one)
 

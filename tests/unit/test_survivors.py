@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from coincurve._libsecp256k1 import lib
 
 import panprivacy as pp
 from panprivacy.audit.exact.survivors import Survivors, _hides
@@ -276,3 +277,9 @@ def test_the_coins_are_not_looked_into():
     before = walker.fingerprint([coins])
     coins.seed = 2
     assert walker.fingerprint([coins]) == before
+
+
+def test_what_answers_for_no_attribute_is_like_nothing_else():
+    """A library that cffi has loaded has its functions alone, and `__reduce_ex__` is none."""
+    one, again = fingerprints([lib], [lib])
+    assert one != again

@@ -41,6 +41,6 @@ def federated_installed() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        name = error.name or "coincurve"
-        message = f"devices and collectors need {name}: pip install 'panprivacy[federated]'"
+        needed = error.name or "the extra"
+        message = f"devices and collectors need {needed}: pip install 'panprivacy[federated]'"
         raise PlanError(message) from None

@@ -2,7 +2,7 @@
 
 A `Task` says what devices observe and what is promised to them; a `Device` observes and reports; a
 `Collector` with the secret key (`panprivacy.federated.elgamal.DecryptionKey`) gathers reports, and
-answers once. Ciphertexts need coincurve: pip install "panprivacy[federated]".
+answers once. Ciphertexts need pip install "panprivacy[federated]".
 """
 
 from panprivacy.federated.collector import Collector, ReplayError

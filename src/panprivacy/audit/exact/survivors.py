@@ -145,7 +145,7 @@ class Survivors:
             return tuple(thing.cache_info()), tuple(map(walk, gc.get_referents(thing)))
         try:
             made = known(thing) if known else thing.__reduce_ex__(_PROTOCOL)
-        except (TypeError, ValueError):  # it cannot be written down
+        except (TypeError, ValueError, AttributeError):  # it cannot be written down, or asked
             return "unlike any other", next(self._strangers)
         if isinstance(made, str):
             return made

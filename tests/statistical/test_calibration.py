@@ -60,7 +60,7 @@ def test_a_distinct_count_is_unbiased_with_the_predicted_deviation_and_intervals
         lambda: CalibratedDistinctCount(universe=2_000, modulus=modulus, epsilon=3),
         [(users, states)],
         there,
-        600,
+        1_200,
     )
     answers = runs.errors + runs.truth
     assert accepted(centred(answers - runs.truth))
@@ -76,7 +76,7 @@ def test_an_announced_distinct_count_is_read_as_well():
         lambda: CalibratedDistinctCount(universe=3_000, modulus=3, epsilon=4, intrusions=1),
         [(users[:900], np.full(900, 2)), (users[:900], np.full(900, -1))],
         900,
-        600,
+        1_200,
     )
     assert accepted(centred(runs.errors))
     check_errors(runs, slack=1.05)

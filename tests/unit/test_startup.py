@@ -244,8 +244,10 @@ class TestCompiling:
 
     def test_a_call_takes_one_more_of_python_s(self):
         plain, ours = njit("int64(int64)")(_double), kernel("int64(int64)")(_double)
-        seconds = [min(timeit.repeat(lambda: one(1), number=20_000)) for one in (plain, ours)]  # noqa: B023
-        assert seconds[1] < 6 * seconds[0]
+        seconds = [
+            min(timeit.repeat(lambda: one(1), number=500, repeat=400)) for one in (plain, ours)
+        ]  # noqa: B023
+        assert seconds[1] < 6 * seconds[0], "the least of many short times, on a busy machine too"
 
 
 make = Kernel._make

@@ -246,7 +246,7 @@ class TestCompiling:
         plain, ours = njit("int64(int64)")(_double), kernel("int64(int64)")(_double)
         seconds = [
             min(timeit.repeat(lambda: one(1), number=500, repeat=400)) for one in (plain, ours)
-        ]  # noqa: B023
+        ]
         assert seconds[1] < 6 * seconds[0], "the least of many short times, on a busy machine too"
 
 

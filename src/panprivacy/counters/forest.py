@@ -1,7 +1,7 @@
 """Running counts of many things at once: a tree of time for each, and all trees have one shape.
 
-All trees end a step together, so which noise is drawn, and when, is public. An event is in one tree:
-each has the whole of epsilon, and the proof for one tree is the proof for all of them.
+All trees end a step together, so which noise is drawn, and when, is public. An event is in one
+tree: each has the whole of epsilon, and the proof for one tree is the proof for all of them.
 [docs/guarantees/online.md]
 """
 
@@ -58,9 +58,7 @@ class Forest(Tree):
     def born(self, coins: Coins) -> Memory:
         """The nodes of every tree and level that begin with the first step."""
         levels = len(self.radices)
-        memory = Memory(
-            np.zeros((self.trees, levels), np.int64), np.zeros((self.trees, 5, levels))
-        )
+        memory = Memory(np.zeros((self.trees, levels), np.int64), np.zeros((self.trees, 5, levels)))
         scales = self._units(0)
         scales[0] *= self.open_steps
         self._disturb(memory, scales, coins)

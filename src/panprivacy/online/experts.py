@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,8 +48,8 @@ class PrivateExperts(Online):
 
     Guarantee: the joint law of the state at any one time and of all choices changes by a factor of
     at most `e**epsilon` when the mistakes of one event are others: with the unit "advice" those of
-    one expert in one round, with "round" those of all experts in one round. Each counter has epsilon, or
-    `epsilon/n`. [tests/exact/test_online.py, docs/guarantees/online.md]
+    one expert in one round, with "round" those of all experts in one round. Each counter has
+    epsilon, or `epsilon/n`. [tests/exact/test_online.py, docs/guarantees/online.md]
 
     Accuracy: `bound(best)` is proved of the expected number of mistakes, for rounds that do not
     react to choices. [tests/statistical/test_online.py]
@@ -105,7 +105,7 @@ class PrivateExperts(Online):
         )
         best = math.ceil(math.sqrt(rounds / 2 * (self._strays() + 2) / (1 + math.log(experts))))
         self._perturbation = best if perturbation is None else int(perturbation)
-        self._choice = int(self._choices(np.zeros((experts, 1)))[0])
+        self._choice = int(self._noise((experts, 1)).argmin())
 
     @property
     def unit(self) -> str:
@@ -153,14 +153,16 @@ class PrivateExperts(Online):
             InputError: it is no row of n truth values. Nothing was changed.
             BudgetError: all rounds of the horizon have ended. Nothing was changed.
         """
-        self.run([mistakes])
+        row: Any = [mistakes]
+        self.run(row)
         return self._choice
 
     def run(self, mistakes: ArrayLike) -> NDArray[np.int64]:
         """Take in many rounds at once; who was followed in each, int64[rounds].
 
         While it runs, the mistakes are in memory as they are: of rounds that come one by one, take
-        each with `round`. A run that is interrupted has made some of its rounds: `tick` says how many.
+        each with `round`. A run that is interrupted has made some of its rounds: `tick` says how
+        many.
 
         Args:
             mistakes: whether each expert was wrong in each round, bool[rounds, n].
@@ -190,20 +192,21 @@ class PrivateExperts(Online):
         """Make some rounds; who was followed in each."""
         amounts = np.ascontiguousarray(mistakes.T, np.int64)
         try:
-            answers = self._now.answer(amounts)
+            noise = self._noise(amounts.shape)
+            values = self._now.answer(amounts).values
         finally:
             wipe(amounts)
-        later = self._choices(answers.values)
-        followed = np.concatenate([[self._choice], later[:-1]])
-        self._choice = int(later[-1])
+        chosen = (values + noise).argmin(axis=0)
+        followed = np.concatenate([[self._choice], chosen[:-1]])
+        self._choice = int(chosen[-1])
         return followed
 
-    def _choices(self, values: Floats) -> Integers:
-        """Who has the least perturbed count, for each column of counts."""
+    def _noise(self, shape: tuple[int, int]) -> Integers:
+        """The perturbation of each count for each choice."""
         if not self._perturbation:
-            return values.argmin(axis=0)
-        noise = self._coins.discrete_laplace(Fraction(self._perturbation), values.size)
-        return (values + noise.reshape(values.shape)).argmin(axis=0)
+            return np.zeros(shape, np.int64)
+        drawn = self._coins.discrete_laplace(Fraction(self._perturbation), shape[0] * shape[1])
+        return drawn.reshape(shape)
 
     def _strays(self) -> float:
         """D, for which `E exp((max Z - Z_i)/s) <= exp(D/s)` of the noise Z of one moment."""

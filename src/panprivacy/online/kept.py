@@ -53,7 +53,9 @@ class Kept:
         coins: source of all randomness.
     """
 
-    __slots__ = ("_before", "_coins", "_memory", "every", "forest", "horizon", "last", "start", "tick")
+    __slots__ = (
+        "_before", "_coins", "_memory", "every", "forest", "horizon", "last", "start", "tick",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -151,8 +153,8 @@ class Kept:
         """
         told, start, sums = self._split(body)
         spreads = told[:, self.forest.estimates :], sums[:, :_SPREADS]
-        possible = np.isfinite(told).all() and np.isfinite(sums).all()
-        possible = possible and start.is_integer() and 0 <= start <= tick <= self.horizon
+        finite = bool(np.isfinite(told).all() and np.isfinite(sums).all())
+        possible = finite and start.is_integer() and 0 <= start <= tick <= self.horizon
         if not possible or any((one < 0).any() for one in spreads):
             message = "the state is damaged: no such state can come about"
             raise InputError(message)

@@ -135,7 +135,8 @@ class ListUpdate(MultiCounter):
         Args:
             requests: how many there are; None for one at each step.
         """
-        count = self.horizon if requests is None else whole_number(0, self.horizon, requests=requests)
+        given = self.horizon if requests is None else requests
+        count = whole_number(0, self.horizon, requests=given)
         pairs, most = self.n * (self.n - 1) / 2, self.largest_weight
         return pairs * most / 6 + (self.n - 1) * count * self._strays() / most
 

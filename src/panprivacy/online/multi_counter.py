@@ -40,14 +40,15 @@ class MultiCounter(Online):
     counters answer together, every so many steps. An object belongs to one thread at a time.
 
     Guarantee: the joint law of the state at any one time and of all answers changes by a factor of
-    at most `e**epsilon` when one event is added or removed, and of `e**(2 epsilon)` when it happened
-    to another counter. Announced intrusions before that time are covered as well, for nothing.
-    [tests/exact/test_online.py, docs/guarantees/online.md]
+    at most `e**epsilon` when one event is added or removed, and of `e**(2 epsilon)` when it
+    happened to another counter. Announced intrusions before that time are covered as well, for
+    nothing. [tests/exact/test_online.py, docs/guarantees/online.md]
 
-    Accuracy: the answers are of the step `answered`, at most `every` steps ago, and unbiased.
-    The root of the mean of their squared errors is `predicted_error()`; with the probability that it
-    is asked for, no answer of any counter ever errs by more than `largest_error()`. With the default
-    an event causes at most `4 (log2(n) + 1)` draws of noise, on average over a run. [tests/statistical/test_online.py]
+    Accuracy: the answers are of the step `answered`, at most `every` steps ago, and unbiased. The
+    root of the mean of their squared errors is `predicted_error()`; with the probability that it is
+    asked for, no answer of any counter ever errs by more than `largest_error()`. With the default a
+    step causes at most `4 (log2(n) + 1)` draws of noise on average.
+    [tests/statistical/test_online.py]
 
     Args:
         n: how many counters there are.

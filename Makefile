@@ -74,6 +74,7 @@ reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m reproductions.accurate_counts
 	$(BIN)/python -m reproductions.devices
 	$(BIN)/python -m reproductions.devices_seen
+	$(BIN)/python -m reproductions.list_update
 	$(BIN)/python -m reproductions.digalakis
 
 clean:

@@ -33,10 +33,12 @@ def delays(column: str) -> NDArray[np.int64]:
         column: "origin" for where it is from, "dest" for where it goes.
     """
     moves = pq.read_table(ROOT / "examples/departures.parquet")
+    moves = moves.set_column(2, "aircraft_day", moves["aircraft_day"].cast("string"))
     on_time = moves.filter(pc.less(moves["delta"], 0))["flight"]
     stays = pc.invert(pc.is_in(moves["flight"], value_set=on_time.combine_chunks()))
     late = moves.filter(stays).select(["time", "aircraft_day"])
     flights = pq.read_table(ROOT / "examples/flights.parquet")
+    flights = flights.set_column(1, "aircraft_day", flights["aircraft_day"].cast("string"))
     flown = flights.filter(pc.invert(flights["cancelled"])).rename_columns({"scheduled": "time"})
     both = late.join(flown, ["time", "aircraft_day"], join_type="inner")
     both = both.sort_by([("time", "ascending"), ("aircraft_day", "ascending")])

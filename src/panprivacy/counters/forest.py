@@ -92,9 +92,9 @@ class Forest(Tree):
         return variances(self._one)
 
     def exponents(self) -> tuple[float, float]:
-        """How far the noise of an answer strays: S and b, which bound `E exp(theta noise)`.
+        """How far the noise Z of any answer strays: S and T.
 
-        It is at most `exp(2 theta**2 S)` for `theta <= 1/(sqrt(2) b)`, at every step.
+        `E exp(theta Z)` is at most `exp(2 theta**2 S)` for theta of -T .. T.
         [docs/guarantees/online.md]
         """
         return _exponents(self._one)
@@ -127,10 +127,9 @@ class Forest(Tree):
 
 @functools.lru_cache(maxsize=64)
 def _exponents(tree: Tree) -> tuple[float, float]:
-    """Those of the largest variance of any answer, and the largest scale of any noise in it."""
-    least = float(tree.bound / tree.epsilon)
-    squares = 2 * (least * math.sinh(1 / (2 * least))) ** 2 * float(variances(tree).max())
-    return squares, float(tree.largest_scale)
+    """By the largest variance of any answer, and the largest scale of any noise in it."""
+    most = min(1.0, 1 / (math.sqrt(2) * float(tree.largest_scale)))
+    return (math.cosh(most) - 1) / most**2 * float(variances(tree).max()), most
 
 
 @kernel("void(int64[::1], int64[:, ::1], boolean[::1])")

@@ -103,7 +103,7 @@ class PrivateExperts(Online):
             ledger=ledger,
             coins=coins,
         )
-        best = math.ceil(math.sqrt(rounds / 2 * (self._strays() + 2) / (1 + math.log(experts))))
+        best = math.ceil(math.sqrt(rounds / 2 * (self._strays()[0] + 2) / (1 + math.log(experts))))
         self._perturbation = best if perturbation is None else int(perturbation)
         self._choice = int(self._noise((experts, 1)).argmin())
 
@@ -131,17 +131,18 @@ class PrivateExperts(Online):
     def bound(self, best: float) -> float:
         """What the expected number of mistakes does not exceed; infinite where nothing is proved.
 
+        It is proved of programs without announced intrusions and crashes.
+
         Args:
             best: how many mistakes the best expert makes.
         """
-        scale = self._perturbation
-        squares, largest = self._now.forest.exponents()
-        if scale < max(math.sqrt(4 * squares / math.log(self.n)), math.sqrt(2) * largest):
+        scale, (strays, theta) = self._perturbation, self._strays()
+        if scale * theta < 1:
             return math.inf
         falls = math.exp(-1 / scale)
         tails = falls ** np.arange(1, math.ceil(scale * (50 + math.log(self.n)))) / (1 + falls)
         most = float(-np.expm1(self.n * np.log1p(-tails)).sum())
-        return math.exp((self._strays() + 2) / scale) * (best + most)
+        return math.exp((strays + 2) / scale) * (best + most)
 
     def round(self, mistakes: ArrayLike) -> int:
         """End a round; whom to follow in the next one.
@@ -208,12 +209,15 @@ class PrivateExperts(Online):
         drawn = self._coins.discrete_laplace(Fraction(self._perturbation), shape[0] * shape[1])
         return drawn.reshape(shape)
 
-    def _strays(self) -> float:
-        """D, for which `E exp((max Z - Z_i)/s) <= exp(D/s)` of the noise Z of one moment."""
-        squares, largest = self._now.forest.exponents()
+    def _strays(self) -> tuple[float, float]:
+        """D and theta: of the noise Z of one moment, `E exp((max Z - Z_i)/s) <= exp(D/s)`.
+
+        It holds for `s >= 1/theta`.
+        """
+        squares, most = self._now.forest.exponents()
         log = math.log(self.n)
-        theta = min(math.sqrt(log / (4 * squares)), 1 / (math.sqrt(2) * largest))
-        return log / theta + 4 * theta * squares
+        theta = math.sqrt(min(log / (4 * squares), most**2)) if squares else most
+        return log / theta + 4 * theta * squares, theta
 
     @property
     def _conditions(self) -> tuple[str, ...]:

@@ -132,6 +132,8 @@ class ListUpdate(MultiCounter):
     def bound(self, requests: int | None = None) -> float:
         """By how much the expected cost exceeds that of the best fixed order, at most.
 
+        It is proved of one request a step, without announced intrusions and crashes.
+
         Args:
             requests: how many there are; None for one at each step.
         """

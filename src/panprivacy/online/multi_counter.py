@@ -112,12 +112,13 @@ class MultiCounter(Online):
     def largest_error(self, confidence: float = 0.95) -> float:
         """What no answer of any counter at any time exceeds, with this probability.
 
-        It is about the count up to the step `answered`. [docs/guarantees/online.md]
+        It is about the count up to the step `answered`, of programs without announced intrusions
+        and crashes. [docs/guarantees/online.md]
         """
-        squares, largest = self._now.forest.exponents()
+        squares, most = self._now.forest.exponents()
         answers = self.n * self._now.forest.horizon
         log = math.log(2 * answers / (1 - proportion(confidence=confidence)))
-        theta = min(math.sqrt(log / (2 * squares)), 1 / (math.sqrt(2) * largest))
+        theta = math.sqrt(min(log / (2 * squares), most**2)) if squares else most
         return 2 * theta * squares + log / theta
 
     def count(self, which: ArrayLike) -> None:

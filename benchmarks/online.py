@@ -1,4 +1,4 @@
-"""What online decisions cost, measured beside what is predicted; fills the tables of docs/online.md.
+"""What online decisions cost, beside what is predicted; fills the tables of docs/online.md.
 
     python -m benchmarks.online
 

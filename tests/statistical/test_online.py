@@ -98,8 +98,8 @@ def adversary(rounds, n, generator):
     mistakes = np.zeros((rounds, n), bool)
     counts = np.zeros(n)
     for row in mistakes:
+        row[:] = generator.random(n) < 0.2
         row[counts.argmin()] = True
-        row |= generator.random(n) < 0.2
         counts += row
     return mistakes
 

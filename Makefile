@@ -49,6 +49,7 @@ accuracy: $(VENV)/.run
 continual: $(VENV)/.continual
 	$(BIN)/python -m benchmarks.continual
 	$(BIN)/python -m benchmarks.running_distinct
+	$(BIN)/python -m benchmarks.online
 
 auditors: $(VENV)/.auditors
 	$(BIN)/python examples/auditors/with_privacy_estimates.py
@@ -74,6 +75,7 @@ reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m reproductions.accurate_counts
 	$(BIN)/python -m reproductions.devices
 	$(BIN)/python -m reproductions.devices_seen
+	$(BIN)/python -m reproductions.list_update
 	$(BIN)/python -m reproductions.digalakis
 
 clean:

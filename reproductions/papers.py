@@ -23,6 +23,7 @@ from panprivacy.cells.law import Law
 from panprivacy.coins import Coins
 from panprivacy.continual import Counter
 from panprivacy.federated.every_tick import least_error, total_variation
+from panprivacy.online import MultiCounter
 from panprivacy.published import ContinuousDensity, DworkDensity
 from panprivacy.published.digalakis_theory import (
     Estimator,
@@ -34,7 +35,7 @@ from panprivacy.published.digalakis_theory import (
 )
 from panprivacy.published.mir_moments import contributions
 from panprivacy.queries import LinearQueries
-from reproductions import GENERATOR, accurate_counts, every_step_seen, log_steps
+from reproductions import GENERATOR, accurate_counts, every_step_seen, list_update, log_steps
 from reproductions.digalakis import errors, figure_1, figure_2, figure_4, printed, reach
 
 NUMBERS: dict[str, Callable[[], float]] = {}
@@ -551,6 +552,36 @@ def twice() -> float:
 def delayed_printed() -> float:
     """What slide 18 loses as printed."""
     return control("n3")
+
+
+@number
+def experts_printed() -> float:
+    """What slide 30 loses as printed, with three experts."""
+    return control("n4-experts")
+
+
+@number
+def list_barrier() -> float:
+    """Slide 32 with a constant: walks through a list of 100 for a burst, at epsilon 1."""
+    return sum(list_update.least_cost(before, 1.0) - 1 for before in range(100)) / 100
+
+
+@number
+def tree_of_counters() -> float:
+    """What slide 37 loses as printed, with two levels."""
+    return control("n4-tree")
+
+
+@number
+def many_counters() -> float:
+    """Ours in its place: 10,000 counters, a million steps, epsilon 1."""
+    return MultiCounter(10_000, 10**6, epsilon=1).predicted_error()
+
+
+@number
+def leaf_printed() -> float:
+    """One output of a leaf of slide 37, once its registers share epsilon."""
+    return 2 * (math.log2(10_000) + 1)
 
 
 @number

@@ -73,9 +73,9 @@ PUBLIC = {
     "_recur 0", "_recur 2",  # the weights of a law
     "_search 1", "_search 2",
     "_scales_of 1", "_scales_of 2", "_scales_of 3", "_scales_of 7",  # the shape of a tree
-    "_draws 3", "_draws 4", "_draws 5", "_draws 9",
-    "_advance 10", "_advance 11", "_advance 12",
-    "_advance 6", "_advance 7",  # what leaves
+    "draws_of 3", "draws_of 4", "draws_of 5", "draws_of 9",
+    "advance 10", "advance 11", "advance 12",
+    "advance 6", "advance 7",  # what leaves
 }  # fmt: skip
 IDS = {
     "_hash_to_levels 0",

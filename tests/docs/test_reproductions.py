@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
 
@@ -14,6 +15,7 @@ from reproductions import (
     accurate_counts,
     every_step_seen,
     intrusions,
+    list_update,
     log_steps,
     two_looks,
 )
@@ -257,3 +259,61 @@ def test_rare_failures_of_discrete_laplace_noise_lie_above_the_line_and_of_norma
     assert accurate_counts.told_apart(1.0, 9, 10**6) < allowed / 10
     ours = np.quantile(np.abs(accurate_counts.errors_for_nobody(200)), 0.9)
     assert ours > 20 * accurate_counts.least_additive(0.1, 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_private_order_costs_less_than_the_line_of_a_burst(epsilon, seed):
+    """By random laws of an order of 4 elements, within `e**(k epsilon)` of one another."""
+    generator = np.random.default_rng(seed)
+    orders = np.array(list(itertools.permutations(range(4))))
+    places = np.argsort(orders, axis=1) + 1  # of each element in each order
+    before = generator.dirichlet(np.full(len(orders), 0.3))
+    for asked in range(4):
+        costs = []
+        for element in range(4):  # as far in front as a private law can put it
+            best = np.argsort(places[:, element], kind="stable")
+            law, left = before * math.exp(-asked * epsilon), 1.0
+            left -= law.sum()
+            for one in best:
+                more = min(
+                    left, before[one] * (math.exp(asked * epsilon) - math.exp(-asked * epsilon))
+                )
+                law[one] += more
+                left -= more
+            assert law.sum() == pytest.approx(1)
+            costs.append(law @ places[:, element])
+        assert np.mean(costs) >= list_update.least_cost(asked, epsilon, 4) * (1 - 1e-9)
+    assert list_update.least_cost(0, epsilon, 4) == 2.5
+
+
+def test_a_list_of_the_reproduction_is_above_the_line_and_below_its_bound():
+    costs = list_update.burst(4.0)
+    assert costs[0] == list_update.least_cost(0, 4.0) == 50.5
+    assert (costs[1:6] > [list_update.least_cost(k, 4.0) for k in range(1, 6)]).all()
+    requests = list_update.zipf(5_000)
+    assert list_update.best_fixed(requests, 100) <= list_update.move_to_front(
+        requests.tolist(), 100
+    )
+    ours, bound = list_update.over_best(requests, 1.0, runs=1)
+    assert 1 < ours < bound
+    brute = min(
+        sum(order.index(one) + 1 for one in (2, 0, 2, 1, 2, 0))
+        for order in itertools.permutations(range(3))
+    )
+    assert list_update.best_fixed(np.array([2, 0, 2, 1, 2, 0]), 3) == brute == 10
+
+
+def test_the_tables_of_the_list_are_what_the_page_says():
+    with (FOLDER / "list_update_streams.csv").open() as file:
+        rows = {(row["stream"], row["epsilon"]): row for row in csv.DictReader(file)}
+    for stream, ours, bound in (("zipf", "1.19", "1.72"), ("airports", "1.15", "1.44")):
+        row = rows[stream, "1"]
+        assert f"{float(row['ours']):.2f}" == ours
+        assert f"{float(row['bound']):.2f}" == bound
+        assert all(one in PAGE for one in (f"{ours} times", bound))
+        assert all(
+            float(one["without_privacy"]) < float(one["ours"]) < float(one["bound"])
+            for key, one in rows.items()
+            if key[0] == stream
+        )

@@ -32,7 +32,12 @@ class Sum(NamedTuple):
     grain: float = 0.0
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Both ends of the interval that holds the truth so often.
+        """Both ends of the interval that holds the truth so often."""
+        reach = self.reach(confidence)
+        return max(self.value - reach, 0.0), max(self.value + reach + self.hidden, 0.0)
+
+    def reach(self, confidence: float) -> float:
+        """How far the interval reaches to either side.
 
         The noise counts as a normal and a Laplace part that have its variance and its fourth
         cumulant together, and the interval reaches half a grain further: that is where the next
@@ -40,8 +45,7 @@ class Sum(NamedTuple):
         """
         share = math.sqrt(max(self.fourth, 0.0) / 3) / self.variance if self.variance else 0.0
         quantile = float(noise_quantiles(confidence, np.array(min(share, 1.0))))
-        reach = quantile * math.sqrt(self.variance) + self.grain / 2
-        return max(self.value - reach, 0.0), max(self.value + reach + self.hidden, 0.0)
+        return quantile * math.sqrt(self.variance) + self.grain / 2
 
 
 _PARTS = len(Sum._fields)

@@ -37,7 +37,7 @@ _GRID: Final = 64
 SHARES: Final = 1 << 10
 """Shares are whole multiples of a 1,024th."""
 
-_ESTIMATE, _VARIANCE, _FOURTH, _OWN_VARIANCE, _OWN_FOURTH = range(5)
+_ESTIMATE, _VARIANCE, _FOURTH, OWN_VARIANCE, _OWN_FOURTH = range(5)
 """The rows of `told`: of closed siblings together, and of the noise of the open node itself."""
 
 
@@ -87,12 +87,12 @@ class Tree(Mechanism):
 
     def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
         """Take in steps, and answer at the end of each."""
-        scales = _draws(memory.tick, len(amounts), self.horizon, *self._shape)
+        scales = draws_of(memory.tick, len(amounts), self.horizon, *self._shape)
         noise = self._noise(scales, coins)
         answers = np.empty((3, len(amounts)))
         most = len(amounts) + scales.size + len(memory.cells)  # steps, nodes born, nodes open now
         left = np.empty(most, np.int64)
-        leaving = _advance(
+        leaving = advance(
             memory.tick, self.horizon, amounts, noise, memory.cells, memory.told, answers, left,
             float(self._scale(1)), self.combined, *self._shape,
         )  # fmt: skip
@@ -114,6 +114,11 @@ class Tree(Mechanism):
         """The scale of the noise of each node of a step, the step first; None where none leaves."""
         return [self._scale(int(one)) if one else None for one in self._units(tick)]
 
+    @property
+    def largest_scale(self) -> Fraction:
+        """The largest scale of any noise that leaves."""
+        return self._scale(int(draws_of(0, self.horizon, self.horizon, *self._shape).max()))
+
     def _disturb(self, memory: Memory, scales: Integers, coins: Coins) -> None:
         """Add noise of these scales to the open nodes; none where a scale is 0."""
         noise, drawn = np.zeros(scales.size, np.int64), self._noise(scales[scales > 0], coins)
@@ -122,7 +127,7 @@ class Tree(Mechanism):
         wipe(noise, drawn)
         for level in np.flatnonzero(scales):
             more = laplace_cumulants(float(self._scale(int(scales[level]))))
-            memory.told[_OWN_VARIANCE:, level] += more
+            memory.told[OWN_VARIANCE:, level] += more
 
     def _scale(self, units: int) -> Fraction:
         return Fraction(units * self.bound, _GRID) / self.epsilon
@@ -163,7 +168,7 @@ def _shape(
     return np.array(radices, np.int64), sizes, padded, open_steps, at_birth, at_closing
 
 
-_SHAPE = "int64[::1], int64[::1], int64[:, ::1], boolean, boolean, boolean"
+KERNEL_SHAPE = "int64[::1], int64[::1], int64[:, ::1], boolean, boolean, boolean"
 
 
 @inlined
@@ -192,7 +197,7 @@ def _find_scales(tick, highest, radices, sizes, shares, scales, rest):  # type: 
             rest[level] = left - (_GRID * _WHOLE + scales[level] - 1) // scales[level]
 
 
-@kernel(f"int64[::1](int64, {_SHAPE})")
+@kernel(f"int64[::1](int64, {KERNEL_SHAPE})")
 def _scales_of(
     tick: int,
     radices: Integers,
@@ -208,8 +213,8 @@ def _scales_of(
     return scales
 
 
-@kernel(f"int64[::1](int64, int64, int64, {_SHAPE})")
-def _draws(
+@kernel(f"int64[::1](int64, int64, int64, {KERNEL_SHAPE})")
+def draws_of(
     tick: int,
     steps: int,
     horizon: int,
@@ -255,20 +260,20 @@ def _bear(highest, scales, noise, at, cells, told, unit, open_steps, at_birth): 
     """Begin the nodes of a step up to a level; how much noise has been used then."""
     for level in range(highest + 1):
         cells[level] = 0
-        told[_OWN_VARIANCE, level] = told[_OWN_FOURTH, level] = 0.0
+        told[OWN_VARIANCE, level] = told[_OWN_FOURTH, level] = 0.0
         if scales[level] > 0 and at_birth and (level > 0 or open_steps):
             cells[level] = noise[at]
             variance, fourth = laplace_cumulants(unit * scales[level])
-            told[_OWN_VARIANCE, level], told[_OWN_FOURTH, level] = variance, fourth
+            told[OWN_VARIANCE, level], told[_OWN_FOURTH, level] = variance, fourth
             at += 1
     return at
 
 
 @kernel(
     "int64(int64, int64, int64[::1], int64[::1], int64[::1], float64[:, ::1], float64[:, ::1], "
-    f"int64[::1], float64, boolean, {_SHAPE})"
+    f"int64[::1], float64, boolean, {KERNEL_SHAPE})"
 )
-def _advance(  # noqa: PLR0913, PLR0917 - one walk, which shares all it has
+def advance(  # noqa: PLR0913, PLR0917 - one walk, which shares all it has
     tick: int,
     horizon: int,
     amounts: Integers,
@@ -302,9 +307,9 @@ def _advance(  # noqa: PLR0913, PLR0917 - one walk, which shares all it has
                 value = told[_ESTIMATE, level - 1]
                 variance = told[_VARIANCE, level - 1]
                 fourth = told[_FOURTH, level - 1]
-                told[:_OWN_VARIANCE, level - 1] = 0.0
+                told[:OWN_VARIANCE, level - 1] = 0.0
             if scales[level] > 0:
-                own, own_fourth = told[_OWN_VARIANCE, level], told[_OWN_FOURTH, level]
+                own, own_fourth = told[OWN_VARIANCE, level], told[_OWN_FOURTH, level]
                 left[leaving] = cells[level]
                 if at_closing or (level == 0 and not open_steps):
                     left[leaving] += noise[at]

@@ -1,7 +1,7 @@
-"""Continual counters as they are printed.
+"""Continual counters, and what is decided by them, as they are printed.
 
 Reference: Dwork and Roth, "The Algorithmic Foundations of Differential Privacy", figure 12.1; Naor,
-"Foundations of Privacy", lecture 10, slides 17 to 19.
+"Foundations of Privacy", lecture 10, slides 17 to 19, 30 and 36 to 40.
 """
 
 from __future__ import annotations
@@ -55,6 +55,47 @@ class DelayedUpdates:
         return b"".join(one.to_bytes(_BYTES, "little", signed=True) for one in kept)
 
 
+class CountersInATree:
+    """Slide 37: a private register for each node of a tree of counters, each with all of epsilon.
+
+    Args:
+        coins: source of all randomness.
+        epsilon: of each register.
+        levels: how many an event is in; there are `2**(levels - 1)` counters.
+    """
+
+    def __init__(self, coins: Coins, epsilon: Fraction, levels: int) -> None:
+        self._leaves = 1 << levels - 1
+        self._registers = coins.discrete_laplace(1 / epsilon, 2 * self._leaves - 1)
+
+    def update(self, counters: Sequence[int], _deltas: object = None) -> None:
+        """Count events, each from its leaf up to the root."""
+        for counter in counters:
+            node = self._leaves + counter
+            while node:
+                self._registers[node - 1] += 1
+                node //= 2
+
+    def state(self) -> bytes:
+        """The registers."""
+        return self._registers.tobytes()
+
+
+class CountedMistakes:
+    """Slide 30: a private count of mistakes for each expert, each with all of epsilon."""
+
+    def __init__(self, coins: Coins, epsilon: Fraction, experts: int) -> None:
+        self._counts = coins.discrete_laplace(1 / epsilon, experts)
+
+    def update(self, outcomes: Sequence[object], _deltas: object = None) -> None:
+        """Count outcomes that nobody foresaw."""
+        self._counts += len(outcomes)
+
+    def state(self) -> bytes:
+        """The counts."""
+        return self._counts.tobytes()
+
+
 CONTINUAL = (
     Control(
         name="r2",
@@ -72,5 +113,21 @@ CONTINUAL = (
         lambda coins: DelayedUpdates(coins, Fraction(1), delay=1),
         claimed=Fraction(2),
         true_loss=math.inf,
+    ),
+    shown_by_one(
+        "n4-tree",
+        "an event is in a register of each level of a tree of counters: two levels cost 2 epsilon",
+        lambda coins: CountersInATree(coins, Fraction(1), levels=2),
+        claimed=Fraction(1),
+        true_loss=2.0,
+        tail=2,
+    ),
+    shown_by_one(
+        "n4-experts",
+        "the outcome of a round moves the counts of all experts: three of them cost 3 epsilon",
+        lambda coins: CountedMistakes(coins, Fraction(1), experts=3),
+        claimed=Fraction(1),
+        true_loss=3.0,
+        tail=2,
     ),
 )

@@ -1,0 +1,121 @@
+"""What online decisions cost, beside what is predicted; fills the tables of docs/online.md.
+
+    python -m benchmarks.online
+
+Requests to counters follow Zipf's law with parameter 1. Experts are airports: each says that the
+next late departure of 2013 is from there, or goes there. All with the coins of the system.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from benchmarks.continual import fill
+from panprivacy.online import UNITS, MultiCounter, PrivateExperts
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/online.md"
+SIZES = [(100, 10_000), (100, 1_000_000), (10_000, 1_000_000)]
+RUNS = {"origin": 20, "dest": 2}
+
+
+def delays(column: str) -> NDArray[np.int64]:
+    """The airport of each late departure, in the order of the schedule.
+
+    Args:
+        column: "origin" for where it is from, "dest" for where it goes.
+    """
+    moves = pq.read_table(ROOT / "examples/departures.parquet")
+    moves = moves.set_column(2, "aircraft_day", moves["aircraft_day"].cast("string"))
+    on_time = moves.filter(pc.less(moves["delta"], 0))["flight"]
+    stays = pc.invert(pc.is_in(moves["flight"], value_set=on_time.combine_chunks()))
+    late = moves.filter(stays).select(["time", "aircraft_day"])
+    flights = pq.read_table(ROOT / "examples/flights.parquet")
+    flights = flights.set_column(1, "aircraft_day", flights["aircraft_day"].cast("string"))
+    flown = flights.filter(pc.invert(flights["cancelled"])).rename_columns({"scheduled": "time"})
+    both = late.join(flown, ["time", "aircraft_day"], join_type="inner")
+    both = both.sort_by([("time", "ascending"), ("aircraft_day", "ascending")])
+    names = np.array(both[column].to_pylist())
+    return np.unique(names, return_inverse=True)[1]
+
+
+def mistakes_of(outcomes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each expert was wrong in each round, where each always says the same."""
+    return outcomes[:, None] != np.arange(outcomes.max() + 1)
+
+
+def leader(mistakes: NDArray[np.bool_]) -> int:
+    """The mistakes of who follows the expert with the fewest so far, by exact counts."""
+    before = np.cumsum(mistakes, axis=0)[:-1].argmin(axis=1)
+    return int(mistakes[np.arange(len(mistakes)), np.concatenate([[0], before])].sum())
+
+
+def followed(mistakes: NDArray[np.bool_], runs: int, **how: object) -> tuple[float, float]:
+    """The mistakes of `PrivateExperts` on average over runs, and their bound."""
+    rounds, n = mistakes.shape
+    best, made = int(mistakes.sum(axis=0).min()), []
+    for _ in range(runs):
+        experts = PrivateExperts(n, rounds, epsilon=1, **how)  # type: ignore[arg-type]
+        made.append(mistakes[np.arange(rounds), experts.run(mistakes)].sum())
+    return float(np.mean(made)), experts.bound(best)
+
+
+def counters() -> Iterator[str]:
+    """A row for each size."""
+    yield "| counters | steps | answers every | error, predicted | measured | largest, 95 % bound "
+    yield "| measured | seconds |\n" + "| --: " * 8 + "|\n"
+    for n, steps in SIZES:
+        weights = 1 / np.arange(1, n + 1)
+        requests = np.random.default_rng(1).choice(n, steps, p=weights / weights.sum())
+        program, squares, largest = MultiCounter(n, steps, epsilon=1), [], 0.0
+        spent, piece = 0.0, max(steps // program.every // 50, 1) * program.every
+        for start in range(0, steps, piece):
+            begun = time.process_time()
+            program.run(requests[start : start + piece])
+            spent += time.process_time() - begun
+            errors = program.values - np.bincount(requests[: program.answered], minlength=n)
+            squares.append(float(np.mean(errors**2)))
+            largest = max(largest, float(np.abs(errors).max()))
+        cells = [f"{n:,}", f"{steps:,}", f"{program.every:,}", f"{program.predicted_error():.1f}"]
+        cells += [f"{np.sqrt(np.mean(squares)):.1f}", f"{program.largest_error():,.0f}"]
+        yield f"| {' | '.join([*cells, f'{largest:,.0f}', f'{spent:.1f}'])} |\n"
+
+
+def experts() -> Iterator[str]:
+    """A row for each sequence, unit and perturbation."""
+    yield "| experts | rounds | best expert | exact leader | unit | perturbation | mistakes more "
+    yield "than the best | bound |\n" + "| --: " * 8 + "|\n"
+    for column, runs in RUNS.items():
+        mistakes = mistakes_of(delays(column))
+        rounds, n = mistakes.shape
+        best, exact = int(mistakes.sum(axis=0).min()), leader(mistakes)
+        for unit in UNITS:
+            for perturbation in (0, None):
+                made, bound = followed(mistakes, runs, unit=unit, perturbation=perturbation)
+                chosen = PrivateExperts(
+                    n, rounds, unit=unit, epsilon=1, perturbation=perturbation
+                ).perturbation
+                proved = "none" if np.isinf(bound) else f"{bound - best:,.0f}"
+                cells = [f"{n:,}", f"{rounds:,}", f"{best:,}", f"{exact:,}", unit, f"{chosen:,}"]
+                yield f"| {' | '.join([*cells, f'{made - best:,.0f}', proved])} |\n"
+
+
+def main() -> None:
+    """Measure, print, and fill the tables."""
+    page = PAGE.read_text()
+    for name, rows in (("counters", counters()), ("experts", experts())):
+        table = "".join(rows)
+        print(table, flush=True)
+        page = fill(page, name, table)
+    PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""All that survives between two steps of many running counts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from panprivacy.coins import Coins
+from panprivacy.counters.forest import Forest
+from panprivacy.counters.mechanism import Answers, Floats, Integers
+from panprivacy.counters.running import Sum
+from panprivacy.errors import InputError
+from panprivacy.noise import wipe
+
+_SPREADS = 2
+"""Public numbers of a `Told` beside its values: the variance and the fourth cumulant."""
+
+
+class Told:
+    """The answers of one moment, all of it public.
+
+    Args:
+        numbers: float64[2 + counters], changed in place: variance and fourth cumulant of the noise,
+            which all counters share, and the values.
+    """
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: Floats) -> None:
+        self.numbers = numbers
+
+    @property
+    def values(self) -> Floats:
+        """The answer of each counter."""
+        return self.numbers[_SPREADS:]
+
+    def reach(self, confidence: float) -> float:
+        """How far an interval reaches to either side of an answer."""
+        variance, fourth = self.numbers[:_SPREADS].tolist()
+        return Sum(0.0, variance, fourth, grain=1.0).reach(confidence)
+
+
+class Kept:
+    """What is kept of many running counts; it belongs to one thread at a time.
+
+    Args:
+        counters: how many there are.
+        horizon: how many steps there are.
+        every: after how many steps all counters answer.
+        epsilon: the loss for one event.
+        open_steps: whether the memory may be seen between two answers, so that `count` can count.
+        coins: source of all randomness.
+    """
+
+    __slots__ = (
+        "_before", "_coins", "_memory", "every", "forest", "horizon", "last", "start", "tick",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        counters: int,
+        horizon: int,
+        every: int,
+        epsilon: Fraction,
+        coins: Coins,
+        *,
+        open_steps: bool,
+    ) -> None:
+        answers = -(-horizon // every)
+        self.forest = Forest.planted(counters, answers, epsilon, open_steps=open_steps)
+        self.horizon, self.every, self._coins = horizon, every, coins
+        self._memory = self.forest.born(coins)
+        self._before, self.last = (Told(np.zeros(_SPREADS + counters)) for _ in range(2))
+        self.start = self.tick = 0
+
+    @property
+    def left(self) -> int:
+        """How many steps can still be made."""
+        return self.horizon - self.tick
+
+    @property
+    def answered(self) -> int:
+        """The step after which the last answers were given."""
+        return self.tick - (self.tick - self.start) % self.every
+
+    @property
+    def due(self) -> int:
+        """In how many steps the next answers come."""
+        return self.every - (self.tick - self.start) % self.every
+
+    def count(self, events: Integers) -> None:
+        """Count events, each the number of its counter."""
+        self.forest.count(self._memory, events)
+
+    def wait(self, steps: int) -> None:
+        """End steps before the one after which answers are due."""
+        self.tick += steps
+
+    def answer(self, amounts: Integers) -> Answers:
+        """End steps up to the next answers, and as many more as end with answers; the answers.
+
+        Args:
+            amounts: what each counter rises by until each of these answers, beside what was
+                counted: int64[counters, answers].
+        """
+        found = self.forest.run(self._memory, amounts, self._coins)
+        self.tick += self.due + (amounts.shape[1] - 1) * self.every
+        before = self._before.numbers
+        answers = Answers(
+            found.values + before[_SPREADS:, None],
+            found.variances + before[0],
+            found.fourths + before[1],
+            found.released,
+        )
+        self.last.numbers[:_SPREADS] = answers.variances[-1], answers.fourths[-1]
+        self.last.values[:] = answers.values[:, -1]
+        return answers
+
+    def rerandomise(self) -> None:
+        """Add fresh noise to what is kept, once somebody has seen it."""
+        self.forest.rerandomise(self._memory, self._coins)
+
+    def restart(self, tick: int) -> None:
+        """Go on at a later step with a new memory, on top of the last answers."""
+        newborn = self.forest.born(self._coins)
+        self._memory.cells[:], self._memory.told[:] = newborn.cells, newborn.told
+        wipe(newborn.cells)
+        self._memory.tick, self.start, self.tick = 0, tick, tick
+        self._before.numbers[:] = self.last.numbers
+
+    def forget(self) -> None:
+        """Wipe what is kept."""
+        wipe(self._memory.cells)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of `packed()`, which nothing changes."""
+        memory, told = self._memory, self.last.numbers
+        return memory.cells.nbytes + memory.told.nbytes + 8 + 2 * told.nbytes
+
+    def packed(self) -> bytes:
+        """All that is kept, but for the number of steps."""
+        numbers = [float(self.start)], self._before.numbers, self.last.numbers
+        told = np.concatenate([self._memory.told.ravel(), *numbers])
+        return self._memory.cells.tobytes() + told.tobytes()
+
+    def check(self, tick: int, body: memoryview) -> None:
+        """Refuse what `packed()` cannot have given after so many steps.
+
+        Raises:
+            InputError: nothing like it can come about.
+        """
+        told, start, sums = self._split(body)
+        spreads = told[:, self.forest.estimates :], sums[:, :_SPREADS]
+        finite = bool(np.isfinite(told).all() and np.isfinite(sums).all())
+        possible = finite and start.is_integer() and 0 <= start <= tick <= self.horizon
+        if not possible or any((one < 0).any() for one in spreads):
+            message = "the state is damaged: no such state can come about"
+            raise InputError(message)
+
+    def unpack(self, tick: int, body: memoryview) -> None:
+        """Go on from what `packed()` gave after so many steps, and `check` lets pass."""
+        told, start, sums = self._split(body)
+        cells = self._memory.cells
+        cells[:] = np.frombuffer(body, np.int64, count=cells.size).reshape(cells.shape)
+        self._memory.told[:] = told
+        self._before.numbers[:], self.last.numbers[:] = sums
+        self.start, self.tick = int(start), tick
+        self._memory.tick = (tick - self.start) // self.every
+
+    def _split(self, body: memoryview) -> tuple[Floats, float, Floats]:
+        """What follows the cells: of the nodes, the first step, and both sums."""
+        memory = self._memory
+        numbers = np.frombuffer(body, np.float64, offset=memory.cells.nbytes)
+        told, rest = np.split(numbers, [memory.told.size])
+        return told.reshape(memory.told.shape), float(rest[0]), rest[1:].reshape(2, -1)

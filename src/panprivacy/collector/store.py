@@ -38,6 +38,7 @@ from panprivacy.service.outgoing.databases import (
     CREATING,
     checked,
     create_file,
+    is_whole,
     sqlite_file,
     told,
     writing_engine,
@@ -92,7 +93,7 @@ class ReportStore:
         self._task = task
         self._mark = Mark(mark, fresh=fresh)
         file = sqlite_file(place)
-        if self._mark.is_there and file is not None and not file.exists():
+        if self._mark.is_there and file is not None and not (file.exists() and file.stat().st_size):
             raise PlanError(_GONE)
         self._engine, _ = writing_engine(place)
         try:
@@ -118,7 +119,11 @@ class ReportStore:
                 identity = SystemCoins().key(IDENTITY_BYTES)
                 row = {"digest": self._task.digest, "version": _VERSION, "identity": identity}
                 connection.execute(insert(_TASK).values(**row))
+            whole = is_whole(connection)
             found = connection.execute(select(_TASK)).one()
+        if not whole:
+            message = f"the file of the store is damaged or cut short: {GIVE_UP}{FRESH}"
+            raise PlanError(message)
         if found.version != _VERSION:
             message = f"the tables of the store have version {found.version}, this program needs "
             message += f"{_VERSION}: use the program that made them"
@@ -158,7 +163,7 @@ class ReportStore:
         with self._alone() as (connection, task):
             columns = _REPORTS.c
             named = select(columns.name, columns.ciphertexts).where(columns.name.in_(names))
-            held = dict(connection.execute(named).tuples().all())
+            held = dict[bytes, bytes](connection.execute(named).all())
             same = select(columns.ciphertexts).where(columns.ciphertexts.in_(digests))
             seen = set(connection.scalars(same))
             fresh, outcomes = [], list[PanPrivacyError | None]()

@@ -203,6 +203,13 @@ def create_file(url: URL) -> None:
             path.touch(mode=0o600, exist_ok=False)
 
 
+def is_whole(connection: Connection) -> bool:
+    """Whether a file of SQLite has all its pages and they fit together; a server sees to itself."""
+    if connection.dialect.name != "sqlite":
+        return True
+    return bool(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() == "ok")
+
+
 def told(error: SQLAlchemyError) -> PanPrivacyError:
     """One line about an error; further lines of a server may show values."""
     cause = error.orig if isinstance(error, StatementError) else error

@@ -45,7 +45,7 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
     """How many events a device had on average, each counted up to `most`.
 
     Guarantee: noise of this variance hides a number of 0 to `most` as `delta` says.
-    [tests/unit/test_mean.py, tests/exact/test_devices.py]
+    [tests/unit/test_promise.py, tests/exact/test_audit.py]
 
     Accuracy: the estimate has no bias; its standard deviation is `sqrt(variance / reports)`.
 

@@ -9,10 +9,12 @@ import shutil
 import sqlite3
 import threading
 from fractions import Fraction
+from pathlib import Path
 
 import httpx
 import pytest
 from sqlalchemy import event, text
+from sqlalchemy.engine.default import DefaultDialect
 
 from panprivacy import SystemCoins
 from panprivacy.audit.ideal import IdealEncryption
@@ -351,3 +353,98 @@ def test_a_damaged_report_in_the_store_is_not_counted(tmp_path, opened):
     assert answer.status_code == 503
     assert "put the store back" in answer.json()["detail"]
     assert not store.closed
+
+
+# A process that dies between two steps
+
+
+class Died(BaseException):
+    """The process ends here."""
+
+
+@contextlib.contextmanager
+def dying(monkeypatch, step, after):
+    """Die at the first commit, fsync of the mark or replacement of it."""
+
+    def at(real):
+        def die(*given):
+            if after:
+                real(*given)
+            raise Died
+
+        return die
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", lambda *_, **__: None)  # a dead process tidies nothing
+        if step == "commit":
+            patched.setattr(DefaultDialect, "do_commit", at(DefaultDialect.do_commit))
+        elif step == "fsync":
+            patched.setattr(os, "fsync", at(os.fsync))
+        else:
+            patched.setattr(Path, "replace", at(Path.replace))
+        with pytest.raises(Died):
+            yield
+
+
+STEPS = pytest.mark.parametrize("step", ["commit", "fsync", "replace"])
+AFTER = pytest.mark.parametrize("after", [False, True])
+
+
+@STEPS
+@AFTER
+def test_a_collector_that_dies_as_it_begins_begins_again(url, opened, monkeypatch, step, after):
+    with dying(monkeypatch, step, after):
+        opened(url)
+    store = opened(url)
+    assert store.add([report()]) == [None]
+    assert opened(url).answer(joined) == store.answer(never)
+
+
+@STEPS
+@AFTER
+def test_one_that_dies_as_it_answers_gives_the_answer_that_is_kept(
+    url, opened, monkeypatch, step, after
+):
+    store = opened(url)
+    store.add([report()])
+    with dying(monkeypatch, step, after):
+        store.answer(joined)
+    store.end()
+    again = opened(url)
+    assert again.closed is (step != "commit" or after)
+    late = report()
+    taken = again.add([late]) == [None]
+    assert taken is not again.closed
+    answer = again.answer(never if again.closed else joined)
+    assert (late.to_bytes(TASK) in answer) is taken
+    assert opened(url).answer(never) == answer
+
+
+@AFTER
+def test_one_that_dies_as_it_takes_reports_has_all_or_none(url, opened, monkeypatch, after):
+    store = opened(url)
+    some = [report(), report()]
+    with dying(monkeypatch, "commit", after):
+        store.add(some)
+    store.end()
+    again = opened(url)
+    assert kinds(again.add(some)) == [ReplayError if after else type(None)] * 2
+
+
+def test_a_full_disk_takes_nothing_and_goes_on_when_there_is_room(tmp_path, opened):
+    store = opened(f"sqlite:///{tmp_path}/reports.db")
+    first, second = report(), [report() for _ in range(300)]
+    store.add([first])
+    with store._engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+
+    def limit(most):
+        with store._engine.connect() as connection:
+            connection.exec_driver_sql(f"PRAGMA max_page_count={most}")
+
+    limit(pages)
+    with pytest.raises(StoreError, match="full"):
+        store.add(second)
+    assert kinds(store.add([first])) == [ReplayError]
+    limit(1 << 20)
+    assert store.add(second) == [None] * 300

@@ -47,11 +47,12 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
     Guarantee: noise of this variance hides a number of 0 to `most` as `delta` says.
     [tests/unit/test_promise.py, tests/exact/test_audit.py]
 
-    Accuracy: the estimate has no bias; its standard deviation is `sqrt(variance / reports)`.
+    Accuracy: the estimate has no bias; its standard deviation is at most
+    `sqrt(variance / reports)`, and far less where the variance is below 1/10.
 
     Args:
         most: so many events of a device count at most; 1 to 1,000.
-        variance: of the discrete Gaussian noise of each device, 1/100 to 10**8.
+        variance: the parameter of each device's discrete Gaussian noise, 1/100 to 10**8.
     """
 
     most: int

@@ -16,9 +16,11 @@ from panprivacy.errors import PlanError
 from panprivacy.files import replace_file
 from panprivacy.service.outgoing.records import StoreError
 
-GIVE_UP: Final = "put it back as it was, or mend --store; or give it up with panprivacy collector "
-"""What to do about a store that is not the one of the mark; `FRESH` ends the sentence."""
-FRESH: Final = "--fresh: then devices of which an answer was given may lose their promise once more"
+REMEDY: Final = (
+    "put it back as it was, or mend --store; or, if no answer was given, begin anew with "
+    "panprivacy collector --fresh: a second answer tells more than was promised"
+)
+"""What to do about a store that is not the one of the mark."""
 
 
 class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,7 +48,7 @@ class Mark:
                 self._known = msgspec.json.decode(path.read_bytes(), type=_Known)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 message = f"{path} is damaged, so it does not say which store is the right one: "
-                raise PlanError(message + GIVE_UP + FRESH) from None
+                raise PlanError(message + REMEDY) from None
 
     @property
     def is_there(self) -> bool:

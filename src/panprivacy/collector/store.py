@@ -29,7 +29,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from panprivacy.coins import SystemCoins
-from panprivacy.collector.mark import FRESH, GIVE_UP, Mark
+from panprivacy.collector.mark import REMEDY, Mark
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.federated.collector import check_new
 from panprivacy.federated.messages import Report
@@ -74,7 +74,7 @@ class ReportStore:
     Guarantee: there is one answer, whatever is killed, and however many processes share the store;
     it is on the disk before it leaves. A report counts once. A store that was deleted, cut short or
     replaced by another one or by an older copy is noticed as long as the mark is there.
-    [tests/service/test_collector.py]
+    [docs/guarantees/devices.md, tests/service/test_report_store.py]
 
     Args:
         url: of a database, `sqlite:////folder/file` or `postgresql+psycopg://...`.
@@ -122,7 +122,7 @@ class ReportStore:
             whole = is_whole(connection)
             found = connection.execute(select(_TASK)).one()
         if not whole:
-            message = f"the file of the store is damaged or cut short: {GIVE_UP}{FRESH}"
+            message = f"the file of the store is damaged or cut short: {REMEDY}"
             raise PlanError(message)
         if found.version != _VERSION:
             message = f"the tables of the store have version {found.version}, this program needs "
@@ -225,8 +225,8 @@ class ReportStore:
             raise told(error) from None
 
 
-_GONE: Final = f"the store of this collector is not there any more: {GIVE_UP}{FRESH}"
+_GONE: Final = f"the store of this collector is not there any more: {REMEDY}"
 _OTHER: Final = (
     "the store is another one than this collector had, or an older copy without the answer that "
-    f"was given: {GIVE_UP}{FRESH}"
+    f"was given: {REMEDY}"
 )

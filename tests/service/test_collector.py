@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -209,6 +210,24 @@ def test_a_collector_does_not_begin_without_its_store(tmp_path):
             each.unlink()
         running.start("--fresh")
         assert running.get("/healthz").json()["status"] == "open"
+
+
+def test_two_collectors_on_one_server_give_one_answer(tmp_path, postgres):
+    """The one that has been sent fewer reports answers from the store as well."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    task, tokens = made(first, "--devices", "2", "--delta", "0.01")
+    shutil.copytree(first, second)
+    store = ["--store", postgres.url()]
+    with Running(first, tokens, *store) as one, Running(second, tokens, *store) as other:
+        bodies = [report(task) for _ in range(3)]
+        assert one.send(bodies[0]).status_code == 201
+        assert one.post("/v1/release", "release").status_code == 409
+        assert [other.send(body).status_code for body in bodies[:2]] == [200, 201]
+        found = other.post("/v1/release", "release")
+        assert found.json()["reports"] == 2
+        assert [one.send(body).status_code for body in bodies] == [200, 200, 409]
+        assert one.post("/v1/release", "release").content == found.content
 
 
 class Sender:

@@ -316,11 +316,14 @@ def test_what_the_database_says_reaches_no_client(tmp_path, opened, caplog):
     async def ask():
         yield await asked.post("/v1/reports", "ingest", asked.report())
         yield await asked.post("/v1/release", "release")
+        yield await asked.client.get("/healthz")
 
     async def all_of_them():
         return [answer async for answer in ask()]
 
-    for answer in asyncio.run(all_of_them()):
+    answers = asyncio.run(all_of_them())
+    assert answers.pop().json()["status"] == "troubled"
+    for answer in answers:
         assert answer.status_code == 503
         assert "panprivacy_reports" not in answer.text
         assert "the journal says why" in answer.json()["detail"]

@@ -58,6 +58,7 @@ class CollectorApi:
         self._longest = report_bytes(task)
         self._waiting: deque[tuple[bytes, asyncio.Future[Exception | None]]] = deque()
         self._writing: asyncio.Task[None] | None = None
+        self._fails = False
 
     def begun(self, scope: Scope, body: bytearray) -> None:
         """Leave each request to the application."""
@@ -96,7 +97,7 @@ class CollectorApi:
             some = [self._waiting.popleft() for _ in range(min(_TOGETHER, len(self._waiting)))]
             outcomes: Sequence[Exception | None]
             try:
-                outcomes = await self._in_order(partial(self._take, [body for body, _ in some]))
+                outcomes = await self._stored(partial(self._take, [body for body, _ in some]))
             except Exception as error:  # noqa: BLE001 - each is told
                 outcomes = [error] * len(some)
             for (_, told), outcome in zip(some, outcomes, strict=True):
@@ -120,7 +121,7 @@ class CollectorApi:
     async def release(self, asked: Asked) -> Response:
         """Answer, from all reports that came; no more are taken."""
         self._allow(asked, Role.release)
-        answer = await self._in_order(lambda: self._store.answer(self._made))
+        answer = await self._stored(lambda: self._store.answer(self._made))
         return Response(answer, media_type="application/json")
 
     def _made(self, reports: Iterable[bytes]) -> bytes:
@@ -147,7 +148,9 @@ class CollectorApi:
         return JSONResponse(document, 503 if status == "troubled" else 200)
 
     async def _looked(self) -> str:
-        """What there is to say of the store."""
+        """What there is to say of the store, which may be read although it cannot be written to."""
+        if self._fails:
+            return "troubled"
         try:
             closed = await asyncio.get_running_loop().run_in_executor(
                 self._asker, lambda: self._store.closed
@@ -164,9 +167,15 @@ class CollectorApi:
             reason = str(error).replace(" all streams", "")
             raise Problem(error.status, reason, headers=headers) from None
 
-    async def _in_order(self, work: Callable[[], T]) -> T:
-        """Do one thing after the other, in a thread that may wait for the disk."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+    async def _stored(self, work: Callable[[], T]) -> T:
+        """Do one thing after the other to the store, in a thread that may wait for the disk."""
+        try:
+            done = await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        except StoreError:
+            self._fails = True
+            raise
+        self._fails = False
+        return done
 
 
 def application(api: CollectorApi) -> Router:

@@ -21,8 +21,13 @@ from pathlib import Path
 import httpx
 import pyrage
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from panprivacy.audit.ideal import MemoryStorage
+from panprivacy.collector.mark import Mark
+from panprivacy.collector.secrets import Secrets
+from panprivacy.errors import InputError, PlanError
 from panprivacy.federated.device import Device
 from panprivacy.federated.messages import report_bytes
 from panprivacy.federated.promise import Promise
@@ -380,6 +385,34 @@ def test_a_hash_that_is_none_is_refused_in_one_line(tmp_path, sha256):
     assert (result.code, len(result.stderr.splitlines())) == (2, 1)
     assert "64 hexadecimal digits" in result.stderr
     assert not (tmp_path / "task.sqlite").exists()
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5) | st.text("0123456789abcdef", min_size=64),
+    lambda some: (
+        st.lists(some, max_size=3)
+        | st.dictionaries(st.sampled_from(["secret", "tokens", "store", "answer", "x"]), some)
+    ),
+)
+FILES = st.binary(max_size=200) | JSON.map(lambda one: json.dumps(one).encode())
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=FILES | st.just(b"[" * 100_000) | st.just(b'{"x":' * 100_000))
+def test_any_file_of_secrets_or_mark_is_refused_in_one_line_or_read(data, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "file"
+    path.write_bytes(data)
+
+    def secrets():
+        found = Secrets.load(path, None)
+        return found.key, found.access
+
+    for read in (secrets, lambda: Mark(path, fresh=False)):
+        try:
+            read()
+        except (PlanError, InputError) as error:
+            said = str(error)
+            assert "\n" not in said
 
 
 def test_no_file_is_overwritten(tmp_path):

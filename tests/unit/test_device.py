@@ -435,6 +435,25 @@ def test_a_damaged_state_is_refused_in_one_line(data):
         assert len(damaged) == len(whole)
 
 
+TASK, BORN = task_of(*KINDS[0]), MemoryStorage()
+Device(TASK, BORN)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.binary(max_size=300), front=st.integers(0, 200))
+def test_any_state_is_refused_in_one_line_and_kept(data, front):
+    storage = MemoryStorage()
+    storage.state = kept = BORN.state[:front] + data
+    try:
+        device = Device(TASK, storage)
+    except pp.InputError as error:
+        said = str(error)
+        assert "\n" not in said
+    else:
+        assert device.tick <= TASK.horizon
+    assert storage.state == kept
+
+
 def test_a_wrong_key_opens_nothing():
     other = DecryptionKey.generate(SystemCoins())
     task = task_of(*KINDS[0])

@@ -51,7 +51,7 @@ def looks(event: int | None, key: DecryptionKey, coins: SecretCoins) -> list[byt
 
 def ciphertexts(states: list[bytes]) -> NDArray[np.uint8]:
     """The bytes that differ from tick to tick, uint8[states, 66]."""
-    return np.array([list(State.read(state).content) for state in states], np.uint8)
+    return np.array([list(State.read(state).row) for state in states], np.uint8)
 
 
 def main() -> None:

@@ -14,12 +14,16 @@ def unfinished(path: Path) -> Path:
 
 
 def replace_file(path: Path, data: bytes, check: Callable[[Path], None] | None = None) -> None:
-    """Put data in place of a file: on the disk when this returns, or the file is as it was.
+    """Put data in place of a file: on the disk when this returns.
 
     Args:
         path: of the file.
         data: its new content; its owner alone can read it.
         check: is shown the new file beside the old one, and raises if it may not take its place.
+
+    Raises:
+        OSError: the file is as it was; or it is the new one, and only its folder could not be
+            written to the disk, so that a power cut may bring the old one back.
     """
     fresh = unfinished(path)
     try:
@@ -34,9 +38,14 @@ def replace_file(path: Path, data: bytes, check: Callable[[Path], None] | None =
         with suppress(OSError):
             fresh.unlink()
         raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    sync_names(path.parent)
+
+
+def sync_names(path: Path) -> None:
+    """Have the names of a folder on the disk when this returns."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(folder)  # its names
+        os.fsync(folder)
     finally:
         os.close(folder)
 

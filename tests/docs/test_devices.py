@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from benchmarks import device_noise
 from reproductions import FOLDER, devices, devices_seen
 
 from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.testing import SeededCoins
 from tests.commands import run_command
 from tests.docs.pins import ROOT
+from tests.docs.test_service import Shell
 
 PAGE = (ROOT / "docs/devices.md").read_text()
 SCRIPTS = (FOLDER / "README.md").read_text()
@@ -31,9 +35,39 @@ def test_three_processes_make_a_histogram():
     )
     found = [LINE.fullmatch(line) for line in run.stdout.splitlines()]
     assert [one[1] for one in found] == ["exactly 0", "exactly 1", "at least 2"]
-    assert {one[2] for one in found} <= {"0", "-0", "2"}
+    assert {one[2] for one in found} <= {"0", "2"}
     shown = PAGE.partition("three_devices.py 4\n")[2].partition("```")[0].splitlines()
     assert all(LINE.fullmatch(line) for line in shown)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_a_report_goes_over_http_as_the_page_says(tmp_path):
+    section = PAGE.partition("## Over HTTP")[2].partition("\n## ")[0]
+    make, collect, live, send, release = re.findall(r"^\$ (.*)$", section, re.MULTILINE)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    shell = Shell(tmp_path, "8643")
+    printed = shell.run(make)
+    shell.environment["SIGNER"] = re.search(r"^    ([0-9a-f]{64})$", printed, re.MULTILINE)[1]
+    for role in ("ingest", "release"):
+        shell.environment[role.upper()] = re.search(rf"{role} +(pp_\S+)", printed)[1]
+    process = shell.start(f"{collect} --listen 127.0.0.1:8643")
+    try:
+        shell.run(live)
+        assert [shell.run(send) for _ in range(2)] == ["201\n", "200\n"]
+        first, again = (shell.run(release) for _ in range(2))
+    finally:
+        process.kill()
+        process.communicate()
+    assert first == again
+    shown = section.partition("v1/release\n")[2].partition("{...}")[0]
+    assert first.startswith(shown)
+    assert json.loads(first)["answers"][0]["statistic"] == "count-nonzero"
+    assert (tmp_path / "visits.json.mark").exists()
+
+
+def test_the_table_of_noise_is_the_one_that_is_planned():
+    table = list(device_noise.lines(device_noise.DEVICES))
+    assert "\n".join(table) in (ROOT / "docs/guarantees/devices.md").read_text()
 
 
 def test_the_command_of_the_page_prints_what_the_page_shows():
@@ -51,8 +85,8 @@ def test_the_intruder_sees_as_much_of_either_device_and_nothing_twice():
         devices_seen.looks(event, key, coins) for event in (None, devices_seen.EVENT)
     )
     lengths = {len(state) for state in without + with_event}
-    assert lengths == {112}
-    assert "112 bytes" in PAGE
+    assert lengths == {128}
+    assert "128 bytes" in PAGE
     assert len(without) == len(with_event) == devices_seen.TICKS + 1
     rows = [devices_seen.ciphertexts(states) for states in (without, with_event)]
     assert {*np.unique(np.vstack(rows)[:, [0, 33]])} == {2, 3}

@@ -54,32 +54,39 @@ def listens(port):
 
 
 class Shell:
-    """Runs commands of the page, on another port."""
+    """Runs commands of a page, on another port than the one that it names."""
 
-    def __init__(self, folder):
-        self.folder, self.port = folder, str(free_port())
+    def __init__(self, folder, named="8642"):
+        self.folder, self.port, self._named = folder, str(free_port()), named
         self.environment = dict(os.environ)
         self.environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
     def run(self, command):
         done = subprocess.run(
-            ["bash", "-c", command.replace("8642", self.port)], check=False, timeout=60,
+            ["bash", "-c", command.replace(self._named, self.port)], check=False, timeout=60,
             cwd=self.folder, env=self.environment, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def start(self, command):
+        process = subprocess.Popen(
+            command.replace(self._named, self.port).split(), cwd=self.folder,
+            env=self.environment, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            wait_until(lambda: listens(int(self.port)))
+        except TimeoutError:
+            process.kill()
+            raise
+        return process
+
     def serve(self, command):
         config = self.folder / "panprivacy.toml"
         text = config.read_text()
-        default = 'listen = "127.0.0.1:8642"'
-        config.write_text(text.replace(f"#{default}", default.replace("8642", self.port)))
-        process = subprocess.Popen(
-            command.split(), cwd=self.folder, env=self.environment,
-            stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        wait_until(lambda: listens(int(self.port)))
-        return process
+        default = f'listen = "127.0.0.1:{self._named}"'
+        config.write_text(text.replace(f"#{default}", default.replace(self._named, self.port)))
+        return self.start(command)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")

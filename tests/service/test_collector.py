@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
+import os
+import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import deque
 from fractions import Fraction
+from pathlib import Path
 
 import httpx
 import pyrage
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from panprivacy.audit.ideal import MemoryStorage
+from panprivacy.collector.mark import Mark
+from panprivacy.collector.secrets import Secrets
+from panprivacy.errors import InputError, PlanError
 from panprivacy.federated.device import Device
 from panprivacy.federated.messages import report_bytes
 from panprivacy.federated.promise import Promise
@@ -55,12 +69,12 @@ class Running:
         self.end(signal.SIGKILL)
         self.client.close()
 
-    def start(self):
+    def start(self, *more):
         """Start it, and wait until it listens."""
         log = self._folder / "log"
         words = ["collector", self._folder / "task.json", "--listen", "127.0.0.1:0"]
         with log.open("w") as file:
-            command = [sys.executable, "-m", "panprivacy", *words, *self._options]
+            command = [sys.executable, "-m", "panprivacy", *words, *self._options, *more]
             self._process = subprocess.Popen(command, stdout=file, stderr=file)
         end = time.monotonic() + _PATIENCE
         while not (found := _LISTENING.search(log.read_text())):
@@ -75,15 +89,15 @@ class Running:
         self._process.send_signal(number)
         return self._process.wait(_PATIENCE)
 
-    def send(self, body, role="ingest"):
+    def send(self, body, role="ingest", client=None):
         """Post a report."""
-        return self.post("/v1/reports", role, content=body)
+        return self.post("/v1/reports", role, client, content=body)
 
-    def post(self, path, role, **given):
+    def post(self, path, role, client=None, **given):
         """Post anything, with the token of a role."""
         token = self._tokens.get(role, role)
         headers = {"Authorization": f"Bearer {token}"}
-        return self.client.post(self._url + path, headers=headers, **given)
+        return (client or self.client).post(self._url + path, headers=headers, **given)
 
     def get(self, path):
         """Get what anybody may."""
@@ -129,7 +143,8 @@ def test_what_is_no_report_is_refused(collected):
     assert running.send(good, "nobody").status_code == 401
     assert running.send(good, "release").status_code == 403
     assert running.post("/v1/release", "ingest").status_code == 403
-    assert running.get("/v1/reports").status_code == 405
+    wrong = running.get("/v1/reports")
+    assert (wrong.status_code, wrong.json()["detail"]) == (405, "this path takes POST")
     assert running.get("/else").status_code == 404
     assert Task.unverified(running.get("/v1/task").content) == task
 
@@ -168,6 +183,128 @@ def test_the_answer_is_given_once_and_outlives_a_kill(tmp_path):
         assert running.end(signal.SIGTERM) in {0, -signal.SIGTERM}
 
 
+def test_a_collector_does_not_begin_without_its_store(tmp_path):
+    task, tokens = made(tmp_path)
+    store, mark = tmp_path / "task.sqlite", tmp_path / "task.json.mark"
+    with Running(tmp_path, tokens) as running:
+        assert running.send(report(task)).status_code == 201
+        found = running.post("/v1/release", "release")
+        store.rename(tmp_path / "moved")
+        for path, role in (("/v1/reports", "ingest"), ("/v1/release", "release")):
+            answer = running.post(path, role, content=report(task))
+            assert answer.status_code == 503
+            assert "put it back" in answer.json()["detail"]
+        running.end(signal.SIGKILL)
+        for beside in tmp_path.glob("task.sqlite-*"):
+            beside.rename(beside.with_name(beside.name.replace("task.sqlite", "moved")))
+        noted = mark.read_bytes()
+        refused = run_command("collector", tmp_path / "task.json")
+        assert (refused.code, len(refused.stderr.splitlines())) == (2, 1)
+        assert "put it back as it was" in refused.stderr
+        assert "--fresh" in refused.stderr
+        assert not store.exists()
+        assert mark.read_bytes() == noted
+        assert mark.stat().st_mode & 0o777 == 0o600
+        (tmp_path / "moved").rename(store)
+        for beside in tmp_path.glob("moved-*"):
+            beside.rename(beside.with_name(beside.name.replace("moved", "task.sqlite")))
+        running.start()
+        assert running.post("/v1/release", "release").content == found.content
+        running.end(signal.SIGTERM)
+        for each in tmp_path.glob("task.sqlite*"):
+            each.unlink()
+        running.start("--fresh")
+        assert running.get("/healthz").json()["status"] == "open"
+
+
+def test_two_collectors_on_one_server_give_one_answer(tmp_path, postgres):
+    """The one that has been sent fewer reports answers from the store as well."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    task, tokens = made(first, "--devices", "2", "--delta", "0.01")
+    shutil.copytree(first, second)
+    store = ["--store", postgres.url()]
+    with Running(first, tokens, *store) as one, Running(second, tokens, *store) as other:
+        bodies = [report(task) for _ in range(3)]
+        assert one.send(bodies[0]).status_code == 201
+        assert one.post("/v1/release", "release").status_code == 409
+        assert [other.send(body).status_code for body in bodies[:2]] == [200, 201]
+        found = other.post("/v1/release", "release")
+        assert found.json()["reports"] == 2
+        assert [one.send(body).status_code for body in bodies] == [200, 200, 409]
+        assert one.post("/v1/release", "release").content == found.content
+
+
+class Sender:
+    """Eight threads that send reports, each again until it is told that it is there."""
+
+    def __init__(self, running, bodies):
+        self._running, self._bodies = running, bodies
+        self.asked, self.told, self._ended = set(), set(), threading.Event()
+        self._places = deque(range(len(bodies)))
+        self._threads = [threading.Thread(target=self._run) for _ in range(8)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self):
+        with httpx.Client(trust_env=False, timeout=_PATIENCE) as client:
+            while not self._ended.wait(0.02):
+                try:
+                    place = self._places.popleft()
+                except IndexError:  # others send the last ones, and may bring them back
+                    continue
+                self.asked.add(place)
+                if self._sent(place, client):
+                    self.told.add(place)
+                else:
+                    self._places.append(place)
+
+    def _sent(self, place, client):
+        with contextlib.suppress(httpx.TransportError):
+            return self._running.send(self._bodies[place], client=client).status_code in {200, 201}
+        return False
+
+
+@pytest.mark.slow
+def test_fifty_kills_under_load_lose_no_report_and_change_no_answer(tmp_path):
+    """Senders try again until they are told; half of the kills come as the answer is asked for."""
+    task, tokens = made(tmp_path)
+    bodies = [report(task) for _ in range(400)]
+    chance = random.Random(5)
+    with Running(tmp_path, tokens) as running:
+        sender, answers = Sender(running, bodies), set()
+
+        def release():
+            with contextlib.suppress(httpx.TransportError):
+                answers.add(running.post("/v1/release", "release").content)
+
+        with sender:
+            for _ in range(25):
+                time.sleep(chance.uniform(0, 0.3))
+                running.end(signal.SIGKILL)
+                running.start()
+        for place in sorted(sender.told):
+            assert running.send(bodies[place]).status_code == 200
+        for _ in range(25):
+            asking = threading.Thread(target=release)
+            asking.start()
+            time.sleep(chance.uniform(0, 0.1))
+            running.end(signal.SIGKILL)
+            asking.join()
+            running.start()
+        release()
+        (answer,) = answers
+        assert 0 < len(sender.told) <= json.loads(answer)["reports"] <= len(sender.asked)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -187,6 +324,95 @@ def test_a_task_that_cannot_be_is_refused_in_one_line(tmp_path, options, message
     assert len(result.stderr.splitlines()) == 1
     assert message in result.stderr
     assert not (tmp_path / "task.json").exists()
+
+
+WORDS = ["--kind", "count-nonzero", "--horizon", "1", "--epsilon", "1"]
+
+
+@pytest.mark.parametrize("failing", ["task.json", "task.secret", "signer", "stdout"])
+def test_a_task_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch, failing):
+    """The disk is full: a file is there then, with nothing in it."""
+    real = os.open
+
+    def opened(path, flags, mode=0o777, **given):
+        if Path(path).name == failing and flags & os.O_CREAT:
+            os.close(real(path, flags, mode, **given))
+            return real(path, os.O_RDONLY)  # so that it cannot be written to
+        return real(path, flags, mode, **given)
+
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(28, "No space left on device")
+
+    (tmp_path / "another").write_text("stays")
+    with monkeypatch.context() as patched:
+        if failing == "stdout":
+            patched.setattr(io, "StringIO", Full)
+        else:
+            patched.setattr(os, "open", opened)
+        with contextlib.suppress(OSError):
+            words = [*WORDS, "--signer", tmp_path / "signer"]
+            assert run_command("task", tmp_path / "task.json", *words).code != 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["another"]
+
+
+def test_secrets_are_their_owners_from_the_moment_they_are_there(tmp_path, monkeypatch):
+    modes, real = {}, os.open
+
+    def opened(path, flags, mode=0o777, **given):
+        file = real(path, flags, mode, **given)
+        modes[Path(path).name] = os.fstat(file).st_mode & 0o777
+        return file
+
+    before = os.umask(0)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "open", opened)
+            made(tmp_path)
+    finally:
+        os.umask(before)
+    assert (modes["task.secret"], modes["signer"], modes["task.json"]) == (0o600, 0o600, 0o644)
+
+
+@pytest.mark.parametrize("sha256", ["", "zz" * 32, "ab"])
+def test_a_hash_that_is_none_is_refused_in_one_line(tmp_path, sha256):
+    made(tmp_path)
+    path = tmp_path / "task.secret"
+    secrets = json.loads(path.read_bytes())
+    secrets["tokens"]["ingest"] = sha256
+    path.write_text(json.dumps(secrets))
+    result = run_command("collector", tmp_path / "task.json", "--listen", "127.0.0.1:0")
+    assert (result.code, len(result.stderr.splitlines())) == (2, 1)
+    assert "64 hexadecimal digits" in result.stderr
+    assert not (tmp_path / "task.sqlite").exists()
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5) | st.text("0123456789abcdef", min_size=64),
+    lambda some: (
+        st.lists(some, max_size=3)
+        | st.dictionaries(st.sampled_from(["secret", "tokens", "store", "answer", "x"]), some)
+    ),
+)
+FILES = st.binary(max_size=200) | JSON.map(lambda one: json.dumps(one).encode())
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=FILES | st.just(b"[" * 100_000) | st.just(b'{"x":' * 100_000))
+def test_any_file_of_secrets_or_mark_is_refused_in_one_line_or_read(data, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "file"
+    path.write_bytes(data)
+
+    def secrets():
+        found = Secrets.load(path, None)
+        return found.key, found.access
+
+    for read in (secrets, lambda: Mark(path, fresh=False)):
+        try:
+            read()
+        except (PlanError, InputError) as error:
+            said = str(error)
+            assert "\n" not in said
 
 
 def test_no_file_is_overwritten(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from fractions import Fraction
 from pathlib import Path
 
@@ -108,11 +109,7 @@ def lived(task, stream):
 
 
 def ciphertexts(states):
-    return [one for state in states for one in rows.entries(row_of(State.read(state)))]
-
-
-def row_of(state):
-    return state.content[-(len(state.content) // 66) * 66 :]
+    return [one for state in states for one in rows.entries(State.read(state).row)]
 
 
 @EACH
@@ -145,7 +142,7 @@ def test_what_is_held_is_what_was_observed(kind, promise, events):
     device = Device(task, storage, encryption=encryption)
     for tick in range(5):
         device.observe(tick < events)
-    held = encryption.values(row_of(State.read(storage.state)))
+    held = encryption.values(State.read(storage.state).row)
     if isinstance(kind, CountNonZero):
         assert held == [min(events, 1)]
     elif isinstance(kind, Mean):
@@ -263,10 +260,91 @@ def test_a_state_that_cannot_be_written_is_as_it_was(tmp_path, monkeypatch):
         assert device.tick == 1
 
 
+def test_an_old_file_that_is_put_back_gives_a_report_of_the_same_id(tmp_path):
+    """So that the collector counts one of both, also if the device itself began anew from it."""
+    task, path = task_of(*KINDS[0], horizon=1), tmp_path / "state"
+    with FileStorage(path) as storage:
+        device = Device(task, storage)
+        born = path.read_bytes()
+        device.observe(False)
+        old = path.read_bytes()
+        first = device.report()
+    collector = Collector(task, KEY)
+    collector.add(first)
+    for kept, ticks in ((old, []), (born, [True])):
+        path.write_bytes(kept)
+        with FileStorage(path) as storage:
+            device = Device(task, storage)
+            for event in ticks:
+                device.observe(event)
+            other = device.report()
+        assert Report.read(other, task).name == Report.read(first, task).name
+        assert Report.read(other, task).row != Report.read(first, task).row
+        with pytest.raises(pp.InputError, match="the id or the ciphertexts of another"):
+            collector.add(other)
+    assert len(collector) == 1
+
+
 def test_two_programs_cannot_be_one_device(tmp_path):
     with FileStorage(tmp_path / "state"), pytest.raises(pp.PlanError, match="another program"):
         FileStorage(tmp_path / "state")
     FileStorage(tmp_path / "state").close()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_device_whose_lock_was_removed_writes_no_more(tmp_path, again):
+    """Another program may open the storage then: two devices would report for one."""
+    task = task_of(*KINDS[0])
+    first = FileStorage(tmp_path / "state")
+    device = Device(task, first)
+    (tmp_path / "state.lock").unlink()
+    other = FileStorage(tmp_path / "state") if again else None
+    before = (tmp_path / "state").read_bytes()
+    with pytest.raises(pp.PlanError, match="removed, so that another program"):
+        device.observe(True)
+    assert (tmp_path / "state").read_bytes() == before
+    assert device.tick == 0
+    first.close()
+    if other is not None:
+        Device(task, other).observe(True)
+        other.close()
+
+
+class Folderless:
+    """fsync as on a disk that takes files but no names."""
+
+    def __init__(self, monkeypatch):
+        self.fails, self._real = True, os.fsync
+        monkeypatch.setattr(os, "fsync", self)
+
+    def __call__(self, file):
+        if self.fails and stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(5, "Input/output error")
+        self._real(file)
+
+
+@pytest.mark.parametrize("work", ["observe", "report"])
+def test_memory_and_disk_never_differ_by_a_tick(tmp_path, monkeypatch, work):
+    """What is on the disk is not known then: the device is closed, and goes on from the file."""
+    task = task_of(*KINDS[0], horizon=1)
+    storage = FileStorage(tmp_path / "state")
+    device = Device(task, storage)
+    if work == "report":
+        device.observe(True)
+    act = {"observe": lambda: device.observe(True), "report": device.report}[work]
+    folder = Folderless(monkeypatch)
+    with pytest.raises(OSError, match="Input/output"):
+        act()
+    with pytest.raises(pp.PlanError, match="closed: open it again"):
+        act()
+    with pytest.raises(OSError, match="Input/output"):  # what is read must be on the disk
+        FileStorage(tmp_path / "state")
+    folder.fails = False
+    with FileStorage(tmp_path / "state") as storage:
+        again = Device(task, storage)
+        assert again.tick == 1
+        assert again.reported is (work == "report")
+        assert again.report() == again.report()
 
 
 def test_a_closed_storage_takes_nothing(tmp_path):
@@ -357,13 +435,32 @@ def test_a_damaged_state_is_refused_in_one_line(data):
         assert len(damaged) == len(whole)
 
 
+TASK, BORN = task_of(*KINDS[0]), MemoryStorage()
+Device(TASK, BORN)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.binary(max_size=300), front=st.integers(0, 200))
+def test_any_state_is_refused_in_one_line_and_kept(data, front):
+    storage = MemoryStorage()
+    storage.state = kept = BORN.state[:front] + data
+    try:
+        device = Device(TASK, storage)
+    except pp.InputError as error:
+        said = str(error)
+        assert "\n" not in said
+    else:
+        assert device.tick <= TASK.horizon
+    assert storage.state == kept
+
+
 def test_a_wrong_key_opens_nothing():
     other = DecryptionKey.generate(SystemCoins())
     task = task_of(*KINDS[0])
     report, written, _, _ = lived(task, [True, False, True])
     for state in written:
         with pytest.raises(pp.InputError):
-            other.bits(row_of(State.read(state)))
+            other.bits(State.read(state).row)
     with pytest.raises(pp.PlanError, match="secret key"):
         Collector(task, other)
     assert report

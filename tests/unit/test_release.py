@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import panprivacy as pp
-from panprivacy.statistics.release import COLUMNS, Lost, as_table
+from panprivacy.statistics.release import COLUMNS, Lost, as_table, shown_number
 
 SUM = pp.Name("visits", "cropped_sum", (("tau", 10),))
 ANSWER = pp.Release(1234.5, 1100.25, 1400.0, 0.95, 0.1, (7, 8), SUM, "visits")
@@ -44,6 +44,21 @@ def test_a_name_moves_under_another_statistic_or_group():
         "group": None,
     }
     assert SUM.under(None, 80).columns()["group"] == "80"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (-0.4, "users", "0"),
+        (-0.6, "users", "-1"),
+        (-0.00004, "events per device", "0.0000"),
+        (-0.0001, "share", "-0.0001"),
+        (1234.5, "users", "1,234"),
+        (math.inf, "users", "inf"),
+    ],
+)
+def test_a_number_for_people_has_no_sign_where_it_is_0(value, unit, text):
+    assert shown_number(value, unit) == text
 
 
 class TestRelease:

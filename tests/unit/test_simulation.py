@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 from fractions import Fraction
 from unittest import mock
@@ -18,7 +19,13 @@ from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise
-from panprivacy.federated.simulation import Population, _spread, simulate, truth
+from panprivacy.federated.simulation import (
+    Population,
+    _spread,
+    local_deviations,
+    simulate,
+    truth,
+)
 from panprivacy.testing import SeededCoins
 from tests.commands import run_command
 
@@ -65,6 +72,17 @@ def test_the_truth_of_each_kind():
     histogram = Histogram(most=3, epsilon_0=Fraction(1))
     assert truth(histogram, EVENTS).tolist() == [2, 1, 1, 2]
     assert truth(Mean(most=3, variance=Fraction(1)), EVENTS).tolist() == [9 / 6]
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 20), Fraction(1), Fraction(100)])
+def test_the_deviation_of_a_mean_is_that_of_its_whole_noise(variance):
+    """A discrete Gaussian of variance 1/20 is 0 nearly always: its own variance is 9e-5."""
+    kind, reports = Mean(most=3, variance=variance), 10**6
+    (found,) = local_deviations(kind, np.zeros(1), reports)
+    noise = kind.noised(np.zeros(reports, np.int64), SeededCoins(1))
+    assert noise.std() == pytest.approx(
+        found * math.sqrt(reports), rel=0.2 if variance < 1 else 0.01
+    )
 
 
 def test_devices_with_ciphertexts_are_spread_over_all():

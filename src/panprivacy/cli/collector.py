@@ -25,6 +25,10 @@ def collector(
     listen: Annotated[str, typer.Option(metavar="PLACE", help="Where to listen.")] = (
         "127.0.0.1:8643"
     ),
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Give up the store that it had before; see TASK.json.mark."),
+    ] = False,
 ) -> None:
     """Collect the reports of devices over HTTP, and answer once."""
     with federated_installed():
@@ -32,7 +36,7 @@ def collector(
         from panprivacy.collector.server import collect  # noqa: PLC0415
     secrets = Secrets.load(task.with_suffix(".secret"), identity)
     url = store or f"sqlite:///{task.absolute().with_suffix('.sqlite')}"
-    collect(task, secrets, url, listen)
+    collect(task, secrets, url, listen, fresh=fresh)
 
 
 @contextmanager

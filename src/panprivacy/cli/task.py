@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -68,17 +69,19 @@ def task(
             message = f"{path} is there already: name another file, or remove it first"
             raise PlanError(message)
     kept = Secrets.of(key, tokens).to_bytes(recipient)
-    signing = _signing_key(signer)
-    _write(beside, kept, 0o600)
-    _write(file, made.signed(signing), 0o644)
-    print(f"Wrote {file}, which is public, and {beside}, which is not.\n")
-    print(f"It promises {promise}.\n")
-    print("Devices take tasks that this key signed; build it into their program:\n")
-    print(f"    {signing.public_key().public_bytes_raw().hex()}\n")
-    print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
-    for role, token in tokens.items():
-        print(f"    {role:<7}  {token}  {_USES[role]}")
-    print(f"\nStart with: panprivacy collector {file}")
+    with ExitStack() as undo:  # a task whose tokens nobody has seen is of no use
+        signing = _signing_key(signer, undo)
+        _write(beside, kept, 0o600, undo)
+        _write(file, made.signed(signing), 0o644, undo)
+        print(f"Wrote {file}, which is public, and {beside}, which is not.\n")
+        print(f"It promises {promise}.\n")
+        print("Devices take tasks that this key signed; build it into their program:\n")
+        print(f"    {signing.public_key().public_bytes_raw().hex()}\n")
+        print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
+        for role, token in tokens.items():
+            print(f"    {role:<7}  {token}  {_USES[role]}")
+        print(f"\nStart with: panprivacy collector {file}", flush=True)
+        undo.pop_all()
 
 
 def _planned(name: str, promise: Any, most: int | None) -> Any:
@@ -96,13 +99,14 @@ def _planned(name: str, promise: Any, most: int | None) -> Any:
     return kind.planned(promise, **({"most": most} if takes else {}))
 
 
-def _signing_key(path: Path) -> Ed25519PrivateKey:
+def _signing_key(path: Path, undo: ExitStack) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
         Ed25519PrivateKey,
     )
 
     if not path.exists():
-        _write(path, Ed25519PrivateKey.generate().private_bytes_raw().hex().encode(), 0o600)
+        made = Ed25519PrivateKey.generate().private_bytes_raw().hex()
+        _write(path, made.encode(), 0o600, undo)
     try:
         return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text()))
     except ValueError:
@@ -110,10 +114,11 @@ def _signing_key(path: Path) -> Ed25519PrivateKey:
     raise InputError(message)
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """Write a new file."""
+def _write(path: Path, data: bytes, mode: int, undo: ExitStack) -> None:
+    """Write a new file, which is removed if the command fails."""
     try:
         with open(path, "xb", opener=partial(os.open, mode=mode)) as file:
+            undo.callback(path.unlink, missing_ok=True)
             file.write(data)
     except FileExistsError:
         message = f"{path} is there already: name another file, or remove it first"

@@ -78,8 +78,15 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def access(self) -> Tokens:
-        """Who may do what."""
-        return Tokens(
+        """Who may do what.
+
+        Raises:
+            PlanError: a hash is none. The message does not show it.
+        """
+        tokens = [
             Token(name=str(role), may=(role,), sha256=sha256)
             for role, sha256 in self.tokens.items()
-        )
+        ]
+        for token in tokens:
+            token.check()
+        return Tokens(tokens)

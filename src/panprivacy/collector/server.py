@@ -15,7 +15,7 @@ from panprivacy.service.server import Server, alone
 from panprivacy.service.sockets import Address, http_address, http_socket
 
 
-def collect(file: Path, secrets: Secrets, store: str, listen: str) -> None:
+def collect(file: Path, secrets: Secrets, store: str, listen: str, *, fresh: bool = False) -> None:
     """Collect the reports of a task in this process until SIGTERM or SIGINT.
 
     Args:
@@ -23,6 +23,7 @@ def collect(file: Path, secrets: Secrets, store: str, listen: str) -> None:
         secrets: that belong to it.
         store: URL of the database.
         listen: where, such as 127.0.0.1:8643.
+        fresh: give up the store that the collector had before.
 
     Raises:
         InputError: the file is no task.
@@ -30,16 +31,14 @@ def collect(file: Path, secrets: Secrets, store: str, listen: str) -> None:
         StoreError: the database does not work.
     """
     write_to_stderr()
-    signed = file.read_bytes()
-    collector = Collector(Task.unverified(signed), secrets.key)
+    signed, key, access = file.read_bytes(), secrets.key, secrets.access
+    task = Task.unverified(signed)
+    Collector(task, key)  # refuses the key of another task
+    mark = file.with_name(f"{file.name}.mark")
     with alone(file.with_name(f"{file.name}.lock")), http_socket(http_address(listen)) as sock:
-        kept = ReportStore(store, collector.task.digest)
+        kept = ReportStore(store, task, mark, fresh=fresh)
         try:
-            for report in kept.reports():
-                collector.add(report)
-            if kept.closed:
-                collector.close()
-            api = CollectorApi(signed, collector, kept, secrets.access)
+            api = CollectorApi(signed, task, key, kept, access)
 
             def say_where() -> None:
                 name = sock.getsockname()

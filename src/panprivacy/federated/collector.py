@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from hashlib import sha256
 from typing import Final
 
@@ -18,6 +19,31 @@ _DIGEST_BYTES: Final = 16
 
 class ReplayError(InputError):
     """The very report has come before; it counts once."""
+
+
+def check_new(held: bytes | None, digest: bytes, seen: Container[bytes], *, closed: bool) -> None:
+    """Raise unless a report may be taken: it has not come before, and nobody has the answer.
+
+    Args:
+        held: the digest of the ciphertexts that came with the id of this report, if some did.
+        digest: of its own.
+        seen: digests of all ciphertexts that came.
+        closed: whether the answer was given.
+
+    Raises:
+        ReplayError: the very report has come.
+        PanPrivacyError: the answer was given.
+        InputError: another report has come with its id or its ciphertexts.
+    """
+    if held == digest:
+        message = "this report has come already: it counts once"
+        raise ReplayError(message)
+    if closed:
+        message = "the answer was given: a report that comes later would stand out from it"
+        raise PanPrivacyError(message)
+    if held is not None or digest in seen:
+        message = "the report has the id or the ciphertexts of another one"
+        raise InputError(message)
 
 
 class Collector:
@@ -45,8 +71,8 @@ class Collector:
             message = "the secret key is not that of the task"
             raise PlanError(message)
         self._task, self._key, self._processes = task, key, processes
-        self._reports: dict[bytes, bytes] = {}
-        self._rows: set[bytes] = set()
+        self._names: dict[bytes, bytes] = {}
+        self._rows: dict[bytes, bytes] = {}
         self._closed = False
         self._sums: tuple[int, ...] | None = None
 
@@ -62,15 +88,10 @@ class Collector:
 
     def __len__(self) -> int:
         """How many reports there are."""
-        return len(self._reports)
+        return len(self._rows)
 
-    @property
-    def closed(self) -> bool:
-        """Whether no more reports are taken."""
-        return self._closed
-
-    def check(self, report: bytes) -> Report:
-        """The report that these bytes are, if it can be taken; nothing is changed.
+    def add(self, report: bytes) -> None:
+        """Take a report; what is refused changes nothing.
 
         Raises:
             ReplayError: the very report is there already.
@@ -80,41 +101,11 @@ class Collector:
             PanPrivacyError: the answer was given.
         """
         found = Report.read(report, self._task)
-        if self._reports.get(found.name) == found.row:
-            message = "this report has come already: it counts once"
-            raise ReplayError(message)
-        if self._closed:
-            message = "the answer was given: a report that comes later would stand out from it"
-            raise PanPrivacyError(message)
-        if found.name in self._reports or _digest(found.row) in self._rows:
-            message = "the report has the id or the ciphertexts of another one"
-            raise InputError(message)
+        digest = _digest(found.row)
+        check_new(self._names.get(found.name), digest, self._rows, closed=self._closed)
         self._key.public.check(found.row)
-        return found
-
-    def add(self, report: bytes) -> None:
-        """Take a report; what is refused changes nothing.
-
-        Raises:
-            InputError: as for `check`.
-            PanPrivacyError: as for `check`.
-        """
-        found = self.check(report)
-        self._reports[found.name] = found.row
-        self._rows.add(_digest(found.row))
-
-    def close(self) -> None:
-        """Take no more reports.
-
-        Raises:
-            PanPrivacyError: fewer reports came than the promise needs, or none.
-        """
-        reports, needed = len(self._reports), self._task.promise.devices
-        if reports < needed:
-            message = f"{reports:,} reports have come, and the promise to devices holds from "
-            message += f"{needed:,} on: wait for more"
-            raise PanPrivacyError(message)
-        self._closed = True
+        self._names[found.name] = digest
+        self._rows[digest] = found.row
 
     def release(self, *, confidence: float = 0.95) -> Answers:
         """The answer, from all reports; from then on no report is taken.
@@ -130,13 +121,18 @@ class Collector:
             PlanError: the confidence is no such number.
         """
         wanted = proportion(confidence=confidence)
-        self.close()
+        reports, needed = len(self._rows), self._task.promise.devices
+        if reports < needed:
+            message = f"{reports:,} reports have come, and the promise to devices holds from "
+            message += f"{needed:,} on: wait for more"
+            raise PanPrivacyError(message)
+        self._closed = True
         if self._sums is None:
-            row = b"".join(self._reports.values())
+            row = b"".join(self._rows.values())
             sums = self._task.kind.read(row, self._key, self._processes).sum(axis=0)
             self._sums = tuple(map(int, sums))
         epsilon = _no_less(float(self._task.promise.epsilon), self._task)
-        return self._task.kind.release(self._sums, len(self._reports), wanted, epsilon)
+        return self._task.kind.release(self._sums, reports, wanted, epsilon)
 
 
 def _digest(row: bytes) -> bytes:

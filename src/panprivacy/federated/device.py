@@ -73,21 +73,23 @@ class Device:
             message = "the storage holds a state of another task, which has not been reported: "
             message += "give each device a storage of its own, or remove it"
             raise InputError(message)
-        if state.done:
-            Report.read(state.content, self._task)
-        elif (
-            state.tick > self._task.horizon
-            or len(state.content) != self._task.kind.width * CIPHERTEXT_BYTES
-        ):
+        kind = self._task.kind
+        width = kind.answers if state.done else kind.width
+        if state.tick > self._task.horizon or len(state.row) != width * CIPHERTEXT_BYTES:
             message = "the state is damaged: remove it, and begin anew"
             raise InputError(message)
-        else:
-            self._encryption.check(state.content)
+        self._encryption.check(state.row)
         return state
 
     def _begun(self) -> State:
+        """The state before the first tick.
+
+        The report has its id from here on: if an old file is put back, a second report has the
+        same one, and the collector refuses it.
+        """
         row = self._task.kind.born(self._encryption, self._coins)
-        return self._kept(State(self._task.digest, done=False, tick=0, content=row))
+        name = self._coins.key(REPORT_ID_BYTES)
+        return self._kept(State(self._task.digest, done=False, tick=0, name=name, row=row))
 
     def _kept(self, state: State) -> State:
         """The state, once it is in the storage; what led to it is wiped."""
@@ -120,8 +122,10 @@ class Device:
             event: whether there was one in this tick.
 
         Raises:
-            PlanError: it is neither True nor False, or all ticks are over. Nothing was changed.
-            OSError: the state cannot be written; it is as it was.
+            PlanError: it is neither True nor False, all ticks are over, the storage is closed, or
+                another program may have it open. Nothing was changed.
+            OSError: the state cannot be written; it is as it was. Where the storage closed itself,
+                that is not known: open it again, and `tick` says how many are over.
         """
         bit = _bit(event)
         state, kind = self._state, self._task.kind
@@ -129,9 +133,9 @@ class Device:
             message = f"all {self._task.horizon:,} ticks of the task are over: report, and begin "
             message += "another task"
             raise PlanError(message)
-        rows = state.content, kind.after_event(state.content, self._encryption, self._coins)
+        rows = state.row, kind.after_event(state.row, self._encryption, self._coins)
         row = self._encryption.rerandomise(rows[bit], self._coins)
-        self._state = self._kept(state._replace(tick=state.tick + 1, content=row))
+        self._state = self._kept(state._replace(tick=state.tick + 1, row=row))
 
     def report(self) -> bytes:
         """The report, at the end: it is made once, and takes the place of the state.
@@ -140,20 +144,18 @@ class Device:
         that it can be sent until it has arrived. The storage may then serve another task.
 
         Raises:
-            PlanError: ticks are missing. Nothing was changed.
-            OSError: it cannot be written; the state is as it was.
+            PlanError: ticks are missing, or as for `observe`. Nothing was changed.
+            OSError: as for `observe`.
         """
         state, task = self._state, self._task
-        if state.done:
-            return state.content
-        if state.tick < task.horizon:
-            message = f"{state.tick:,} of {task.horizon:,} ticks are over: observe the others, "
-            message += "with False where nothing was seen, and report then"
-            raise PlanError(message)
-        row = task.kind.reported(state.content, self._encryption, self._coins)
-        content = Report(self._coins.key(REPORT_ID_BYTES), row).to_bytes(task)
-        self._state = self._kept(state._replace(done=True, content=content))
-        return content
+        if not state.done:
+            if state.tick < task.horizon:
+                message = f"{state.tick:,} of {task.horizon:,} ticks are over: observe the others, "
+                message += "with False where nothing was seen, and report then"
+                raise PlanError(message)
+            row = task.kind.reported(state.row, self._encryption, self._coins)
+            self._state = state = self._kept(state._replace(done=True, row=row))
+        return Report(state.name, state.row).to_bytes(task)
 
 
 def _bit(event: object) -> int:

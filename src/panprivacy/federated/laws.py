@@ -82,6 +82,13 @@ class Law:
         return self.first + len(self.weights) - 1
 
     @property
+    def variance(self) -> float:
+        """Of what is kept."""
+        numbers = np.arange(self.first, self.last + 1)
+        mean = float(np.average(numbers, weights=self.weights))
+        return float(np.average((numbers - mean) ** 2, weights=self.weights))
+
+    @property
     def _slack(self) -> float:
         return 1 + 2 * self.error + len(self.weights) * _U
 

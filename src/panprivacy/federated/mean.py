@@ -45,13 +45,14 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
     """How many events a device had on average, each counted up to `most`.
 
     Guarantee: noise of this variance hides a number of 0 to `most` as `delta` says.
-    [tests/unit/test_mean.py, tests/exact/test_devices.py]
+    [tests/unit/test_promise.py, tests/exact/test_audit.py]
 
-    Accuracy: the estimate has no bias; its standard deviation is `sqrt(variance / reports)`.
+    Accuracy: the estimate has no bias; its standard deviation is at most
+    `sqrt(variance / reports)`, and far less where the variance is below 1/10.
 
     Args:
         most: so many events of a device count at most; 1 to 1,000.
-        variance: of the discrete Gaussian noise of each device, 1/100 to 10**8.
+        variance: the parameter of each device's discrete Gaussian noise, 1/100 to 10**8.
     """
 
     most: int

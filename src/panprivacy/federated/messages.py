@@ -13,7 +13,7 @@ REPORT_ID_BYTES: Final = 16
 
 _MAGIC: Final = {"state": b"PPDS", "report": b"PPDR"}
 _FRONT: Final = struct.Struct(f"<4sB{DIGEST_BYTES}s")
-_STATE: Final = struct.Struct("<BQ")
+_STATE: Final = struct.Struct(f"<BQ{REPORT_ID_BYTES}s")
 
 
 class State(NamedTuple):
@@ -21,18 +21,21 @@ class State(NamedTuple):
 
     Args:
         task: the digest of its task.
-        done: whether the report is made; then `content` is the report, else the row.
+        done: whether the report is made; then `row` is that of the report.
         tick: how many ticks are over, which is public.
+        name: of the report, drawn before the first tick.
+        row: the ciphertexts.
     """
 
     task: bytes
     done: bool
     tick: int
-    content: bytes
+    name: bytes
+    row: bytes
 
     def __bytes__(self) -> bytes:
         front = _FRONT.pack(_MAGIC["state"], VERSION, self.task)
-        return front + _STATE.pack(self.done, self.tick) + self.content
+        return front + _STATE.pack(self.done, self.tick, self.name) + self.row
 
     @classmethod
     def read(cls, data: bytes) -> Self:
@@ -44,8 +47,8 @@ class State(NamedTuple):
         task, rest = _front(data, "state")
         if len(rest) < _STATE.size or rest[0] > 1:
             raise InputError(_NONE.format("state"))
-        done, tick = _STATE.unpack_from(rest)
-        return cls(task, bool(done), tick, rest[_STATE.size :])
+        done, tick, name = _STATE.unpack_from(rest)
+        return cls(task, bool(done), tick, name, rest[_STATE.size :])
 
 
 class Report(NamedTuple):

@@ -21,6 +21,7 @@ from panprivacy.errors import PlanError
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.kind import Counts, Decryption
+from panprivacy.federated.laws import discrete_gaussian
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise
 from panprivacy.federated.rows import CIPHERTEXT_BYTES
@@ -186,7 +187,7 @@ def local_deviations(kind: AnyKind, truths: Floats, devices: int) -> Floats:
     There each device knows how many events it had, in the clear, and adds the noise at the end.
     """
     if isinstance(kind, Mean):
-        return np.array([math.sqrt(kind.variance / devices)])
+        return np.array([math.sqrt(discrete_gaussian(kind.variance).variance / devices)])
     present, absent = map(float, kind.reporting)
     variances = truths * present * (1 - present) + (devices - truths) * absent * (1 - absent)
     return np.asarray(np.sqrt(variances) / float(kind.reporting.kept), np.float64)

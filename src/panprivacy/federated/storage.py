@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from panprivacy.errors import PlanError
-from panprivacy.files import replace_file, unfinished
+from panprivacy.files import replace_file, sync_names, unfinished
 
 
 class Storage(Protocol):
@@ -38,19 +38,29 @@ class FileStorage:
         OSError: the folder cannot be written to.
     """
 
-    __slots__ = ("_lock", "_path")
+    __slots__ = ("_beside", "_lock", "_path")
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
-        beside = self._path.with_name(f"{self._path.name}.lock")
-        self._lock = os.open(beside, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._beside = self._path.with_name(f"{self._path.name}.lock")
+        flags = os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._lock = os.open(self._beside, flags, 0o600)
+        try:
+            self._take()
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self) -> None:
+        """Take the lock, and have what is there on the disk: it may be what a failed write left."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.close()
             message = f"another program has opened {self._path}: a device is one program"
             raise PlanError(message) from None
+        self._check()
         unfinished(self._path).unlink(missing_ok=True)
+        sync_names(self._path.parent)
 
     def __enter__(self) -> Self:
         return self
@@ -78,10 +88,28 @@ class FileStorage:
         """Put a state in place of the one before; it is on the disk when this returns.
 
         Raises:
-            PlanError: the storage is closed.
-            OSError: it cannot be written, as when the disk is full. The file is as it was.
+            PlanError: the storage is closed, or its lock was removed.
+            OSError: it cannot be written, as when the disk is full. The file is as it was; or it is
+                not known whether it is, and then the storage is closed.
         """
+        self._check()
+        try:
+            replace_file(self._path, state)
+        except OSError:
+            if self.read() == state:  # but a power cut may bring the old one back
+                self.close()
+            raise
+
+    def _check(self) -> None:
+        """Raise unless this is the one program that may write."""
         if self._lock < 0:
             message = "the storage is closed: open it again"
             raise PlanError(message)
-        replace_file(self._path, state)
+        try:
+            removed = not os.path.samestat(self._beside.lstat(), os.fstat(self._lock))
+        except FileNotFoundError:
+            removed = True
+        if removed:
+            message = f"{self._beside} was removed, so that another program may be this device: "
+            message += "leave it where it is, and open the storage again"
+            raise PlanError(message)

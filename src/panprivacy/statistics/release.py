@@ -375,4 +375,5 @@ def shown_number(value: float, unit: str) -> str:
     """A number for people: whole where it counts users, with digits where it is a share or mean."""
     if not math.isfinite(value):
         return "inf"
-    return f"{value:,.4f}" if unit.startswith(_WITH_DIGITS) else f"{value:,.0f}"
+    digits = 4 if unit.startswith(_WITH_DIGITS) else 0
+    return f"{round(value, digits) + 0.0:,.{digits}f}"  # what rounds to -0 is 0

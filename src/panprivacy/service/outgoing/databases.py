@@ -17,13 +17,15 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError, StatementError
 from sqlalchemy.pool import NullPool
 
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.outgoing.records import DatabaseError, StoreError
 
 _DRIVERS: Final = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
 _SQLITE_PATIENCE: Final = {"timeout": 10}
 """So many seconds a statement waits while another program writes."""
 _SERVER_PATIENCE: Final = {"connect_timeout": 10, "tcp_user_timeout": 10_000}
 """So long PostgreSQL may not answer, in seconds and in milliseconds."""
+CREATING: Final = 0x70616E70
+"""The advisory lock under which one process at a time creates tables on PostgreSQL."""
 _BEGIN: Final = {
     # the driver begins on its own, but not before tables are created, and without the lock that
     # a second program then waits for
@@ -59,6 +61,11 @@ def _is_sqlite(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
 
 
+def sqlite_file(url: URL) -> Path | None:
+    """The file that a database is in; None for a server."""
+    return Path(str(url.database)) if _is_sqlite(url) else None
+
+
 def shown(url: URL) -> str:
     """The URL without anything that may be secret."""
     public = URL.create(url.drivername, host=url.host, port=url.port, database=url.database)
@@ -71,11 +78,11 @@ def writing_engine(url: URL) -> tuple[Engine, OpenFile | None]:
     Raises:
         PlanError: the driver is not installed.
     """
-    engine = _engine(url)
+    engine, path = _engine(url), sqlite_file(url)
     event.listen(engine, "begin", _begin)
-    if not _is_sqlite(url):
+    if path is None:
         return engine, None
-    file = OpenFile(Path(str(url.database)))
+    file = OpenFile(path)
     event.listen(engine, "begin", file.check)
     event.listen(engine, "connect", _set_up)
     return engine, file
@@ -83,9 +90,10 @@ def writing_engine(url: URL) -> tuple[Engine, OpenFile | None]:
 
 def read_only_engine(url: URL) -> Engine:
     """Connections by which nothing can be written; `PlanError` without the driver."""
-    if _is_sqlite(url):
-        path = Path(str(url.database)).absolute()
-        return _engine(url, creator=partial(_connected_to_read, path), poolclass=NullPool)
+    path = sqlite_file(url)
+    if path is not None:
+        creator = partial(_connected_to_read, path.absolute())
+        return _engine(url, creator=creator, poolclass=NullPool)
     return _engine(url, execution_options={"postgresql_readonly": True})
 
 
@@ -146,8 +154,8 @@ class OpenFile:
             missing |= log is not None and (found_log is None or found_log.file != log.file)
             connection.info["log"] = log or found_log
         if missing or cut:
-            message = "the file of the release store was deleted, cut short or replaced while it "
-            message += "was in use, so nothing is paid or released: put it back"
+            message = "the file of the store was deleted, cut short or replaced while it was in "
+            message += "use, so nothing is written to it or released: put it back"
             raise StoreError(message)
         self._known = found
 
@@ -189,9 +197,17 @@ def _set_up(connection: SQLiteConnection, _record: object) -> None:
 
 def create_file(url: URL) -> None:
     """Create a file of SQLite that its owner alone can read; SQLite's other files follow it."""
-    if _is_sqlite(url):
+    path = sqlite_file(url)
+    if path is not None:
         with suppress(FileExistsError):
-            Path(str(url.database)).touch(mode=0o600, exist_ok=False)
+            path.touch(mode=0o600, exist_ok=False)
+
+
+def is_whole(connection: Connection) -> bool:
+    """Whether a file of SQLite has all its pages and they fit together; a server sees to itself."""
+    if connection.dialect.name != "sqlite":
+        return True
+    return bool(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() == "ok")
 
 
 def told(error: SQLAlchemyError) -> PanPrivacyError:
@@ -200,4 +216,4 @@ def told(error: SQLAlchemyError) -> PanPrivacyError:
     if isinstance(cause, PanPrivacyError):
         return cause
     line, *_ = str(cause).strip().splitlines() or [type(cause).__name__]
-    return StoreError(f"the database fails: {line}")
+    return DatabaseError(f"the database fails: {line}")

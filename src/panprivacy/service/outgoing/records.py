@@ -36,6 +36,10 @@ class StoreError(PanPrivacyError):
     """
 
 
+class DatabaseError(StoreError):
+    """The database itself says so: its words are for the operator, and for no client."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the ledger: a state or a release that was paid for.

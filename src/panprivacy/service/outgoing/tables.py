@@ -32,13 +32,12 @@ from sqlalchemy.types import TypeDecorator
 
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError, PlanError
+from panprivacy.service.outgoing.databases import CREATING
 
 _VERSION: Final = 4
 """Of the tables; whoever changes them counts on."""
 IDENTITY_BYTES: Final = 16
 """Of the random number by which a store is told from any other."""
-_CREATING: Final = 0x70616E70
-"""The advisory lock under which one process at a time creates tables on PostgreSQL."""
 
 
 class _Moment(TypeDecorator[datetime]):
@@ -153,7 +152,7 @@ def create_tables(connection: Connection) -> bool:
         PlanError: they are there in another version.
     """
     if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_advisory_xact_lock(_CREATING)))
+        connection.execute(select(func.pg_advisory_xact_lock(CREATING)))
     if inspect(connection).has_table(SCHEMA.name):
         check_tables(connection)
         return False

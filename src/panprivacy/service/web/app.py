@@ -23,7 +23,7 @@ from panprivacy.service.incoming.admission import Sender, Shared
 from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.exports import WRITERS, preferred
-from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.outgoing.records import DatabaseError, StoreError
 from panprivacy.service.stream import Stream
 from panprivacy.service.web.asked import Asked
 from panprivacy.service.web.metrics import FORMATS, exposition
@@ -250,7 +250,11 @@ def response_to(error: BaseException) -> Response:
     if isinstance(error, InputError):
         return Problem(400, str(error)).response()
     if isinstance(error, StoreError):
-        return Problem(503, str(error), retry_after=5).response()
+        reason = str(error)
+        if isinstance(error, DatabaseError):  # its words may name its host
+            JOURNAL.error(Event.trouble, what="store", reason=reason)
+            reason = "the database fails, and the journal says why: come again"
+        return Problem(503, reason, retry_after=5).response()
     if isinstance(error, PanPrivacyError):  # no release is left, or it is made by the clock
         return Problem(409, str(error)).response()
     kind = type(error).__name__
@@ -289,7 +293,7 @@ class Resource:
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] not in self.methods:
             allowed = ", ".join(self.methods)
-            reason = f"this path takes {allowed}; see /v1/openapi.json"
+            reason = f"this path takes {allowed}"
             raise Problem(405, reason, headers={"Allow": allowed})
         asked = Asked(scope, receive)
         if self._query is not None:

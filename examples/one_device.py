@@ -1,0 +1,15 @@
+"""A device with a file of its own: it observes what is on standard input, and prints its report."""
+
+import sys
+from pathlib import Path
+
+from panprivacy.federated import Device, FileStorage, Task
+
+if __name__ == "__main__":
+    task, signer, file = sys.argv[1:]
+    with FileStorage(file) as storage:
+        device = Device(Task.read(Path(task).read_bytes(), bytes.fromhex(signer)), storage)
+        for line in sys.stdin:
+            if not device.reported:
+                device.observe(line.strip() == "event")
+        sys.stdout.buffer.write(device.report())

@@ -50,8 +50,8 @@ _MOST_ROWS = 1 << 12
 _MOST_ENTRIES = 1 << 20
 _MOST_SCALE = 1 << 50
 _MOST_TOTAL = 1 << 50
-_STEPS_TO_SCALE = 64
-"""Of a law of lengths: what noise adds is rounded up to a multiple of the step."""
+_MOST_STEPS = 1 << 14
+"""Of a law of lengths."""
 
 _FARTHEST = 100
 
@@ -110,7 +110,8 @@ def law_of_lengths(rows: int, scales: tuple[Fraction, ...]) -> tuple[Whole, Floa
     """How far noise may change a length, and how likely each change is.
 
     A length changes by no more than the sizes of all noise in all numbers. Each is rounded up to a
-    step, which with large scales is more than 1, so what is found is exceeded no less often.
+    step, which is more than 1 where scales are large: so what is found is too much, never too
+    little.
 
     >>> changes, chances = law_of_lengths(2, (Fraction(3),))
     >>> changes[:3].tolist(), round(float(chances @ changes), 2)  # 2 * 2.95
@@ -123,10 +124,10 @@ def law_of_lengths(rows: int, scales: tuple[Fraction, ...]) -> tuple[Whole, Floa
     Returns:
         Changes, ascending, and their probabilities.
     """
-    step = max(math.floor(min(scales) / _STEPS_TO_SCALE), 1)
-    # Beyond, all of it lies with a probability below 2**rows e**(-far/2), by Chernoff's bound.
-    far = sum(float(scale) for scale in scales) * (1.5 * rows + _FARTHEST) / step
-    places = np.arange(math.ceil(far) + _FARTHEST)
+    # Beyond `far` all of it lies with a probability below 1e-20, by Chernoff's bound.
+    far = float(sum(scales)) * (1.5 * rows + _FARTHEST) + _FARTHEST
+    step = math.ceil(far / _MOST_STEPS)
+    places = np.arange(math.ceil(far / step))
     spectrum = np.ones(len(places) + 1, complex)
     for scale in scales:
         # One noise exceeds k with probability 2 r**(k+1)/(1+r), r = e**(-1/scale).

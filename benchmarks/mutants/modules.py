@@ -6,6 +6,28 @@ None of `tests/docs` is among them: those compare code with hashes, and fail on 
 from __future__ import annotations
 
 CONTRACT = ("tests/contract/test_contract.py", "tests/contract/test_resume.py")
+_COUNTERS = (
+    "tests/unit/test_counters.py",
+    "tests/unit/test_running.py",
+    "tests/unit/test_continual.py",
+    "tests/exact/test_continual.py",
+    "tests/statistical/test_counters.py",
+)
+_MOMENTS = (
+    "tests/unit/test_moments.py",
+    "tests/exact/test_moments.py",
+    "tests/statistical/test_moments.py",
+)
+_DEVICES = (
+    "tests/unit/test_promise.py",
+    "tests/unit/test_task.py",
+    "tests/unit/test_device.py",
+    "tests/unit/test_collector.py",
+    "tests/unit/test_simulation.py",
+    "tests/statistical/test_simulation.py",
+)
+_COUNTERS_OF = ("accumulator", "delayed", "endless", "factorised", "mechanism", "naive", "running")
+_KINDS_OF = ("bits", "count_nonzero", "histogram", "laws", "mean", "promise", "task")
 
 TESTS: dict[str, tuple[str, ...]] = {
     "noise.py": (
@@ -78,6 +100,27 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/exact/test_heavy.py",
         "tests/contract/test_wiped.py",
     ),
+    "cells/additive.py": _MOMENTS,
+    "planning/additive.py": _MOMENTS,
+    "statistics/additive_plans.py": _MOMENTS,
+    "statistics/moment/plan.py": _MOMENTS,
+    "statistics/moment/sizes.py": _MOMENTS,
+    "statistics/distinct/strict_plan.py": (
+        "tests/exact/test_strict.py",
+        "tests/unit/test_parity.py",
+        "tests/statistical/test_strict.py",
+    ),
+    **{f"counters/{name}.py": _COUNTERS for name in (*_COUNTERS_OF, "shapes", "tree")},
+    "continual/counter.py": ("tests/unit/test_continual.py", *_COUNTERS),
+    "statistics/running/stepwise.py": ("tests/unit/test_running.py", *_COUNTERS),
+    "statistics/running/nodes.py": ("tests/unit/test_running.py", *_COUNTERS),
+    **{f"federated/{name}.py": _DEVICES for name in _KINDS_OF},
+    "federated/device.py": ("tests/unit/test_device.py", *_DEVICES),
+    "federated/storage.py": ("tests/unit/test_device.py", *_DEVICES),
+    "federated/collector.py": ("tests/unit/test_collector.py", *_DEVICES),
+    "federated/elgamal.py": ("tests/unit/test_elgamal.py", *_DEVICES),
+    "federated/group.py": ("tests/unit/test_group.py", "tests/unit/test_elgamal.py"),
+    "federated/every_tick.py": ("tests/unit/test_every_tick.py", *_DEVICES),
     "planning/bits.py": (
         "tests/unit/test_bits.py",
         "tests/unit/test_planning.py",
@@ -142,6 +185,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/service/test_store.py",
         "tests/service/test_stream.py",
     ),
+    "service/outgoing/announcements.py": ("tests/service/test_announcements.py",),
     "service/kept/keeper.py": (
         "tests/service/test_keeper.py",
         "tests/service/test_durability.py",

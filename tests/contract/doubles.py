@@ -50,6 +50,15 @@ class BreakableCoins(SeededCoins):
             yield fail_at_last
 
 
+def reads_of_an_announcement(case, **life) -> int:
+    """How often the byte source of such coins is read for one: it may fail at the last."""
+    coins, many = BreakableCoins(3), 10**6
+    statistic = case.make(coins=coins, **life)
+    coins.reads_left = many
+    statistic.announce_intrusion()
+    return int(many - coins.reads_left)
+
+
 class ScriptedCoins:
     """Coins that play back outcomes and go on with the first possible ones, noting the rest.
 

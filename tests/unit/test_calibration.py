@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.published import (
     CalibratedDistinctCount,
     CalibratedNorm,
-    CalibratedTotal,
     StableDistinctCount,
 )
 from panprivacy.published.mir_exponential import StableMap, medians
@@ -45,7 +43,6 @@ from panprivacy.testing import SeededCoins
             ),
             "steps of a lattice of 39,601 points are too many",
         ),
-        (lambda: CalibratedTotal(total=60_000, bound=5, epsilon=1), "121,293 points"),
         (
             lambda: StableDistinctCount(universe=9, rows=2, modulus=2, grid=2, epsilon=1),
             "half of the entries are 0",
@@ -92,17 +89,6 @@ def test_columns_may_be_a_text():
     assert text == lists
 
 
-def test_a_bound_above_the_total_is_refused():
-    with pytest.raises(pp.PlanError, match="bound"):
-        CalibratedTotal(total=3, bound=4, epsilon=1)
-
-
-@pytest.mark.parametrize("delta", [6, -6])
-def test_a_delta_beyond_the_bound_is_refused_by_row(delta):
-    with pytest.raises(pp.InputError, match="row 2"):
-        CalibratedTotal(total=30, bound=5, epsilon=1).update([1, 2], [5, delta])
-
-
 # The sketch
 
 
@@ -145,15 +131,6 @@ def test_the_reach_of_errors_is_the_smallest_that_is_exceeded_so_rarely():
         reach = model.reach(beyond)
         place = reach + 4_000  # where errors of `reach` stand
         assert tails[place + 1] <= beyond < tails[place]
-
-
-def test_the_deviation_of_a_total_is_that_of_two_noises():
-    plan = CalibratedTotal(total=1_000, bound=5, epsilon=2).plan
-    budget = plan.split.budget
-    scales = [float(5 / share) for share in (budget.state, budget.release)]
-    variance = sum(map(discrete_laplace_variance, scales))
-    assert plan.absolute_error() == pytest.approx(math.sqrt(variance), rel=1e-6)
-    assert budget.state == pytest.approx(1, rel=0.1), "nearly half each"
 
 
 def test_the_law_of_identity_is_that_of_a_spike():

@@ -17,9 +17,9 @@ from panprivacy.published.dwork_roth_density import DworkRothDensity
 from panprivacy.published.mir_calibration import (
     CalibratedDistinctCount,
     CalibratedNorm,
-    CalibratedTotal,
 )
 from panprivacy.published.mir_exponential import StableDistinctCount
+from panprivacy.published.mir_laplace import CalibratedTotal, LaplaceNorm
 from panprivacy.published.mir_sketches import (
     CroppedDistinctCount,
     CroppedFirstMoment,
@@ -38,6 +38,7 @@ PUBLISHED: list[type[Any]] = [
     ContinuousDensity,
     DworkRothDensity,
     CalibratedNorm,
+    LaplaceNorm,
     CalibratedTotal,
     CalibratedDistinctCount,
     StableDistinctCount,
@@ -56,6 +57,7 @@ __all__ = [
     "CroppedHeavyHitters",
     "DworkDensity",
     "DworkRothDensity",
+    "LaplaceNorm",
     "OptBernDensity",
     "PPDSDensity",
     "PrimeHistograms",

@@ -57,8 +57,6 @@ from panprivacy.statistics.statistic import Statistic
 
 MOST_UNIVERSE = 1 << 24
 _MOST_COLUMNS = 1 << 12
-_MARGIN = 32
-"""Noise of a total strays by no more than so many of its scales, but once in 10**13 times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +64,18 @@ class LatticeCells:
     """One cell, which holds the number of a point of a lattice: a whole sketch.
 
     Guarantee: the law of the point seen at one unannounced and up to `k` announced looks changes by
-    a factor of at most `e**((k+1) epsilon)` between streams in which the states of one user lie no
-    more than the bound apart. [tests/exact/test_calibration.py]
+    a factor of at most `e**((k+1) epsilon)` between streams that differ in all or some updates of
+    one user. [tests/exact/test_calibration.py]
 
     Args:
         sketch: the map.
         norm: of the states, 0, 1 or 2.
         epsilon: of one look.
-        bound: the most that two states of a user lie apart; None for anything.
-        offset: added to the first number of a sketch before its length is told, and taken off it.
     """
 
     sketch: Sketch
     norm: int
     epsilon: Fraction
-    bound: int | None = None
-    offset: int = 0
 
     cells = 1
     tells_presence = False
@@ -94,11 +88,11 @@ class LatticeCells:
     @property
     def sensitivity(self) -> int:
         """By how many steps a user moves the length of any point at most."""
-        return sensitivity_of(self.sketch, self.norm, self.bound)
+        return sensitivity_of(self.sketch, self.norm)
 
     def weights(self, epsilon: Fraction) -> tuple[int, ...]:
         """Of all points as noise of this epsilon."""
-        return weights_of(self.sketch, self.norm, self.bound, epsilon)
+        return weights_of(self.sketch, self.norm, epsilon)
 
     @property
     def points(self) -> int:
@@ -171,11 +165,7 @@ class LatticeCells:
 
     def group_sums(self, table: Table, groups: int, epoch: int) -> Whole:  # noqa: ARG002
         """The length of the sketch, in steps."""
-        entries = self.entries(table)
-        entries[0] += self.offset
-        length = self.lattice.length(entries)
-        wipe(entries)
-        return np.array([length - self.offset])
+        return self.lattice.lengths[table]
 
     def shown(self, table: Table) -> NDArray[np.int64]:
         """The number of the point."""
@@ -323,6 +313,10 @@ class LengthModel(Answering):
             low, high = (middle, high) if exceeds(middle) > beyond else (low, middle)
         return high
 
+    def strays(self, confidence: float) -> float:
+        """By how many deviations an answer strays at most with this probability."""
+        return self.reach((1 - confidence) / 2) / self.unit / float(self.deviation(0.0))
+
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
         """All norms that may have led here; where lengths may fall short, up to the largest."""
         reach = self.reach((1 - confidence) / (2 if self.exact else 1)) / self.unit
@@ -330,23 +324,8 @@ class LengthModel(Answering):
         return max(estimate - reach, 0.0), high
 
 
-class LengthPlan(LatticePlan):
-    """The plan of a statistic that releases the length of its point."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def model(self, epoch: int) -> LengthModel:
-        """What a noised length says."""
-
-    def reach(self, confidence: float, truth: float | None) -> float:
-        """By how many deviations an answer strays at most with this probability."""
-        model = self.model(self.request.intrusions)
-        return model.reach((1 - confidence) / 2) / model.unit / float(model.deviation(truth or 0.0))
-
-
 @dataclass(frozen=True, slots=True)
-class NormPlan(LengthPlan):
+class NormPlan(LatticePlan):
     """The parameters of a `CalibratedNorm`.
 
     Args:
@@ -407,6 +386,10 @@ class NormPlan(LengthPlan):
             exact=lattice.faithful and self.universe == len(self.columns),
         )
 
+    def reach(self, confidence: float, truth: float | None) -> float:  # noqa: ARG002
+        """By how many deviations an answer strays at most with this probability."""
+        return self.model(self.request.intrusions).strays(confidence)
+
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The norm of the states, modulo M."""
         places = states % self.modulus
@@ -452,27 +435,32 @@ def _columns(name: str, value: object) -> tuple[tuple[int, ...], ...]:
     return columns
 
 
+Columns = Annotated[
+    tuple[tuple[int, ...], ...],
+    given_as(_columns, "A,B;C,D", "the column of each user, a list of whole numbers", "1,0;0,1"),
+]
+"""Of a sketch map."""
+
+Users = Annotated[
+    int | None,
+    whole(
+        "how many users there are; those beyond the last column have them again from the first. "
+        "One for each column unless told",
+        MOST_UNIVERSE,
+    ),
+]
+"""Of a sketch map."""
+
+
 class NormSizes(Sizes, frozen=True, tag="calibrated-norm"):
     """The norm of all states, as far as a linear sketch of your own tells it."""
 
-    columns: Annotated[
-        tuple[tuple[int, ...], ...],
-        given_as(
-            _columns, "A,B;C,D", "the column of each user, a list of whole numbers", "1,0;0,1"
-        ),
-    ]
+    columns: Columns
     modulus: Annotated[int, whole("states and sketches are modulo this", MOST_POINTS, 2)]
     norm: Annotated[
         int, whole("0 for users whose state is not 0, 1 for the sum of |state|, 2 for L2", 2, 0)
     ] = 0
-    universe: Annotated[
-        int | None,
-        whole(
-            "how many users there are; those beyond the last column have them again from the "
-            "first. One for each column unless told",
-            MOST_UNIVERSE,
-        ),
-    ] = None
+    universe: Users = None
 
     def plan(self, request: Request) -> NormPlan:
         """Noise on the sketch that fits the norm."""
@@ -481,7 +469,13 @@ class NormSizes(Sizes, frozen=True, tag="calibrated-norm"):
             message = "there must be a user for each column; with norm=2 no more"
             raise PlanError(message)
         sketch = SketchMap(self.columns, self.modulus)
-        lattice = lattice_of(sketch, self.norm)
+        try:
+            lattice = lattice_of(sketch, self.norm)
+        except PlanError as error:
+            if self.norm != 1:
+                raise
+            message = f"{error}; or LaplaceNorm, which enumerates nothing and wants a bound"
+            raise PlanError(message) from None
         split = _split(lattice, sensitivity_of(sketch, self.norm), request)
         return NormPlan(self.columns, self.modulus, self.norm, users, request, split)
 
@@ -567,158 +561,6 @@ class CalibratedNorm(Statistic[NormPlan, Release], sizes=NormSizes):
 
     trials = NORM_TRIALS
     walks = NORM_WALKS
-
-
-@dataclass(frozen=True, slots=True)
-class TotalPlan(LengthPlan):
-    """The parameters of a `CalibratedTotal`.
-
-    Args:
-        total: the largest sum.
-        bound: the largest state.
-        margin: how far noise in the sketch strays.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
-    """
-
-    total: int
-    bound: int
-    margin: int
-    request: Request
-    split: Split
-
-    conditions = ("it holds while no state of a user leaves 0 to the bound",)
-    measure = "the largest sum"
-    question = "how much have all users done?"
-    unit = "sum of states"
-    name = Name("", "total")
-
-    @property
-    def table(self) -> LatticeCells:
-        """The cell."""
-        half = self.total + 2 * self.margin
-        sketch = SketchMap(((1,),), 2 * half + 1)
-        return LatticeCells(sketch, 1, self.split.budget.state, self.bound, self.margin)
-
-    def address(self, key: bytes) -> OneColumn:  # noqa: ARG002
-        """All users are added up."""
-        return OneColumn()
-
-    @property
-    def range_of_states(self) -> tuple[int, int]:
-        """From 0 to the bound."""
-        return 0, self.bound
-
-    @property
-    def largest(self) -> float:
-        """The largest sum."""
-        return float(self.total)
-
-    def model(self, epoch: int) -> LengthModel:
-        """What a noised length says: beyond the margin it is the sum itself, with its noise."""
-        law = np.fft.fftshift(self.noise(epoch))
-        return LengthModel(
-            errors=np.arange(len(law)) - len(law) // 2,
-            chances=law,
-            scale=float(self.bound / self.split.budget.release),
-            unit=1,
-            limit=self.largest,
-            exact=True,
-        )
-
-    def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
-        """The sum of states."""
-        return float(states.sum())
-
-
-class TotalSizes(Sizes, frozen=True, tag="calibrated-total"):
-    """The sum of what all users did, F1, from one counter."""
-
-    total: Annotated[int, whole("the largest sum", MOST_POINTS)]
-    bound: Annotated[
-        int, whole("the largest state of a user; none is below 0. Privacy rests on it", MOST_POINTS)
-    ]
-    margin: Annotated[
-        int | None,
-        whole(
-            "how far noise may lead a sum astray; 32 times its scale unless told", MOST_POINTS, 0
-        ),
-    ] = None
-
-    def plan(self, request: Request) -> TotalPlan:
-        """One counter, whose modulus leaves room for its noise."""
-
-        def planned(budget: Budget) -> TotalPlan:
-            scale = request.looks * self.bound / budget.state
-            margin = math.ceil(_MARGIN * scale) if self.margin is None else self.margin
-            split = Split(budget, 1.0, noise_variance(self.bound, budget))
-            return TotalPlan(self.total, self.bound, margin, request, split)
-
-        def error(plan: TotalPlan) -> float:
-            of_state = discrete_laplace_variance(float(self.bound / plan.split.budget.state))
-            return request.looks * of_state + plan.split.noise_variance
-
-        if self.bound > self.total:
-            message = f"the bound ({self.bound:,}) must be at most the total ({self.total:,})"
-            raise PlanError(message)
-        plans = sorted(map(planned, budgets(request)), key=error)
-        best = next((plan for plan in plans if plan.table.points <= MOST_POINTS), None)
-        if best is None:
-            points = plans[0].table.points
-            message = (
-                f"this total, bound and epsilon need {points:,} points, and at most "
-                f"{MOST_POINTS:,} can be enumerated: take a smaller total or bound, or more epsilon"
-            )
-            raise PlanError(message)
-        return best
-
-
-TOTAL_TRIALS = (
-    Trial("total", {"total": 1_000, "bound": 10}, None, deltas=(1, 3, -1, 2), refused=(11, -11)),
-)
-
-TOTAL_WALKS = (
-    Walk(
-        "calibrated-total",
-        "a sum of at most 2, modulo 9",
-        {"total": 2, "bound": 1, "margin": 1},
-        [Short([[0], [1]], 1), [[(0, 1)], RELEASE, [(0, -1), (1, 1)]]],
-        evenly=True,
-    ),
-)
-
-
-class CalibratedTotal(Statistic[TotalPlan, Release], sizes=TotalSizes):
-    """The sum of all states, the first frequency moment, from one counter modulo M.
-
-    >>> from panprivacy.published import CalibratedTotal
-    >>> spent = CalibratedTotal(total=1_000, bound=5, epsilon=10)
-    >>> spent.update(["ada", "grace", "ada"], [3, 5, -1])
-    >>> answer = spent.release(confidence=1 - 1e-9)
-    >>> answer.low <= 7 <= answer.high
-    True
-
-    It is the general calibration of the map that adds all states up, for the norm L1. Points are
-    numbers modulo M, and the length of one is its distance from 0 around the circle. A release is
-    the distance from a point so far below 0 that noise does not lead there.
-
-    Guarantee: the joint law of the state at any one time and all releases changes by a factor of
-    at most `e**epsilon` when all or some updates of one user are added or removed, while no state
-    of a user leaves 0 .. bound. [tests/exact/test_calibration.py, docs/guarantees/published.md]
-
-    Accuracy: unbiased while the sum stays within 0 .. total, but for what is cut off at both ends.
-    The deviation is near `4 bound/epsilon` for one release: it is linear in the bound, as the paper
-    says it must be. [tests/statistical/test_calibration.py]
-
-    Reference: section 3.1, the variant of Theorem 6 for L1. Different from print: noise for the
-    states of one user, `bound` apart, where a box of twice that is printed; no factor that the
-    exponential mechanism does not need.
-    """
-
-    __slots__ = ()
-
-    trials = TOTAL_TRIALS
-    walks = TOTAL_WALKS
 
 
 @dataclass(frozen=True, slots=True)

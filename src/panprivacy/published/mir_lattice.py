@@ -258,7 +258,7 @@ def _rooted(squares: Whole) -> Whole:
 
 
 @uncounted
-def sensitivity_of(sketch: Sketch, norm: int, bound: int | None = None) -> int:
+def sensitivity_of(sketch: Sketch, norm: int) -> int:
     """By how many steps a user moves the length of any sketch at most, exactly.
 
     It is the largest length of a multiple of a column: lengths obey the triangle inequality, and
@@ -267,19 +267,17 @@ def sensitivity_of(sketch: Sketch, norm: int, bound: int | None = None) -> int:
     Args:
         sketch: the map.
         norm: of the states.
-        bound: the most that two states of a user lie apart; None for anything.
     """
     lattice = lattice_of(sketch, norm)
-    reach = lattice.modulus // 2 if bound is None else min(bound, lattice.modulus // 2)
     columns = np.unique(lattice.columns, axis=0)
     return max(
         int(lattice.lengths[lattice.numbers(columns * times)].max())
-        for times in range(1, reach + 1)
+        for times in range(1, lattice.modulus // 2 + 1)
     )
 
 
 @uncounted
-def weights_of(sketch: Sketch, norm: int, bound: int | None, epsilon: Fraction) -> tuple[int, ...]:
+def weights_of(sketch: Sketch, norm: int, epsilon: Fraction) -> tuple[int, ...]:
     """Whole weights of all points: where a user moves, none falls by more than `e**epsilon`.
 
     From each length to the next a weight falls by at most `e**(epsilon/sensitivity)`: each is the
@@ -289,10 +287,9 @@ def weights_of(sketch: Sketch, norm: int, bound: int | None, epsilon: Fraction) 
     Args:
         sketch: the map.
         norm: of the states.
-        bound: the most that two states of a user lie apart; None for anything.
         epsilon: of one look.
     """
-    lattice, sensitivity = lattice_of(sketch, norm), sensitivity_of(sketch, norm, bound)
+    lattice, sensitivity = lattice_of(sketch, norm), sensitivity_of(sketch, norm)
     ratio = exp_bounds(min(epsilon / sensitivity, _MOST_EXPONENT))[0]
     tail = math.ceil((_TAIL + math.log(len(lattice.lengths))) * sensitivity / epsilon)
     longest = min(lattice.longest, tail)

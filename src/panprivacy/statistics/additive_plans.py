@@ -77,8 +77,8 @@ class AdditivePlan(CountPlan):
     cells: int
     clip: int
 
-    proofs = ("moments",)
-    checks = ("exact/test_moments", "statistical/test_moments")
+    proofs: ClassVar[tuple[str, ...]] = ("moments",)
+    checks: ClassVar[tuple[str, ...]] = ("exact/test_moments", "statistical/test_moments")
     range_of_states = None  # answers are right beyond the bound; what is lost there is privacy
 
     @property

@@ -30,12 +30,14 @@ from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
 from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.planning.request import Request
 from panprivacy.statistics.plan import Plan, Reading
-from panprivacy.statistics.release import Answer, Answers, Lost, Release
+from panprivacy.statistics.release import Answer, Answers, Lost
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.together import Together
 
 DELTA: Final = Fraction(1, 10**9)
 """How likely outcomes may be that tell more than epsilon, unless told."""
+_SILENT: Final = Fraction(1_000)
+"""Epsilon of a release without noise, as good as."""
 _LEAST_DELTA: Final = Fraction(1, 10**30)
 _OWN = struct.Struct("<d")
 """In a state, before that of the statistic: the answer that stands."""
@@ -224,6 +226,34 @@ class Continual(Together[str, Statistic[Any, Any]]):
         read = plan_with(self._first, self._compared)
         return float(self._threshold) + read.absolute_margin(proportion(confidence=confidence))
 
+    def noise(self) -> float:
+        """The deviation of one comparison where nothing moves, in the unit of answers.
+
+        It is that of fresh noise and of the answer that stands, at the best place of the planned
+        range.
+        """
+        first = self._first
+        least = [
+            least_deviation(plan_with(first, release))
+            for release in (self._compared, first.plan.split.budget.release, _SILENT)
+        ]
+        return math.sqrt(max(least[0] ** 2 + least[1] ** 2 - 2 * least[2] ** 2, 0))
+
+    def check_threshold(self) -> None:
+        """Refuse a threshold that noise alone reaches again and again.
+
+        Raises:
+            PlanError: it is not above the deviation of a comparison; says what would do.
+        """
+        noise = self.noise()
+        if self._threshold <= noise:
+            message = (
+                f"a threshold of {float(self._threshold):g} would be reached by noise, whose "
+                f"deviation is {noise:.3g}: take one some times as large, fewer releases, or more "
+                "epsilon"
+            )
+            raise PlanError(message)
+
     @property
     def _own(self) -> bytes:
         return _OWN.pack(self._stands)
@@ -275,6 +305,13 @@ def plan_with(statistic: Statistic[Any, Any], release: Fraction) -> Plan:
     asked, state = statistic.plan.request, statistic.plan.split.budget.state
     total = asked.looks * state + release
     return statistic.sizes.planned(Request(total, 1, asked.intrusions, Budget(state, release)))
+
+
+def least_deviation(plan: Plan) -> float:
+    """The predicted standard deviation where in its range it is least, in the unit of answers."""
+    if not plan.told_at:
+        return plan.absolute_error()
+    return min(plan.relative_error(truth) * truth for truth in plan.told_at)
 
 
 def _marked(answers: Answers, updates: int) -> Answers:

@@ -55,7 +55,7 @@ def test_the_walk_finds_what_a_smaller_claim_leaves_out():
 
 @pytest.mark.slow
 def test_a_count_with_deletions_keeps_the_claim():
-    strict = partial(pp.Density, universe=1, deletions=True)
+    strict = partial(pp.CroppedSum, universe=1, tau=1, bound=1)
     lives = [
         ([[(0, 1)], RELEASE, [(0, -1)], RELEASE], [[], RELEASE, [], RELEASE]),
         ([[(0, 1)], RELEASE, [(0, -1)], RELEASE], [[(0, 1)], RELEASE, [], RELEASE]),

@@ -1,4 +1,4 @@
-"""A stream whose answer stands until it has moved: no change twice, none unpaid, and none too many."""
+"""A stream whose answer stands until it has moved: no change twice, none unpaid or too many."""
 
 from __future__ import annotations
 

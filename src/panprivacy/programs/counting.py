@@ -48,7 +48,7 @@ def make_counting(
     Args:
         specifications: of the statistics.
         epsilon: total loss.
-        releases: how many epsilon covers; where an answer waits for a move, the last is for the end.
+        releases: how many epsilon covers; with `moves` the last is for the end.
         intrusions: how many announced intrusions it covers.
         grouping: the groups that are counted apart, if any.
         moves: by how much the number has to move before the next answer; None if none waits.

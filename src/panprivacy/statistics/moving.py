@@ -27,6 +27,7 @@ from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cells.protocol import Table
 from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
+from panprivacy.noise import wipe
 from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.planning.request import Request
 from panprivacy.statistics.plan import Plan, Reading
@@ -128,7 +129,11 @@ class Continual(Together[str, Statistic[Any, Any]]):
         if not made.adds_noise:
             message = f"{self._name} has noise of its own, and is not compared with it"
             raise PlanError(message)
-        if len(made.lost(**self._asked[self._name]).answers()) != 1:
+        reading = made.reading(**self._asked[self._name])
+        sums = made.sums(reading)
+        nothing = np.zeros_like(sums)
+        wipe(sums)
+        if len(reading.answer(nothing, 0.95).answers()) != 1:
             message = f"{self._name} has several answers: ask for the one that moves"
             raise PlanError(message)
 

@@ -63,7 +63,11 @@ def make_counting(
     counting: Counting
     made = partial(together, specifications, releases=releases, intrusions=intrusions)
     if moves is not None:
-        counting = _moving(specifications, epsilon, releases, intrusions, grouping, moves)
+        if grouping is not None:
+            message = "moves is for one statistic without groups"
+            raise PlanError(message)
+        covers = {"releases": releases, "intrusions": intrusions}
+        counting = make_moving(specifications, moves, epsilon=epsilon, **covers)
     elif grouping is None:
         counting = made(epsilon=epsilon)
     else:
@@ -81,17 +85,22 @@ def make_counting(
     return counting
 
 
-def _moving(
+def make_moving(
     specifications: Sequence[Specification],
+    moves: Fraction,
+    *,
     epsilon: Fraction,
     releases: int,
-    intrusions: int,
-    grouping: Grouping | None,
-    moves: Fraction,
+    intrusions: int = 0,
 ) -> Continual:
-    """One statistic whose answer stands until it has moved; a release is kept for the end."""
-    if grouping is not None or len(specifications) != 1:
-        message = "moves is for one statistic, without groups: count the others in another program"
+    """One statistic whose answer stands until it has moved; a release is kept for the end.
+
+    Raises:
+        PlanError: there are several, or no release but that of the end.
+        SpecificationError: it cannot be planned, or noise alone would move it.
+    """
+    if len(specifications) != 1:
+        message = "moves is for one statistic: count the others in another program"
         raise PlanError(message)
     if releases < 2:
         message = "moves needs releases of at least 2: the last answer comes at the end"

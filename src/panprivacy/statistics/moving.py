@@ -219,7 +219,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
         (one,) = answer.answers().values()
         return one is not None and abs(one.value - self._stands) >= self._threshold
 
-    def margin(self, confidence: float = 0.95) -> float:
+    def margin(self, confidence: float = 0.95, truth: float | None = None) -> float:
         """How far what stands strays at most with this probability, in the unit of answers.
 
         It is that of any one comparison, as long as updates are left: what stands is then within
@@ -227,9 +227,12 @@ class Continual(Together[str, Statistic[Any, Any]]):
 
         Args:
             confidence: how often it strays by no more.
+            truth: the number; None for where it strays farthest.
         """
-        read = plan_with(self._first, self._compared)
-        return float(self._threshold) + read.absolute_margin(proportion(confidence=confidence))
+        read, level = plan_with(self._first, self._compared), proportion(confidence=confidence)
+        if truth is None:
+            return float(self._threshold) + read.absolute_margin(level)
+        return float(self._threshold) + read.relative_margin(level, truth) * truth
 
     def noise(self) -> float:
         """The deviation of one comparison where nothing moves, in the unit of answers.

@@ -25,8 +25,9 @@ _DIGITS: Final = 7
 def comparison_cost(each: Fraction, updates: int, hazard: Fraction) -> Fraction:
     """What comparisons cost of which so many are answered: a number above it.
 
-    It is `updates each + kappa hazard`, with `kappa = each/ln(1 + exp(-each))`: a comparison that
-    costs `each` in either direction multiplies a hazard by at most `1 + kappa`.
+    It is `(updates + 1) each + kappa hazard`: of one more the noised numbers may be seen. With
+    `kappa = each/ln(1 + exp(-each))` a comparison that costs `each` in either direction multiplies
+    a hazard by at most `1 + kappa`.
 
     Args:
         each: epsilon of one comparison.
@@ -35,7 +36,7 @@ def comparison_cost(each: Fraction, updates: int, hazard: Fraction) -> Fraction:
     """
     remaining = 1 + exp_bounds(-each)[0]
     kappa = each / -log_above(1 / remaining)
-    return updates * each + kappa * hazard
+    return (updates + 1) * each + kappa * hazard
 
 
 @functools.lru_cache(maxsize=64)

@@ -216,6 +216,8 @@ class Continual(Together[str, Statistic[Any, Any]]):
             answer = reading.answer(counts, confidence)
         except LostReleaseError:  # which its noised counts decide
             return False
+        finally:
+            wipe(counts)
         (one,) = answer.answers().values()
         return one is not None and abs(one.value - self._stands) >= self._threshold
 

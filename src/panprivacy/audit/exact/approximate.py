@@ -89,16 +89,20 @@ class OneLook:
         self._laws: dict[str, Mapping[View, Fraction]] = {}
 
     def worst(
-        self, pairs: Iterable[tuple[Stream, Stream]], *, claimed: Fraction, delta: Fraction
+        self,
+        pairs: Iterable[tuple[Stream, Stream]],
+        *,
+        claimed: Fraction,  # noqa: ARG002 - as for WholeViews
+        delta: Fraction,
     ) -> Loss:
-        """The worst loss of any event, as `WholeViews.worst` has it."""
-        factor, found = exp(claimed), []
+        """The least epsilon that holds for every event and moment at this delta."""
+        found = []
         for pair in pairs:
             for one, other in (checked(*pair), checked(*pair)[::-1]):
                 announced = [place + 1 for place, step in enumerate(one) if step == ANNOUNCE]
                 for look in range(max(announced, default=0), len(one) + 1):
                     laws = self._law(one, look), self._law(other, look)
-                    loss = _compared(one, other, *laws, factor, delta)
+                    loss = _least(one, other, *laws, delta)
                     found.append(replace(loss, after_step=look))
         return max(found, key=lambda loss: loss.epsilon)
 
@@ -127,6 +131,36 @@ class OneLook:
         for (_, view), mass in law.items():
             views[view] += mass
         return views
+
+
+def _least(
+    stream: Stream,
+    neighbour: Stream,
+    law: Mapping[View, Fraction],
+    other: Mapping[View, Fraction],
+    delta: Fraction,
+) -> Loss:
+    """The loss of the event that decides: views join it from those that tell most downwards.
+
+    With `e**epsilon` between the ratio of the last view in it and that of the next one, what it has
+    beyond `e**epsilon` times its probability under the neighbour is delta.
+    """
+    nothing = Fraction(0)
+    ratios = {
+        view: mass / other[view] if other.get(view) else math.inf for view, mass in law.items()
+    }
+    views = sorted(law, key=lambda view: ratios[view], reverse=True)
+    likelier = rarer = nothing
+    for place, view in enumerate(views):
+        likelier, rarer = likelier + law[view], rarer + other.get(view, nothing)
+        following = ratios[views[place + 1]] if place + 1 < len(views) else nothing
+        if likelier - delta >= following * rarer:
+            break
+    likelier = max(likelier - delta, rarer)
+    ratio = likelier / rarer if rarer else math.inf if likelier else Fraction(1)
+    aside = 1 - min(sum(law.values(), nothing), sum(other.values(), nothing))
+    told = ln(ratio), stream, neighbour, len(stream), views[0], (likelier, rarer), aside
+    return Loss(*told)
 
 
 def _added(

@@ -138,16 +138,16 @@ def _joined(epsilon: Fraction) -> list[Subject]:
 
 def _moving(epsilon: Fraction) -> Subject:
     """An answer that stands until the number has moved."""
-    sizes: dict[str, Any] = {"threshold": 1, "updates": 1, "delta": Fraction(1, 10)}
+    sizes: dict[str, Any] = {"threshold": 1, "updates": 1, "delta": Fraction(1, 1000)}
 
     def moving(coins: EnumeratedCoins) -> Moving:
         density = partial(Density, universe=2, coins=coins)
-        return Moving(Continual(density, epsilon=epsilon, comparisons=3 * epsilon / 4, **sizes))
+        return Moving(Continual(density, epsilon=epsilon, comparisons=epsilon / 4, **sizes))
 
     return Seen(
         "moving-answer",
         "product",
-        "a share that is compared, and published if it has moved, at delta 0.1",
+        "a share that is compared, and published if it has moved, at delta 0.001",
         moving,
         epsilon,
         [[[0], RELEASE]],

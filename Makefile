@@ -50,6 +50,7 @@ continual: $(VENV)/.continual
 	$(BIN)/python -m benchmarks.continual
 	$(BIN)/python -m benchmarks.running_distinct
 	$(BIN)/python -m benchmarks.online
+	$(BIN)/python -m benchmarks.moves
 
 auditors: $(VENV)/.auditors
 	$(BIN)/python examples/auditors/with_privacy_estimates.py

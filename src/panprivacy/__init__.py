@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from panprivacy.statistics.incidence.statistic import Incidence
     from panprivacy.statistics.inner.statistic import InnerProduct
     from panprivacy.statistics.moment.statistic import FrequencyMoment
+    from panprivacy.statistics.moving import Continual
     from panprivacy.statistics.planner import plan
     from panprivacy.statistics.release import Answers, Name, Release
     from panprivacy.statistics.running.statistic import RunningCount
@@ -49,6 +50,7 @@ __all__ = [
     "BudgetError",
     "Checkpoint",
     "Coins",
+    "Continual",
     "CroppedSum",
     "Density",
     "DistinctCount",
@@ -101,6 +103,7 @@ _HOMES = {
     "statistics.incidence.statistic": ["Incidence"],
     "statistics.inner.statistic": ["InnerProduct"],
     "statistics.moment.statistic": ["FrequencyMoment"],
+    "statistics.moving": ["Continual"],
     "statistics.planner": ["plan"],
     "statistics.release": ["Answers", "Name", "Release"],
     "statistics.running.statistic": ["RunningCount"],

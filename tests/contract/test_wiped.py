@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,8 @@ def seen(monkeypatch):
     for cells, name in ((PackedCells, "_draw"), (ModularCells, "histogram")):
         monkeypatch.setattr(cells, name, noting(found, name, getattr(cells, name)))
     monkeypatch.setattr(_kernels.Part, "__call__", called)
+    compared = Statistic.compared
+    monkeypatch.setattr(Statistic, "compared", noting(found, "compared", compared))
     monkeypatch.setattr(Statistic, "sums", summed)
     return found
 
@@ -170,6 +173,17 @@ def test_no_step_leaves_what_was_drawn_or_addressed(name, seen):
         take(statistic, step)
         assert seen, "the spy sees something"
         assert left(seen, statistic) == set(), step if isinstance(step, str) else "a batch"
+
+
+def test_a_comparison_leaves_nothing(seen):
+    distinct = partial(pp.DistinctCount, **RANGE, coins=Spy(seen))
+    running = pp.Continual(distinct, threshold=90_000, updates=2, epsilon=1)
+    (statistic,) = running.statistics.values()
+    running.update(np.arange(1_000))
+    seen.clear()
+    assert running.check() is None
+    assert "discrete_laplace" in {name for name, _ in seen}
+    assert left(seen, statistic) == set()
 
 
 def test_a_statistic_that_is_forgotten_leaves_an_empty_table(seen):

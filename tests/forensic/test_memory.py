@@ -57,6 +57,7 @@ END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 PATIENCE = 120
 NOTHING = (0, 0, 0)
 STAT = ["--stat", "distinct", "--epsilon", "1"]
+MOVING = ["--user", "id", *STAT, "--every", "1", "--releases", "3", "--moves", "60_000"]
 EVENTS = ["--stat", "running-count,horizon=1_000_000", "--epsilon", "1", "--every", "1"]
 """Without users: the ids are in the column that comes first."""
 NET = [
@@ -318,6 +319,12 @@ def test_nothing_is_left_of_events_that_are_counted_without_users(hardened, fold
     program = HARDENED if hardened else PLAIN
     left = left_by_pipe(program, texts(), "csv", folder, 20, EVENTS)
     assert left == NOTHING if hardened else left[0] > 100
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_users_who_are_compared(folder):
+    """While it is looked again and again whether their number has moved."""
+    assert left_by_pipe(HARDENED, texts(), "csv", folder, 4, MOVING) == NOTHING
 
 
 @pytest.mark.parametrize(("kind", "ids"), cases({("csv", "texts")}))

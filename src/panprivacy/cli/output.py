@@ -14,7 +14,7 @@ from rich.table import Table
 
 from panprivacy.cli.demonstration import Facts
 from panprivacy.explain.bounds import float_above
-from panprivacy.guarantee import Guarantee, shown
+from panprivacy.guarantee import Guarantee, rounded_up, shown
 from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.grid import time_zone
 from panprivacy.statistics.release import Answers, Name, Release, shown_number
@@ -170,4 +170,6 @@ def _promise(printed: Printed) -> str:
     if printed.loss:
         promise = f"in this window {promise}; over {printed.loss.windows:,} windows, one of them "
         promise += f"seen, epsilon {shown(printed.loss.epsilon)}"
+        if delta := printed.loss.windows * printed.guarantee.delta:
+            promise += f" and delta {rounded_up(delta, 3).normalize():g}"
     return promise

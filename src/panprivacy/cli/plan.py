@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated
 
@@ -14,7 +15,9 @@ from panprivacy._parse import parse_whole
 from panprivacy._validate import MOST_BYTES, positive_fraction, positive_integer, proportion
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import warn_if_weak
+from panprivacy.guarantee import rounded_up, warn_if_weak
+from panprivacy.programs.counting import make_moving
+from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.planner import Search, plan_for
 from panprivacy.statistics.release import shown_number
@@ -46,6 +49,12 @@ def plan(
     intrusions: Annotated[
         int, typer.Option(help="How many announced intrusions epsilon covers.")
     ] = 0,
+    moves: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Compare with answers that are made where the number has moved by N."
+        ),
+    ] = None,
 ) -> None:
     """Show the error to expect by epsilon and memory, or the plan that reaches an error.
 
@@ -88,6 +97,10 @@ def plan(
     if asked.sizes.takes_memory() and size is None:  # less and more than the plan takes unless told
         memories = sorted({max(nbytes // 16, 1), max(nbytes // 4, 1), nbytes, 4 * nbytes})
     _print_table(search, loss, memories, level)
+    if moves is not None:
+        threshold = positive_fraction(moves=moves)
+        covers = {"releases": releases, "intrusions": intrusions}
+        _print_moves(make_moving([asked], threshold, epsilon=loss, **covers), best, level)
     if intrusions:
         covered = [Search(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
         _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
@@ -105,6 +118,37 @@ def _print_assumed(asked: Specification, stat: str) -> None:
     ]
     if assumed:
         typer.echo(f"planned for {', '.join(assumed)}, as nothing else was said")
+
+
+def _print_moves(counting: Continual, clock: Plan, confidence: float) -> None:
+    """What an answer strays by that stands until it has moved, beside as many on a clock."""
+    places = clock.told_at or (None,)
+    updates, unit = counting.left, clock.unit
+    threshold = float(counting.threshold)
+    typer.echo(
+        f"with --moves {threshold:,g}: {updates:,} answers where it has moved by so much, which "
+        f"reach {_told([updates * threshold], unit)} {unit}, and one at the end"
+    )
+    delta = rounded_up(counting.guarantee.delta, 3).normalize()
+    stands = _told([counting.margin(confidence, truth) for truth in places], unit)
+    typer.echo(f"what stands is within {stands} {unit} of the truth at any time; delta {delta:g}")
+    each = _told(
+        [
+            clock.absolute_margin(confidence)
+            if truth is None
+            else clock.relative_margin(confidence, truth) * truth
+            for truth in places
+        ],
+        unit,
+    )
+    typer.echo(
+        f"on a clock each of {updates + 1:,} answers is within {each} {unit} of the truth when it "
+        "is made, and stands whatever comes until the next"
+    )
+
+
+def _told(numbers: Sequence[float], unit: str) -> str:
+    return " / ".join(shown_number(number, unit) for number in numbers)
 
 
 def _print_table(search: Search, loss: Fraction, memories: list[int], confidence: float) -> None:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from functools import partial
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from operator import attrgetter
 
 from rich.console import Console
@@ -22,6 +22,8 @@ from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Intake
 from panprivacy.sources import Source, StartError
+from panprivacy.statistics.moving import Continual
+from panprivacy.statistics.release import Answers
 from panprivacy.statistics.windowed import LONGEST, Window, Windowed
 
 _LONG_BYTES = 1 << 26
@@ -39,6 +41,8 @@ class Schedule:
         window: seconds of a clock window; None for one count of everything.
         windows: over how many windows a user's loss is added up; None for 365.
         zone: name of the time zone whose clock cuts windows; None for UTC.
+        moves: by how much the number has to move before an answer but the last is published; it is
+            compared every so many seconds.
     """
 
     releases: int
@@ -46,6 +50,7 @@ class Schedule:
     window: float | None
     windows: int | None = None
     zone: str | None = None
+    moves: Fraction | None = None
 
     def __post_init__(self) -> None:
         if self.windows is not None:
@@ -57,7 +62,13 @@ class Schedule:
             message = "--zone is for --window"
         elif self.window is not None and self.window > LONGEST:
             message = f"--window must be at most {LONGEST // 86_400:,} days"
-        elif self.window is not None and (self.every is not None or self.releases > 1):
+        elif self.moves is not None and self.every is None:
+            message = "--moves needs --every: how often to look whether the number has moved"
+        elif (
+            self.window is not None
+            and self.moves is None
+            and (self.every is not None or self.releases > 1)
+        ):
             message = "--window makes one answer a window: leave out --every and --releases"
         elif self.every is not None and not 0 < self.every <= _MOST_SECONDS:
             message = f"--every must be a number of seconds, above 0 and at most {_MOST_SECONDS:,}"
@@ -93,26 +104,38 @@ class Timed:
         return self._counting
 
     def deadline(self) -> float | None:
-        """When the next answer but the last is due."""
-        if self._schedule.every is None or self._next >= self._schedule.releases:
+        """When the next answer but the last is due, or the next comparison."""
+        if self._schedule.every is None or not self._follow():
             return None
         return self._start + self._next * self._schedule.every
 
+    def _follow(self) -> int:
+        """How many answers may still leave before the last."""
+        if isinstance(self._counting, Continual):
+            return self._counting.left
+        return max(self._schedule.releases - self._next, 0)
+
     def due(self) -> Iterable[Printed]:
-        """An answer for each deadline that has passed."""
+        """An answer for each deadline that has passed; none where what stands has not moved."""
         deadline = self.deadline()
         if deadline is None or time.monotonic() < deadline:
             return []
         self._next += 1
+        if isinstance(self._counting, Continual):
+            answers = self._counting.check(confidence=self._confidence)
+            return [] if answers is None else [self._of(answers)]
         return self.last()
 
     def last(self) -> Iterable[Printed]:
         """One answer of each statistic."""
-        return [_printed(self._counting, self._confidence, self._demonstration)]
+        return [self._of(self._counting.release(confidence=self._confidence))]
+
+    def _of(self, answers: Answers) -> Printed:
+        return _printed(self._counting, answers, self._confidence, self._demonstration)
 
 
 class InWindows:
-    """A fresh count for each clock window, with an answer at its end.
+    """A fresh count for each clock window, with an answer at its end, and where it has moved.
 
     Args:
         make: makes the statistics of one window.
@@ -121,11 +144,13 @@ class InWindows:
     """
 
     def __init__(self, make: Callable[[], Counting], schedule: Schedule, confidence: float) -> None:
+        self._every, self._confidence = schedule.every, confidence
+        self._start, self._next = time.monotonic(), 1
         self._windowed = Windowed(
             make,
             every=timedelta(seconds=schedule.window or 0),
             zone=schedule.zone or "UTC",
-            release=partial(_printed, confidence=confidence),
+            release=self._end,
             answers=attrgetter("answers"),
         )
         windows = schedule.windows or _YEAR
@@ -136,18 +161,35 @@ class InWindows:
         return self._windowed.current
 
     def deadline(self) -> float | None:
-        """The end of the current window."""
-        return time.monotonic() + self._windowed.ends.timestamp() - time.time()
+        """The end of the current window, or the next comparison before it."""
+        end = time.monotonic() + self._windowed.ends.timestamp() - time.time()
+        return end if self._every is None else min(end, self._start + self._next * self._every)
 
     def due(self) -> Iterable[Printed]:
-        """What the windows that have passed released."""
+        """What the windows that have passed released, and what has moved in the current one."""
         self._windowed.advance()
-        return map(self._of, self._windowed.take())
+        yield from map(self._of, self._windowed.take())
+        counting = self._windowed.current
+        if not isinstance(counting, Continual) or self._every is None:
+            return
+        passed = int((time.monotonic() - self._start) / self._every)
+        if passed < self._next:
+            return
+        self._next = passed + 1
+        answers = counting.check(confidence=self._confidence)
+        if answers is not None:
+            now = max(datetime.now(UTC), self._windowed.began)  # the clock may have been set back
+            printed = _printed(counting, answers, self._confidence)
+            yield self._of(Window(self._windowed.began, now, complete=False, release=printed))
 
     def last(self) -> Iterable[Printed]:
         """The same, and what the current window releases, which ends early."""
         self._windowed.close()
         return map(self._of, self._windowed.take())
+
+    def _end(self, counting: Counting) -> Printed:
+        answers = counting.release(confidence=self._confidence)
+        return _printed(counting, answers, self._confidence)
 
     def _of(self, window: Window) -> Printed:
         printed: Printed = window.release
@@ -197,10 +239,12 @@ def publish(
 
 
 def _printed(
-    counting: Counting, confidence: float, demonstration: Demonstration | None = None
+    counting: Counting,
+    answers: Answers,
+    confidence: float,
+    demonstration: Demonstration | None = None,
 ) -> Printed:
     """The answers of one moment."""
-    answers = counting.release(confidence=confidence)
     facts = demonstration.facts(counting.statistics, answers) if demonstration else None
     guarantee, size = counting.guarantee, counting.state_bytes
     return Printed(answers, guarantee, size, confidence, facts=facts)

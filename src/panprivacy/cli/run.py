@@ -97,6 +97,13 @@ def run(
     every: Annotated[
         float | None, _when(metavar="SECONDS", help="Publish an answer so often.")
     ] = None,
+    moves: Annotated[
+        str | None,
+        _when(
+            metavar="N",
+            help="--every: look so often, and publish only where the number has moved by so much.",
+        ),
+    ] = None,
     confidence: Annotated[float, _shown(help="How often the interval is right.")] = 0.95,
     window: Annotated[
         float | None,
@@ -165,7 +172,14 @@ def run(
     named = [] if user is None else ["--user", user]
     specifications = _specified(stat or [], [file, *named, "--epsilon", epsilon])
     covered = _covered(specifications, releases, every, window)
-    schedule = Schedule(covered, every, window, windows, zone)
+    schedule = Schedule(
+        covered,
+        every,
+        window,
+        windows,
+        zone,
+        None if moves is None else positive_fraction(moves=moves),
+    )
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
     if (demo or plot) and not (window is None and grouping is None):
         message = "--demo and --plot are for one count of everything: leave out --window and --by"
@@ -178,6 +192,7 @@ def run(
         releases=schedule.releases,
         intrusions=intrusions,
         grouping=grouping,
+        moves=schedule.moves,
     )
     if window is None and any(one.sizes.learned for one in specifications):
         message = "expected=learn is for --window: one count has nothing to learn from; say a "

@@ -10,6 +10,7 @@ from typing import Any
 
 from panprivacy.errors import PlanError
 from panprivacy.statistics.grouped import Grouped
+from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.planner import check_useful
 from panprivacy.statistics.specification import Specification, blamed, together
 from panprivacy.statistics.together import Together
@@ -40,8 +41,17 @@ def make_counting(
     releases: int = 1,
     intrusions: int = 0,
     grouping: Grouping | None = None,
+    moves: Fraction | None = None,
 ) -> Counting:
     """The statistics with a ledger of their own, which share epsilon equally.
+
+    Args:
+        specifications: of the statistics.
+        epsilon: total loss.
+        releases: how many epsilon covers; with `moves` the last is for the end.
+        intrusions: how many announced intrusions it covers.
+        grouping: the groups that are counted apart, if any.
+        moves: by how much the number has to move before the next answer; None if none waits.
 
     Raises:
         PlanError: there are none.
@@ -52,7 +62,13 @@ def make_counting(
         raise PlanError(message)
     counting: Counting
     made = partial(together, specifications, releases=releases, intrusions=intrusions)
-    if grouping is None:
+    if moves is not None:
+        if grouping is not None:
+            message = "moves is for one statistic without groups"
+            raise PlanError(message)
+        covers = {"releases": releases, "intrusions": intrusions}
+        counting = make_moving(specifications, moves, epsilon=epsilon, **covers)
+    elif grouping is None:
         counting = made(epsilon=epsilon)
     else:
         counting = Grouped(
@@ -67,6 +83,41 @@ def make_counting(
             parts = epsilon / statistic.plan.request.epsilon
             check_useful(statistic.plan, statistic.sizes, parts)
     return counting
+
+
+def make_moving(
+    specifications: Sequence[Specification],
+    moves: Fraction,
+    *,
+    epsilon: Fraction,
+    releases: int,
+    intrusions: int = 0,
+) -> Continual:
+    """One statistic whose answer stands until it has moved; a release is kept for the end.
+
+    Raises:
+        PlanError: there are several, or no release but that of the end.
+        SpecificationError: it cannot be planned, or noise alone would move it.
+    """
+    if len(specifications) != 1:
+        message = "moves is for one statistic: count the others in another program"
+        raise PlanError(message)
+    if releases < 2:
+        message = "moves needs releases of at least 2: the last answer comes at the end"
+        raise PlanError(message)
+    (one,) = specifications
+    with blamed(0):
+        made = Continual(
+            partial(one.make, intrusions=intrusions),
+            threshold=moves,
+            updates=releases - 1,
+            at_end=1,
+            epsilon=epsilon,
+            label=one.label,
+            asked=one.asked(),
+        )
+        made.check_threshold()
+    return made
 
 
 def numbered(counting: Counting) -> bool:

@@ -325,6 +325,7 @@ class StableDistinctCount(Statistic[StablePlan, Release], sizes=StableSizes):
 
     __slots__ = ()
 
+    adds_noise = False  # but a point of the lattice
     trials = STABLE_TRIALS
     walks = STABLE_WALKS
 

@@ -39,6 +39,7 @@ from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics.containers import Container
+from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.windowed import Windowed
@@ -152,6 +153,7 @@ class Stream(Resumable):
         self._batch_ids = BatchIds(config.retries)
         self._unpublished: list[list[Published]] = []
         self._payment, self._paid_before = Payment(name, store), 0
+        self._looks_up_what_stands = False
         self._announcements = Announcements(name, store, self._scope())
         self._failing_since: float | None = None
         self._refused, self._tells_paid = False, True
@@ -401,6 +403,7 @@ class Stream(Resumable):
             self._missing = min(holds_until, self._counts_since), self._counts_since
             self._is_kept = True  # in the file that it came from
             self._paid_before = 0  # what was paid for this window, the state pays
+            self._looks_up_what_stands = True
 
     def released_in(self, state: bytes) -> int:
         """How many releases of the window of an earlier state are in the ledger.
@@ -544,6 +547,7 @@ class Stream(Resumable):
             if self._was_counted_before and not self._windowed.current.lasting:
                 with suppress(StoreError):
                     self._paid_before = self._store.released(self.name, self._windowed.began)
+                self._looks_up_what_stands = True
             if self._windowed.due and time.monotonic() > until:
                 return  # what the checkpoint holds is all that there is: nothing is counted yet
         self._refused, self._failing_since = False, None
@@ -639,16 +643,28 @@ class Stream(Resumable):
         if not self._pay(counting):
             self._tell_lost(_PAID)
             return False
-        now = self._now()
+        self._last_moment = now = self._now()
+        answers = self._next_answers(counting)
+        if answers is None:  # it was paid for before it was compared: that shows no comparison
+            return True
         end = max(now, began)  # the clock may have been set back
         moment = Moment(self.name, began, end, number, complete=False, released=now)
-        self._unpublished.append(
-            self._published(counting.release(confidence=self.config.confidence), moment)
-        )
-        self._last_moment = now
+        self._unpublished.append(self._published(answers, moment))
         self._payment.use()
         self._publish()
         return True
+
+    def _next_answers(self, counting: Counting) -> Answers | None:
+        """What is released now; None if the answer that stands has not moved."""
+        if not isinstance(counting, Continual):
+            return counting.release(confidence=self.config.confidence)
+        if self._looks_up_what_stands:
+            newest = self._store.answers(stream=self.name, limit=1)
+            told = [one.value for one in newest if one.start == self._windowed.began]
+            if told and told[-1] is not None:
+                counting.go_on_from(told[-1])
+            self._looks_up_what_stands = False
+        return counting.check(confidence=self.config.confidence)
 
     def _pay(self, counting: Counting) -> bool:
         """Have the next release in the ledger; False if it is there, and not by this attempt."""

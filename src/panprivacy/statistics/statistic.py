@@ -159,6 +159,9 @@ class Statistic(Private, Generic[P, A]):
     sizes_type: ClassVar[type[Sizes]]
     query_type: ClassVar[type[Query]]
 
+    adds_noise: ClassVar[bool] = True
+    """Whether a release is its sums with noise of the scales that its reading says."""
+
     trials: ClassVar[Sequence[Trial]] = ()
     """The lives that the contract suite leads it through."""
 
@@ -459,6 +462,13 @@ class Statistic(Private, Generic[P, A]):
         """What noised sums say: a function of them and of the plan alone."""
         answer: Any = reading.answer(counts, confidence)
         return answer.under(self.name)
+
+    def compared(self, reading: Reading) -> NDArray[np.int64]:
+        """Sums with fresh noise for which nothing is paid here: who calls it has paid."""
+        sums = reading.sums(self._plan.table, self._state.table)
+        counts = self._add_noise(reading, sums)
+        wipe(sums)
+        return counts
 
     def _add_noise(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums with discrete Laplace noise on each; who draws another one says how."""

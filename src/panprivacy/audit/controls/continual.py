@@ -1,7 +1,7 @@
 """Continual counters, and what is decided by them, as they are printed.
 
 Reference: Dwork and Roth, "The Algorithmic Foundations of Differential Privacy", figure 12.1; Naor,
-"Foundations of Privacy", lecture 10, slides 17 to 19, 30 and 36 to 40.
+"Foundations of Privacy", lecture 10, slides 17 to 19, 30, 36 to 40 and 55 to 61.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.streams import RELEASE
 from panprivacy.coins import Coins
+from panprivacy.statistics.density.statistic import Density
 
 _BYTES = 8
 
@@ -94,6 +95,23 @@ class CountedMistakes:
     def state(self) -> bytes:
         """The counts."""
         return self._counts.tobytes()
+class KeptThreshold:
+    """Slides 58 to 60 around a density: a noisy threshold that is kept until it is reached."""
+
+    def __init__(self, coins: Coins, epsilon: Fraction) -> None:
+        self._density = Density(universe=2, epsilon=epsilon, coins=coins)
+        self._threshold = 1 + int(coins.discrete_laplace(1 / epsilon, 1)[0])
+        self.update = self._density.update
+
+    def release(self) -> Counted:
+        """Whether the ones have reached the threshold."""
+        ones = self._density.sums(self._density.reading())
+        return Counted((int(ones[0] >= self._threshold),))
+
+    def state(self) -> bytes:
+        """The table and the threshold."""
+        kept = self._threshold.to_bytes(_BYTES, "little", signed=True)
+        return self._density.state() + kept
 
 
 CONTINUAL = (
@@ -129,5 +147,13 @@ CONTINUAL = (
         claimed=Fraction(1),
         true_loss=3.0,
         tail=2,
+    Control(
+        name="n3-transformation",
+        says="who has seen the table and a threshold knows what each later comparison tells",
+        make=lambda coins: KeptThreshold(coins, Fraction(1)),
+        claimed=Fraction(2),
+        streams=list(short_streams([[0]], 1, releases=1)),
+        coins=EnumeratedCoins(tail=2),
+        pair=([[0], RELEASE], [[], RELEASE]),
     ),
 )

@@ -1,7 +1,7 @@
-"""The exact loss of a program at a delta: where its noise has no finite loss, as Gaussian noise.
+"""The exact loss of a program at a delta: where some outcomes may tell more than is claimed.
 
-Every outcome of the coins is walked, to twice the tail, and whole streams are compared: the
-states after all steps and what is released. Nothing is merged, so it is for small programs.
+Every outcome of the coins is walked, to twice the tail, and whole streams are compared: what is
+released, with the states after all steps, or with the one state that an intruder sees.
 """
 
 from __future__ import annotations
@@ -9,20 +9,23 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from panprivacy.audit.exact.chain import Audited
+from panprivacy.audit.exact.chain import Audited, Chain, Point
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.loss import Loss
 from panprivacy.audit.exact.numbers import exp, ln
-from panprivacy.audit.streams import RELEASE, Stream, checked, take
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream, checked, take
 
 View = tuple[Any, ...]
 
 
 class WholeViews:
     """The laws of all states and all that is released, each stream walked once.
+
+    Nothing is merged, so it is for small programs.
 
     Args:
         make: makes the program with the coins that it is given.
@@ -68,6 +71,103 @@ class WholeViews:
                     seen.append(answer.counts)
             views[*seen, program.state()] += self._coins.probability
         return views
+
+
+class OneLook:
+    """The laws of all that is released and of one state, for every moment at which it may be seen.
+
+    States at announced intrusions are seen as well. What follows from the same survivors is walked
+    once.
+
+    Args:
+        make: makes the program with the coins that it is given.
+        coins: for the tail; what lies beyond twice of it is not walked, and `Loss.set_aside`.
+    """
+
+    def __init__(self, make: Callable[[EnumeratedCoins], Audited], coins: EnumeratedCoins) -> None:
+        self._chain = Chain(make, coins)
+        self._laws: dict[str, Mapping[View, Fraction]] = {}
+
+    def worst(
+        self,
+        pairs: Iterable[tuple[Stream, Stream]],
+        *,
+        claimed: Fraction,  # noqa: ARG002 - as for WholeViews
+        delta: Fraction,
+    ) -> Loss:
+        """The least epsilon that holds for every event and moment at this delta."""
+        found = []
+        for pair in pairs:
+            for one, other in (checked(*pair), checked(*pair)[::-1]):
+                announced = [place + 1 for place, step in enumerate(one) if step == ANNOUNCE]
+                for look in range(max(announced, default=0), len(one) + 1):
+                    laws = self._law(one, look), self._law(other, look)
+                    loss = _least(one, other, *laws, delta)
+                    found.append(replace(loss, after_step=look))
+        return max(found, key=lambda loss: loss.epsilon)
+
+    def _law(self, stream: Stream, look: int) -> Mapping[View, Fraction]:
+        name = repr((stream, look))
+        if name not in self._laws:
+            self._laws[name] = self._walked(stream, look)
+        return self._laws[name]
+
+    def _walked(self, stream: Stream, look: int) -> Mapping[View, Fraction]:
+        law: dict[tuple[Point, View], Fraction] = defaultdict(Fraction)
+        for birth in self._chain.births():
+            law[birth.point, ()] += birth.probability
+        for place, step in enumerate([*stream, None]):
+            if look == place or step == ANNOUNCE:
+                law = _added(law, lambda point: point.state)
+            if step is None:
+                break
+            grown: dict[tuple[Point, View], Fraction] = defaultdict(Fraction)
+            for (point, view), mass in law.items():
+                for move in self._chain.after(point, step):
+                    told = () if move.published is None else (move.published.shown(),)
+                    grown[move.point, (*view, *told)] += mass * move.probability
+            law = grown
+        views: dict[View, Fraction] = defaultdict(Fraction)
+        for (_, view), mass in law.items():
+            views[view] += mass
+        return views
+
+
+def _least(
+    stream: Stream,
+    neighbour: Stream,
+    law: Mapping[View, Fraction],
+    other: Mapping[View, Fraction],
+    delta: Fraction,
+) -> Loss:
+    """The loss of the event that decides: views join it from those that tell most downwards.
+
+    With `e**epsilon` between the ratio of the last view in it and that of the next one, what it has
+    beyond `e**epsilon` times its probability under the neighbour is delta.
+    """
+    nothing = Fraction(0)
+    ratios = {
+        view: mass / other[view] if other.get(view) else math.inf for view, mass in law.items()
+    }
+    views = sorted(law, key=lambda view: ratios[view], reverse=True)
+    likelier = rarer = nothing
+    for place, view in enumerate(views):
+        likelier, rarer = likelier + law[view], rarer + other.get(view, nothing)
+        following = ratios[views[place + 1]] if place + 1 < len(views) else nothing
+        if likelier - delta >= following * rarer:
+            break
+    likelier = max(likelier - delta, rarer)
+    ratio = likelier / rarer if rarer else math.inf if likelier else Fraction(1)
+    aside = 1 - min(sum(law.values(), nothing), sum(other.values(), nothing))
+    told = ln(ratio), stream, neighbour, len(stream), views[0], (likelier, rarer), aside
+    return Loss(*told)
+
+
+def _added(
+    law: Mapping[tuple[Point, View], Fraction], seen: Callable[[Point], object]
+) -> dict[tuple[Point, View], Fraction]:
+    """The same law, with more of each point seen."""
+    return {(point, (*view, seen(point))): mass for (point, view), mass in law.items()}
 
 
 def _compared(

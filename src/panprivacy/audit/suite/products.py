@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from panprivacy.audit.exact.chain import Audited
@@ -17,7 +19,7 @@ from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.streams import RELEASE, Stream
-from panprivacy.audit.suite.subject import Approximate, Subject
+from panprivacy.audit.suite.subject import Approximate, Seen, Subject
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.mean import Mean
@@ -28,6 +30,7 @@ from panprivacy.statistics.cases import Short, Walk
 from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.grouped import Grouped
+from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.together import Together
 
 _MOST_TAIL = 12
@@ -40,7 +43,7 @@ def products(epsilon: Fraction) -> list[Subject]:
     """Every product with a total of `epsilon`."""
     walkable = *kinds().values(), *PUBLISHED
     walked = [_walked(kind, walk, epsilon) for kind in walkable for walk in kind.walks]
-    return [*walked, *_joined(epsilon), *_devices(epsilon)]
+    return [*walked, *_joined(epsilon), _moving(epsilon), *_devices(epsilon)]
 
 
 def _walked(kind: type[Any], walk: Walk, epsilon: Fraction) -> Subject:
@@ -131,6 +134,40 @@ def _joined(epsilon: Fraction) -> list[Subject]:
             coins=short,
         ),
     ]
+
+
+def _moving(epsilon: Fraction) -> Subject:
+    """An answer that stands until the number has moved."""
+    sizes: dict[str, Any] = {"threshold": 1, "updates": 1, "delta": Fraction(1, 1000)}
+
+    def moving(coins: EnumeratedCoins) -> Moving:
+        density = partial(Density, universe=2, coins=coins)
+        return Moving(Continual(density, epsilon=epsilon, comparisons=epsilon / 4, **sizes))
+
+    return Seen(
+        "moving-answer",
+        "product",
+        "a share that is compared, and published if it has moved, at delta 0.001",
+        moving,
+        epsilon,
+        [[[0], RELEASE]],
+        coins=EnumeratedCoins(tail=4),
+        delta=sizes["delta"],
+    )
+
+
+class Moving:
+    """A running answer whose releases are comparisons: no counts where the last answer stands."""
+
+    def __init__(self, running: Continual) -> None:
+        self.running = running
+        self.update, self.state = running.update, running.state
+        self.announce_intrusion = running.announce_intrusion
+
+    def release(self) -> SimpleNamespace:
+        """Compare, and tell what is published."""
+        answers = self.running.check()
+        return SimpleNamespace(counts=() if answers is None else answers.counts)
 
 
 def _devices(epsilon: Fraction) -> list[Subject]:

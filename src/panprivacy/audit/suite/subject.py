@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Final, Literal
 
-from panprivacy.audit.exact.approximate import WholeViews
+from panprivacy.audit.exact.approximate import OneLook, WholeViews
 from panprivacy.audit.exact.chain import Audited, Chain
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.laws import Laws
@@ -81,8 +81,12 @@ class Subject:
         check_answers(says_more or laws.says_more, losses.values())
         return losses
 
-    def losses_at(self, delta: Fraction) -> Losses:
+    def losses_at(self, delta: Fraction, walk: type[WholeViews | OneLook] = WholeViews) -> Losses:
         """The same where the claim has a delta: the losses of events less so much of them.
+
+        Args:
+            delta: of the claim.
+            walk: what an intruder sees: all states, or one of them.
 
         Raises:
             LeakError: the program tells more than its state and its counts do.
@@ -92,7 +96,7 @@ class Subject:
             for adjacency in ADJACENCIES
         }
         check_traces(self.make, tried[self.adjacency], self.coins)
-        views = WholeViews(self.make, self.coins)
+        views = walk(self.make, self.coins)
         return {
             adjacency: views.worst(each, claimed=self.claimed, delta=delta)
             for adjacency, each in tried.items()
@@ -120,8 +124,17 @@ class Approximate(Subject):
     delta: Fraction = Fraction(0)
 
     def losses(self) -> Losses:
-        """The worst loss over all streams at the delta, for each adjacency."""
+        """The worst loss over all streams at the delta, every state seen, for each adjacency."""
         return self.losses_at(self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Approximate):
+    """One of which an intruder sees one state, not all."""
+
+    def losses(self) -> Losses:
+        """The worst loss over all streams and moments at the delta, for each adjacency."""
+        return self.losses_at(self.delta, OneLook)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from panprivacy._validate import positive_integer, proportion, whole_number
+from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
 from panprivacy.errors import PlanError
 from panprivacy.programs.counting import (
     Counting,
@@ -96,6 +96,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         zone: name of the time zone whose clock cuts windows.
         releases: how many answers of a window epsilon covers.
         every: how often those before the last are made; None to make them on request.
+        moves: by how much the number has to move before one of those is made; None for any.
         intrusions: how many announced intrusions into a window epsilon covers.
         confidence: of the intervals.
         user: column of the user ids.
@@ -119,6 +120,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     zone: str = "UTC"
     releases: int = 1
     every: str | None = None
+    moves: float | None = None
     intrusions: int = 0
     confidence: float = 0.95
     user: str = "user"
@@ -179,6 +181,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 releases=self.releases,
                 intrusions=self.intrusions,
                 grouping=self._grouping(),
+                moves=None if self.moves is None else positive_fraction(moves=self.moves),
             )
         except SpecificationError as error:
             raise ConfigError(("stat", error.position), error.reason) from None
@@ -211,6 +214,9 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """The answers before the last one are due within the window."""
         window, every = self.window_seconds, self.every_seconds
         others = positive_integer(releases=self.releases) - 1
+        if every is None and self.moves is not None:
+            message = "moves needs every: how often to look whether the number has moved"
+            raise PlanError(message)
         if every is None:
             return
         if not others:
@@ -219,7 +225,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if every >= window:
             message = "every must be shorter than the window"
             raise PlanError(message)
-        if others * every >= window:
+        if self.moves is None and others * every >= window:
             message = f"every and releases do not fit: {others:,} times every must be less than "
             message += "the window, at whose end the last answer is made"
             raise PlanError(message)

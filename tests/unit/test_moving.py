@@ -1,0 +1,206 @@
+"""An answer that stands until it has moved: what it takes, publishes, keeps, and refuses."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+
+import panprivacy as pp
+from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.planning.comparisons import comparison_epsilon, largest_hazard
+from panprivacy.published.mir_exponential import StableDistinctCount
+from panprivacy.testing import SeededCoins
+
+UNIVERSE = 4_000
+density = partial(pp.Density, universe=UNIVERSE)
+
+
+def moving(statistic=density, *, threshold=0.1, updates=3, epsilon=300, **more):
+    """So much privacy loss that a share is exact to 0.01, but once in 1e12."""
+    return pp.Continual(statistic, threshold=threshold, updates=updates, epsilon=epsilon, **more)
+
+
+def shown(answers):
+    return None if answers is None else round(answers.only().value, 1)
+
+
+def test_it_publishes_when_it_has_moved_and_stops_when_its_updates_are_used_up():
+    share = moving()
+    found = []
+    for place in range(6):
+        found.append(shown(share.check()))
+        share.update(range(500 * place, 500 * (place + 1)))
+        found.append(shown(share.check()))
+    assert found == [None, 0.1, None, 0.2, None, 0.4, None, None, None, None, None, None]
+    assert (share.left, round(share.stands, 1)) == (0, 0.4)
+    with pytest.raises(BudgetError, match="all 3 planned releases"):
+        share.release()
+
+
+def test_the_last_update_says_that_it_is_the_last():
+    share = moving(updates=1)
+    share.update(range(2_000))
+    note = "the last of 1 updates: it stays, however the number moves"
+    assert share.check().only().note == note
+
+
+def test_a_release_for_the_end_is_kept():
+    share = moving(updates=1, at_end=1)
+    share.update(range(2_000))
+    share.check()
+    share.update(range(4_000))
+    assert share.check() is None
+    assert shown(share.release()) == 1.0
+
+
+def test_it_falls_as_it_rises():
+    share = moving(
+        partial(pp.Incidence, universe=UNIVERSE, bound=1),
+        threshold=400,
+        updates=2,
+        asked={"distinct": True},
+    )
+    share.update(range(2_000))
+    assert share.check().only().value == pytest.approx(2_000, abs=100)
+    share.update(range(1_000), [-1] * 1_000)
+    assert share.check().only().value == pytest.approx(1_000, abs=100)
+    assert share.check() is None
+
+
+@pytest.mark.parametrize(
+    ("statistic", "threshold", "asked"),
+    [
+        (partial(pp.DistinctCount, expected=(100, 100_000)), 800, None),
+        (partial(pp.DistinctCount, expected=(100, 10_000), deletions=True, bound=1), 800, None),
+        (partial(pp.CroppedSum, tau=5, universe=UNIVERSE), 800, None),
+        (partial(pp.ThresholdCount, threshold=4, universe=UNIVERSE), 800, None),
+        (partial(pp.Incidence, universe=UNIVERSE, bound=5), 800, {"at_least": 1}),
+        (partial(pp.FrequencyMoment, order=1, bound=5), 800, None),
+    ],
+)
+def test_it_asks_no_statistic_what_it_is(statistic, threshold, asked):
+    running = moving(statistic, threshold=threshold, asked=asked)
+    deltas = [5] * 2_000 if statistic.func is not pp.DistinctCount else None
+    running.update(range(2_000), deltas)
+    answers = running.check()
+    (one,) = answers.values()
+    assert one.low <= one.value <= one.high
+    assert one.value > threshold
+    assert running.stands == one.value
+
+
+class Noted(SeededCoins):
+    """Coins that note the scales of their noise."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.scales = []
+
+    def discrete_laplace(self, scale, size):
+        self.scales.append(scale)
+        return super().discrete_laplace(scale, size)
+
+
+@pytest.mark.parametrize("comparisons", [None, "1/4"])
+def test_each_comparison_has_noise_of_its_own_epsilon(comparisons):
+    """An answer that stands costs no less than the proof takes from the ledger."""
+    coins, delta = Noted(), Fraction(1, 10**6)
+    more = {"epsilon": 1, "updates": 7, "delta": delta, "comparisons": comparisons}
+    share = moving(partial(density, coins=coins), threshold=1_000, **more)
+    assert share.check() is None
+    assert share.check() is None
+    cost = Fraction(comparisons or "1/2")
+    assert coins.scales == [1 / comparison_epsilon(cost, 7, delta)] * 2
+    (made,) = share.statistics.values()
+    assert made.plan.request.epsilon == 1 - cost
+    assert share.guarantee.epsilon == 1
+    assert share.guarantee.delta == delta
+    assert share.ledger.spent == share.state_epsilon == made.state_epsilon + cost
+    assert share.unseen == made.unseen + cost
+
+
+def test_all_of_it_costs_epsilon_and_no_more():
+    share = moving(epsilon=2, updates=5)
+    while share.left:
+        share.release()
+    assert 2 - Fraction(1, 10**5) < share.ledger.spent <= 2
+
+
+def test_it_goes_on_from_a_state():
+    share = moving()
+    share.update(range(1_000))
+    share.check()
+    after = moving()
+    after.resume(share.state())
+    assert (after.stands, after.left) == (share.stands, 2)
+    assert after.check() is None
+    behind = moving()
+    behind.resume(moving().state(), released=3)
+    assert behind.left == 0
+    behind.go_on_from(0.25)
+    assert behind.stands == 0.25
+
+
+def test_a_state_of_another_threshold_or_of_no_number_is_refused():
+    state = moving().state()
+    for other in ({"threshold": 0.2}, {"delta": "1e-6"}, {"comparisons": 100}, {"at_end": 1}):
+        with pytest.raises(InputError):
+            moving(**other).resume(state)
+    share = moving()
+    place = len(state) - share._first.state_bytes - 8
+    damaged = state[:place] + np.float64(math.nan).tobytes() + state[place + 8 :]
+    before = share.state()
+    with pytest.raises(InputError, match="no such answer can stand"):
+        share.check_state(damaged)
+    assert share.state() == before
+    with pytest.raises(InputError, match="finite"):
+        share.go_on_from(math.inf)
+
+
+def test_no_noise_of_a_comparison_is_kept():
+    share = moving(epsilon=1, threshold=0.9)
+    share.update(range(100))
+    before = share.state()
+    for _ in range(20):
+        assert share.check() is None
+    assert share.state() == before
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"threshold": 0}, "threshold"),
+        ({"threshold": "nan"}, "threshold"),
+        ({"updates": 0}, "updates"),
+        ({"updates": 10**6}, "updates"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 0.5}, "delta must be from"),
+        ({"comparisons": 300}, "leave some of epsilon"),
+        ({"at_end": -1}, "at_end"),
+        ({"statistic": partial(pp.RunningCount, horizon=3)}, "one statistic of users"),
+        ({"statistic": partial(pp.Incidence, universe=9, bound=2)}, "several answers"),
+        ({"statistic": partial(StableDistinctCount, universe=9, rows=1, modulus=11)}, "its own"),
+    ],
+)
+def test_what_cannot_move_is_refused(given, message):
+    with pytest.raises(PlanError, match=message):
+        moving(**given)
+
+
+def test_a_threshold_within_the_noise_is_refused_with_what_would_do():
+    large = partial(pp.Density, universe=1_000_000)
+    share = moving(large, epsilon=1, updates=50, threshold="1/1000")
+    with pytest.raises(PlanError, match="would be reached by noise, whose deviation is"):
+        share.check_threshold()
+    moving(large, epsilon=1, updates=50, threshold="1/2").check_threshold()
+
+
+def test_hazards_and_epsilons_are_found_for_as_many_updates_as_there_may_be():
+    for updates in (1, 5_000):
+        delta = Fraction(1, 10**12)
+        assert largest_hazard(updates, delta) > updates
+        assert comparison_epsilon(Fraction(1, 10), updates, delta) * updates < Fraction(1, 20)

@@ -31,7 +31,7 @@ def read_arrow_body(body: pa.Buffer, columns: Sequence[Column]) -> Iterator[pa.R
     """Parse an Arrow stream, or an Arrow file, that is in memory.
 
     Columns keep the types of the input, with dictionaries decoded, and lie in place where nothing
-    is compressed or encoded. Where none is wanted, batches have none, and as many rows as there are.
+    is compressed or encoded. Where none is wanted, batches have rows and no columns.
 
     Raises:
         InputError: it is not sound Arrow IPC with such columns, or would unpack to more than

@@ -29,7 +29,7 @@ from panprivacy.statistics.running.nodes import Nodes
 from panprivacy.statistics.running.plan import AtBirth
 
 MOST_BOUND = 1 << 20
-MOST_CORNER = 1 << 40
+MOST_CORNER = 1 << 51
 _CELL_BYTES = 8
 _SHARES = 64
 _FINEST = 16
@@ -221,8 +221,25 @@ P = TypeVar("P", bound=SketchPlan)
 
 
 def best_sketch(plans: Iterable[P]) -> P:
-    """The plan whose largest error is the smallest, with the noise of its sum."""
-    return min(map(_with_noise, plans), key=lambda plan: plan.absolute_error())
+    """The plan whose largest error is the smallest, with the noise of its sum.
+
+    Raises:
+        PlanError: what cells count for, or its noise, does not fit into 64 bits.
+    """
+    fitting = map(_with_noise, filter(_fits, plans))
+    best = min(fitting, key=lambda plan: plan.absolute_error(), default=None)
+    if best is None:
+        message = "what cells count for, and its noise, must fit into 64 bits: ask for fewer "
+        message += "users, a smaller bound or total, or for more epsilon"
+        raise PlanError(message)
+    return best
+
+
+def _fits(plan: SketchPlan) -> bool:
+    """Whether sums and their noise have 64 bits to stray in."""
+    cells, most = plan.inner, 1 << _MOST_BITS
+    noise = cells.reach(plan.bound) / plan.spent.sums
+    return cells.cells * plan.corners[0] * cells.unit <= most >= noise
 
 
 def _with_noise(plan: P) -> P:
@@ -242,4 +259,4 @@ def cells_of(memory: int | None) -> int:
 
 def _digits(cells: int, corner: int) -> int:
     """Binary digits after the point, of what cells count for."""
-    return min(max(_MOST_BITS - (cells * corner).bit_length(), 0), _FINEST)
+    return min(max(_MOST_BITS - (cells * corner - 1).bit_length(), 0), _FINEST)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panprivacy.statistics.cases import RELEASE, Trial, Walk
+from panprivacy.statistics.cases import Trial
 
 TRIALS = (
     Trial(
@@ -25,14 +25,5 @@ TRIALS = (
     ),
 )
 
-WALKS = (
-    Walk(
-        "running-heavy-hitters",
-        "two cells of hashed users, of whom one is heavy, seen within a step",
-        {"k": 1, "total": 2, "horizon": 1, "cells": 2},
-        [[[5], RELEASE]],
-        users=((5, 6),),
-        tail=3,
-        state_tail=1,
-    ),
-)
+WALKS = ()
+"""What leaves lies too far apart to be walked: tests/exact/test_running_sketches.py adds it up."""

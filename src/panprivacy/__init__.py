@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from panprivacy.statistics.planner import plan
     from panprivacy.statistics.release import Answers, Name, Release
     from panprivacy.statistics.running.statistic import RunningCount
+    from panprivacy.statistics.running_cropped.statistic import RunningCroppedSum
     from panprivacy.statistics.running_distinct.statistic import RunningDistinct
+    from panprivacy.statistics.running_heavy.statistic import RunningHeavyHitters
     from panprivacy.statistics.threshold.statistic import ThresholdCount
     from panprivacy.statistics.together import Together
     from panprivacy.statistics.windowed import Window, Windowed, Windows
@@ -70,7 +72,9 @@ __all__ = [
     "PlanError",
     "Release",
     "RunningCount",
+    "RunningCroppedSum",
     "RunningDistinct",
+    "RunningHeavyHitters",
     "SystemCoins",
     "ThresholdCount",
     "Together",
@@ -107,7 +111,9 @@ _HOMES = {
     "statistics.planner": ["plan"],
     "statistics.release": ["Answers", "Name", "Release"],
     "statistics.running.statistic": ["RunningCount"],
+    "statistics.running_cropped.statistic": ["RunningCroppedSum"],
     "statistics.running_distinct.statistic": ["RunningDistinct"],
+    "statistics.running_heavy.statistic": ["RunningHeavyHitters"],
     "statistics.threshold.statistic": ["ThresholdCount"],
     "statistics.together": ["Together"],
     "statistics.windowed": ["Window", "Windowed", "Windows"],

@@ -27,6 +27,8 @@ EXAMPLES = {
     "inner-product": "inner-product,bound=20,left=sale,right=return",
     "running-count": "running-count,horizon=1e6",
     "running-distinct": "running-distinct,horizon=1_000,expected=100_000",
+    "running-cropped-sum": "running-cropped-sum,tau=10,horizon=1_000,universe=50_000",
+    "running-heavy-hitters": "running-heavy-hitters,k=1_000,total=1e7,horizon=1_000",
 }
 """How each is written: its page says what this one answers."""
 

@@ -64,7 +64,7 @@ def refusal(path):
 def test_defaults_are_those_of_the_reference(read, tmp_path):
     config = read(STREAM)
     stream = config.streams["visits"]
-    assert stream.columns() == Columns(Column("user"))
+    assert stream.columns(stream.make_counting()) == Columns(Column("user"))
     assert (stream.window_seconds, stream.every_seconds, stream.nulls) == (86_400, None, "error")
     assert (stream.releases, stream.retries) == (1, 8_192)
     assert config.server.address == Address("127.0.0.1", 8642)
@@ -90,9 +90,28 @@ def test_columns_of_addresses_deltas_and_groups(read):
     counted = 'name = "distinct"\ndeletions = true\nbound = 3\n'
     one = read(stream(text, counted)).streams["visits"]
     users = Column("ip", address=Prefixes(24, 56))
-    assert one.columns() == Columns(users, Column("change", integers=True), Column("page"))
+    assert one.columns(one.make_counting()) == Columns(
+        users, Column("change", integers=True), Column("page")
+    )
     assert one.nulls is Nulls.skip
     assert one.make_counting().guarantee.groups == 1
+
+
+EVENTS = 'name = "running-count"\nhorizon = 100\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("", Columns()),
+        ('user = "who"\n', Columns(Column("who"))),
+        ('by = "page"\ngroups = ["a", "b"]\n', Columns(group=Column("page"))),
+        ('delta = "change"\n', Columns(delta=Column("change", integers=True))),
+    ],
+)
+def test_where_events_are_counted_a_user_is_read_only_if_one_is_named(read, text, columns):
+    one = read(stream(text, EVENTS)).streams["visits"]
+    assert one.columns(one.make_counting()) == columns
 
 
 def test_a_zone_whose_clock_cuts_windows(read):
@@ -112,7 +131,7 @@ def test_whole_numbers_may_have_an_exponent(read):
     one = read(text).streams["visits"]
     (specification,) = one.specifications()
     assert specification.sizes.universe == 1_000_000
-    assert one.columns().user.integers
+    assert one.columns(one.make_counting()).user.integers
 
 
 @pytest.mark.parametrize("users", ['"1000:1e6"', "[1000, 1_000_000]", "[1e3, 1e6]"])

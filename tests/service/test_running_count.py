@@ -11,6 +11,7 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
+from panprivacy.sources import read_body
 
 from .running import Service, wait_until
 from .test_stream import HOUR, Clock, Crash, Store, batch
@@ -80,7 +81,7 @@ def test_the_end_of_each_window_is_a_tick_of_one_count(store, clock):
 def test_groups_count_on_too(store, clock):
     stream = make(store, clock, by="page", groups=("a", "b"))
     for _ in range(2):
-        stream.take([pa.record_batch({"user": [1, 2, 3], "page": ["a", "a", "b"]})])
+        stream.take([pa.record_batch({"page": ["a", "a", "b"]})])
         clock.now += HOUR
         stream.advance()
     rows = [(row.group, row.number, round(row.value)) for row in store.answers()]
@@ -97,6 +98,34 @@ def test_it_goes_on_at_its_tick_from_a_checkpoint(store, clock):
     assert [number for _, number, _ in told(store)] == [1, 2]
     assert told(store)[-1][2] == pytest.approx(105, abs=3)
     assert spent(store) == 40
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("ndjson", b'{}\n{"user": "ada"}\n{"x": [1]}\n'),
+        ("json", b'[{}, {"user": 7}, {"user": null}]'),
+        ("csv", b"time,path\n1,/\n2,/a\n,\n"),
+        ("int64", bytes(24)),
+    ],
+)
+def test_no_user_column_is_needed(store, clock, kind, body):
+    stream = make(store, clock, ids=Ids.text)
+    stream.config.check()
+    assert stream.columns.wanted() == []
+    stream.take(read_body(kind, body, stream.columns.wanted()))
+    clock.now += HOUR
+    stream.advance()
+    assert told(store) == [(0, 1, pytest.approx(3, abs=1))]
+
+
+def test_a_column_of_groups_alone_will_do(store, clock):
+    stream = make(store, clock, by="page", groups=("a", "b"))
+    body = b'{"page": "a"}\n{"page": "b", "user": "ada"}\n{"page": "a"}\n'
+    stream.take(read_body("ndjson", body, stream.columns.wanted()))
+    clock.now += HOUR
+    stream.advance()
+    assert sorted((row.group, round(row.value)) for row in store.answers()) == [("a", 2), ("b", 1)]
 
 
 VISITORS = ({"name": "running-distinct", "horizon": 100, "expected": "100:10_000"},)
@@ -230,7 +259,7 @@ def test_mixing_with_users_and_amounts_that_are_not_hidden(store, clock):
         both.check()
     stream = make(store, clock, delta="n")
     with pytest.raises(InputError, match="delta must be 0 to 1"):
-        stream.take([pa.record_batch({"user": [1, 2], "n": [1, 2]})])
+        stream.take([pa.record_batch({"n": [1, 2]})])
     clock.now += HOUR
     stream.advance()
     assert told(store) == [(0, 1, pytest.approx(0, abs=3))]

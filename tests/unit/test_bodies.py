@@ -39,6 +39,8 @@ ONE_JSON = "this must be one JSON value; NDJSON has the media type application/x
 NOT_IDS = (
     "column 'user' must hold ids, or one id: all strings, or all whole numbers of at most 64 bits"
 )
+UNTOLD = "the fields do not tell how many events this is: send a list of objects, or NDJSON"
+NO_OBJECT = "each event of a list must be an object; it may be empty"
 NOT_WHOLE = "column 'delta' must hold whole numbers of at most 64 bits"
 RAGGED = "there must be one value in each column for each user: 'user' has 2, and 'delta' 1"
 TOO_LARGE = "this would unpack to more than 64 MiB; send it in parts"
@@ -69,6 +71,13 @@ def refusal(kind, body, *columns):
     assert "\n" not in str(error)
     assert error.__cause__ is None
     return error
+
+
+def refusal_of_events(kind, body):
+    with pytest.raises(InputError) as raised:
+        read_body(kind, body, [])
+    assert SECRET not in "".join(traceback.format_exception(raised.value))
+    return raised.value
 
 
 def arrow_bytes(data, new=pa.ipc.new_stream, batch_rows=3_000, **options):
@@ -114,6 +123,76 @@ KINDS = dict.fromkeys(VALID, "arrow") | {
 } | {"rows": "json"}  # fmt: skip
 
 
+def events(kind, body):
+    """How many events a body has, of which nothing else is handed out."""
+    batches = read_body(kind, body, [])
+    assert all(one.column(0).null_count == one.num_rows for one in batches)
+    assert all(one.num_columns == 1 and one.nbytes == 0 for one in batches)
+    return sum(one.num_rows for one in batches)
+
+
+class TestEvents:
+    """Where no column is wanted, each row counts, whatever it holds."""
+
+    @pytest.mark.parametrize("name", VALID)
+    def test_a_body_has_as_many_events_as_rows(self, name):
+        wanted = "kind" if name == "zstd" else "user"
+        if name == "json":
+            refused = refusal_of_events("json", VALID[name])
+            assert str(refused) == UNTOLD
+        else:
+            assert events(KINDS[name], VALID[name]) == len(
+                rows(KINDS[name], VALID[name], Column(wanted))
+            )
+
+    @pytest.mark.parametrize(
+        ("kind", "body", "count"),
+        [
+            ("ndjson", b"{}\n{}\n", 2),
+            ("ndjson", b"", 0),
+            ("csv", b"a,b\n1,2\n,\n3,\n", 3),
+            ("json", b"{}", 1),
+            ("json", b"[{}, {}]", 2),
+            ("json", b"[]", 0),
+            ("json", b'{"user": ["a", "b"], "x": [1, 2]}', 2),
+            ("json", b'{"user": "a", "x": null}', 1),
+            ("int64", bytes(24), 3),
+            ("arrow", arrow_bytes(pa.table({"who": ["a"] * 7_000})), 7_000),
+        ],
+    )
+    def test_rows_may_hold_anything_or_nothing(self, kind, body, count):
+        assert events(kind, body) == count
+
+    def test_arrow_rows_without_a_column_count(self):
+        batch = pa.record_batch({"who": [1, 2, 3]}).select([])
+        with io.BytesIO() as sink:
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            assert events("arrow", sink.getvalue()) == 3
+
+    def test_rows_that_take_no_bytes_are_bounded(self):
+        nulls = pa.Array.from_buffers(pa.null(), 1 << 40, [None])
+        batch = pa.RecordBatch.from_arrays([nulls], names=["who"]).select([])
+        with io.BytesIO() as sink:
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            assert str(refusal_of_events("arrow", sink.getvalue())) == TOO_LARGE
+
+    @pytest.mark.parametrize(
+        ("kind", "body", "reason"),
+        [
+            ("json", f'{{"user": ["{SECRET}", "b"], "x": 1}}'.encode(), UNTOLD),
+            ("json", f'{{"user": ["{SECRET}", 1]}}'.encode(), UNTOLD),
+            ("json", f"[{SECRET}]".encode(), NO_OBJECT),
+            ("json", f'[{{"x": {SECRET}}}, null]'.encode(), NO_OBJECT),
+            ("json", f'{{"x": {SECRET}'.encode(), NOT_JSON),
+            ("json", b"{}{}", ONE_JSON),
+        ],
+    )
+    def test_what_does_not_tell_how_many_events_it_is_is_refused(self, kind, body, reason):
+        assert str(refusal_of_events(kind, body)) == reason
+
+
 class TestInterface:
     def test_media_types(self):
         assert MEDIA_TYPES == {
@@ -147,8 +226,6 @@ class TestInterface:
         assert len(rows("int64", body[8:])) == 1 << 17
 
     def test_columns_asked_for(self):
-        with pytest.raises(InputError, match="name at least one column"):
-            read_body("csv", b"user\n", [])
         error = refusal("csv", b"user\n", USER, USER)
         assert str(error) == "column 'user' is asked for twice"
 

@@ -68,6 +68,29 @@ def test_an_interval_of_few_events_says_that_it_is_noise():
     assert "more noise than signal" in count().release().note
 
 
+def test_without_a_horizon_it_goes_on_from_tree_to_tree():
+    visits, later = count(horizon=None), count(seed=2, horizon=None)
+    for step in range(1, 300):  # the first tree has 256 steps
+        visits.update(["ada"] * 3)
+        answer = visits.release(confidence=NEAR)
+        assert answer.low <= 3 * step <= answer.high
+    later.resume(visits.state(), released=visits.releases)
+    later.update(["ada"] * 3)
+    answer = later.release(confidence=NEAR)
+    assert answer.low <= 900 <= answer.high
+    assert answer.high - answer.low < 2 * visits.plan.absolute_margin(NEAR) + 1
+    assert later.ledger.spent == 1
+
+
+@pytest.mark.parametrize("steps", [1, 256, 257, 3_000, 30_000])
+def test_the_predicted_error_without_a_horizon_is_not_exceeded(steps):
+    tree = pp.plan("running-count", epsilon=1).tree
+    worst = variances(tree, steps).max() ** 0.5
+    assert tree.largest_deviation(steps) > 0.98 * worst
+    ended = tree._trees(steps - 1)[0] + tree._trees(steps - 1)[1].horizon
+    assert tree.largest_deviation(steps) < 1.2 * variances(tree, ended).max() ** 0.5
+
+
 # What it costs
 
 
@@ -132,7 +155,6 @@ def test_the_exact_audit_finds_epsilon_for_one_event(name, of_all_events):
     ("wrong", "message"),
     [
         ({"horizon": 0}, "horizon must be"),
-        ({"horizon": None}, "running-count needs horizon=: how many answers"),
         ({"bound": 0}, "bound must be"),
         ({"budget": pp.Budget("0.5", "0.1")}, "leave out budget="),
         ({"ticks": 3}, "running-count has no ticks="),

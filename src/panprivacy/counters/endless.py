@@ -16,7 +16,7 @@ import numpy as np
 
 from panprivacy.coins import Coins
 from panprivacy.counters.mechanism import Answers, Integers, Mechanism, Memory
-from panprivacy.counters.shapes import mixed_radix
+from panprivacy.counters.shapes import largest_deviation, mixed_radix
 from panprivacy.counters.tree import SHARES, Tree
 from panprivacy.noise import wipe
 
@@ -49,6 +49,26 @@ class Endless(Mechanism):
     open_steps: bool = False
     horizon: int = 1 << 50
     estimates: ClassVar[int] = 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many sums a memory has, and columns of what is told."""
+        return _LEVELS, _LEVELS + 1
+
+    def largest_deviation(self, steps: int) -> float:
+        """The largest standard deviation of the first so many answers, at most.
+
+        The sums of trees that have ended are weighed with what else is known of them: what that
+        is worth is not counted.
+        """
+        start, tree = self._trees(steps - 1)
+        scale = tree.bound * SHARES / (_SUM_SHARE * float(tree.epsilon))
+        ended, at = 0.0, 0
+        while at < start:
+            ended, at = ended + 4 * scale**2, at + self._trees(at)[1].horizon
+        left = SHARES / (SHARES - _SUM_SHARE)
+        inner = replace(tree, radices=tree.radices[:-1], shares=tree.shares[:-1])
+        return math.sqrt(ended + (left * largest_deviation(inner)) ** 2)
 
     def born(self, coins: Coins) -> Memory:
         """The first tree."""

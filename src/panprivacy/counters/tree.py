@@ -71,6 +71,11 @@ class Tree(Mechanism):
     at_closing: bool = True
     estimates: ClassVar[int] = 1
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many sums a memory has, and columns of what is told."""
+        return len(self.radices), len(self.radices)
+
     def born(self, coins: Coins) -> Memory:
         """The nodes of every level that begin with the first step."""
         levels = len(self.radices)

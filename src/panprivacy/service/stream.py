@@ -139,8 +139,6 @@ class Stream(Resumable):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name, self.config = name, config
-        self.columns = config.columns()
-        self._intake = Intake(self.columns, config.nulls)
         self._store, self._clock, self._broken = store, clock, broken
         self._windowed = Windowed(
             config.make_counting,
@@ -150,6 +148,8 @@ class Stream(Resumable):
             answers=lambda released: None if released is None else released[1],
             clock=clock,
         )
+        self.columns = config.columns(self._windowed.current)
+        self._intake = Intake(self.columns, config.nulls)
         self._batch_ids = BatchIds(config.retries)
         self._unpublished: list[list[Published]] = []
         self._payment, self._paid_before = Payment(name, store), 0
@@ -494,8 +494,9 @@ class Stream(Resumable):
         rows = 0
         for batch in batches:
             kind, whole = batch.schema.types[0], self.config.ids is Ids.integers
+            named = self.columns.user is not None
             # 7 and "7" would be two users
-            if not pa.types.is_null(kind) and pa.types.is_integer(kind) != whole:
+            if named and not pa.types.is_null(kind) and pa.types.is_integer(kind) != whole:
                 wanted = f'{"whole numbers" if whole else "texts"} (ids = "{self.config.ids}")'
                 message = f"the user ids of this stream are {wanted}; send such ids, "
                 message += "or change the service"

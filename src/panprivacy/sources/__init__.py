@@ -83,8 +83,7 @@ def open_source(
             or a column is named twice.
     """
     kind = _format(path, format)
-    if columns:
-        check_wanted(columns)
+    check_wanted(columns)
     read = _reader(kind, columns, pattern)
     file = Input.open(path)
     return Source(file, with_addresses(file, read(file, columns), columns))

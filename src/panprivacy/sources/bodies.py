@@ -58,7 +58,8 @@ def read_body(
     Args:
         kind: one of the values of `MEDIA_TYPES`, or "combined" or "lines" for log lines.
         body: must stay as it is for as long as the batches live, which may point into it.
-        columns: at least one; handed out in this order.
+        columns: handed out in this order; none where only rows are counted: then there is one of
+            nulls, and nothing of what the rows hold.
         pattern: of "lines"; comes from `only_wanted_groups`.
 
     Returns:
@@ -80,7 +81,8 @@ def read_body(
         raise InputError(message)
     counted = Feed(io.BytesIO(), view.nbytes)  # only says that rows are counted
     try:
-        return list(with_addresses(counted, read(view, columns), columns))
+        batches = read(view, columns)
+        return list(with_addresses(counted, batches, columns) if columns else _rows_alone(batches))
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not show an id
         wrong = anew(error)
     raise wrong  # without the frames of parsers, which hold ids
@@ -95,6 +97,8 @@ def read_together(
         What the batches point into, to be overwritten after them, and the rows of all bodies; None
         where a reader has to look at each body by itself.
     """
+    if not columns:
+        return None
     if kind == "int64":
         if len(columns) > 1 or any(len(body) % _INT64_BYTES for body in bodies):
             return None
@@ -115,6 +119,14 @@ def read_together(
         if batches is None:
             wipe(np.frombuffer(joined, np.uint8))
     return None if batches is None else (joined, batches)
+
+
+def _rows_alone(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """As many nulls as there are rows."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            nulls = pa.nulls(min(BATCH_ROWS, batch.num_rows - start))
+            yield pa.RecordBatch.from_arrays([nulls], names=[""])
 
 
 def _read_text(
@@ -141,7 +153,7 @@ def _read_int64(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.Reco
         raise InputError(message)
     rows = body.nbytes // _INT64_BYTES
     ids = pa.Array.from_buffers(pa.int64(), rows, [None, _aligned(body)])
-    batch = pa.RecordBatch.from_arrays([ids], names=[columns[0].name])
+    batch = pa.RecordBatch.from_arrays([ids], names=[one.name for one in columns] or [""])
     for start in range(0, rows, BATCH_ROWS):
         yield batch.slice(start, BATCH_ROWS)
 

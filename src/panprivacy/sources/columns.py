@@ -71,15 +71,12 @@ class Column:
 
 
 def check_wanted(columns: Sequence[Column]) -> None:
-    """Refuse to look for no column, or for one in a way that cannot be.
+    """Refuse to look for a column in a way that cannot be.
 
     Raises:
-        InputError: none is wanted, one twice, or one as whole numbers and as IP addresses.
+        InputError: one is wanted twice, or as whole numbers and as IP addresses.
     """
     names = [column.name for column in columns]
-    if not names:
-        message = "name at least one column"
-        raise InputError(message)
     for name in names:
         if names.count(name) > 1:
             message = f"column {show(name)} is asked for twice"

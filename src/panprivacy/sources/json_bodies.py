@@ -35,10 +35,16 @@ def read_json_body(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.R
     Columns are int64 where integers are wanted, otherwise int64 or binary, whichever the values
     are, or of Arrow's null type if all are null. In a list of objects a missing field is null.
 
+    Where no column is wanted there is one of nulls.
+
     Raises:
         InputError: it is not such JSON, or the columns are of unequal lengths.
     """
     text, shapes = _as_object(bytes(body).removeprefix(BYTE_ORDER_MARK).strip(_SPACE))
+    if not columns:
+        rows = _rows_of_lists(text) if shapes is _column_shapes else _rows_of_objects(text)
+        yield pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
+        return
     arrays = [_read_column(text, column, shapes(column)) for column in columns]
     for array, column in zip(arrays, columns, strict=True):
         if len(array) != len(arrays[0]):
@@ -63,6 +69,41 @@ def _as_object(text: bytes) -> tuple[bytes, Callable[[Column], list[_Shape]]]:
     # Inside a list as well, or [1], "x": [2] would pass for one value.
     _check_json(b'{"rows":[' + text + b"]}")
     return b'{"rows":' + text + b"}", _row_shapes
+
+
+def _rows_of_lists(text: bytes) -> int:
+    """How many values each field of an object holds."""
+    try:
+        table = _read(text, None)
+    except pa.ArrowInvalid:
+        table = None
+    if table is None:  # outside of the handler: Arrow's error quotes the body
+        _check_json(text)
+    else:
+        _check_one(table)
+        lengths = {_length(found.combine_chunks()) for found in table.columns} or {1}
+        if len(lengths) == 1:
+            return lengths.pop()
+    message = "the fields do not tell how many events this is: send a list of objects, or NDJSON"
+    raise InputError(message)
+
+
+def _length(found: pa.Array) -> int:
+    """Of the one list; 1 for a value."""
+    return len(found.flatten()) if pa.types.is_list(found.type) and not found.null_count else 1
+
+
+def _rows_of_objects(text: bytes) -> int:
+    """How many objects there are in a list."""
+    try:
+        table = _read(text, pa.schema({_ROWS: pa.list_(pa.struct([]))}))
+    except pa.ArrowInvalid:
+        table = None
+    rows = None if table is None else _only_chunk(table[0]).flatten()
+    if rows is None or rows.null_count:
+        message = "each event of a list must be an object; it may be empty"
+        raise InputError(message)
+    return len(rows)
 
 
 def _column_shapes(column: Column) -> list[_Shape]:
@@ -160,7 +201,8 @@ def _check_one(table: pa.Table) -> None:
         raise InputError(message)
 
 
-def _read(text: bytes, schema: pa.Schema) -> pa.Table:
+def _read(text: bytes, schema: pa.Schema | None) -> pa.Table:
+    """The fields of a schema; those that there are where there is none."""
     if text.lstrip(b" \t\r\n").startswith(b"null"):  # pyarrow crashes at it
         message = "a row is null"
         raise pa.ArrowInvalid(message)
@@ -168,6 +210,8 @@ def _read(text: bytes, schema: pa.Schema) -> pa.Table:
         pa.BufferReader(text),
         read_options=pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
         parse_options=pa.json.ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior="ignore", newlines_in_values=True
+            explicit_schema=schema,
+            unexpected_field_behavior="infer" if schema is None else "ignore",
+            newlines_in_values=True,
         ),
     )

@@ -49,8 +49,8 @@ class BlockPlan(CountPlan):
         return self.block * self.chosen.modulus
 
 
-class SoftPlan(BlockPlan):
-    """The plan of a count of users beyond a soft threshold: those in between count in part."""
+class Soft(CountPlan):
+    """What plans of counts of users beyond a soft threshold say: those in between count in part."""
 
     __slots__ = ()
 
@@ -64,10 +64,6 @@ class SoftPlan(BlockPlan):
         """A user counts in full from this state on, which is at most the threshold."""
         return 2 * self.low
 
-    def sensitivity(self, epoch: int) -> int:
-        """By how much a user's cell may move the count: after an intrusion it counts for 0 or 1."""
-        return 1 if epoch else count_range(self.chosen)
-
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The soft count of users: each counts as far as he is on the way from `low` to `high`."""
         return float(np.clip(states / self.low - 1, 0, 1).sum())
@@ -75,6 +71,16 @@ class SoftPlan(BlockPlan):
     def alike(self, answer: float) -> tuple[float, int]:
         """Users that count in full."""
         return answer, self.high
+
+
+class SoftPlan(Soft, BlockPlan):
+    """The plan of such a count of cells with a block law."""
+
+    __slots__ = ()
+
+    def sensitivity(self, epoch: int) -> int:
+        """By how much a user's cell may move the count: after an intrusion it counts for 0 or 1."""
+        return 1 if epoch else count_range(self.chosen)
 
 
 P = TypeVar("P", bound=BlockPlan)

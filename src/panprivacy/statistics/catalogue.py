@@ -18,7 +18,9 @@ from panprivacy.statistics.incidence.statistic import Incidence
 from panprivacy.statistics.inner.statistic import InnerProduct
 from panprivacy.statistics.moment.statistic import FrequencyMoment
 from panprivacy.statistics.running.statistic import RunningCount
+from panprivacy.statistics.running_cropped.statistic import RunningCroppedSum
 from panprivacy.statistics.running_distinct.statistic import RunningDistinct
+from panprivacy.statistics.running_heavy.statistic import RunningHeavyHitters
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.threshold.statistic import ThresholdCount
 
@@ -35,6 +37,8 @@ KINDS: list[Kind] = [
     InnerProduct,
     RunningCount,
     RunningDistinct,
+    RunningCroppedSum,
+    RunningHeavyHitters,
 ]
 
 

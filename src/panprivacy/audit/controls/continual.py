@@ -95,6 +95,8 @@ class CountedMistakes:
     def state(self) -> bytes:
         """The counts."""
         return self._counts.tobytes()
+
+
 class KeptThreshold:
     """Slides 58 to 60 around a density: a noisy threshold that is kept until it is reached."""
 
@@ -147,6 +149,7 @@ CONTINUAL = (
         claimed=Fraction(1),
         true_loss=3.0,
         tail=2,
+    ),
     Control(
         name="n3-transformation",
         says="who has seen the table and a threshold knows what each later comparison tells",

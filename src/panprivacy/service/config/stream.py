@@ -99,7 +99,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         moves: by how much the number has to move before one of those is made; None for any.
         intrusions: how many announced intrusions into a window epsilon covers.
         confidence: of the intervals.
-        user: column of the user ids.
+        user: column of the user ids; None for "user", or for none where only events are counted.
         ids: what they are.
         prefix: how much of an address counts.
         nulls: what to do with a row without a user id.
@@ -123,7 +123,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     moves: float | None = None
     intrusions: int = 0
     confidence: float = 0.95
-    user: str = "user"
+    user: str | None = None
     ids: Ids = Ids.text
     prefix: str | None = None
     nulls: Nulls = Nulls.error
@@ -147,10 +147,13 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """`every` as a number."""
         return None if self.every is None else seconds(LONGEST, every=self.every)
 
-    def columns(self) -> Columns:
-        """What is read of each row."""
+    def columns(self, counting: Counting) -> Columns:
+        """What is read of each row: where only events are counted, no user unless one is named."""
+        reads_ids = any(one.plan.reads_ids for one in counting.statistics.values())
+        user = self.user or ("user" if reads_ids else None)
+        prefixes, integers = self._prefixes(), self.ids is Ids.integers
         return Columns(
-            Column(self.user, integers=self.ids is Ids.integers, address=self._prefixes()),
+            None if user is None else Column(user, integers=integers, address=prefixes),
             None if self.delta is None else Column(self.delta, integers=True),
             None if self.by is None else Column(self.by),
             None if self.side is None else Column(self.side),
@@ -201,7 +204,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             message += "every and releases"
             raise PlanError(message)
         self._check_columns(counting)
-        columns = self.columns()
+        columns = self.columns(counting)
         check_wanted(columns.wanted())
         for position, syslog in enumerate(self.syslog):
             with in_table("syslog", position):

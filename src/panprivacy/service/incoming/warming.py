@@ -17,7 +17,8 @@ from panprivacy.sources import Column, read_body
 
 def warm_up(config: StreamConfig) -> None:
     """Read a made-up body of each format, and count it in a statistic that is thrown away."""
-    columns, counting = config.columns(), config.make_counting()
+    counting = config.make_counting()
+    columns = config.columns(counting)
     intake = Intake(columns, config.nulls)
     for kind, body in _samples(columns.wanted()):
         with suppress(InputError):  # of a group that is not declared, say

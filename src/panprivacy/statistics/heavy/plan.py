@@ -12,15 +12,60 @@ from panprivacy.cells.threshold import ThresholdCells
 from panprivacy.planning.blocks import block_chances, count_variances
 from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.polynomial import WORD_BYTES
-from panprivacy.statistics.block_plans import SoftPlan
+from panprivacy.statistics.block_plans import Soft, SoftPlan
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 
 
+class Heavy(Soft):
+    """What plans of counts of heavy hitters say of themselves."""
+
+    __slots__ = ()
+
+    k: int
+    total: int
+    cells: int
+    independence: int
+
+    measure = "k"
+
+    @property
+    def unit(self) -> str:
+        """What answers count."""
+        return f"users with 1/{self.k:,} of the total or more"
+
+    @property
+    def largest(self) -> float:
+        """The most users that can hold 1/k of the total."""
+        return float(self.k)
+
+    @property
+    def limit(self) -> float:
+        """The largest possible number of users: `g(x)` is at most `x/2`."""
+        return self.total / self.high
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of addressing key: a point and the coefficients of a polynomial."""
+        return WORD_BYTES * (1 + self.independence)
+
+    def address(self, key: bytes) -> Independent:
+        """Which cell a user maps to."""
+        return Independent(self.cells, key)
+
+    def facts(self, states: UserStates) -> list[str]:
+        """How many users hold what was asked for, and whether the total is right."""
+        heavy, deltas = int((states >= self.total / self.k).sum()), int(states.sum())
+        return [
+            f"{heavy:,} users hold 1/k of the total or more",
+            f"all deltas add up to {deltas:,}",
+        ]
+
+
 @dataclass(frozen=True, slots=True)
-class HeavyPlan(SoftPlan):
+class HeavyPlan(Heavy, SoftPlan):
     """The parameters of a `HeavyHitterCount`.
 
     Args:
@@ -45,7 +90,6 @@ class HeavyPlan(SoftPlan):
 
     proofs = ("modular", "heavy", "blocks", "releases")
     checks = ("exact/test_heavy", "statistical/test_heavy_hitters")
-    measure = "k"
 
     @property
     def question(self) -> str:
@@ -53,19 +97,9 @@ class HeavyPlan(SoftPlan):
         return f"how many users hold at least 1/{self.k:,} of a public total of {self.total:,}?"
 
     @property
-    def unit(self) -> str:
-        """What answers count."""
-        return f"users with 1/{self.k:,} of the total or more"
-
-    @property
     def name(self) -> Name:
         """What the answer is called."""
         return Name("", "heavy_hitters", (("k", self.k),))
-
-    @property
-    def largest(self) -> float:
-        """The most users that can hold 1/k of the total."""
-        return float(self.k)
 
     @property
     def block(self) -> int:
@@ -78,23 +112,9 @@ class HeavyPlan(SoftPlan):
         return self.block * self.resolution
 
     @property
-    def limit(self) -> float:
-        """The largest possible number of users: `g(x)` is at most `x/2`."""
-        return self.total / self.high
-
-    @property
     def table(self) -> ThresholdCells:
         """The table's cells."""
         return ThresholdCells(self.cells, self.law, self.block, self.resolution)
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of addressing key: a point and the coefficients of a polynomial."""
-        return WORD_BYTES * (1 + self.independence)
-
-    def address(self, key: bytes) -> Independent:
-        """Which cell a user maps to."""
-        return Independent(self.cells, key)
 
     def check_deltas(self, deltas: Deltas) -> None:
         """None is larger than what all add up to."""
@@ -114,11 +134,3 @@ class HeavyPlan(SoftPlan):
         numbers = (counted, contrast, variance, noise)
         rounding = self.limit / math.sqrt(self.block) if self.resolution > 1 else 0.0
         return HeavyModel(CellsModel(self.cells, self.limit, *numbers), rounding)
-
-    def facts(self, states: UserStates) -> list[str]:
-        """How many users hold what was asked for, and whether the total is right."""
-        heavy, deltas = int((states >= self.total / self.k).sum()), int(states.sum())
-        return [
-            f"{heavy:,} users hold 1/k of the total or more",
-            f"all deltas add up to {deltas:,}",
-        ]

@@ -14,7 +14,7 @@ from panprivacy.statistics.common_sizes import Memory
 from panprivacy.statistics.heavy.plan import HeavyPlan
 from panprivacy.statistics.records import Sizes, given_as, whole
 
-_MOST_K, _MOST_TOTAL = 1 << 15, 1 << 60
+MOST_K, MOST_TOTAL = 1 << 15, 1 << 60
 
 LEAST_INDEPENDENCE, MOST_INDEPENDENCE = 4, 64
 """With 4, pairs of users that share cells are as many as if all cells were independent, and vary
@@ -29,7 +29,7 @@ _LEAST_THRESHOLD = 0.95
 _DEVIATIONS = 6
 """By so many standard deviations of the rounding a counter may exceed the total."""
 
-_CELLS_OF_A_USER = tuple(2 << power for power in range(10))
+CELLS_OF_A_USER = tuple(2 << power for power in range(10))
 """Times k: with more the noise of empty cells grows, with fewer what collisions add."""
 
 
@@ -45,12 +45,31 @@ def _independence(name: str, given: object) -> int:
     return chosen
 
 
+def check_heavy(k: int, total: int, cells: int | None) -> None:
+    """Refuse what leaves nothing to tell.
+
+    Raises:
+        PlanError: too small a total, or too few cells.
+    """
+    if total < 2 * k:
+        message = f"total ({total:,}) must be at least 2 k ({2 * k:,}), or users of 1 would count"
+        raise PlanError(message)
+    if cells is not None and cells < 2 * k:
+        message = f"cells ({cells:,}) must be at least 2 k ({2 * k:,}): users who share one add up"
+        raise PlanError(message)
+
+
+Independence = Annotated[
+    int, given_as(_independence, "N", "the cells of so many users are independent, 4 to 64")
+]
+
+
 class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
     """The number of users that hold at least 1/k of a public total."""
 
-    k: Annotated[int, whole("who holds at least 1/k of the total counts", _MOST_K, example=10_000)]
+    k: Annotated[int, whole("who holds at least 1/k of the total counts", MOST_K, example=10_000)]
     total: Annotated[
-        int, whole("what all deltas add up to, which is public", _MOST_TOTAL, example=10_000_000)
+        int, whole("what all deltas add up to, which is public", MOST_TOTAL, example=10_000_000)
     ]
     cells: Annotated[
         int | None,
@@ -64,16 +83,14 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
     resolution: Annotated[
         int | None,
         whole("what each delta is rounded to a multiple of, at random; the finest unless told",
-              _MOST_TOTAL, example=4),
+              MOST_TOTAL, example=4),
     ] = None  # fmt: skip
-    independence: Annotated[
-        int, given_as(_independence, "N", "the cells of so many users are independent, 4 to 64")
-    ] = LEAST_INDEPENDENCE
+    independence: Independence = LEAST_INDEPENDENCE
 
     def plan(self, request: Request) -> HeavyPlan:
         """Several times k counters, whatever the number of users."""
         k, total = self.k, self.total
-        self._check()
+        check_heavy(k, total, self.cells)
         check_intrusions(request, "a count of heavy hitters", "a fresh one")
         unit = self.resolution or -(-total // max(_UNITS, _UNITS_OF_A_USER * k))
         block = total // (2 * k * unit)
@@ -96,21 +113,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
             units + (_DEVIATIONS * math.isqrt(units) if unit > 1 else 0),
             cells=self.cells,
             memory=self.memory,
-            wanted=[times * k for times in _CELLS_OF_A_USER],
+            wanted=[times * k for times in CELLS_OF_A_USER],
             fewest=2 * k,
             moved=count_range,
         )
-
-    def _check(self) -> None:
-        """Refuse what leaves nothing to tell."""
-        k, total, cells = self.k, self.total, self.cells
-        if total < 2 * k:
-            message = (
-                f"total ({total:,}) must be at least 2 k ({2 * k:,}), or users of 1 would count"
-            )
-            raise PlanError(message)
-        if cells is not None and cells < 2 * k:
-            message = (
-                f"cells ({cells:,}) must be at least 2 k ({2 * k:,}): users who share one add up"
-            )
-            raise PlanError(message)

@@ -8,6 +8,7 @@ import numpy as np
 
 from panprivacy.cells.protocol import Table
 from panprivacy.coins import Coins
+from panprivacy.counters.endless import Endless
 from panprivacy.counters.mechanism import Floats, Integers, Memory
 from panprivacy.counters.running import KNOWN, Running
 from panprivacy.counters.tree import Tree
@@ -16,7 +17,7 @@ from panprivacy.noise import wipe
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The open nodes of a tree of steps, and the public numbers beside them.
+    """The open nodes of a tree of steps, or of one tree after another, and public numbers.
 
     A table is int64: the sum of the open node of each level, the bits of `Memory.told`, and those
     of what `Running` knows. How many steps have ended is not in it.
@@ -25,7 +26,7 @@ class Nodes:
         tree: the mechanism.
     """
 
-    tree: Tree
+    tree: Tree | Endless
 
     tells_presence = False
     says = "noisy sums of events, one for each level of a tree of steps"
@@ -33,12 +34,13 @@ class Nodes:
     @property
     def cells(self) -> int:
         """How many sums there are."""
-        return len(self.tree.radices)
+        return self.tree.shape[0]
 
     @property
     def nbytes(self) -> int:
         """Bytes of the table."""
-        return 8 * (6 * self.cells + KNOWN)
+        cells, columns = self.tree.shape
+        return 8 * (cells + 5 * columns + KNOWN)
 
     def born(self, coins: Coins) -> Table:
         """A table that has counted nothing."""
@@ -87,5 +89,5 @@ class Nodes:
     def _parts(self, table: Table) -> tuple[Integers, Floats, Floats]:
         """Sums, what has left, and what is known, in place."""
         numbers = table[self.cells :].view(np.float64)
-        told, known = numbers[:-KNOWN].reshape(-1, self.cells), numbers[-KNOWN:]
+        told, known = numbers[:-KNOWN].reshape(-1, self.tree.shape[1]), numbers[-KNOWN:]
         return table[: self.cells], told, known

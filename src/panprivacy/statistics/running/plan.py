@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from panprivacy.cells.protocol import Deltas
+from panprivacy.counters.endless import Endless
 from panprivacy.counters.running import Sum
 from panprivacy.counters.shapes import largest_deviation
 from panprivacy.counters.tree import Tree
@@ -22,6 +23,9 @@ from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.plan import Plan, UserStates
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.running.nodes import Nodes
+
+TOLD_STEPS = 1_000_000
+"""Of a count without a horizon."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -50,18 +54,18 @@ class RunningPlan(Plan):
     """The parameters of a `RunningCount`.
 
     Args:
-        horizon: how many steps there are at most, each with an answer.
+        horizon: how many steps there are at most, each with an answer; None if nobody knows.
         bound: the most that one event adds.
         request: epsilon and what it covers; its releases are the horizon.
         split: all of epsilon is the state's.
         tree: the tree of steps; the state may be seen within a step.
     """
 
-    horizon: int
+    horizon: int | None
     bound: int
     request: Request
     split: Split
-    tree: Tree
+    tree: Tree | Endless
 
     proofs = ("running",)
     checks = ("unit/test_running", "statistical/test_running")
@@ -77,7 +81,8 @@ class RunningPlan(Plan):
     @property
     def question(self) -> str:
         """What it answers, in words."""
-        return f"how many events so far, at the end of each of up to {self.horizon:,} steps?"
+        steps = "step" if self.horizon is None else f"of up to {self.horizon:,} steps"
+        return f"how many events so far, at the end of each {steps}?"
 
     @property
     def table(self) -> Any:  # a table of sums, into which no user is mapped
@@ -116,12 +121,24 @@ class RunningPlan(Plan):
 
     @property
     def largest(self) -> float:
-        """One event a step."""
-        return float(self.horizon)
+        """One event a step; of as many steps as errors are told for."""
+        return float(self.horizon or TOLD_STEPS)
 
     def absolute_error(self) -> float:
-        """The largest standard deviation of all steps, in events, without intrusions."""
+        """The largest standard deviation of all steps, in events, without intrusions.
+
+        Where nobody knows how many there are, it is that of the first million.
+        """
+        if isinstance(self.tree, Endless):
+            return self.tree.largest_deviation(TOLD_STEPS)
         return largest_deviation(self.tree)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """For how many steps errors are told."""
+        if self.horizon is not None:
+            return ()
+        return (f"errors are those of the first {TOLD_STEPS:,} steps: say horizon= if it is known",)
 
     def absolute_margin(self, confidence: float) -> float:
         """How far an answer strays at most with this probability, at the worst step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from panprivacy.counters.endless import Endless
 from panprivacy.counters.shapes import mixed_radix
 from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request, Split
@@ -21,19 +22,27 @@ Horizon = Annotated[
 class RunningSizes(Sizes, frozen=True, tag="running-count"):
     """The number of events so far, at the end of every step; hides one event, not one user."""
 
-    horizon: Horizon
+    horizon: Annotated[
+        int | None,
+        whole("how many answers there are at most, one a step; 20 to 30 % more error unless told",
+              _MOST_STEPS, example=1_000_000),
+    ] = None  # fmt: skip
     bound: Annotated[int, whole("the most that one event adds", _MOST_BOUND, example=1)] = 1
 
     @property
     def steps(self) -> int:
-        """The horizon."""
-        return self.horizon
+        """The horizon, or more steps than ever come."""
+        return self.horizon or _MOST_STEPS
 
     def plan(self, request: Request) -> RunningPlan:
-        """The tree that errs least on average over all steps."""
+        """The tree that errs least over all steps; without a horizon one after another."""
         if request.budget is not None:
             message = "a running count pays for all at birth: leave out budget="
             raise PlanError(message)
         split = Split(AtBirth(request.epsilon), 1.0, 0.0)
-        tree = mixed_radix(self.horizon, request.epsilon, self.bound, open_steps=True)
+        tree = (
+            Endless(request.epsilon, self.bound, open_steps=True)
+            if self.horizon is None
+            else mixed_radix(self.horizon, request.epsilon, self.bound, open_steps=True)
+        )
         return RunningPlan(self.horizon, self.bound, request, split, tree)

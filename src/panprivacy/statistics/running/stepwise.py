@@ -16,7 +16,7 @@ from panprivacy.errors import BudgetError
 from panprivacy.noise import wipe
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.release import Release, note_on
-from panprivacy.statistics.statistic import State, Statistic
+from panprivacy.statistics.statistic import Batch, State, Statistic
 
 P = TypeVar("P", bound=Plan)
 
@@ -123,3 +123,28 @@ class Stepwise(Statistic[P, Release]):
         table: Any = self._plan.table
         sums: list[Running] = table.sums(self._state.table, self._state.tick, self._coins)
         return sums
+
+
+class StepwiseTable(Stepwise[P]):
+    """The base of those that keep cells of users, whose sums are counted as they change."""
+
+    __slots__ = ()
+
+    def apply(self, *batches: Batch) -> None:
+        """Count what this statistic has checked, or one of the same plan, in the open step.
+
+        Raises:
+            BudgetError: all steps have ended. Nothing was changed.
+        """
+        self._check_left()
+        state, cells = self._state, self._cells
+        before = cells.group_sums(state.table, cells.levels, 0)
+        try:
+            super().apply(*batches)
+        finally:  # whatever has changed is counted
+            with self._whole(state):
+                cells.count(state.table, before, state.tick, self._coins)
+
+    @property
+    def _cells(self) -> Any:
+        return self._plan.table

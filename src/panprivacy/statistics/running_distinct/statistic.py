@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from panprivacy.statistics.records import Whole
-from panprivacy.statistics.running.stepwise import Stepwise
+from panprivacy.statistics.running.stepwise import StepwiseTable
 from panprivacy.statistics.running_distinct.cases import TRIALS, WALKS
 from panprivacy.statistics.running_distinct.plan import RunningDistinctPlan
 from panprivacy.statistics.running_distinct.sizes import RunningDistinctSizes
-from panprivacy.statistics.statistic import Arguments, Batch
+from panprivacy.statistics.statistic import Arguments
 
 
-class RunningDistinct(Stepwise[RunningDistinctPlan], sizes=RunningDistinctSizes):
+class RunningDistinct(StepwiseTable[RunningDistinctPlan], sizes=RunningDistinctSizes):
     """The number of different users so far, released at the end of every step.
 
     >>> import numpy as np
@@ -59,19 +59,3 @@ class RunningDistinct(Stepwise[RunningDistinctPlan], sizes=RunningDistinctSizes)
             memory: Whole = 65_536,
             **arguments: Unpack[Arguments],
         ) -> None: ...
-
-    def apply(self, *batches: Batch) -> None:
-        """Count what this statistic has checked, or one of the same plan, in the open step.
-
-        Raises:
-            BudgetError: all steps have ended. Nothing was changed.
-        """
-        self._check_left()
-        state = self._state
-        cells = self._plan.table
-        before = cells.group_sums(state.table, self._plan.levels, 0)
-        try:
-            super().apply(*batches)
-        finally:  # whatever has changed is counted
-            with self._whole(state):
-                cells.count(state.table, before, state.tick, self._coins)

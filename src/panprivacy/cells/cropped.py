@@ -1,0 +1,152 @@
+"""Whole numbers that deltas are added to, and what they add up to if none counts beyond a corner.
+
+A cell is born with discrete Laplace noise of the size of one event, and an update adds its delta.
+What all cells count together is unbiased: a cell at the corner itself counts for `q/(1-q)**2` more,
+with `q = exp(-1/scale)`, which makes up for the noise that is cut off.
+
+Reference: D. Mir, S. Muthukrishnan, A. Nikolov, R. Wright, "Pan-private algorithms via statistics
+on sketches", section 5, has the idea: sketches are linear, so they can be told at every step. Their
+noise is of the size of a user. docs/guarantees/running-cropped.md proves the claims.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._kernels import kernel, read_only
+from panprivacy.addressing import Slots
+from panprivacy.cells.protocol import Deltas, Table, with_deltas
+from panprivacy.coins import Coins
+
+
+@dataclass(frozen=True, slots=True)
+class CroppedCells:
+    """A table of sums of deltas, int64.
+
+    Guarantee: an event of `delta` costs `delta / scale` at one look. What cells count together
+    changes by at most `reach(delta)` in all, over the steps at which it changes, if no delta is
+    below 0. [docs/guarantees/running-cropped.md]
+
+    Args:
+        cells: how many there are.
+        scale: of the noise they are born with.
+        corners: from here on a cell counts for no more; what cells count up to a second corner is
+            taken away.
+        unit: what 1 counts for.
+    """
+
+    cells: int
+    scale: Fraction
+    corners: tuple[int, ...]
+    unit: int
+
+    tells_presence = False
+    says = "noisy sums of deltas"
+
+    @property
+    def cut(self) -> float:
+        """What a cell at a corner counts for beyond it, so that the mean is right."""
+        ratio = -math.expm1(-1 / float(self.scale))
+        return (1 - ratio) / ratio**2
+
+    @property
+    def spike(self) -> int:
+        """The same in units, rounded."""
+        return round(self.cut * self.unit)
+
+    def reach(self, delta: int) -> int:
+        """By how much an event may change what cells count together, in all steps together."""
+        return 2 * self.unit * delta + 4 * len(self.corners) * self.spike
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+        return 8 * self.cells
+
+    def born(self, coins: Coins) -> Table:
+        """A table that has counted nothing."""
+        return coins.discrete_laplace(self.scale, self.cells)
+
+    def is_table(self, table: Table) -> bool:
+        """Whether there are as many numbers as cells: each may be any."""
+        return len(table) == self.cells
+
+    def update(
+        self,
+        table: Table,
+        slots: Iterable[Slots],
+        deltas: Deltas | None,
+        epoch: int,  # noqa: ARG002 - nothing is added after a look
+        coins: Coins,  # noqa: ARG002 - adding needs no coins
+    ) -> None:
+        """Add each delta to its cell."""
+        for piece, given in with_deltas(slots, deltas):
+            changes = np.ones(len(piece) + 1, np.int64)[:-1] if given is None else given
+            _add(table, piece, changes)
+
+    def shown(self, table: Table) -> NDArray[np.int64]:
+        """The numbers themselves."""
+        return table.astype(np.int64)
+
+    def without_noise(
+        self, slots: Iterable[Slots], deltas: Deltas, coins: Coins
+    ) -> NDArray[np.int64]:
+        """The cells of a table that begins at 0."""
+        table = np.zeros(self.cells, np.int64)
+        self.update(table, slots, deltas, 0, coins)
+        return table
+
+    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """What all cells count together, in units, as one number."""
+        sums = [_counted(table, corner, self.unit, self.spike) for corner in self.corners]
+        total = np.array(sums[:1], np.int64)
+        for taken in sums[1:]:
+            total -= taken  # modulo 2**64, where the difference fits
+        return total
+
+    def variance(self, states: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of what a cell counts for in 1, by the sum of its deltas.
+
+        Args:
+            states: float64[n], whole numbers.
+        """
+        ratio, cut = math.exp(-1 / float(self.scale)), self.cut
+        pull = cut * (1 - ratio) / (1 + ratio)
+        away = [corner - states for corner in self.corners]
+        near = [ratio ** np.abs(one) for one in away]
+        if len(self.corners) == 1:
+            below = cut * (2 + (pull - 1) * near[0])
+            return np.where(away[0] >= 0, below, cut * (1 + pull) * near[0])
+        between = (away[0] >= 0) & (away[1] < 0)
+        outer = np.where(away[0] >= 0, near[1], near[0])
+        inner = np.where(away[0] >= 0, near[0], near[1])
+        outside = cut * ((pull - 1) * inner + (pull + 1) * outer)
+        return np.where(between, cut * (2 + (pull - 1) * (near[0] + near[1])), outside)
+
+
+_SLOTS = read_only("int64")
+
+
+@kernel(f"void(int64[::1], {_SLOTS}, {_SLOTS})")
+def _add(table: Table, slots: Slots, deltas: Deltas) -> None:
+    """Add each delta to the cell of its slot, if it has one."""
+    for row in range(slots.size):
+        if slots[row] >= 0:
+            table[slots[row]] += deltas[row]
+
+
+@kernel("int64(int64[::1], int64, int64, int64)")
+def _counted(table: Table, corner: int, unit: int, spike: int) -> int:
+    """What cells count together: each its number, at most the corner, and more at the corner."""
+    total = 0
+    for cell in range(table.size):
+        total += unit * min(table[cell], corner)
+        if table[cell] == corner:
+            total += spike
+    return total

@@ -1,0 +1,262 @@
+"""What plans of running sketches share: noisy sums of users' deltas, and one noisy sum of these."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from panprivacy.addressing import Slots
+from panprivacy.cells.cropped import CroppedCells
+from panprivacy.cells.protocol import Deltas, Table
+from panprivacy.coins import Coins
+from panprivacy.counters.running import Sum
+from panprivacy.counters.shapes import largest_deviation, mixed_radix
+from panprivacy.counters.tree import Tree
+from panprivacy.decoders.intervals import Floats, Model
+from panprivacy.errors import PlanError
+from panprivacy.planning.request import Request, Split
+from panprivacy.planning.universe import MOST_BYTES_UNLESS_TOLD
+from panprivacy.statistics.deltas import refuse_deltas
+from panprivacy.statistics.plan import CountPlan
+from panprivacy.statistics.running.counted import CountedCells
+from panprivacy.statistics.running.nodes import Nodes
+from panprivacy.statistics.running.plan import AtBirth
+
+MOST_BOUND = 1 << 20
+MOST_CORNER = 1 << 51
+_CELL_BYTES = 8
+_SHARES = 64
+_FINEST = 16
+_MOST_BITS = 52
+"""Of all that cells count for: so that it has 64 bits to stray in."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSums(CountedCells):
+    """A table of noisy sums of deltas, and a noisy sum of what they count for.
+
+    Args:
+        linear: the sums of deltas.
+        nodes: of the sum of all.
+    """
+
+    linear: CroppedCells
+    nodes: Nodes
+
+    levels = 1
+    dtype = np.int64
+    tells_presence = False
+    says = "noisy sums of deltas, and noisy sums of these for each node of a tree of steps"
+
+    @property
+    def inner(self) -> CroppedCells:
+        """The sums of deltas."""
+        return self.linear
+
+    @property
+    def cells(self) -> int:
+        """How many there are."""
+        return self.linear.cells
+
+    def of_cells(self, table: Table) -> Table:
+        """The sums of deltas, in place."""
+        return table[: self.linear.cells]
+
+    def shown(self, table: Table) -> NDArray[np.int64]:
+        """The sums of deltas."""
+        return self.linear.shown(self.of_cells(table))
+
+    def without_noise(
+        self, slots: Iterable[Slots], deltas: Deltas, coins: Coins
+    ) -> NDArray[np.int64]:
+        """Those of a table that begins at 0."""
+        return self.linear.without_noise(slots, deltas, coins)
+
+
+class Spent(NamedTuple):
+    """How epsilon is spent.
+
+    Args:
+        cells: for one event, at a look at the cells.
+        sums: for all that one event changes in the sums.
+    """
+
+    cells: Fraction
+    sums: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What a model says of counts in units.
+
+    Args:
+        model: of counts in which a cell that is full counts for 1.
+        full: what it counts for in units.
+    """
+
+    model: Model
+    full: int
+
+    def estimate(self, ones: ArrayLike) -> float:
+        """The estimate, from the noised number of units."""
+        return self.model.estimate(np.sum(ones) / self.full)
+
+    def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
+        """The estimate, and both ends of its confidence interval."""
+        return self.model.answer(np.sum(ones) / self.full, confidence)
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """The standard deviation of the estimate, for each true value."""
+        return self.model.deviation(truth)
+
+    def output_share(self, truth: float) -> float:
+        """The part of the variance that noise causes."""
+        return self.model.output_share(truth)
+
+
+class SketchPlan(CountPlan):
+    """What plans of running sketches say of themselves.
+
+    A subclass has the fields `horizon`, `bound`, `cells` and `spent`.
+    """
+
+    __slots__ = ()
+
+    horizon: int
+    bound: int
+    cells: int
+    spent: Spent
+
+    hides = "event"
+    conditions = ("what is hidden is one event, not all events of a user",)
+    range_of_states = None
+
+    @property
+    @abstractmethod
+    def corners(self) -> tuple[int, ...]:
+        """From here on a state counts for no more; up to a second one it does not count."""
+
+    @abstractmethod
+    def model_of(self, noise_variance: float) -> Model:
+        """What the sum over `full` says, if that has noise of this variance beside the cells'."""
+
+    @property
+    def full(self) -> int:
+        """What a cell counts for at most: from corner to corner, or from 0."""
+        return self.corners[0] - sum(self.corners[1:])
+
+    @property
+    def inner(self) -> CroppedCells:
+        """The cells of the users."""
+        unit = 1 << _digits(self.cells, self.corners[0])
+        return CroppedCells(self.cells, self.bound / self.spent.cells, self.corners, unit)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of steps; the state may be seen within a step."""
+        reach = self.inner.reach(self.bound)
+        return mixed_radix(self.horizon, self.spent.sums, reach, open_steps=True)
+
+    @property
+    def table(self) -> CountedSums:  # type: ignore[override]
+        """What is kept."""
+        return CountedSums(self.inner, Nodes(self.tree))
+
+    def check_deltas(self, deltas: Deltas) -> None:
+        """Raise `InputError` for a delta that is not hidden, or takes something back."""
+        refuse_deltas(
+            (deltas < 0) | (deltas > self.bound),
+            f"delta must be 0 to {self.bound:,}, as the bound says: for more, plan with bound=",
+        )
+
+    def model(self, epoch: int) -> Scaled:  # noqa: ARG002 - no intrusion can be announced
+        """What the sum says at the worst step."""
+        return Scaled(self.model_of(self.split.noise_variance), self.inner.unit * self.full)
+
+    def told(
+        self,
+        sums: Sequence[Sum],
+        epoch: int,  # noqa: ARG002
+        confidence: float,
+    ) -> tuple[float, float, float]:
+        """The answer and both ends of its interval."""
+        (last,) = sums
+        full = self.inner.unit * self.full
+        found = Scaled(self.model_of(last.variance / full**2), full)
+        return found.answer(last.value, confidence)
+
+    def reading(self, query: object, epoch: int) -> NoReturn:  # noqa: ARG002
+        """What leaves depends on the step: there is no sum to which others could be added."""
+        message = "a running count is released as a whole: call release()"
+        raise PlanError(message)
+
+
+def ways_to_spend(request: Request, what: str) -> list[Spent]:
+    """The ways to share epsilon.
+
+    Args:
+        request: epsilon and what it covers.
+        what: is counted, in words.
+
+    Raises:
+        PlanError: a budget, or an intrusion that is announced.
+    """
+    if request.budget is not None:
+        message = "a running count pays for all at birth: leave out budget="
+        raise PlanError(message)
+    if request.intrusions:
+        message = f"no intrusion can be announced to {what}: make a fresh one after it"
+        raise PlanError(message)
+    shares = [request.epsilon * share / _SHARES for share in range(1, _SHARES)]
+    return [Spent(cells, request.epsilon - cells) for cells in shares]
+
+
+P = TypeVar("P", bound=SketchPlan)
+
+
+def best_sketch(plans: Iterable[P]) -> P:
+    """The plan whose largest error is the smallest, with the noise of its sum.
+
+    Raises:
+        PlanError: what cells count for, or its noise, does not fit into 64 bits.
+    """
+    fitting = map(_with_noise, filter(_fits, plans))
+    best = min(fitting, key=lambda plan: plan.absolute_error(), default=None)
+    if best is None:
+        message = "what cells count for, and its noise, must fit into 64 bits: ask for fewer "
+        message += "users, a smaller bound or total, or for more epsilon"
+        raise PlanError(message)
+    return best
+
+
+def _fits(plan: SketchPlan) -> bool:
+    """Whether sums and their noise have 64 bits to stray in."""
+    cells, most = plan.inner, 1 << _MOST_BITS
+    noise = cells.reach(plan.bound) / plan.spent.sums
+    return cells.cells * plan.corners[0] * cells.unit <= most >= noise
+
+
+def _with_noise(plan: P) -> P:
+    """The plan with the variance of its sum at the worst step, over what is full."""
+    cells, asked = plan.inner, plan.request
+    worst = largest_deviation(mixed_radix(plan.horizon, Fraction(1), open_steps=True))
+    deviation = worst * cells.reach(plan.bound) / (float(plan.spent.sums) * cells.unit * plan.full)
+    split = Split(AtBirth(asked.epsilon), 1.0, deviation**2)
+    found: P = replace(plan, split=split)  # type: ignore[type-var]
+    return found
+
+
+def cells_of(memory: int | None) -> int:
+    """How many cells fit into so many bytes; None for 64 MiB."""
+    return (memory or MOST_BYTES_UNLESS_TOLD) // _CELL_BYTES
+
+
+def _digits(cells: int, corner: int) -> int:
+    """Binary digits after the point, of what cells count for."""
+    return min(max(_MOST_BITS - (cells * corner - 1).bit_length(), 0), _FINEST)

@@ -1,0 +1,105 @@
+"""The plan of a `RunningCroppedSum`: noisy sums of users' deltas, and a tree of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from panprivacy.addressing import Addressing, Hashed
+from panprivacy.decoders.blocks import CroppedModel
+from panprivacy.decoders.intervals import Floats, confidence_interval
+from panprivacy.hashing import KEY_BYTES
+from panprivacy.planning.request import Request, Split
+from panprivacy.planning.universe import address_in
+from panprivacy.statistics.cropped.decoder import HashedCroppedModel
+from panprivacy.statistics.cropped.plan import Cropped
+from panprivacy.statistics.release import Name
+from panprivacy.statistics.running.sketch import SketchPlan, Spent
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCroppedModel(CroppedModel):
+    """The sum of `min(state, tau)`, from that over cells, one user a cell.
+
+    Sums are in units of tau. Noise does not depend on states, but for the sample.
+    """
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """Of all noise, and of sampling without replacement where a user has tau or nothing."""
+        share = np.asarray(truth, float) / self.limit
+        sampled = self.cells * (1 - self._kept) * share * (1 - share)
+        return np.sqrt(sampled + self.noise_variance) * self._unit
+
+    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+        """A confidence interval within 0 .. limit."""
+        ends = {"limit": self.limit, "beyond": self.limit}
+        return confidence_interval(self, estimate, confidence, **ends)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCroppedPlan(Cropped, SketchPlan):
+    """The parameters of a `RunningCroppedSum`.
+
+    Args:
+        tau: where states are cropped.
+        horizon: how many steps there are at most, each with an answer.
+        bound: the most that one event adds.
+        universe: number of possible users; None if nobody knows who might come.
+        expected: the most users that hashed cells are planned for; None with a universe.
+        cells: number of cells; one for each user, fewer for a sample, or hashed ones.
+        request: epsilon and what it covers; its releases are the horizon.
+        split: all of epsilon is the state's; the noise is that of the worst step.
+        spent: how cells and sums share epsilon.
+    """
+
+    tau: int
+    horizon: int
+    bound: int
+    universe: int | None
+    expected: int | None
+    cells: int
+    request: Request
+    split: Split
+    spent: Spent
+
+    proofs = ("running-cropped", "running")
+    checks = ("exact/test_running_sketches", "statistical/test_running_sketches")
+
+    @property
+    def question(self) -> str:
+        """What it answers, in words."""
+        return (
+            f"how much have all users done so far, if nobody counts for more than {self.tau:,}, "
+            f"at the end of each of up to {self.horizon:,} steps?"
+        )
+
+    @property
+    def name(self) -> Name:
+        """What the answer is called."""
+        return Name("", "running_cropped_sum", (("tau", self.tau),))
+
+    @property
+    def corners(self) -> tuple[int, ...]:
+        """Tau."""
+        return (self.tau,)
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of addressing key; a table with a cell for each possible user needs none."""
+        return 0 if self.universe == self.cells else KEY_BYTES
+
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+        if self.universe is None:
+            return Hashed(self.cells, key)
+        return address_in(self.universe, self.cells, key)
+
+    def model_of(self, noise_variance: float) -> CroppedModel:
+        """What the sum says if its noise has this variance beside that of the cells."""
+        variance = self.inner.variance(np.array([-np.inf, self.tau])).max()
+        noise = self.cells * float(variance) / self.tau**2 + noise_variance
+        sizes = self.universe or self.cells, self.cells, self.tau
+        kind = RunningCroppedModel if self.universe else HashedCroppedModel
+        return kind(*sizes, 0.0, 1.0, noise)

@@ -25,6 +25,7 @@ from panprivacy.guarantee import unseen_count
 from panprivacy.planning.regret import WORST_ERROR, grid
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
+from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.release import Answer, Name, Release, note_on
 
@@ -146,6 +147,23 @@ class Plan(ABC):
         """
         message = "its tables cannot be added up cell by cell: contribute without cells=True"
         raise PlanError(message)
+
+    def merged(self, form: Form, query: Any, epoch: int, tables: int) -> Reading:
+        """How contributions of a form are read.
+
+        Raises:
+            PlanError: no answer follows from them.
+        """
+        join = self.joined if form == "sums" else self.summed
+        return join(query, epoch, tables)
+
+    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
+        """How many times as much their answer errs as that of one table of all users.
+
+        Raises:
+            PlanError: no answer follows from them.
+        """
+        raise NotImplementedError
 
     @property
     def counted(self) -> tuple[Fraction, Fraction] | None:
@@ -328,6 +346,12 @@ class CountPlan(Plan):
         """How counts of several tables are read."""
         self.joint_model(epoch, tables)  # refuses, before anything is paid for
         return replace(self.reading(query, epoch), tables=tables)
+
+    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
+        """How many times as much their answer errs as that of one table of all users."""
+        reading: Any = self.merged(form, None, epoch, tables)
+        before = self.model(epoch).deviation(self._truths)
+        return float(np.median(reading.model.deviation(self._truths) / before))
 
     @property
     def growth(self) -> float | None:

@@ -18,6 +18,7 @@ from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.planning.universe import address_in
+from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.incidence.query import IncidenceQuery
@@ -159,6 +160,13 @@ class IncidencePlan(Plan):
     ) -> NamedReading | HistogramReading:
         """How tables of one key are read that were added up: each brings its noise."""
         return self.reading(query, tables * (epoch + 1) - 1)
+
+    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
+        """How many times as much an entry errs as that of one table of all users."""
+        if form == "sums":
+            return math.sqrt(tables)
+        before, after = (self.entry(one).spread for one in (epoch, tables * (epoch + 1) - 1))
+        return math.sqrt(after / before)
 
     def names(self, query: IncidenceQuery) -> tuple[Name, ...]:
         """What is asked; a whole histogram has an answer for each state in its place."""

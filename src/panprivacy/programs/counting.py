@@ -40,6 +40,7 @@ def make_counting(
     releases: int = 1,
     intrusions: int = 0,
     grouping: Grouping | None = None,
+    key: bytes | None = None,
 ) -> Counting:
     """The statistics with a ledger of their own, which share epsilon equally.
 
@@ -51,7 +52,7 @@ def make_counting(
         message = "stat= must say what to count, such as distinct; see panprivacy stats"
         raise PlanError(message)
     counting: Counting
-    made = partial(together, specifications, releases=releases, intrusions=intrusions)
+    made = partial(together, specifications, releases=releases, intrusions=intrusions, key=key)
     if grouping is None:
         counting = made(epsilon=epsilon)
     else:

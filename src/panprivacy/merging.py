@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
@@ -111,12 +112,22 @@ class Merger:
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user of one shard."""
-        groups = groupby(self._merged, lambda one: one.told.group)
-        of_group = Guarantee.of_all(one.guarantee for one in next(groups)[1])
-        per_user = self._merged[0].told.per_user
-        if per_user is None:
-            return of_group
-        return replace(of_group, epsilon=per_user * of_group.epsilon, groups=per_user)
+        _, alike = next(groupby(self._merged, lambda one: one.told.group))
+        of_group = list(alike)
+        per_user = of_group[0].told.per_user
+        times = per_user or 1
+        further = sum((one.further for one in of_group), Fraction(0))
+        promise = Guarantee.of_all(one.guarantee for one in of_group)
+        return replace(
+            promise,
+            epsilon=times * promise.epsilon,
+            groups=per_user,
+            conditions=(
+                *promise.conditions,
+                "a contribution is the look at its shard",
+                f"a user is in one contribution; each further one costs {shown(times * further)}",
+            ),
+        )
 
     @property
     def remarks(self) -> list[str]:
@@ -200,25 +211,23 @@ class _Merged:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to each user of one shard."""
-        asked, plan = self.described.plan.request, self.described.plan
-        conditions = "a contribution is the look at its shard", self._further
+        """What each shard promises to its users."""
+        plan = self.described.plan
+        asked = plan.request
         return Guarantee(
-            asked.epsilon,
-            asked.intrusions,
-            adjacency=plan.hides,
-            conditions=(*plan.conditions, *conditions),
+            asked.epsilon, asked.intrusions, adjacency=plan.hides, conditions=plan.conditions
         )
 
     @property
-    def _further(self) -> str:
-        """What users of several shards lose."""
-        asked, budget = self.described.plan.request, self.described.budget
+    def further(self) -> Fraction:
+        """What a user of one more shard loses there.
+
+        His cells are one cell once they are added up, so the release costs no more then.
+        """
+        asked = self.described.plan.request
         if self.told.form == "sums":
-            each = shown(asked.epsilon)
-            return f"it is for a user in one contribution; each further one costs {each} more"
-        each = shown(budget.of_state(asked.intrusions))
-        return f"it is for a user in one contribution; each further one costs {each} more for looks"
+            return asked.epsilon
+        return self.described.budget.of_state(asked.intrusions)
 
     @property
     def remark(self) -> str:

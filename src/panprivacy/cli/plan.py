@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated
 
@@ -14,7 +15,8 @@ from panprivacy._parse import parse_whole
 from panprivacy._validate import MOST_BYTES, positive_fraction, positive_integer, proportion
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import warn_if_weak
+from panprivacy.guarantee import shown, warn_if_weak
+from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.planner import Search, plan_for
 from panprivacy.statistics.release import shown_number
@@ -22,6 +24,7 @@ from panprivacy.statistics.specification import Specification
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 _USELESS_PERCENT = 1_000
+_MOST_SHARDS = 10_000
 
 
 def plan(
@@ -46,6 +49,9 @@ def plan(
     intrusions: Annotated[
         int, typer.Option(help="How many announced intrusions epsilon covers.")
     ] = 0,
+    shards: Annotated[
+        int, typer.Option(metavar="S", help="Say what it costs to merge so many shards.")
+    ] = 1,
 ) -> None:
     """Show the error to expect by epsilon and memory, or the plan that reaches an error.
 
@@ -61,6 +67,7 @@ def plan(
     asked = Specification.from_text(stat)
     search = Search(asked.sizes, releases, intrusions)
     level, loss = proportion(confidence=confidence), positive_fraction(epsilon=epsilon)
+    tables = positive_integer(_MOST_SHARDS, shards=shards)
     warn_if_weak(loss)
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is not None:
@@ -88,11 +95,32 @@ def plan(
     if asked.sizes.takes_memory() and size is None:  # less and more than the plan takes unless told
         memories = sorted({max(nbytes // 16, 1), max(nbytes // 4, 1), nbytes, 4 * nbytes})
     _print_table(search, loss, memories, level)
+    if tables > 1:
+        _print_shards(best, tables)
     if intrusions:
         covered = [Search(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
         _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
         if best.caution is not None:
             typer.echo(f"note: {best.caution}")
+
+
+_FORMS: Sequence[tuple[Form, str]] = (
+    ("sums", "users of one shard each"),
+    ("cells", "users of any shards (--key)"),
+)
+
+
+def _print_shards(best: Plan, shards: int) -> None:
+    """What the price of merging is, for either form of a contribution."""
+    for form, how in _FORMS:
+        try:
+            error = best.merged_error(form, 0, shards)
+        except PlanError as reason:
+            typer.echo(f"{shards} shards, {how}: {reason}")
+        else:
+            typer.echo(f"{shards} shards, {how}: errs {error:.2g} times as much as one table")
+    look = shown(best.split.budget.of_state(best.request.intrusions))
+    typer.echo(f"a contribution is a look, which costs a user {look} in each shard that he is in")
 
 
 def _print_assumed(asked: Specification, stat: str) -> None:

@@ -133,7 +133,7 @@ class Plan(ABC):
         Raises:
             PlanError: no answer about all of them follows.
         """
-        message = "its sums cannot be merged: nobody has said what those of several tables say"
+        message = "it cannot be merged: let each shard release, and add up their answers"
         raise PlanError(message)
 
     apart: ClassVar[bool] = False
@@ -145,7 +145,7 @@ class Plan(ABC):
         Raises:
             PlanError: nothing follows from their sum.
         """
-        message = "its tables cannot be added up cell by cell: contribute without cells=True"
+        message = "its cells cannot be added up: merge sums, of shards of different users"
         raise PlanError(message)
 
     def merged(self, form: Form, query: Any, epoch: int, tables: int) -> Reading:
@@ -163,6 +163,7 @@ class Plan(ABC):
         Raises:
             PlanError: no answer follows from them.
         """
+        self.merged(form, None, epoch, tables)
         raise NotImplementedError
 
     @property
@@ -339,7 +340,7 @@ class CountPlan(Plan):
         Raises:
             PlanError: no answer about all of them follows.
         """
-        message = "its counts cannot be merged: nobody has said what those of several tables say"
+        message = "it cannot be merged: let each shard release, and add up their answers"
         raise PlanError(message)
 
     def joined(self, query: object, epoch: int, tables: int) -> CountReading:

@@ -475,9 +475,8 @@ class Statistic(Private, Generic[P, A]):
 
     def check_parts(self, form: Form, **asked: Any) -> None:
         """Raise what `parts` would refuse, without changing anything."""
-        self.reading(**asked)
-        self._check_left()
         query = self.query_type.read(self.name, asked)
+        self._check_left()
         self._plan.merged(form, query, self._state.intrusions, 2)
 
     def parts(self, form: Form, **asked: Any) -> list[Part]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.audit.exact.coins import EnumeratedCoins
+from panprivacy.coins import Coins
 from panprivacy.merging import merge
-from panprivacy.statistics.contribution import read_parts
-from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.contribution import Form, read_parts
+from panprivacy.statistics.private import Private
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,18 @@ class TwoShards:
     """Two shards; a row has a user, his shard and a delta. They contribute at the first release.
 
     At the second one the answer leaves. In between their contributions are all there is to find.
+
+    Args:
+        make: makes the statistic of a shard with the coins it is given.
+        coins: of everything.
+        form: of contributions.
     """
 
-    def __init__(self, coins: EnumeratedCoins, epsilon: Fraction) -> None:
-        self._coins = coins
-        self._shards = [
-            Density(universe=2, epsilon=epsilon, coins=CoinsOf(coins, shard)) for shard in (0, 1)
-        ]
+    def __init__(
+        self, make: Callable[[Coins], Private], coins: EnumeratedCoins, form: Form = "sums"
+    ) -> None:
+        self._coins, self._form = coins, form
+        self._shards = [make(CoinsOf(coins, shard)) for shard in (0, 1)]
         self._held: list[bytes] = []
 
     def update(
@@ -85,7 +91,8 @@ class TwoShards:
     def release(self) -> Any:
         """The contributions leave, or else their answer."""
         if self._shards:
-            self._held = [shard.contribute() for shard in self._shards]
+            parts = [shard.parts(self._form) for shard in self._shards]
+            self._held = [b"".join(part.packed() for part in each) for each in parts]
             self._shards = []
             return self.contributed(self._held)
         held, self._held = self._held, []

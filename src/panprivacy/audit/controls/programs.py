@@ -127,7 +127,7 @@ def _shards(name: str, says: str, kind: type[TwoShards], stream: Stream, loss: f
     return Control(
         name=name,
         says=says,
-        make=lambda coins: kind(coins, Fraction(1)),
+        make=lambda coins: kind(lambda own: Density(universe=2, epsilon=1, coins=own), coins),
         claimed=Fraction(1),
         streams=[stream],
         coins=EnumeratedCoins(tail=4),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         WeakEpsilonWarning,
     )
     from panprivacy.guarantee import Budget, Guarantee, Ledger
+    from panprivacy.merging import merge
     from panprivacy.statistics.cropped.statistic import CroppedSum
     from panprivacy.statistics.density.statistic import Density
     from panprivacy.statistics.distinct.statistic import DistinctCount
@@ -82,6 +83,7 @@ __all__ = [
     "Window",
     "Windowed",
     "Windows",
+    "merge",
     "plan",
 ]
 
@@ -98,6 +100,7 @@ _HOMES = {
         "WeakEpsilonWarning",
     ],
     "guarantee": ["Budget", "Guarantee", "Ledger"],
+    "merging": ["merge"],
     "statistics.cropped.statistic": ["CroppedSum"],
     "statistics.density.statistic": ["Density"],
     "statistics.distinct.statistic": ["DistinctCount"],

@@ -48,6 +48,7 @@ class AdditiveCells:
     clip: int = 0
 
     tells_presence = False
+    dtype = np.dtype(np.int64)
     says = "noisy sums of deltas"
 
     @property

@@ -19,6 +19,8 @@ class PackedCells(PresenceCells):
 
     __slots__ = ()
 
+    dtype = np.dtype(np.uint8)
+
     @property
     def nbytes(self) -> int:
         """Bytes of the table."""

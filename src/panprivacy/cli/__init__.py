@@ -22,6 +22,7 @@ from panprivacy.errors import PanPrivacyError
 
 _COMMANDS = {
     "run": "Count the users of a file, or of standard input as it arrives.",
+    "merge": "Join what several shards contributed, and answer once; the contributions are spent.",
     "stats": "List what can be counted, or say how one statistic is written.",
     "plan": "Show the error to expect by epsilon and memory, or the plan that reaches an error.",
     "doctor": "Say what protects the memory of this program here; exit 1 if something does not.",
@@ -56,7 +57,7 @@ panprivacy --help lists all commands, and panprivacy stats what can be counted.
 
 _ARGUMENTS = [
     *("stat", "epsilon", "delta", "side", "releases", "confidence", "per_user", "windows"),
-    *("ignore_others", "nulls", "identity"),
+    *("ignore_others", "nulls", "identity", "recipient", "shards"),
 ]
 """What is an option of its own; sizes are written with `=` everywhere."""
 

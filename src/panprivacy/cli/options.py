@@ -15,6 +15,19 @@ def check_png(plot: Path) -> None:
         raise PlanError(message)
 
 
+def check_picture(plot: Path | None) -> None:
+    """Refuse a picture that could not be written, before anything is counted."""
+    if plot is None:
+        return
+    check_png(plot)
+    try:
+        plot.parent.mkdir(parents=True, exist_ok=True)
+        plot.open("ab").close()
+    except OSError as error:
+        message = f"--plot cannot write {plot}: {error.strerror}"
+        raise PlanError(message) from None
+
+
 def zones_like(incomplete: str) -> list[str]:
     """The names of time zones that begin so, for the shell."""
     return sorted(name for name in available_timezones() if name.startswith(incomplete))

@@ -15,8 +15,9 @@ from panprivacy._parse import parse_whole
 from panprivacy._validate import MOST_BYTES, positive_fraction, positive_integer, proportion
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import rounded_up, warn_if_weak
+from panprivacy.guarantee import rounded_up, shown, warn_if_weak
 from panprivacy.programs.counting import make_moving
+from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.planner import Search, plan_for
@@ -25,6 +26,7 @@ from panprivacy.statistics.specification import Specification
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 _USELESS_PERCENT = 1_000
+_MOST_SHARDS = 10_000
 
 
 def plan(
@@ -55,6 +57,9 @@ def plan(
             metavar="N", help="Compare with answers that are made where the number has moved by N."
         ),
     ] = None,
+    shards: Annotated[
+        int, typer.Option(metavar="S", help="Say what it costs to merge so many shards.")
+    ] = 1,
 ) -> None:
     """Show the error to expect by epsilon and memory, or the plan that reaches an error.
 
@@ -70,6 +75,7 @@ def plan(
     asked = Specification.from_text(stat)
     search = Search(asked.sizes, releases, intrusions)
     level, loss = proportion(confidence=confidence), positive_fraction(epsilon=epsilon)
+    tables = positive_integer(_MOST_SHARDS, shards=shards)
     warn_if_weak(loss)
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is not None:
@@ -101,11 +107,33 @@ def plan(
         threshold = positive_fraction(moves=moves)
         covers = {"releases": releases, "intrusions": intrusions}
         _print_moves(make_moving([asked], threshold, epsilon=loss, **covers), best, level)
+    _print_shards(best, tables)
     if intrusions:
         covered = [Search(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
         _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
         if best.caution is not None:
             typer.echo(f"note: {best.caution}")
+
+
+_FORMS: Sequence[tuple[Form, str]] = (
+    ("sums", "users of one shard each"),
+    ("cells", "users of any shards (--key)"),
+)
+
+
+def _print_shards(best: Plan, shards: int) -> None:
+    """What the price of merging is, for either form of a contribution; nothing for one shard."""
+    if shards == 1:
+        return
+    for form, how in _FORMS:
+        try:
+            error = best.merged_error(form, 0, shards)
+        except PlanError as reason:
+            typer.echo(f"{shards} shards, {how}: {reason}")
+        else:
+            typer.echo(f"{shards} shards, {how}: errs {error:.2g} times as much as one table")
+    look = shown(best.split.budget.of_state(best.request.intrusions))
+    typer.echo(f"a contribution is a look, which costs a user {look} in each shard that he is in")
 
 
 def _print_assumed(asked: Specification, stat: str) -> None:

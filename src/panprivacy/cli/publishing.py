@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from operator import attrgetter
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
@@ -196,8 +197,20 @@ class InWindows:
         return replace(printed, window=window, zone=self._windowed.grid.zone, loss=self._loss)
 
 
-Publisher = Timed | InWindows
-"""Says when answers are due, and makes them."""
+class Publisher(Protocol):
+    """Says when answers are due, and makes them."""
+
+    def counting(self) -> Counting:
+        """The statistics that count at the moment."""
+
+    def deadline(self) -> float | None:
+        """When the next answer but the last is due."""
+
+    def due(self) -> Iterable[Printed]:
+        """What is due by now."""
+
+    def last(self) -> Iterable[Printed]:
+        """What is due at the end of the input."""
 
 
 def publish(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -19,11 +19,12 @@ from panprivacy._kernels import compile_kernels
 from panprivacy._parse import parse_duration
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.cli.announcements import Announcements
+from panprivacy.cli.contributing import Contributing, Contribution
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.interruption import Interruption
-from panprivacy.cli.options import check_png, zones_like
+from panprivacy.cli.options import check_picture, zones_like
 from panprivacy.cli.output import Printed, print_json, print_text
-from panprivacy.cli.publishing import InWindows, Schedule, Timed, publish
+from panprivacy.cli.publishing import InWindows, Publisher, Schedule, Timed, publish
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
 from panprivacy.programs.counting import (
@@ -55,6 +56,7 @@ _read = partial(typer.Option, rich_help_panel="What is read")
 _when = partial(typer.Option, rich_help_panel="When answers leave")
 _grouped = partial(typer.Option, rich_help_panel="Groups")
 _shown = partial(typer.Option, rich_help_panel="How answers are shown")
+_shared = partial(typer.Option, rich_help_panel="Shards, of which each counts a part")
 
 
 def run(
@@ -166,9 +168,26 @@ def run(
     demo: Annotated[
         bool, _shown("--demo", help="Public data only: show the truth and the rate too.")
     ] = False,
+    contribute: Annotated[
+        Path | None,
+        _shared(metavar="FILE", help="Answer nothing: seal what is counted, for panprivacy merge."),
+    ] = None,
+    recipient: Annotated[
+        str | None,
+        _shared(metavar="age1...", help="The public key to which the contribution is sealed."),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        _shared(
+            metavar="FILE",
+            help="Contribute cells, not sums: users may be in several shards, which all have this "
+            "file of 16 or more random bytes.",
+        ),
+    ] = None,
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
     _check_output()
+    contribution = Contribution.read(contribute, recipient, key)
     named = [] if user is None else ["--user", user]
     specifications = _specified(stat or [], [file, *named, "--epsilon", epsilon])
     covered = _covered(specifications, releases, every, window)
@@ -181,6 +200,8 @@ def run(
         None if moves is None else positive_fraction(moves=moves),
     )
     grouping = _grouping(by, groups, per_user, ignore_others=ignore_others)
+    if contribution is not None:
+        contribution.check(schedule, shows_answers=demo or plot is not None)
     if (demo or plot) and not (window is None and grouping is None):
         message = "--demo and --plot are for one count of everything: leave out --window and --by"
         raise PlanError(message)
@@ -193,26 +214,25 @@ def run(
         intrusions=intrusions,
         grouping=grouping,
         moves=schedule.moves,
+        key=contribution.key if contribution else None,
     )
-    if window is None and any(one.sizes.learned for one in specifications):
-        message = "expected=learn is for --window: one count has nothing to learn from; say a "
-        message += "range, such as expected=1000:1000000"
-        raise PlanError(message)
+    if window is None:
+        _check_learns_nothing(specifications)
     compile_kernels()
     demonstration = Demonstration() if demo else None
     with _naming(specifications):
-        publisher = (
-            Timed(make(), schedule, level, demonstration)
+        publisher: Publisher = (
+            Contributing(make(), contribution, level)
+            if contribution is not None
+            else Timed(make(), schedule, level, demonstration)
             if window is None
             else InWindows(make, schedule, level)
         )
     counting = publisher.counting()
     counting.check_release(confidence=level)
-    check_user(counting, user)
-    check_deltas(counting, delta)
-    check_sides(counting, side)
+    _check_columns(counting, user, delta, side)
     _caution(counting)
-    _check_plot(plot)
+    check_picture(plot)
     known = format == "combined" and user == _ADDRESS_FIELD
     addresses = _prefixes(prefix, ip, known=known)
     columns = Columns(
@@ -221,7 +241,7 @@ def run(
         None if by is None else Column(by),
         None if side is None else Column(side),
     )
-    show, lost = print_json if json else print_text, False
+    show, lost = _shows(publisher, as_json=json), False
     history: list[tuple[datetime, Printed]] = []  # of a picture
     drawn = -_REDRAWN
     with open_source(file, columns=columns.wanted(), format=format, pattern=pattern) as source:
@@ -242,6 +262,30 @@ def run(
         _draw(plot, publisher.counting(), history)
     interruption.end()
     raise typer.Exit(int(lost))
+
+
+def _shows(publisher: Publisher, *, as_json: bool) -> Callable[[Printed], None]:
+    """How answers are printed, or what is said in their place."""
+    if isinstance(publisher, Contributing):
+        return publisher.shows(as_json=as_json)
+    return print_json if as_json else print_text
+
+
+def _check_learns_nothing(specifications: Sequence[Specification]) -> None:
+    """Refuse to learn where there is one count."""
+    if any(one.sizes.learned for one in specifications):
+        message = "expected=learn is for --window: one count has nothing to learn from; say a "
+        message += "range, such as expected=1000:1000000"
+        raise PlanError(message)
+
+
+def _check_columns(
+    counting: Counting, user: str | None, delta: str | None, side: str | None
+) -> None:
+    """Refuse to count without a column that is needed."""
+    check_user(counting, user)
+    check_deltas(counting, delta)
+    check_sides(counting, side)
 
 
 def _caution(counting: Counting) -> None:
@@ -357,16 +401,3 @@ def _check_output() -> None:
     if sys.stdout is None:
         message = "standard output is closed: the answers would be lost"
         raise PlanError(message)
-
-
-def _check_plot(plot: Path | None) -> None:
-    """Refuse a picture that could not be written, before anything is counted."""
-    if plot is None:
-        return
-    check_png(plot)
-    try:
-        plot.parent.mkdir(parents=True, exist_ok=True)
-        plot.open("ab").close()
-    except OSError as error:
-        message = f"--plot cannot write {plot}: {error.strerror}"
-        raise PlanError(message) from None

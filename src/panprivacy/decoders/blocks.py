@@ -8,7 +8,7 @@ docs/decoding.md has the proofs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ class CroppedModel(Answering):
         absent: how often a cell of state 0 counts.
         contrast: how much more often a cell of a state of tau or more does.
         noise_variance: variance of the output noise on the count.
+        tables: how many such tables are counted together, each of other users.
     """
 
     universe: int
@@ -35,6 +36,7 @@ class CroppedModel(Answering):
     absent: float
     contrast: float
     noise_variance: float
+    tables: int = field(default=1, kw_only=True)
 
     @property
     def limit(self) -> float:
@@ -48,7 +50,7 @@ class CroppedModel(Answering):
     def unbiased(self, ones: ArrayLike) -> float:
         """The estimate before it is cut."""
         mean = float(np.sum(ones)) / self.cells
-        return (mean - self.absent) / self.contrast * self.limit
+        return (mean - self.tables * self.absent) / self.contrast * self.limit
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """Cells, output noise, and sampling without replacement, however the sum is spread.
@@ -57,11 +59,12 @@ class CroppedModel(Answering):
         states differ from one another; they differ least where all are the two whole numbers
         around their mean.
         """
-        mean = np.asarray(truth, float) / self.universe
+        mean = np.asarray(truth, float) / (self.tables * self.universe)
         coin = self.absent + self.contrast * mean / self.tau
         left = mean - np.floor(mean)
         least = self._kept * (self.contrast / self.tau) ** 2 * left * (1 - left)
-        variance = self.cells * np.maximum(coin * (1 - coin) - least, 0) + self.noise_variance
+        cells = self.tables * self.cells
+        variance = cells * np.maximum(coin * (1 - coin) - least, 0) + self.noise_variance
         return np.sqrt(variance) * self._unit
 
     def output_share(self, truth: float) -> float:

@@ -67,6 +67,9 @@ class Noise:
     def __add__(self, other: Noise) -> Noise:
         return Noise(self.variance + other.variance, self.cumulant + other.cumulant)
 
+    def __rmul__(self, times: int) -> Noise:
+        return Noise(times * self.variance, times * self.cumulant)
+
     @property
     def of_squares(self) -> float:
         """The variance of its square."""
@@ -122,6 +125,7 @@ class SquaresModel(Answering):
         released: variance of the noise on the one sum.
         limit: the largest truth for which the clip is made; infinite without one.
         slack: what the clip hides up to there.
+        tables: how many tables the one sum is of, each of other users.
     """
 
     cells: int
@@ -130,18 +134,19 @@ class SquaresModel(Answering):
     released: float = 0.0
     limit: float = math.inf
     slack: float = 0.0
+    tables: int = 1
 
     def estimate(self, ones: ArrayLike) -> float:
         """The unbiased estimate, which may be below 0."""
         numbers = np.asarray(ones, float)
         total = float(numbers.sum()) if self.clip else float(numbers @ numbers)
-        return total - self.cells * self.noise.variance
+        return total - self.tables * self.cells * self.noise.variance
 
     def deviation(self, truth: ArrayLike) -> Floats:
-        """Noise of cells, users that meet in one, and output noise."""
+        """Noise of cells, users that meet in one, and output noise; at most, of several tables."""
         moment = np.asarray(truth, float)
         users = 4 * self.noise.variance * moment + 2 * moment**2 / self.cells
-        return np.sqrt(users + self.cells * self.noise.of_squares + self.released)
+        return np.sqrt(users + self._empty + self.released)
 
     def output_share(self, truth: float) -> float:
         """Which part of the variance is like that of a Laplace variable, by the tails of both."""
@@ -149,7 +154,7 @@ class SquaresModel(Answering):
 
     @property
     def _empty(self) -> float:
-        return self.cells * self.noise.of_squares
+        return self.tables * self.cells * self.noise.of_squares
 
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
         """Of truths of at least 0; it has no upper end where a clip could hide more."""
@@ -173,6 +178,7 @@ class ProductsModel:
         released: variance of the noise on each released sum.
         limit: the largest sum of squares for which the clip is made; infinite without one.
         slack: what the clip hides up to there.
+        tables: how many pairs of tables the sums are of, each of other users.
     """
 
     cells: int
@@ -182,6 +188,7 @@ class ProductsModel:
     released: float = 0.0
     limit: float = math.inf
     slack: float = 0.0
+    tables: int = 1
 
     def sums(self, ones: ArrayLike) -> tuple[float, float, float]:
         """The unbiased sums of products, and of the squares of either stream."""
@@ -191,7 +198,7 @@ class ProductsModel:
         else:
             left, right = numbers[: self.cells], numbers[self.cells :]
             product, one, other = float(left @ right), float(left @ left), float(right @ right)
-        empty = self.cells * self.noise.variance
+        empty = self.tables * self.cells * self.noise.variance
         return product, one - empty, other - empty
 
     def estimate(self, ones: ArrayLike) -> float:
@@ -209,7 +216,7 @@ class ProductsModel:
 
     @property
     def _empty(self) -> float:
-        return self.cells * self.noise.of_products
+        return self.tables * self.cells * self.noise.of_products
 
     def output_share(self, truth: float) -> float:
         """Which part of the variance is like that of a Laplace variable, by the tails of both."""

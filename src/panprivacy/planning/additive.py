@@ -107,11 +107,18 @@ class Reach:
             self.squares(clip) if self.tables == 1 else self.products(clip) + 2 * self.squares(clip)
         )
 
-    def noise(self, budget: Budget, intrusions: int, *, published: bool) -> Noise:
-        """The noise of a cell, with that of a release that publishes it."""
-        noise = Noise.laplace(self.born(budget))
+    def noise(self, budget: Budget, intrusions: int, *, published: bool, added: int = 1) -> Noise:
+        """The noise of a cell, with that of a release that publishes it.
+
+        Args:
+            budget: how epsilon is split.
+            intrusions: how many were announced.
+            published: whether a release publishes each cell.
+            added: of how many tables cells were added up.
+        """
+        noise = added * Noise.laplace(self.born(budget))
         for _ in range(intrusions):
-            noise += Noise.laplace(self.later(budget))
+            noise += added * Noise.laplace(self.later(budget))
         return (
             noise + Noise.laplace(self.path * self.tables / budget.release) if published else noise
         )

@@ -42,6 +42,7 @@ def make_counting(
     intrusions: int = 0,
     grouping: Grouping | None = None,
     moves: Fraction | None = None,
+    key: bytes | None = None,
 ) -> Counting:
     """The statistics with a ledger of their own, which share epsilon equally.
 
@@ -52,6 +53,7 @@ def make_counting(
         intrusions: how many announced intrusions it covers.
         grouping: the groups that are counted apart, if any.
         moves: by how much the number has to move before the next answer; None if none waits.
+        key: of the addressing, where other shards have the same; None for one of its own.
 
     Raises:
         PlanError: there are none.
@@ -61,7 +63,7 @@ def make_counting(
         message = "stat= must say what to count, such as distinct; see panprivacy stats"
         raise PlanError(message)
     counting: Counting
-    made = partial(together, specifications, releases=releases, intrusions=intrusions)
+    made = partial(together, specifications, releases=releases, intrusions=intrusions, key=key)
     if moves is not None:
         if grouping is not None:
             message = "moves is for one statistic without groups"

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -38,9 +38,17 @@ _dates: Any = ConciseDateFormatter
 _ORDINARY = "an ordinary program, seized:\na cell is a count"
 
 
+class Planned(Protocol):
+    """What is drawn follows from a plan, and from answers."""
+
+    @property
+    def plan(self) -> Any:
+        """The plan of a statistic."""
+
+
 def plot_answers(
     path: Path,
-    statistics: Mapping[str, Statistic[Any, Any]],
+    statistics: Mapping[str, Planned],
     answers: Answers,
     truths: Mapping[Name, float] | None = None,
 ) -> None:
@@ -48,7 +56,7 @@ def plot_answers(
 
     Args:
         path: PNG file to write.
-        statistics: by label; their states are not read.
+        statistics: by label.
         answers: that were released.
         truths: the exact answers, where they are public.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 from panprivacy._parse import parse_users
@@ -9,9 +10,10 @@ from panprivacy._validate import MOST_BYTES, expected_range
 from panprivacy.addressing import Independent
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.decoders.quadratic import Noise
+from panprivacy.errors import PlanError
 from panprivacy.planning.additive import MOST_BOUND, Reach, released_variance
 from panprivacy.polynomial import WORD_BYTES
-from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.plan import CountPlan, CountReading, UserStates
 from panprivacy.statistics.records import given_as, whole
 
 _INDEPENDENCE = 4
@@ -121,9 +123,37 @@ class AdditivePlan(CountPlan):
         """Which cell a user maps to, and with which sign: two slots lead to a cell."""
         return Independent(2 * self.table_cells, key)
 
-    def noise(self, epoch: int) -> Noise:
-        """That of a cell, with that of a release that publishes it."""
-        return self.moves.noise(self.split.budget, epoch, published=not self.clip)
+    def noise(self, epoch: int, added: int = 1) -> Noise:
+        """That of a cell, with that of a release that publishes it.
+
+        Args:
+            epoch: how many intrusions were announced.
+            added: of how many tables cells were added up.
+        """
+        return self.moves.noise(self.split.budget, epoch, published=not self.clip, added=added)
+
+    def joint_model(self, epoch: int, tables: int) -> Any:
+        """What the numbers of several tables of other users say, added up.
+
+        Cells that are published are added up one by one, with the noise of all tables. Signs of
+        different tables are independent, so products of two users vanish on average, as they do
+        in one table. Sums of squares add up as they are.
+        """
+        model: Any = self.model(epoch)
+        if not self.clip:
+            return replace(model, noise=self.noise(epoch, tables))
+        return replace(model, tables=tables, slack=tables * model.slack)
+
+    def summed(self, query: object, epoch: int, tables: int) -> CountReading:
+        """How tables of one key are read that were added up, cell by cell.
+
+        Raises:
+            PlanError: cells are cut to a clip that is made for the noise of one table.
+        """
+        if self.clip:
+            message = "the clip is made for the noise of one table: say clip=0 to add up cells"
+            raise PlanError(message)
+        return self.joined(query, epoch, tables)
 
     @property
     def limit(self) -> float:
@@ -141,7 +171,7 @@ class AdditivePlan(CountPlan):
         """The highest of them."""
         return self.limit
 
-    def of_clip(self, epoch: int) -> dict[str, float]:
+    def of_clip(self, epoch: int) -> dict[str, Any]:
         """What the clip hides at most, and up to which answer."""
         if not self.clip:
             return {}

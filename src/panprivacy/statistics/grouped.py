@@ -26,6 +26,7 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger
 from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable
 from panprivacy.planning.learning import Learned
+from panprivacy.statistics.contribution import Form, Part
 from panprivacy.statistics.private import Private, check_maker
 from panprivacy.statistics.release import Answer, Answers, Label, Name, Release
 from panprivacy.statistics.statistic import instance
@@ -178,6 +179,17 @@ class Grouped(Together[Label, S]):
         if cost := self.release_epsilon:
             self._account.spend(cost)
         return super().release(**asked)
+
+    def parts(self, form: Form, **asked: Any) -> list[Part]:
+        """What the program of each group hands out."""
+        self.check_parts(form, **asked)
+        if cost := self.release_epsilon:
+            self._account.spend(cost)
+        return super().parts(form, **asked)
+
+    def _named_part(self, name: Label, part: Part) -> Part:
+        """A contribution of a group."""
+        return part.under(group=name, per_user=self._per_user)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state of the same groups and plan; see `Statistic.resume`."""

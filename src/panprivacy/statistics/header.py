@@ -144,14 +144,23 @@ def opened(state: bytes, own: Header) -> tuple[Header, memoryview]:
     return header, body
 
 
+def differing(one: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, object, object]]:
+    """The public parameters in which two states differ, with what each says; None for nothing."""
+    first, second = _flat(one), _flat(other)
+    return [
+        (name, first.get(name), second.get(name))
+        for name in sorted({*first, *second})
+        if first.get(name) != second.get(name)
+    ]
+
+
 def _difference(found: dict[str, Any], own: dict[str, Any]) -> str:
     """Why a state is not one of this statistic's."""
     for name in ("version", "statistic"):
         if found.get(name) != own[name]:
             return f"the state is of {name} {found.get(name)!s:.40}, and this is {own[name]}"
-    theirs, ours = _flat(found), _flat(own)
-    differing = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
-    return f"the state is of a {own['statistic']} with another {', '.join(differing)}"
+    names = [name for name, _, _ in differing(found, own)]
+    return f"the state is of a {own['statistic']} with another {', '.join(names)}"
 
 
 def _flat(public: dict[str, Any]) -> dict[str, object]:

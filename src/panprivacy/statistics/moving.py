@@ -303,6 +303,10 @@ class _Compared:
     def scales(self) -> Sequence[Fraction]:
         return [self.factor * scale for scale in self.reading.scales]
 
+    @property
+    def size(self) -> int:
+        return self.reading.size
+
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
         return self.reading.sums(cells, table)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
@@ -20,10 +20,12 @@ from panprivacy.addressing import Addressing
 from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.decoders.intervals import Model, noise_quantile
+from panprivacy.errors import PlanError
 from panprivacy.guarantee import unseen_count
 from panprivacy.planning.regret import WORST_ERROR, grid
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
+from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.release import Answer, Name, Release, note_on
 
@@ -41,8 +43,12 @@ class Reading(Protocol):
     def scales(self) -> Sequence[Fraction]:
         """Of the discrete Laplace noise on each sum, or one for all of them."""
 
+    @property
+    def size(self) -> int:
+        """How many sums there are of one table."""
+
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
-        """What of the table is to be noised; sums of tables of other users may be added to it."""
+        """What of the table is to be noised."""
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> Answer:
         """What noised sums say: a function of them and of the plan alone."""
@@ -120,6 +126,45 @@ class Plan(ABC):
         Raises:
             PlanError: the query cannot be answered.
         """
+
+    def joined(self, query: Any, epoch: int, tables: int) -> Reading:  # noqa: ARG002
+        """How the sums of several tables are read, each of other users and with a key of its own.
+
+        Raises:
+            PlanError: no answer about all of them follows.
+        """
+        message = "it cannot be merged: let each shard release, and add up their answers"
+        raise PlanError(message)
+
+    apart: ClassVar[bool] = False
+    """Whether the sums of several tables leave side by side, and are not added up."""
+
+    def summed(self, query: Any, epoch: int, tables: int) -> Reading:  # noqa: ARG002
+        """How tables of one key are read that were added up, cell by cell.
+
+        Raises:
+            PlanError: nothing follows from their sum.
+        """
+        message = "its cells cannot be added up: merge sums, of shards of different users"
+        raise PlanError(message)
+
+    def merged(self, form: Form, query: Any, epoch: int, tables: int) -> Reading:
+        """How contributions of a form are read.
+
+        Raises:
+            PlanError: no answer follows from them.
+        """
+        join = self.joined if form == "sums" else self.summed
+        return join(query, epoch, tables)
+
+    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
+        """How many times as much their answer errs as that of one table of all users.
+
+        Raises:
+            PlanError: no answer follows from them.
+        """
+        self.merged(form, None, epoch, tables)
+        raise NotImplementedError
 
     @property
     def counted(self) -> tuple[Fraction, Fraction] | None:
@@ -287,6 +332,28 @@ class CountPlan(Plan):
     def model(self, epoch: int) -> Model:
         """What counts that are released after `epoch` announced intrusions say."""
 
+    def joint_model(self, epoch: int, tables: int) -> Model:  # noqa: ARG002
+        """What counts of several tables say, each of other users.
+
+        They are added up, or side by side where the plan says `apart`.
+
+        Raises:
+            PlanError: no answer about all of them follows.
+        """
+        message = "it cannot be merged: let each shard release, and add up their answers"
+        raise PlanError(message)
+
+    def joined(self, query: object, epoch: int, tables: int) -> CountReading:
+        """How counts of several tables are read."""
+        self.joint_model(epoch, tables)  # refuses, before anything is paid for
+        return replace(self.reading(query, epoch), tables=tables)
+
+    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
+        """How many times as much their answer errs as that of one table of all users."""
+        reading: Any = self.merged(form, None, epoch, tables)
+        before = self.model(epoch).deviation(self._truths)
+        return float(np.median(reading.model.deviation(self._truths) / before))
+
     @property
     def growth(self) -> float | None:
         """By what factor each announced intrusion multiplies the error of modular counters."""
@@ -404,10 +471,24 @@ class CountReading:
     Args:
         plan: of the statistic.
         epoch: the number of announced intrusions so far.
+        tables: how many tables the counts are of.
     """
 
     plan: CountPlan
     epoch: int
+    tables: int = 1
+
+    @property
+    def model(self) -> Model:
+        """What the counts say."""
+        if self.tables > 1:
+            return self.plan.joint_model(self.epoch, self.tables)
+        return self.plan.model(self.epoch)
+
+    @property
+    def size(self) -> int:
+        """How many counts there are of one table."""
+        return self.plan.groups
 
     @property
     def scales(self) -> tuple[Fraction]:
@@ -420,7 +501,7 @@ class CountReading:
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> Release:
         """The estimate with its interval."""
-        value, low, high = self.plan.model(self.epoch).answer(counts, confidence)
+        value, low, high = self.model.answer(counts, confidence)
         epsilon = float(self.plan.split.budget.release)
         numbers = value, low, high, confidence, epsilon, tuple(counts.tolist())
         note = note_on(low, high, self.plan.planned, self.plan.unit)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.planning.learning import Learned
+from panprivacy.statistics.contribution import Form, Part
 from panprivacy.statistics.release import Answer, Answers, Name, Release
 
 
@@ -127,6 +128,36 @@ class Private(Resumable):
     @abstractmethod
     def release(self, **asked: Any) -> Answer:
         """Publish the answer; the budget is spent first."""
+
+    def contribute(self, **asked: Any) -> bytes:
+        """Hand out the sums of a release, for `merge` with those of shards of different users.
+
+        Whoever reads them has looked at the state. So an announced intrusion follows at once, if
+        one is left; else the state is wiped. The budget is spent as for a release.
+
+        Args:
+            asked: what the release is asked, but the confidence.
+
+        Raises:
+            PlanError: its sums cannot be merged. Nothing was changed.
+            BudgetError: all planned releases have been made. Nothing was changed.
+        """
+        return b"".join(part.packed() for part in self.parts("sums", **asked))
+
+    def contribute_cells(self, **asked: Any) -> bytes:
+        """Hand out the cells, for `merge` with others of the same `key`, whose users may recur.
+
+        As for `contribute`: it is a look.
+        """
+        return b"".join(part.packed() for part in self.parts("cells", **asked))
+
+    @abstractmethod
+    def check_parts(self, form: Form, **asked: Any) -> None:
+        """Raise what `parts` would refuse, without changing anything."""
+
+    @abstractmethod
+    def parts(self, form: Form, **asked: Any) -> list[Part]:
+        """What `contribute` packs."""
 
     @abstractmethod
     def lost(self, **asked: Any) -> Answers:

@@ -125,10 +125,11 @@ class Specification:
         intrusions: int = 0,
         ledger: Ledger | None = None,
         coins: Coins | None = None,
+        key: bytes | None = None,
     ) -> Statistic[Any, Any]:
         """The statistic."""
         covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
-        arguments: dict[str, Any] = {"ledger": ledger, "coins": coins}
+        arguments: dict[str, Any] = {"ledger": ledger, "coins": coins, "key": key}
         return self.kind(self.sizes, epsilon=epsilon, **covers, **arguments)
 
     def asked(self) -> dict[str, Any]:
@@ -142,6 +143,7 @@ def together(
     epsilon: Fraction,
     releases: int,
     intrusions: int = 0,
+    key: bytes | None = None,
 ) -> Together[str, Statistic[Any, Any]]:
     """The statistics, which share epsilon equally.
 
@@ -156,7 +158,8 @@ def together(
                 message = f"two statistics are called {one.label}: give one another name with "
                 message += f"{LABEL}="
                 raise PlanError(message)
-            made = one.make(epsilon=share, releases=releases, intrusions=intrusions, ledger=ledger)
+            covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
+            made = one.make(epsilon=share, **covers, ledger=ledger, key=key)
             made.check_release(**one.asked())
             members[one.label] = made
     return Together(members, {one.label: one.asked() for one in specifications})

@@ -6,9 +6,10 @@ the functions here that join them. What differs from one statistic to the next, 
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Required, TypedDict, TypeVar
@@ -28,6 +29,7 @@ from panprivacy.noise import wipe
 from panprivacy.planning.learning import Learned
 from panprivacy.planning.request import Request
 from panprivacy.statistics.cases import Cases, Trial, Walk
+from panprivacy.statistics.contribution import ID_BYTES, Form, Part, Told
 from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plan import Plan, Reading
@@ -37,6 +39,8 @@ from panprivacy.statistics.release import Answer, Answers, Lost, Name, Release
 
 MOST_RELEASES = 1_000_000_000
 MOST_INTRUSIONS = 100
+
+_LEAST_KEY = 16
 
 T = TypeVar("T")
 
@@ -108,6 +112,7 @@ class Arguments(TypedDict, total=False):
     budget: Budget | None
     ledger: Ledger | None
     coins: Coins | None
+    key: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,8 @@ class Statistic(Private, Generic[P, A]):
             least, as `plan` has it.
         ledger: budget shared with other statistics of the same stream.
         coins: source of all randomness; None for the operating system's.
+        key: 16 bytes or more, of which the addressing key is made: shards whose cells are to be
+            added up need the same; None to draw one.
 
     Raises:
         PlanError: an argument out of range, or some that do not go together.
@@ -189,6 +196,7 @@ class Statistic(Private, Generic[P, A]):
         budget: Budget | None = None,
         ledger: Ledger | None = None,
         coins: Coins | None = None,
+        key: bytes | None = None,
         **named: Any,
     ) -> None:
         asked = request(epsilon, releases, intrusions, budget)
@@ -202,14 +210,15 @@ class Statistic(Private, Generic[P, A]):
         self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         self._ledger.check(asked.epsilon)
         self._kept: State | None = None
-        self._be_born(read, plan)
+        self._be_born(read, plan, _shared_key(key, plan.key_bytes))
         # Last, so that a table that does not fit in memory costs a shared ledger nothing.
         self._account = self._ledger.open(asked.epsilon)
         self._account.spend(self.state_epsilon)
 
-    def _be_born(self, sizes: Sizes, plan: P) -> None:
+    def _be_born(self, sizes: Sizes, plan: P, key: bytes | None = None) -> None:
         """Draw a key and a table; those that there were, which counted nothing, are wiped."""
-        key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
+        if key is None:
+            key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
         newborn = State(key, [plan.table.born(self._coins)])
         self.forget()
         self._sizes, self._plan, self._kept = sizes, plan, newborn
@@ -422,9 +431,9 @@ class Statistic(Private, Generic[P, A]):
         return self._plan.reading(query, self._state.intrusions)
 
     def sums(self, reading: Reading) -> NDArray[np.int64]:
-        """What is to be noised, as whole numbers. Those of tables of other users may be added.
+        """What is to be noised, as whole numbers.
 
-        They are a part of the state: whoever sees them has looked.
+        They are a part of the state: whoever sees them has looked. `contribute` hands them out.
         """
         sums = reading.sums(self._plan.table, self._state.table)
         self._summed = reading, len(sums)
@@ -435,7 +444,7 @@ class Statistic(Private, Generic[P, A]):
 
         Args:
             reading: that of the last `sums` of this statistic.
-            sums: what these gave, or their total with those of tables of other users.
+            sums: what these gave.
 
         Raises:
             BudgetError: all planned releases have been made. Nothing was spent.
@@ -472,19 +481,36 @@ class Statistic(Private, Generic[P, A]):
 
     def _add_noise(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums with discrete Laplace noise on each; who draws another one says how."""
-        noise = self._noise(reading.scales, len(sums))
-        counts = sums + noise
-        wipe(noise)
-        return counts
+        return noised_sums(sums, reading.scales, self._coins)
 
-    def _noise(self, scales: Sequence[Fraction], size: int) -> NDArray[np.int64]:
-        """Discrete Laplace noise for each sum."""
-        if len(scales) == 1:
-            return self._coins.discrete_laplace(scales[0], size)
-        drawn = [self._coins.discrete_laplace(scale, 1) for scale in scales]
-        noise = np.concatenate(drawn)
-        wipe(*drawn)
-        return noise
+    def check_parts(self, form: Form, **asked: Any) -> None:
+        """Raise what `parts` would refuse, without changing anything."""
+        query = self.query_type.read(self.name, asked)
+        self._check_left()
+        self._plan.merged(form, query, self._state.intrusions, 2)
+
+    def parts(self, form: Form, **asked: Any) -> list[Part]:
+        """What `contribute` packs; the budget is spent first."""
+        self.check_parts(form, **asked)
+        reading, query = self.reading(**asked), self.query_type.read(self.name, asked)
+        told = Told(id=self._coins.key(ID_BYTES).hex(), form=form, asked=query.plain())
+        header, goes_on = self._layout, self.announced < self.guarantee.intrusions
+        with self.announcing() if goes_on else nullcontext():
+            self._account.spend(self.release_epsilon)
+            part = Part(header, told, self._contributed(form, reading))
+        self._state.releases += 1
+        if not goes_on:
+            self.forget()
+        return [part]
+
+    def _contributed(self, form: Form, reading: Reading) -> bytes:
+        """The sums, or key and table."""
+        if form == "cells":
+            return self._state.packed()
+        sums = reading.sums(self._plan.table, self._state.table)
+        packed = sums.tobytes()
+        wipe(sums)
+        return packed
 
     def check_release(self, *, confidence: float = 0.95, **asked: Any) -> None:
         """Raise what `release` would refuse, without spending anything.
@@ -620,6 +646,31 @@ class Statistic(Private, Generic[P, A]):
         budget, total = self._plan.split.budget, self._ledger.total
         text = public_text(self.name, self._sizes, asked, budget, total, self._plan.searched_law)
         return Header(text, state.nbytes, state.releases, state.intrusions, state.tick)
+
+
+def noised_sums(
+    sums: NDArray[np.int64], scales: Sequence[Fraction], coins: Coins
+) -> NDArray[np.int64]:
+    """Sums with discrete Laplace noise of its own on each; one scale is that of all of them."""
+    if len(scales) == 1:
+        noise = coins.discrete_laplace(scales[0], len(sums))
+    else:
+        drawn = [coins.discrete_laplace(scale, 1) for scale in scales]
+        noise = np.concatenate(drawn)
+        wipe(*drawn)
+    counts = sums + noise
+    wipe(noise)
+    return counts
+
+
+def _shared_key(key: bytes | None, size: int) -> bytes | None:
+    """An addressing key of so many bytes, made of one that shards share."""
+    if key is None:
+        return None
+    if not isinstance(key, bytes) or len(key) < _LEAST_KEY:
+        message = f"key must be {_LEAST_KEY} random bytes or more, the same for all shards"
+        raise PlanError(message)
+    return hashlib.shake_256(key).digest(size)
 
 
 def _signature(sizes: type[Sizes]) -> inspect.Signature:

@@ -12,6 +12,7 @@ from panprivacy.errors import LostReleaseError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container, check_all, resume_all
+from panprivacy.statistics.contribution import Form, Part
 from panprivacy.statistics.private import Private
 from panprivacy.statistics.release import Answer, Answers, Name, Release
 
@@ -196,6 +197,24 @@ class Together(Private, Generic[K, M]):
             self._named(name, unless_lost(one, {**self._asked.get(name, {}), **asked}))
             for name, one in self._members.items()
         )
+
+    def check_parts(self, form: Form, **asked: Any) -> None:
+        """Raise what `parts` would refuse, without changing anything."""
+        for name, one in self._members.items():
+            one.check_parts(form, **{**self._asked.get(name, {}), **asked})
+
+    def parts(self, form: Form, **asked: Any) -> list[Part]:
+        """What each of the members hands out, if all can."""
+        self.check_parts(form, **asked)
+        return [
+            self._named_part(name, part)
+            for name, one in self._members.items()
+            for part in one.parts(form, **{**self._asked.get(name, {}), **asked})
+        ]
+
+    def _named_part(self, name: K, part: Part) -> Part:
+        """A contribution under the name of its member."""
+        return part.under(label=str(name))
 
     def lost(self, **asked: Any) -> Answers:
         """What stands in the place of answers that are lost."""

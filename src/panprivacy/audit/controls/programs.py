@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from panprivacy.audit.controls.control import shown_by_one
+from panprivacy.audit.controls.control import Control, shown_by_one
+from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.kept_generator import KeptGenerator
+from panprivacy.audit.shards import PlainSums, TwoShards
+from panprivacy.audit.streams import RELEASE, Stream
 from panprivacy.coins import Coins
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.release import Release
@@ -114,6 +117,25 @@ class RawInterval(Program):
         return AnswerWithError(self._density.release(), math.sqrt((ones + 1) * (3 - ones)))
 
 
+_ONE = [(0, 0, 1)], [(0, 0, -1)], RELEASE, RELEASE
+_BOTH = [(0, 0, 1), (0, 1, 1)], [(0, 0, -1), (0, 1, -1)], RELEASE, RELEASE
+_NOBODY: Stream = [[], [], RELEASE, RELEASE]
+
+
+def _shards(name: str, says: str, kind: type[TwoShards], stream: Stream, loss: float) -> Control:
+    """Two shards; a user comes to one or both of them and leaves, they contribute, an answer."""
+    return Control(
+        name=name,
+        says=says,
+        make=lambda coins: kind(lambda own: Density(universe=2, epsilon=1, coins=own), coins),
+        claimed=Fraction(1),
+        streams=[stream],
+        coins=EnumeratedCoins(tail=4),
+        pair=(stream, _NOBODY),
+        true_loss=loss,
+    )
+
+
 _certain = partial(shown_by_one, claimed=Fraction(1), true_loss=math.inf)
 
 PROGRAMS = (
@@ -122,4 +144,8 @@ PROGRAMS = (
     _certain("plain-checkpoint", "a plain checkpoint beside the live state", PlainCheckpoint),
     _certain("row-counter", "the number of rows in the state", RowCounter),
     _certain("raw-interval", "error bars computed from the raw table", RawInterval, releases=1),
+    _shards(
+        "shard-sums", "sums that leave their shards without noise", PlainSums, [*_ONE], math.inf
+    ),
+    _shards("both-shards", "a user in both of two shards", TwoShards, [*_BOTH], 2.0),
 )

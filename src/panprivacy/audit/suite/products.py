@@ -18,8 +18,10 @@ from panprivacy.audit.exact.chain import Audited
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
+from panprivacy.audit.shards import TwoShards
 from panprivacy.audit.streams import RELEASE, Stream
 from panprivacy.audit.suite.subject import Approximate, Seen, Subject
+from panprivacy.coins import Coins
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.mean import Mean
@@ -96,7 +98,7 @@ def _streams(walk: Walk) -> Iterator[Stream]:
 def _joined(epsilon: Fraction) -> list[Subject]:
     """Programs that hold one statistic or several."""
 
-    def density(coins: EnumeratedCoins | None) -> Density:
+    def density(coins: Coins | None) -> Density:
         return Density(universe=2, epsilon=epsilon, coins=coins)
 
     def sharing(coins: EnumeratedCoins) -> Audited:
@@ -123,6 +125,15 @@ def _joined(epsilon: Fraction) -> list[Subject]:
             epsilon,
             list(short_streams([[(0, 7)], [(0, 8)], [(1, 7)]], 2, releases=1)),
             coins=short,
+        ),
+        Subject(
+            "two-shards",
+            "product",
+            "two shards of different users, which are looked at once, or merged: an answer",
+            lambda coins: TwoShards(density, coins),
+            epsilon,
+            list(short_streams([[(0, 0, 1)], [(1, 1, 1), (0, 0, -1)]], 2, releases=2)),
+            coins=replace(_tail(density), tail=max(_tail(density).tail, 4)),
         ),
         Subject(
             "shared-ledger",

@@ -18,6 +18,7 @@ from panprivacy.cells.law import Law
 from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Table
 from panprivacy.decoders.intervals import Floats
+from panprivacy.decoders.separate import SeparateModel
 from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.incidence.decoder import Estimates, SharedModel
@@ -150,6 +151,12 @@ class DecompoundedPlan(Cropped):
         noise = noise_variance(self.sensitivity(epoch), self.split.budget)
         return DecompoundedModel(shared, states, self.tau, self.expected, noise)
 
+    apart = True
+
+    def joint_model(self, epoch: int, tables: int) -> SeparateModel:
+        """What the histograms of several tables say."""
+        return SeparateModel(self.model(epoch), tables)
+
     def reading(self, query: object, epoch: int) -> DecompoundedReading:  # noqa: ARG002
         """How a release is made after `epoch` announced intrusions."""
         return DecompoundedReading(self, epoch)
@@ -159,6 +166,12 @@ class DecompoundedReading(CountReading):
     """A release of the histogram, from which the sum is read."""
 
     __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        plan: Any = self.plan
+        return plan.law.modulus
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
         """How many counters hold each value."""

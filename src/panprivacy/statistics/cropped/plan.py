@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +13,7 @@ from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import outside
 from panprivacy.cells.modular import BlockCells
 from panprivacy.decoders.blocks import CroppedModel
+from panprivacy.decoders.separate import SeparateModel
 from panprivacy.planning.blocks import block_chances
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in
@@ -158,6 +159,18 @@ class CroppedPlan(Cropped, BlockPlan):
         if self.universe is None:
             return HashedCroppedModel(self.cells, self.cells, self.tau, *chances, noise)
         return CroppedModel(self.universe, self.cells, self.tau, *chances, noise)
+
+    @property
+    def apart(self) -> bool:  # type: ignore[override]
+        """Of hashed users: what collisions hide depends on how many there are in a table."""
+        return self.universe is None
+
+    def joint_model(self, epoch: int, tables: int) -> CroppedModel | SeparateModel:
+        """What the counts of several tables of other users say."""
+        model = self.model(epoch)
+        if self.apart or not isinstance(model, CroppedModel):
+            return SeparateModel(model, tables, hides=True)
+        return replace(model, tables=tables)
 
     def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
         """Errors relative to sums of so many users of tau each, by which designs are compared."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,17 +19,19 @@ class DensityModel(Answering):
         cells: number of users that have a cell.
         contrast: `c`, by how much the mean of a cell rises when its user appears.
         noise_variance: variance of the output noise on the count.
+        tables: how many such tables are counted together, each of other users.
     """
 
     universe: int
     cells: int
     contrast: float
     noise_variance: float
+    tables: int = field(default=1, kw_only=True)
 
     def estimate(self, ones: ArrayLike) -> float:
         """The unbiased estimate, cut to 0 .. 1."""
         mean = float(np.sum(ones)) / self.cells
-        share = (mean - self.absent_mean) / self.contrast
+        share = (mean - self.tables * self.absent_mean) / self.contrast
         return min(max(share, 0.0), 1.0)
 
     @property
@@ -41,7 +43,7 @@ class DensityModel(Answering):
         """Bits, output noise, and sampling without replacement."""
         share = np.asarray(truth, float)
         left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
-        sampling = share * (1 - share) / self.cells * left_out
+        sampling = share * (1 - share / self.tables) / self.cells * left_out
         return np.sqrt(self._noise_variance(share) + sampling)
 
     def output_share(self, truth: float) -> float:
@@ -51,7 +53,7 @@ class DensityModel(Answering):
         return output / total if total else 0.0
 
     def _noise_variance(self, share: Floats) -> Floats:
-        bits = self.cells * self.cell_variance(share)
+        bits = self.tables * self.cells * self.cell_variance(share)
         return (bits + self.noise_variance) / (self.contrast * self.cells) ** 2
 
     def cell_variance(self, share: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from panprivacy.cells.bits import BitCells
@@ -63,6 +63,10 @@ class DensityPlan(CountPlan):
         """What counts that are released after `epoch` announced intrusions say."""
         contrast = float(self.table.contrast(epoch))
         return DensityModel(self.universe, self.cells, contrast, self.split.noise_variance)
+
+    def joint_model(self, epoch: int, tables: int) -> DensityModel:
+        """What the counts of several tables of other users say, added up."""
+        return replace(self.model(epoch), tables=tables)
 
     @property
     def largest(self) -> float:

@@ -26,7 +26,7 @@ from panprivacy.planning.regret import least_regret
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import LevelledPlan
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.plan import CountReading, UserStates
 from panprivacy.statistics.release import Name
 
 MOST_BOUND = MOST_MODULUS // 2
@@ -40,6 +40,10 @@ class LeavingPlan(LevelledPlan):
     proofs = ("modular", "releases")
     question = "how many different users are left, when they come and go?"
     needs_deltas = True
+
+    def summed(self, query: object, epoch: int, tables: int) -> CountReading:
+        """How tables of one key are read that were added up: each brings its noise."""
+        return self.reading(query, tables * (epoch + 1) - 1)
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """Everybody whose deltas do not add up to 0."""

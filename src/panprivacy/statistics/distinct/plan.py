@@ -14,6 +14,7 @@ from panprivacy.addressing import Addressing, Levelled
 from panprivacy.cells.bits import BitCells
 from panprivacy.cells.protocol import Deltas
 from panprivacy.decoders.intervals import noise_quantile
+from panprivacy.decoders.separate import SeparateModel
 from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.bits import best_split
 from panprivacy.planning.regret import grid, least_regret
@@ -50,6 +51,12 @@ class LevelledPlan(CountPlan):
     @abstractmethod
     def model(self, epoch: int) -> LevelModel:
         """What counts that are released after `epoch` announced intrusions say."""
+
+    apart = True
+
+    def joint_model(self, epoch: int, tables: int) -> SeparateModel:
+        """What the counts of several tables of other users say."""
+        return SeparateModel(self.model(epoch), tables)
 
     @property
     def largest(self) -> float:

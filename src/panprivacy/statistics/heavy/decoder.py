@@ -69,10 +69,17 @@ class HeavyModel(Answering):
     Args:
         over_cells: what the count says about the sum over cells.
         rounding: by how much rounding may move the mean of that sum.
+        tables: how many equal tables the cells are of, each of other users.
     """
 
     over_cells: CellsModel
     rounding: float
+    tables: int = 1
+
+    @property
+    def _cells(self) -> float:
+        """Among so many cells two users of one table meet."""
+        return self.over_cells.cells / self.tables
 
     @property
     def lift(self) -> float:
@@ -81,7 +88,7 @@ class HeavyModel(Answering):
         A pair of users lifts it by at most the product of their states in units of the lower
         threshold. All pairs together have at most half of the square of the whole stream.
         """
-        return 2 * self.over_cells.limit**2 / self.over_cells.cells + self.rounding
+        return 2 * self.over_cells.limit**2 / self._cells + self.rounding
 
     def estimate(self, ones: ArrayLike) -> float:
         """The sum over cells."""
@@ -89,7 +96,7 @@ class HeavyModel(Answering):
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """The root mean square of the error, however the stream is spread over users, at most."""
-        users, cells = np.asarray(truth, float), self.over_cells.cells
+        users, cells = np.asarray(truth, float), self._cells
         limit = self.over_cells.limit
         most = np.minimum(users + self.lift, limit)
         least = np.maximum(users - users**2 / (2 * cells) - self.rounding, 0)
@@ -102,7 +109,7 @@ class HeavyModel(Answering):
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
         """From the lowest mean over cells less all that lifts it, to the most users that hide."""
         low, high = self.over_cells.interval(estimate, confidence)
-        cells, limit = self.over_cells.cells, self.over_cells.limit
+        cells, limit = self._cells, self.over_cells.limit
         left = 1 - 2 * (high + self.rounding) / cells
         users = limit if left <= 0 else cells * (1 - math.sqrt(left))
         return max(low - self.lift, 0.0), min(users, limit)

@@ -122,15 +122,19 @@ class HeavyPlan(Heavy, SoftPlan):
 
     def model(self, epoch: int) -> HeavyModel:
         """What a count that is released after `epoch` announced intrusions says."""
-        budget = self.split.budget
+        return self.joint_model(epoch, 1)
+
+    def joint_model(self, epoch: int, tables: int) -> HeavyModel:
+        """What the counts of several tables say, added up: their users share the total."""
+        budget, cells = self.split.budget, tables * self.cells
         absent, contrast = block_chances(self.chosen, self.block, budget, epoch)
         counted = 2 * absent + contrast - epoch
         coin = counted * (1 - counted)
         light, most = (coin, coin) if epoch else count_variances(self.chosen, self.block, budget)
         # No more cells than this can hold the lower threshold.
-        beyond = min(2 * self.limit / self.cells, 1)
+        beyond = min(2 * self.limit / cells, 1)
         variance = light + beyond * (most - light)
         noise = noise_variance(self.sensitivity(epoch), budget)
         numbers = (counted, contrast, variance, noise)
         rounding = self.limit / math.sqrt(self.block) if self.resolution > 1 else 0.0
-        return HeavyModel(CellsModel(self.cells, self.limit, *numbers), rounding)
+        return HeavyModel(CellsModel(cells, self.limit, *numbers), rounding, tables)

@@ -16,7 +16,8 @@ of cells, `v` the variance of the output noise on a count.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,9 +65,15 @@ class Estimates:
     values: Floats
     constant: Floats
     output: Floats
-    slope: float
+    slope: float | Floats
     curve: float
     step: float
+
+    def less(self, known: Floats) -> Estimates:
+        """The same of what is left of the truth without a known number."""
+        constant = self.constant + self.slope * known + self.curve * known**2
+        slope = self.slope + 2 * self.curve * known
+        return replace(self, values=self.values - known, constant=constant, slope=slope)
 
     def deviations(self) -> Floats:
         """Standard deviations, where the truth is as estimated."""
@@ -111,12 +118,20 @@ class StateModel:
         epoch: how many times it was added again.
         cells: number of cells.
         universe: number of users, of whom the cells are a sample or all.
+        tables: how many such tables are counted together, each of other users: a user has a cell in
+            each of them, but is in state 0 in all but one.
     """
 
     law: Law
     epoch: int
     cells: int
     universe: int
+    tables: int = 1
+
+    @property
+    def all_cells(self) -> int:
+        """Of all tables."""
+        return self.tables * self.cells
 
     def scores(self, query: LinearQuery) -> Scores:
         """What a cell counts by its value, int64[M]: `g_j` for each set `A + j` it is in.
@@ -141,8 +156,8 @@ class StateModel:
         """The answer to a query from the noised sum of its scores."""
         hit, miss, middle = self.law.hit(), self.law.miss(), self._middle(query)
         contrast = hit - miss
-        offset = miss * self.cells * float((query.scores - middle).sum())
-        estimate = (count - offset) / contrast + middle * self.cells
+        offset = miss * self.all_cells * float((query.scores - middle).sum())
+        estimate = (count - offset) / contrast + middle * self.all_cells
         constant, slope = self._named_variance(query)
         noise = self.named_noise(noise_variance)
         return self._of_users(query, estimate, constant, slope, noise, 0.5 / contrast)
@@ -160,9 +175,9 @@ class StateModel:
         """The variance of the state's noise: at a truth of 0, and by how much each user adds."""
         if np.count_nonzero(query.scores) == 1 and query.scores.max() == 1:
             elsewhere, more = self._entry_variance()
-            return self.cells * elsewhere, more
+            return self.all_cells * elsewhere, more
         votes = convolve(query.scores.astype(float), self.kernel())
-        return self.cells * float(self._cell_variances(query, votes).max()), 0.0
+        return self.all_cells * float(self._cell_variances(query, votes).max()), 0.0
 
     def kernel(self) -> Floats:
         """The kernel of the noise of all epochs together."""
@@ -183,25 +198,24 @@ class StateModel:
     def entries(self, histogram: ArrayLike, noise_variance: float) -> Estimates:
         """The number of users in every state, from the noised histogram."""
         counts, kernel = np.asarray(histogram, float), self.kernel()
-        values = self.cells / self.law.modulus + correlate(counts, kernel - kernel.mean())
+        values = self.all_cells / self.law.modulus + correlate(counts, kernel - kernel.mean())
         constant = np.clip(self._entry_variances(counts, kernel, values), 0, None)
         output = noise_variance * float(((kernel - kernel.mean()) ** 2).sum())
         single = np.zeros(self.law.modulus, np.int64)
         single[0] = 1
-        return self._of_users(
-            LinearQuery.of("exactly", single, state=0), values, constant, 0.0, output, 0.5
-        )
+        asked = LinearQuery.of("exactly", single, state=0)
+        return self._of_users(asked, values, constant, 0.0, output, 0.5, absent=single)
 
     def _entry_variances(self, counts: Floats, kernel: Floats, values: Floats) -> Floats:
         """The variance of the state's noise of each entry, from the noised histogram."""
         if self._flat:
             elsewhere, more = self._entry_variance()
-            return self.cells * elsewhere + more * np.clip(values, 0, self.cells)
+            return self.all_cells * elsewhere + more * np.clip(values, 0, self.all_cells)
         spread = kernel**2 - kernel
-        state = self.cells * spread.mean() + correlate(counts, spread - spread.mean())
+        state = self.all_cells * spread.mean() + correlate(counts, spread - spread.mean())
         worst = correlate(kernel**2, self.noise())
         worst[0] -= 1
-        return np.minimum(state, self.cells * max(float(worst.max()), 0))
+        return np.minimum(state, self.all_cells * max(float(worst.max()), 0))
 
     @property
     def _flat(self) -> bool:
@@ -218,14 +232,14 @@ class StateModel:
     def whole(self, query: LinearQuery, histogram: ArrayLike, noise_variance: float) -> Estimates:
         """The answer to a query from the noised histogram."""
         counts, scores = np.asarray(histogram, float), query.scores.astype(float)
-        kernel = self.kernel()
+        kernel, cells = self.kernel(), self.all_cells
         votes = convolve(scores, kernel)
         centred = votes - votes.mean()
-        value = self.cells * scores.mean() + float(counts @ centred)
+        value = cells * scores.mean() + float(counts @ centred)
         spread = votes**2 - convolve(scores**2, kernel)
-        state = self.cells * spread.mean() + float(counts @ (spread - spread.mean()))
+        state = cells * spread.mean() + float(counts @ (spread - spread.mean()))
         each = self._cell_variances(query, votes)
-        constant = np.clip(state, self.cells * each.min(), self.cells * each.max())
+        constant = np.clip(state, cells * each.min(), cells * each.max())
         output = noise_variance * float((centred**2).sum())
         return self._of_users(query, value, constant, 0.0, output, 0.5)
 
@@ -237,8 +251,12 @@ class StateModel:
         slope: float,
         output: float,
         step: float,
+        absent: NDArray[np.int64] | None = None,
     ) -> Estimates:
-        """Estimates for the universe from those for the users that have a cell."""
+        """Estimates for the universe from those for the users that have a cell.
+
+        `absent` is what a user counts in tables that he is not in: as in state 0, unless told.
+        """
         scale, scores = self.universe / self.cells, query.scores
         left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
         sampled = self.universe / self.cells * left_out
@@ -247,11 +265,15 @@ class StateModel:
         slope, curve = scale * slope, 0.0
         if scores.min() >= 0:
             slope += sampled * float(scores.max())
-            curve -= left_out / self.cells
+            curve -= left_out / self.all_cells
         else:
-            state = state + sampled * self.universe * float(np.ptp(scores)) ** 2 / 4
+            state = state + sampled * self.tables * self.universe * float(np.ptp(scores)) ** 2 / 4
         noise = np.broadcast_to(scale**2 * output, values.shape)
-        return Estimates(values, state, noise, slope, curve, scale * step)
+        whole = Estimates(values, state, noise, slope, curve, scale * step)
+        if self.tables == 1:
+            return whole
+        elsewhere = np.asarray(scores[0] if absent is None else absent, float)
+        return whole.less((self.tables - 1) * self.universe * elsewhere)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -390,3 +412,47 @@ class SharedModel:
         output = noise_variance * float((votes**2).sum())
         value = float(scores[1:] @ users[1:])
         return Estimates(np.asarray(value), np.asarray(constant), np.asarray(output), 0.0, 0.0, 0.5)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedModels:
+    """Reads the histograms of several tables of shared cells, each of other users, side by side.
+
+    Args:
+        each: reads one of them.
+        tables: how many there are.
+    """
+
+    each: SharedModel
+    tables: int
+
+    def check_readable(self, histograms: ArrayLike, noise_variance: float) -> None:
+        """Refuse to read tables of which one is too full.
+
+        Raises:
+            LostReleaseError: the answer would be noise.
+        """
+        for counts in self._parts(histograms):
+            self.each.check_readable(counts, noise_variance)
+
+    def entries(self, histograms: ArrayLike, noise_variance: float) -> Estimates:
+        """The number of users in every state but 0."""
+        return _added(self.each.entries(one, noise_variance) for one in self._parts(histograms))
+
+    def whole(self, query: LinearQuery, histograms: ArrayLike, noise_variance: float) -> Estimates:
+        """The answer to a query from the noised histograms."""
+        parts = self._parts(histograms)
+        return _added(self.each.whole(query, one, noise_variance) for one in parts)
+
+    def _parts(self, histograms: ArrayLike) -> list[Floats]:
+        return np.split(np.asarray(histograms, float), self.tables)
+
+
+def _added(several: Iterable[Estimates]) -> Estimates:
+    """The sum of independent estimates whose variance does not depend on the truth."""
+    each = list(several)
+    values, constant, output = (
+        np.sum([getattr(one, name) for one in each], axis=0)
+        for name in ("values", "constant", "output")
+    )
+    return Estimates(values, constant, output, 0.0, 0.0, sum(one.step for one in each))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +18,8 @@ from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.planning.universe import address_in
-from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
+from panprivacy.statistics.contribution import Form
+from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.reading import HistogramReading, NamedReading
@@ -136,6 +137,36 @@ class IncidencePlan(Plan):
             if named.is_better():
                 return named
         return HistogramReading(population, model, asked, epsilon)
+
+    @property
+    def apart(self) -> bool:  # type: ignore[override]
+        """Of hashed users: the spectrum of a table tells how many there are in that table."""
+        return self.universe is None
+
+    def joined(
+        self, query: IncidenceQuery, epoch: int, tables: int
+    ) -> NamedReading | HistogramReading:
+        """How counts of several tables are read, each of other users."""
+        reading, model = self.reading(query, epoch), self.model(epoch)
+        if isinstance(model, StateModel):
+            return replace(reading, model=replace(model, tables=tables))
+        read = self.states, self.universe, self.cells
+        epsilon = self.split.budget.release
+        several = SharedModels(model, tables)
+        return HistogramReading(Population(*read), several, self.linear(query), epsilon)
+
+    def summed(
+        self, query: IncidenceQuery, epoch: int, tables: int
+    ) -> NamedReading | HistogramReading:
+        """How tables of one key are read that were added up: each brings its noise."""
+        return self.reading(query, tables * (epoch + 1) - 1)
+
+    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
+        """How many times as much an entry errs as that of one table of all users."""
+        if form == "sums":
+            return math.sqrt(tables)
+        before, after = (self.entry(one).spread for one in (epoch, tables * (epoch + 1) - 1))
+        return math.sqrt(after / before)
 
     def names(self, query: IncidenceQuery) -> tuple[Name, ...]:
         """What is asked; a whole histogram has an answer for each state in its place."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from panprivacy.cells.protocol import Table
 from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.statistics.incidence.decoder import SharedModel, StateModel
+from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery
 from panprivacy.statistics.incidence.release import IncidenceRelease, Population, Whole
 
@@ -58,6 +58,11 @@ class NamedReading:
         ranges = np.ptp(self.scores, axis=1).tolist()
         return [len(ranges) * Fraction(most) / self.epsilon for most in ranges]
 
+    @property
+    def size(self) -> int:
+        """A count for each query."""
+        return len(self.queries)
+
     def is_better(self) -> bool:
         """Whether these counts have less output noise than the histogram, and fit in 64 bits."""
         largest = int(np.abs(self.scores).max()) * self.model.cells
@@ -100,7 +105,7 @@ class HistogramReading:
     """
 
     population: Population
-    model: StateModel | SharedModel
+    model: StateModel | SharedModel | SharedModels
     queries: Sequence[LinearQuery]
     epsilon: Fraction
 
@@ -108,6 +113,11 @@ class HistogramReading:
     def scales(self) -> tuple[Fraction]:
         """One for all counts."""
         return (2 / self.epsilon,)
+
+    @property
+    def size(self) -> int:
+        """A count for each value of a cell."""
+        return self.population.states.modulus
 
     def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
         """The histogram of cell values."""
@@ -120,7 +130,7 @@ class HistogramReading:
             LostReleaseError: the cells are too full: the answer would be noise.
         """
         model, variance = self.model, discrete_laplace_variance(float(2 / self.epsilon))
-        if isinstance(model, SharedModel):
+        if not isinstance(model, StateModel):
             model.check_readable(counts, variance)
         answers = {
             query.name: (query, model.whole(query, counts, variance)) for query in self.queries

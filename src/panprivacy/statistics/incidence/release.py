@@ -12,7 +12,7 @@ import pyarrow as pa
 from panprivacy._validate import proportion
 from panprivacy.errors import PlanError
 from panprivacy.statistics.incidence.constrained import most_likely
-from panprivacy.statistics.incidence.decoder import Estimates, SharedModel, StateModel
+from panprivacy.statistics.incidence.decoder import Estimates, SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.release import Answers, Label, Name, Named, Release, note_on
 
@@ -46,7 +46,7 @@ class Whole:
         noise_variance: of each of its counts.
     """
 
-    model: StateModel | SharedModel
+    model: StateModel | SharedModel | SharedModels
     noise_variance: float
 
 
@@ -206,6 +206,9 @@ class IncidenceRelease(Named[Release]):
         whole, universe = self._histogram(), self.population.universe
         if universe is None or not isinstance(whole.model, StateModel):
             message = "a constrained histogram needs universe=: how many users there are in all"
+            raise PlanError(message)
+        if whole.model.tables > 1:
+            message = "a constrained histogram is of one table, and this is of several"
             raise PlanError(message)
         states = self.population.states
         possible, beyond = states.within(), LinearQuery.of("beyond", 1 - states.within())

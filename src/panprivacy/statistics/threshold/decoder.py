@@ -35,9 +35,9 @@ class ThresholdModel(CroppedModel):
 
         Users of a sample differ most from one another where each counts in full or not at all.
         """
-        mean = np.asarray(truth, float) / self.universe
+        mean = np.asarray(truth, float) / (self.tables * self.universe)
         left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
         sampling = left_out * self.contrast**2 * np.maximum(mean * (1 - mean), 0)
         each = self.below + (self.above - self.below) * np.clip(mean, 0, 1)
-        variance = self.cells * (each + sampling) + self.noise_variance
+        variance = self.tables * self.cells * (each + sampling) + self.noise_variance
         return np.sqrt(variance) * self._unit

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -200,6 +200,10 @@ class HardPlan(CountPlan):
         noise = noise_variance(votes.range, self.split.budget)
         read = votes.absent, votes.contrast, noise, votes.below, votes.above
         return ThresholdModel(self.universe, self.cells, 1, *read)
+
+    def joint_model(self, epoch: int, tables: int) -> ThresholdModel:
+        """What the counts of several tables of other users say, added up."""
+        return replace(self.model(epoch), tables=tables)
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The users in such a state, beyond the bound too."""

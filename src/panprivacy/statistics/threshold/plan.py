@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.threshold import ThresholdCells
@@ -95,6 +95,10 @@ class ThresholdPlan(SoftPlan):
         most = 0.25 if epoch else count_variances(self.chosen, self.block, budget)[1]
         noise = noise_variance(self.sensitivity(epoch), budget)
         return ThresholdModel(self.universe, self.cells, 1, counted, contrast, noise, most, most)
+
+    def joint_model(self, epoch: int, tables: int) -> ThresholdModel:
+        """What the counts of several tables of other users say, added up."""
+        return replace(self.model(epoch), tables=tables)
 
     def facts(self, states: UserStates) -> list[str]:
         """How many users count in full by the threshold that was named."""

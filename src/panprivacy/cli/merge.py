@@ -1,0 +1,104 @@
+"""`panprivacy merge`: the sealed contributions of several machines in, one private answer out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from panprivacy._kernels import compile_kernels
+from panprivacy._validate import proportion
+from panprivacy.cli.options import check_picture
+from panprivacy.cli.output import Printed, print_json, print_text
+from panprivacy.coins import SystemCoins
+from panprivacy.errors import InputError, PlanError
+from panprivacy.files import replace_file
+from panprivacy.merging import Merger
+from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
+from panprivacy.statistics.release import Answers
+
+_SPENT = b"panprivacy has merged this contribution"
+
+
+def merge(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="What run --contribute has written.")
+    ],
+    identity: Annotated[
+        Path, typer.Option(metavar="FILE", help="The age identity that opens them.")
+    ],
+    confidence: Annotated[float, typer.Option(help="How often the interval is right.")] = 0.95,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say the price and the guarantee; release nothing.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw the answers and a seized state.")
+    ] = None,
+) -> None:
+    """Join what several shards contributed, and answer once; the contributions are spent."""
+    level = proportion(confidence=confidence)
+    _check_once(files)
+    check_picture(plot)
+    merger = Merger([_opened(file, identity) for file in files])
+    for remark in merger.remarks:
+        sys.stderr.write(f"panprivacy: {remark}\n")
+    if explain:
+        typer.echo(f"Guarantee: {merger.guarantee}.")
+        return
+    if plot is not None and merger.guarantee.groups is not None:
+        message = "--plot is for one count of everything, and these are counted by group"
+        raise PlanError(message)
+    compile_kernels()
+    for file in files:  # before anything leaves: a crash from here on loses the answer
+        _spend(file)
+    released = merger.release(level, SystemCoins())
+    answers = released if isinstance(released, Answers) else Answers([released])
+    printed = Printed(answers, merger.guarantee, merger.state_bytes, level)
+    (print_json if json else print_text)(printed)
+    if plot is not None:
+        _draw(plot, merger, answers)
+    raise typer.Exit(int(answers.lost))
+
+
+def _check_once(files: Sequence[Path]) -> None:
+    """Refuse a file that is named twice."""
+    found = [file.resolve() for file in files]
+    for place, file in enumerate(found):
+        if file in found[:place]:
+            message = f"{files[place]} is named twice: its users would count twice"
+            raise PlanError(message)
+
+
+def _opened(file: Path, identity: Path) -> bytes:
+    """What a contribution holds."""
+    data = file.read_bytes()
+    if data.startswith(_SPENT):
+        message = f"{file} was merged already: once more would be another release of its users"
+        raise InputError(message)
+    if not is_sealed(data[:FRONT_BYTES]):
+        message = f"{file} is no sealed contribution, as run --contribute writes it"
+        raise InputError(message)
+    try:
+        return unseal(data, identity)
+    except InputError as error:
+        message = f"{file}: {error.reason}"
+        raise InputError(message) from None
+
+
+def _spend(file: Path) -> None:
+    """Leave a note in the place of a contribution."""
+    replace_file(file, _SPENT + b": its release is spent.\n")
+
+
+def _draw(plot: Path, merger: Merger, answers: Answers) -> None:
+    """Draw what is not lost."""
+    from panprivacy.programs.pictures import plot_answers  # noqa: PLC0415 - slow
+
+    found = {name.statistic for name, one in answers.items() if one is not None}
+    statistics = {label: one for label, one in merger.statistics.items() if label in found}
+    if statistics:
+        plot_answers(plot, statistics, answers)

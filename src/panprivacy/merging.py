@@ -1,0 +1,340 @@
+"""Several shards, one answer: what each of them contributed is read together, and noised once.
+
+>>> import numpy as np
+>>> import panprivacy as pp
+>>> def shard(users):
+...     count = pp.CroppedSum(tau=5, universe=30_000, epsilon=1)
+...     count.update(users)
+...     return count.contribute()
+>>> parts = [shard(np.arange(0, 9_000)), shard(np.arange(9_000, 20_000))]
+>>> 12_000 < pp.merge(parts).value < 28_000  # 20,000
+True
+
+docs/merging.md says how, docs/guarantees/merging.md why it is private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panprivacy._validate import proportion
+from panprivacy.coins import Coins, SystemCoins
+from panprivacy.errors import InputError, LostReleaseError, PanPrivacyError, PlanError
+from panprivacy.explain.description import Description, describe
+from panprivacy.guarantee import Guarantee, shown
+from panprivacy.noise import wipe
+from panprivacy.statistics.contribution import Part, read_parts
+from panprivacy.statistics.header import differing
+from panprivacy.statistics.plan import Reading
+from panprivacy.statistics.release import Answer, Answers, Lost
+from panprivacy.statistics.statistic import noised_sums
+
+_NO_DESIGN = "ledger"
+"""Public, but of no meaning to an answer."""
+
+
+def merge(
+    contributions: Sequence[bytes], *, confidence: float = 0.95, coins: Coins | None = None
+) -> Any:
+    """The answer of several shards, from what their `contribute` handed out.
+
+    Guarantee: a user of one shard loses at most epsilon, the argument of that shard's constructor,
+    by the answer and one look at the state of each shard, or at its contribution in place of that.
+    Forget the contributions afterwards: merged once more, they cost a release more.
+    [tests/exact/test_merging.py, docs/guarantees/merging.md]
+
+    Args:
+        contributions: one of each shard, in any order.
+        confidence: probability, 0 to 1, that each interval covers the truth.
+        coins: source of the output noise; None for the operating system's.
+
+    Returns:
+        What `release` of the shards would: an answer, or several by name.
+
+    Raises:
+        InputError: a contribution is damaged, there twice, or of another design than the first.
+        PlanError: there is only one, or confidence is no probability.
+        LostReleaseError: too many users for the cells of a shard, of one statistic alone.
+    """
+    level = proportion(confidence=confidence)
+    return Merger(contributions).release(level, SystemCoins() if coins is None else coins)
+
+
+class Merger:
+    """Contributions that go together; they have been checked, and nothing was noised yet.
+
+    Args:
+        contributions: one of each shard, in any order.
+
+    Raises:
+        InputError: as for `merge`.
+        PlanError: there are none, or only one.
+    """
+
+    def __init__(self, contributions: Sequence[bytes]) -> None:
+        several: list[Any] = list(contributions)
+        if len(several) < 2 or not all(isinstance(one, bytes) for one in several):
+            message = "merge two contributions or more, each the bytes that contribute() gave"
+            raise PlanError(message)
+        shards = []
+        for place, one in enumerate(several, start=1):
+            with_place = f"contribution {place}: "
+            try:
+                shards.append(read_parts(one))
+            except InputError as error:
+                raise InputError(with_place + error.reason) from None
+        _check_different(shards)
+        self._merged = [_Merged.of(parts) for parts in _aligned(shards)]
+        self._left = True
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """What is counted, by label: of each the plan, and the sizes."""
+        return {one.label: one.described for one in self._merged}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of all that was contributed."""
+        return tuple(part.told.id for one in self._merged for part in one.parts)
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of all states that were contributed from."""
+        return sum(part.header.state_bytes for one in self._merged for part in one.parts)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to each user of one shard."""
+        _, alike = next(groupby(self._merged, lambda one: one.told.group))
+        of_group = list(alike)
+        per_user = of_group[0].told.per_user
+        times = per_user or 1
+        further = sum((one.further for one in of_group), Fraction(0))
+        promise = Guarantee.of_all(one.guarantee for one in of_group)
+        return replace(
+            promise,
+            epsilon=times * promise.epsilon,
+            groups=per_user,
+            conditions=(
+                *promise.conditions,
+                "a contribution is the look at its shard",
+                f"a user is in one contribution; each further one costs {shown(times * further)}",
+            ),
+        )
+
+    @property
+    def remarks(self) -> list[str]:
+        """The price, as sentences: each once."""
+        return list(dict.fromkeys(one.remark for one in self._merged))
+
+    def release(self, confidence: float, coins: Coins) -> Any:
+        """The answer, once; see `merge`."""
+        if not self._left:
+            message = "these contributions were released already"
+            raise PanPrivacyError(message)
+        self._left = False
+        if len(self._merged) == 1 and self._merged[0].told.label == "":
+            return self._merged[0].released(confidence, coins)
+        return Answers(self._released(confidence, coins))
+
+    def _released(self, confidence: float, coins: Coins) -> Iterator[Answer]:
+        for one in self._merged:
+            try:
+                yield one.released(confidence, coins)
+            except LostReleaseError:  # the others are paid for as well
+                yield one.lost
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The contributions of all shards to one statistic, or to one group of it.
+
+    Args:
+        parts: one of each shard.
+        described: the statistic.
+        query: what is asked.
+        reading: of all parts together.
+    """
+
+    parts: list[Part]
+    described: Description
+    query: Any
+    reading: Reading
+
+    @classmethod
+    def of(cls, parts: list[Part]) -> _Merged:
+        """Contributions of one design."""
+        first = parts[0]
+        described, told = describe(first.header), first.told
+        try:
+            query = described.kind.query_type.read(described.kind.name, told.asked)
+            epoch = first.header.intrusions
+            reading = described.plan.merged(told.form, query, epoch, len(parts))
+        except PlanError as error:
+            raise InputError(str(error)) from None
+        merged = cls(parts, described, query, reading)
+        merged._check_sizes()
+        return merged
+
+    def _check_sizes(self) -> None:
+        plan = self.described.plan
+        cells = plan.key_bytes + plan.table.nbytes
+        size = cells if self.told.form == "cells" else 8 * self.reading.size
+        if any(len(part.body) != size for part in self.parts):
+            message = "a contribution is damaged: it is not as long as its design says"
+            raise InputError(message)
+        if self.told.form == "cells":
+            keys = {part.body[: plan.key_bytes] for part in self.parts}
+            if len(keys) > 1:
+                message = (
+                    "the shards have different addressing keys, so their cells are of different "
+                    "users: make all with the same key="
+                )
+                raise InputError(message)
+
+    @property
+    def told(self) -> Any:
+        """What the contributions say of themselves."""
+        return self.parts[0].told
+
+    @property
+    def label(self) -> str:
+        """What the statistic is called."""
+        return self.told.label or self.described.kind.name
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What each shard promises to its users."""
+        plan = self.described.plan
+        asked = plan.request
+        return Guarantee(
+            asked.epsilon, asked.intrusions, adjacency=plan.hides, conditions=plan.conditions
+        )
+
+    @property
+    def further(self) -> Fraction:
+        """What a user of one more shard loses there.
+
+        His cells are one cell once they are added up, so the release costs no more then.
+        """
+        asked = self.described.plan.request
+        if self.told.form == "sums":
+            return asked.epsilon
+        return self.described.budget.of_state(asked.intrusions)
+
+    @property
+    def remark(self) -> str:
+        """The price, as a sentence."""
+        epoch, tables = self.parts[0].header.intrusions, len(self.parts)
+        times = self.described.plan.merged_error(self.told.form, epoch, tables)
+        how = "added up cell by cell" if self.told.form == "cells" else "of different users"
+        return (
+            f"{self.label}: {tables} tables {how} err about {times:.2g} times as much as one table "
+            "of all users"
+        )
+
+    def released(self, confidence: float, coins: Coins) -> Answer:
+        """The answer, with one output noise."""
+        sums = self._sums()
+        counts = noised_sums(sums, self.reading.scales, coins)
+        wipe(sums)
+        answer: Any = self.reading.answer(counts, confidence)
+        return answer.under(self.label, self.told.group)
+
+    @property
+    def lost(self) -> Answer:
+        """What stands in the place of an answer that is lost."""
+        return Lost(self.described.plan.names(self.query)).under(self.label, self.told.group)
+
+    def _sums(self) -> NDArray[np.int64]:
+        """Of all shards: added up, or side by side."""
+        if self.told.form == "cells":
+            return self._sums_of_cells()
+        each = [np.frombuffer(part.body, np.int64) for part in self.parts]
+        if self.described.plan.apart:
+            return np.concatenate(each)
+        sums: NDArray[np.int64] = np.sum(each, axis=0)
+        return sums
+
+    def _sums_of_cells(self) -> NDArray[np.int64]:
+        """Of the tables, added up: to add one is to add its noise, and what its users did."""
+        plan = self.described.plan
+        cells: Any = plan.table
+        offset = plan.key_bytes
+        tables = [
+            np.frombuffer(part.body, cells.dtype, offset=offset).copy() for part in self.parts
+        ]
+        if not all(map(cells.is_table, tables)):
+            message = "a contribution is damaged: a cell holds what none can hold"
+            raise InputError(message)
+        total = tables[0]
+        for table in tables[1:]:
+            cells.rerandomise(total, table)
+        sums = self.reading.sums(cells, total)
+        wipe(*tables)
+        return sums
+
+
+def _check_different(shards: list[list[Part]]) -> None:
+    """Refuse a contribution that is there twice."""
+    seen: dict[str, int] = {}
+    for place, parts in enumerate(shards, start=1):
+        for id_ in {part.told.id for part in parts}:
+            if id_ in seen:
+                message = (
+                    f"contribution {place} is contribution {seen[id_]} once more: its users would "
+                    "count twice; leave it out"
+                )
+                raise InputError(message)
+            seen[id_] = place
+
+
+def _aligned(shards: list[list[Part]]) -> Iterator[list[Part]]:
+    """The parts of all shards that belong together."""
+    first = shards[0]
+    for place, parts in enumerate(shards[1:], start=2):
+        if len(parts) != len(first):
+            message = (
+                f"contribution {place} has {len(parts)} statistics, and contribution 1 has "
+                f"{len(first)}: all shards must count the same"
+            )
+            raise InputError(message)
+        for one, other in zip(first, parts, strict=True):
+            _check_alike(one, other, place)
+    yield from map(list, zip(*shards, strict=True))
+
+
+def _check_alike(one: Part, other: Part, place: int) -> None:
+    """Refuse contributions of two designs, with what differs."""
+    both = [_design(part) for part in (one, other)]
+    found = [pair for pair in differing(*both) if pair[0] != _NO_DESIGN]
+    if found:
+        here = ", ".join(f"{name}={_said(mine)}" for name, mine, _ in found)
+        there = ", ".join(f"{name}={_said(its)}" for name, _, its in found)
+        message = f"shards must be alike: {here} in contribution 1, {there} in contribution {place}"
+        raise InputError(message)
+
+
+def _design(part: Part) -> dict[str, Any]:
+    """What two contributions have to have in common."""
+    told = part.told
+    mine = {
+        "announced": part.header.intrusions,
+        "form": told.form,
+        "label": told.label,
+        "group": told.group,
+        "per_user": told.per_user,
+    }
+    return {**part.header.public(), **{f"asked {k}": v for k, v in told.asked.items()}, **mine}
+
+
+def _said(value: object) -> str:
+    """A public parameter, in few words."""
+    return "default" if value is None else f"{value!s:.40}"

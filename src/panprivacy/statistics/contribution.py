@@ -1,0 +1,105 @@
+"""What a shard hands out so that several are read as one: its sums, or its cells.
+
+A contribution holds what no noise protects yet but that of the cells. Whoever reads it has looked
+at the state. Its front is public: that of the state, and which form it has.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from panprivacy.errors import InputError
+from panprivacy.statistics.header import MOST_TEXT, Header, read_header
+from panprivacy.statistics.release import Label
+
+Form = Literal["sums", "cells"]
+"""Sums of cells, for shards of different users; or the cells, for shards with one key."""
+
+ID_BYTES = 16
+
+_MAGIC = b"panpart1"
+_LAYOUT = struct.Struct("<8sIQ")
+"""Magic, bytes of what is told, bytes of sums or cells; the header of the state follows."""
+
+_DAMAGED = "the contribution is damaged, or cut off"
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a contribution says beside the front of its state; all of it is public.
+
+    Args:
+        id: drawn when it was made; its copies have the same.
+        form: what it holds.
+        asked: what the release is asked.
+        label: what the statistic is called; empty for its own name.
+        group: of users; None if they are not counted by group.
+        per_user: in how many groups a user may be; None where there are no groups.
+    """
+
+    id: str
+    form: Form
+    asked: dict[str, Any]
+    label: str = ""
+    group: Label | None = None
+    per_user: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The contribution of one statistic.
+
+    Args:
+        header: of its state.
+        told: what else is public.
+        body: sums, int64; or key and table.
+    """
+
+    header: Header
+    told: Told
+    body: bytes
+
+    def under(self, **named: Any) -> Part:
+        """The same under a label, or of a group."""
+        return Part(self.header, replace(self.told, **named), self.body)
+
+    def packed(self) -> bytes:
+        """As it leaves."""
+        told = msgspec.json.encode(self.told, order="sorted")
+        front = _LAYOUT.pack(_MAGIC, len(told), len(self.body))
+        return front + self.header.packed() + told + self.body
+
+
+def read_parts(contribution: bytes) -> list[Part]:
+    """The contributions of the statistics of one shard.
+
+    Raises:
+        InputError: it is none, or damaged. No message shows what is in it.
+    """
+    stream, parts = io.BytesIO(contribution), list[Part]()
+    while front := stream.read(_LAYOUT.size):
+        if not front.startswith(_MAGIC[: len(front)]):
+            message = "there is no contribution of panprivacy here"
+            raise InputError(message)
+        if len(front) < _LAYOUT.size:
+            raise InputError(_DAMAGED)
+        _, told_bytes, body_bytes = _LAYOUT.unpack(front)
+        header = read_header(stream)
+        if told_bytes > MOST_TEXT:
+            raise InputError(_DAMAGED)
+        told, body = stream.read(told_bytes), stream.read(body_bytes)
+        if len(told) < told_bytes or len(body) < body_bytes:
+            raise InputError(_DAMAGED)
+        try:
+            parts.append(Part(header, msgspec.json.decode(told, type=Told), body))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise InputError(_DAMAGED) from None
+    if not parts:
+        message = "the contribution is empty"
+        raise InputError(message)
+    return parts

@@ -1,0 +1,296 @@
+"""`panprivacy run --contribute` and `panprivacy merge`: several machines, one answer, once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from unittest import mock
+
+import pyrage
+import pytest
+
+from panprivacy.cli.merge import _spend
+from panprivacy.merging import Merger
+from tests.commands import run_command
+
+SECRET = 4_711
+STAT = "cropped-sum,tau=2,universe=5_000"
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """The identity, as a file, and its recipient."""
+    identity = pyrage.x25519.Identity.generate()
+    path = tmp_path / "identity.txt"
+    path.write_text(f"{identity}\n")
+    return path, str(identity.to_public())
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """Three files of 1,000 users each, who come twice; a column of groups."""
+    files = []
+    for number in range(3):
+        path = tmp_path / f"shard{number}.csv"
+        users = range(1_000 * number, 1_000 * number + 1_000)
+        rows = [f"{user},{'ab'[user % 2]}\n" for user in users for _ in range(2)]
+        path.write_text("who,group\n" + "".join(rows))
+        files.append(path)
+    return files
+
+
+def contribute(shard, keys, *arguments, stat=STAT, epsilon=4):
+    part = shard.with_suffix(".part")
+    words = shard, "--user", "who", "--epsilon", epsilon, "--stat", stat
+    result = run_command("run", *words, "--contribute", part, "--recipient", keys[1], *arguments)
+    assert result.code == 0, result.stderr
+    return part, result
+
+
+def parts_of(shards, keys, *arguments, **given):
+    return [contribute(shard, keys, *arguments, **given)[0] for shard in shards]
+
+
+def merge(parts, keys, *arguments):
+    return run_command("merge", *parts, "--identity", keys[0], *arguments)
+
+
+def refused(result):
+    assert result.code == 2, result.stdout
+    assert result.stdout == ""
+    line = result.stderr.splitlines()[-1]
+    assert line.startswith("panprivacy: ")
+    assert str(SECRET) not in result.stderr
+    return line
+
+
+def test_two_commands_and_one_answer(shards, keys):
+    part, said = contribute(shards[0], keys)
+    assert f"Contributed to {part}" in said.stdout
+    assert "who opens the contribution has had that look" in said.stdout
+    assert part.read_bytes().startswith(b"age-encryption.org/v1")
+    assert part.stat().st_mode & 0o777 == 0o600
+    result = merge([part, *parts_of(shards[1:], keys)], keys)
+    assert result.code == 0, result.stderr
+    assert "cropped-sum: 3 tables of different users err about 1.5 times" in result.stderr
+    assert "each further one costs 4" in result.stdout
+    answer = int(result.stdout.splitlines()[1].split()[3].replace(",", ""))
+    assert abs(answer - 6_000) < 900  # seven deviations
+
+
+def test_json_and_a_picture(shards, keys, tmp_path):
+    picture = tmp_path / "merged.png"
+    parts = parts_of(shards, keys, stat="incidence,bound=4,universe=5_000,exactly=0:2", epsilon=60)
+    result = merge(parts, keys, "--json", "--plot", picture, "--confidence", 0.8)
+    document = json.loads(result.stdout)
+    values = [round(row["value"], -2) for row in document["answers"]]
+    assert values == [2_000, 0, 3_000]
+    assert {row["confidence"] for row in document["answers"]} == {0.8}
+    assert document["epsilon"] == 60
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_groups_and_several_statistics(shards, keys):
+    grouped = "--by", "group", "--groups", "a,b", "--per-user", 2
+    parts = parts_of(shards, keys, *grouped, "--stat", "density,universe=5000", epsilon=100)
+    result = merge(parts, keys, "--json")
+    document = json.loads(result.stdout)
+    assert document["per_user"] == 2
+    found = {(row["statistic"], row["group"]): row["value"] for row in document["answers"]}
+    assert found["density", "a"] == pytest.approx(0.3, abs=0.02)
+    assert found["cropped-sum", "b"] == pytest.approx(3_000, abs=100)
+
+
+def test_cells_of_shards_with_one_key(shards, keys, tmp_path):
+    key = tmp_path / "shared.key"
+    key.write_bytes(bytes(range(32)))
+    stat = "incidence,bound=8,universe=5_000,exactly=4"
+    shards = [shards[0], shards[0].with_name("again.csv")]
+    shards[1].write_text(shards[0].read_text())  # the same users come to both
+    result = merge(parts_of(shards, keys, "--key", key, stat=stat, epsilon=40), keys, "--json")
+    assert "added up cell by cell" in result.stderr
+    (row,) = json.loads(result.stdout)["answers"]
+    assert row["low"] - 50 <= 1_000 <= row["high"] + 50
+
+
+def test_explaining_spends_nothing(shards, keys):
+    parts = parts_of(shards, keys)
+    before = [part.read_bytes() for part in parts]
+    result = merge(parts, keys, "--explain")
+    assert result.code == 0
+    assert "Guarantee: epsilon 4 for" in result.stdout
+    assert [part.read_bytes() for part in parts] == before
+
+
+def test_contributions_are_merged_once(shards, keys):
+    parts = parts_of(shards, keys)
+    assert merge(parts, keys).code == 0
+    for part in parts:
+        assert part.read_bytes().startswith(b"panprivacy has merged")
+    assert "was merged already" in refused(merge(parts, keys))
+    assert "was merged already" in refused(merge(parts[1:], keys))
+
+
+def test_a_crash_before_the_answer_loses_it(shards, keys):
+    parts = parts_of(shards, keys)
+    with (
+        mock.patch.object(Merger, "release", side_effect=RuntimeError),
+        pytest.raises(RuntimeError),
+    ):
+        merge(parts, keys)
+    assert "was merged already" in refused(merge(parts, keys))
+
+
+def test_a_disk_that_is_full_releases_nothing(shards, keys):
+    parts = parts_of(shards, keys)
+    spent = []
+
+    def failing(file):
+        if spent:
+            raise OSError(28, "No space left on device")
+        spent.append(file)
+        _spend(file)
+
+    with (
+        mock.patch("panprivacy.cli.merge._spend", failing),
+        mock.patch.object(Merger, "release") as released,
+    ):
+        refused(merge(parts, keys))
+    assert not released.called
+    assert "was merged already" in refused(merge(parts, keys))
+
+
+def test_a_contribution_that_cannot_be_written_is_lost_and_leaves_no_file(shards, keys, tmp_path):
+    part = tmp_path / "x.part"
+    words = shards[0], "--user", "who", "--epsilon", 4, "--stat", STAT
+    given = "--contribute", part, "--recipient", keys[1]
+    with mock.patch("panprivacy.files.os.fsync", side_effect=OSError(28, "No space left")):
+        assert "No space left" in refused(run_command("run", *words, *given))
+    assert [one.name for one in tmp_path.iterdir() if "part" in one.name] == []
+
+
+def test_a_contribution_says_what_it_is_in_json(shards, keys):
+    part, said = contribute(shards[0], keys, "--json")
+    assert json.loads(said.stdout) == {"contributed": str(part), "epsilon": 4.0}
+
+
+class TestRefused:
+    def run(self, shard, *arguments, epsilon=1):
+        words = shard, "--user", "who", "--epsilon", epsilon, "--stat", STAT
+        return refused(run_command("run", *words, *arguments))
+
+    def test_no_recipient(self, shards, tmp_path):
+        assert "--contribute needs --recipient" in self.run(
+            shards[0], "--contribute", tmp_path / "x"
+        )
+
+    def test_a_recipient_for_nothing(self, shards, keys):
+        message = self.run(shards[0], "--recipient", keys[1])
+        assert "are for --contribute FILE" in message
+
+    def test_a_recipient_that_is_none(self, shards, tmp_path):
+        message = self.run(shards[0], "--contribute", tmp_path / "x", "--recipient", "age1no")
+        assert "--recipient must be a public key of age" in message
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            (["--releases", "2"], "leave out --releases"),
+            (["--window", "1d"], "leave out --releases, --every and --window"),
+            (["--demo"], "--demo and --plot show answers"),
+            (["--plot", "x.png"], "--demo and --plot show answers"),
+        ],
+    )
+    def test_answers_of_its_own(self, shards, keys, tmp_path, given, said):
+        part = tmp_path / "x.part"
+        message = self.run(shards[0], "--contribute", part, "--recipient", keys[1], *given)
+        assert said in message
+        assert not part.exists()
+
+    def test_a_file_that_is_there(self, shards, keys):
+        part, _ = contribute(shards[0], keys)
+        before = part.read_bytes()
+        message = self.run(shards[0], "--contribute", part, "--recipient", keys[1])
+        assert "there is a file" in message
+        assert part.read_bytes() == before
+
+    def test_a_folder_that_is_not_there(self, shards, keys, tmp_path):
+        where = tmp_path / "no" / "x.part"
+        assert "cannot write" in self.run(shards[0], "--contribute", where, "--recipient", keys[1])
+
+    def test_a_key_that_is_short(self, shards, keys, tmp_path):
+        key = tmp_path / "short.key"
+        key.write_bytes(b"short")
+        given = "--contribute", tmp_path / "x", "--recipient", keys[1], "--key", key
+        assert "key must be 16 random bytes or more" in self.run(shards[0], *given)
+
+    def test_a_key_that_is_not_there(self, shards, keys, tmp_path):
+        given = "--contribute", tmp_path / "x", "--recipient", keys[1], "--key", tmp_path / "no"
+        assert "No such file" in self.run(shards[0], *given)
+
+    def test_what_cannot_be_merged(self, shards, keys, tmp_path):
+        words = shards[0], "--stat", "running-count,horizon=1", "--epsilon", 100
+        given = "--contribute", tmp_path / "x", "--recipient", keys[1]
+        message = refused(run_command("run", *words, *given))
+        assert "let each shard release" in message
+
+    def test_a_row_that_cannot_be_counted(self, keys, tmp_path):
+        shard, part = tmp_path / "bad.csv", tmp_path / "bad.part"
+        shard.write_text(f"who\n1\n{SECRET}x\n")
+        message = self.run(shard, "--contribute", part, "--recipient", keys[1], epsilon=4)
+        assert "row" in message
+        assert not part.exists()
+
+    def test_a_design_that_differs(self, shards, keys):
+        parts = [
+            contribute(shards[0], keys, stat="cropped-sum,tau=2,universe=5_000,bound=10")[0],
+            contribute(shards[1], keys, stat="cropped-sum,tau=2,universe=5_000,bound=12")[0],
+        ]
+        before = [part.read_bytes() for part in parts]
+        message = refused(merge(parts, keys))
+        assert "bound=10 in contribution 1, bound=12 in contribution 2" in message
+        assert [part.read_bytes() for part in parts] == before
+
+    def test_one_file_twice_and_a_copy(self, shards, keys, tmp_path):
+        part, _ = contribute(shards[0], keys)
+        assert "is named twice" in refused(merge([part, part], keys))
+        copy = tmp_path / "copy.part"
+        copy.write_bytes(part.read_bytes())
+        assert "contribution 2 is contribution 1 once more" in refused(merge([part, copy], keys))
+
+    def test_a_file_that_is_none(self, shards, keys, tmp_path):
+        part, _ = contribute(shards[0], keys)
+        other = tmp_path / "other"
+        other.write_text(f"{SECRET}")
+        assert "is no sealed contribution" in refused(merge([part, other], keys))
+        other.write_bytes(part.read_bytes()[:-3])
+        assert "damaged, or sealed to another identity" in refused(merge([part, other], keys))
+        assert "No such file" in refused(merge([part, Path("nowhere")], keys))
+
+    def test_another_identity(self, shards, keys, tmp_path):
+        parts = parts_of(shards[:2], keys)
+        other = tmp_path / "other.txt"
+        other.write_text(f"{pyrage.x25519.Identity.generate()}\n")
+        assert "sealed to another identity" in refused(merge(parts, (other, "")))
+
+    def test_one_shard(self, shards, keys):
+        part, _ = contribute(shards[0], keys)
+        assert "merge two contributions or more" in refused(merge([part], keys))
+        assert part.read_bytes().startswith(b"age-encryption")
+
+
+@pytest.mark.parametrize(
+    ("stat", "said"),
+    [
+        ("incidence,bound=5,universe=10000", ["errs 1.7 times", "errs 29 times"]),
+        ("cropped-sum,tau=5,universe=10000", ["errs 1.7 times", "its cells cannot be added up"]),
+        ("running-count,horizon=9", ["let each shard release", "its cells cannot be added up"]),
+    ],
+)
+def test_a_plan_says_what_shards_cost(stat, said):
+    result = run_command("plan", stat, "--epsilon", 1, "--shards", 3)
+    assert result.code == 0, result.stderr
+    lines = [line for line in result.stdout.splitlines() if line.startswith("3 shards")]
+    assert all(part in line for part, line in zip(said, lines, strict=True))
+    assert "a contribution is a look, which costs a user" in result.stdout
+    assert "3 shards" not in run_command("plan", stat, "--epsilon", 1).stdout

@@ -67,6 +67,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.hygiene
 	$(BIN)/python -m benchmarks.elgamal
 	$(BIN)/python -m benchmarks.service
+	$(BIN)/python -m benchmarks.collecting
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m reproductions.log_steps

@@ -173,18 +173,19 @@ def _ending_for(failures: list[PanPrivacyError]) -> Iterator[None]:
 
 @contextmanager
 def alone(file: Path) -> Iterator[None]:
-    """One service at a time: two would overwrite each other's checkpoint."""
+    """One program at a time: two services would overwrite each other's checkpoint."""
     try:
         lock = os.open(file, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        message = f"cannot write in {file.parent}: {error.strerror}; see directory in [server]"
+        message = f"cannot write in {file.parent}: {error.strerror}; give this program a directory "
+        message += "of its own"
         raise PlanError(message) from None
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            message = f"another service runs in {file.parent}: stop it, "
-            message += "or give this one a directory"
+            message = f"another service or collector runs in {file.parent}: stop it, "
+            message += "or give this one a directory of its own"
             raise PlanError(message) from None
         yield
     finally:

@@ -38,7 +38,7 @@ class PrivateExperts(Online):
     >>> import panprivacy as pp
     >>> mistakes = np.ones((2_000, 4), bool)
     >>> mistakes[:, 2] = False  # one expert is always right
-    >>> experts = pp.online.PrivateExperts(4, horizon=2_000, unit="advice", epsilon=1.0)
+    >>> experts = pp.online.PrivateExperts(4, horizon=3_000, unit="advice", epsilon=1.0)
     >>> followed = experts.run(mistakes)
     >>> bool((followed[1_000:] == 2).mean() > 0.9)
     True

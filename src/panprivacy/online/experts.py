@@ -191,13 +191,9 @@ class PrivateExperts(Online):
 
     def _follow(self, mistakes: NDArray[np.bool_]) -> Integers:
         """Make some rounds; who was followed in each."""
+        noise = self._noise((self.n, len(mistakes)))
         amounts = np.ascontiguousarray(mistakes.T, np.int64)
-        try:
-            noise = self._noise(amounts.shape)
-            values = self._now.answer(amounts).values
-        finally:
-            wipe(amounts)
-        chosen = (values + noise).argmin(axis=0)
+        chosen = (self._now.answer(amounts).values + noise).argmin(axis=0)
         followed = np.concatenate([[self._choice], chosen[:-1]])
         self._choice = int(chosen[-1])
         return followed

@@ -9,8 +9,10 @@ next late departure of 2013 is from there, or goes there. All with the coins of 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -18,6 +20,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.continual import fill
+from panprivacy.coins import SystemCoins
+from panprivacy.counters.mechanism import Floats
 from panprivacy.online import UNITS, MultiCounter, PrivateExperts
 
 ROOT = Path(__file__).parents[1]
@@ -88,6 +92,74 @@ def counters() -> Iterator[str]:
         yield f"| {' | '.join([*cells, f'{largest:,.0f}', f'{spent:.1f}'])} |\n"
 
 
+def tree_of_counters(requests: NDArray[np.int64], n: int, told_at: int) -> Iterator[Floats]:
+    """The counts of the slides' tree after each tenth of the requests, at epsilon 1 in all.
+
+    An event adds one to the register of each node from its leaf to the root. The root leaves every
+    `told_at` steps, and the children of a node leave when it has told of as many events since they
+    last did: so when they leave depends on what has left alone. Registers have noise of the scale
+    `levels/epsilon` at birth and when they leave.
+    """
+    size = 1 << (n - 1).bit_length()
+    noises = _noises(Fraction(size.bit_length()))
+    registers = [next(noises) for _ in range(2 * size)]
+    told, since = [0] * (2 * size), [0] * (2 * size)
+    for step, one in enumerate(requests.tolist(), 1):
+        node = size + one
+        while node:
+            registers[node] += 1
+            node //= 2
+        leaving = [1] if step % told_at == 0 else []
+        while leaving:
+            node = leaving.pop()
+            left, registers[node] = registers[node] + next(noises), next(noises)
+            told[node] += left
+            since[node] += left
+            if node < size and since[node] >= told_at:
+                since[node], leaving = 0, [*leaving, 2 * node, 2 * node + 1]
+        if step % (len(requests) // 10) == 0:
+            yield np.array(told[size : size + n], float)
+
+
+def _noises(scale: Fraction) -> Iterator[int]:
+    """Noise without end."""
+    while True:
+        yield from SystemCoins().discrete_laplace(scale, 4_096).tolist()
+
+
+def answers_of(program: MultiCounter, requests: NDArray[np.int64]) -> Iterator[Floats]:
+    """Ours after each tenth of the requests."""
+    for part in np.split(requests, 10):
+        program.run(part)
+        yield program.values
+
+
+def errors_now(counts: Iterable[Floats], requests: NDArray[np.int64], n: int) -> NDArray[Any]:
+    """Root-mean-square errors of all counters and of the largest 10, with what is not told yet."""
+    squares, step = [], 0
+    for found in counts:
+        step += len(requests) // 10
+        errors = found - np.bincount(requests[:step], minlength=n)
+        squares.append([np.mean(errors**2), np.mean(errors[:10] ** 2)])
+    return np.sqrt(np.mean(squares, axis=0))
+
+
+def slides() -> Iterator[str]:
+    """A row for each way to count the same requests."""
+    yield "| 1,000 counters, 100,000 requests | error of all | of the largest 10 |\n"
+    yield "| --: | --: | --: |\n"
+    n, steps = 1_000, 100_000
+    weights = 1 / np.arange(1, n + 1)
+    requests = np.random.default_rng(1).choice(n, steps, p=weights / weights.sum())
+    ways = {"`MultiCounter`": answers_of(MultiCounter(n, steps, epsilon=1), requests)}
+    for told_at in (50, 100, 200, 400):
+        name = f"tree of counters, children leave after {told_at} events"
+        ways[name] = tree_of_counters(requests, n, told_at)
+    for name, counts in ways.items():
+        every, largest = errors_now(counts, requests, n)
+        yield f"| {name} | {every:.1f} | {largest:.0f} |\n"
+
+
 def experts() -> Iterator[str]:
     """A row for each sequence, unit and perturbation."""
     yield "| experts | rounds | best expert | exact leader | unit | perturbation | mistakes more "
@@ -110,7 +182,7 @@ def experts() -> Iterator[str]:
 def main() -> None:
     """Measure, print, and fill the tables."""
     page = PAGE.read_text()
-    for name, rows in (("counters", counters()), ("experts", experts())):
+    for name, rows in (("counters", counters()), ("slides", slides()), ("experts", experts())):
         table = "".join(rows)
         print(table, flush=True)
         page = fill(page, name, table)

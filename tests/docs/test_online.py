@@ -64,3 +64,21 @@ def test_delays_are_those_of_the_flights():
 def test_the_page_says_what_a_leaf_of_the_slides_errs_by():
     assert f"errs by {2 * (math.log2(10_000) + 1):.1f}" in TEXT
     assert "715 steps for 10,000 counters" in TEXT
+
+
+def test_the_tree_of_the_slides_counts_right_but_for_its_noise(monkeypatch):
+    monkeypatch.setattr(online, "_noises", lambda scale: iter(lambda: 0, 1))
+    requests = np.random.default_rng(2).integers(0, 5, 200)
+    counts = [found.tolist() for found in online.tree_of_counters(requests, 5, 1)]
+    steps = range(20, 220, 20)
+    assert counts == [np.bincount(requests[:step], minlength=5).tolist() for step in steps]
+    assert sum(list(online.tree_of_counters(requests, 5, 150))[-1]) == 0
+
+
+def test_ours_errs_less_than_the_tree_of_the_slides_on_the_page():
+    (ours, *others), largest = zip(
+        *[(float(row[1]), float(row[2])) for row in rows("slides")], strict=True
+    )
+    assert len(others) == 4
+    assert 1.5 * ours < min(others)
+    assert 3 * largest[0] < min(largest[1:])

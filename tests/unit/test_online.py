@@ -15,6 +15,7 @@ from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanErro
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.online import multi_counter as module
 from tests.contract.doubles import BreakableCoins
+from tests.contract.reachable import leaves
 
 FIXED = struct.calcsize("<8sIQIIQ")
 """Bytes before the front of a state."""
@@ -485,3 +486,32 @@ def test_what_is_said_of_a_program_has_no_counts(name):
     live(program, 7)
     assert repr(program) == f"<{type(program).__name__} n=5 epsilon=1>"
     assert type(KINDS[name][0](**KINDS[name][1], epsilon=1)._coins) is pp.SystemCoins
+
+
+# What an intruder finds
+
+
+NOISED = {"_kept._memory.cells", "_kept._memory.told", "_kept.last.numbers"}
+"""What has noise, and answers."""
+PUBLIC = {"_choice", "_places", "_kept._before.numbers"}
+"""What is decided by answers alone."""
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("steps", [1, 3, 8])
+def test_nothing_but_noised_counts_and_answers_depends_on_events(name, steps):
+    found = []
+    for first in (0, 3):
+        program = make(name)
+        live(program, steps, first)
+        getattr(program, "places", None)
+        held = {path: one for path, one in leaves(program).items() if "_coins" not in path}
+        as_text = {
+            path: one.tobytes() if isinstance(one, np.ndarray) else repr(one)
+            for path, one in held.items()
+        }
+        found.append(as_text)
+    differing = {path for path in found[0] if found[0][path] != found[1][path]}
+    assert found[0].keys() == found[1].keys()
+    assert {path.removesuffix(".base") for path in differing} <= NOISED | PUBLIC
+    assert differing & NOISED

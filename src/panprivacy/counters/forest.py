@@ -110,7 +110,7 @@ class Forest(Tree):
         noise = self._noises(scales[levels], coins)
         for place, level in enumerate(levels):
             memory.cells[:, level] += noise[:, place]
-            more = laplace_cumulants(float(self._scale(int(scales[level]))))
+            more = laplace_cumulants.plain(float(self._scale(int(scales[level]))))
             memory.told[:, OWN_VARIANCE:, level] += more
         wipe(noise)
 

@@ -38,7 +38,7 @@ class PrivateExperts(Online):
     >>> import panprivacy as pp
     >>> mistakes = np.ones((2_000, 4), bool)
     >>> mistakes[:, 2] = False  # one expert is always right
-    >>> experts = pp.online.PrivateExperts(4, horizon=2_000, unit="advice", epsilon=1.0)
+    >>> experts = pp.online.PrivateExperts(4, horizon=3_000, unit="advice", epsilon=1.0)
     >>> followed = experts.run(mistakes)
     >>> bool((followed[1_000:] == 2).mean() > 0.9)
     True
@@ -191,13 +191,9 @@ class PrivateExperts(Online):
 
     def _follow(self, mistakes: NDArray[np.bool_]) -> Integers:
         """Make some rounds; who was followed in each."""
+        noise = self._noise((self.n, len(mistakes)))
         amounts = np.ascontiguousarray(mistakes.T, np.int64)
-        try:
-            noise = self._noise(amounts.shape)
-            values = self._now.answer(amounts).values
-        finally:
-            wipe(amounts)
-        chosen = (values + noise).argmin(axis=0)
+        chosen = (self._now.answer(amounts).values + noise).argmin(axis=0)
         followed = np.concatenate([[self._choice], chosen[:-1]])
         self._choice = int(chosen[-1])
         return followed

@@ -102,9 +102,12 @@ class Kept:
 
         Args:
             amounts: what each counter rises by until each of these answers, beside what was
-                counted: int64[counters, answers].
+                counted: int64[counters, answers]; wiped.
         """
-        found = self.forest.run(self._memory, amounts, self._coins)
+        try:
+            found = self.forest.run(self._memory, amounts, self._coins)
+        finally:
+            wipe(amounts)
         self.tick += self.due + (amounts.shape[1] - 1) * self.every
         before = self._before.numbers
         answers = Answers(

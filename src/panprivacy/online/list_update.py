@@ -123,8 +123,10 @@ class ListUpdate(MultiCounter):
             for steps in self._pieces(len(events)):
                 before, late = self.places, self._answers_before(steps.stop - steps.start)
                 places = np.vstack([before, self._ranked(self._take(events[steps]))])
-                asked = events[steps]
-                costs[steps] = np.where(asked < 0, 0, places[late, asked])
+                nothing = np.zeros((len(places), 1), np.int64)  # what -1 costs
+                found = np.hstack([places, nothing])[late, events[steps]]
+                costs[steps] = found
+                wipe(found)
         finally:
             wipe(events)
         return costs

@@ -13,7 +13,7 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from panprivacy._validate import positive_integer, proportion
 from panprivacy.coins import Coins
@@ -180,20 +180,27 @@ class MultiCounter(Online):
 
     def _take(self, events: Integers) -> Floats:
         """Make the steps of a piece; what all counters answer meanwhile, float64[n, answers]."""
-        now = self._now
-        if len(events) < now.due:
-            present = events[events >= 0]
-            now.count(present)
-            wipe(present)
-            now.wait(len(events))
-            return np.empty((self.n, 0))
-        answers = 1 + (len(events) - now.due) // self.every
-        places = (events * answers + self._answers_before(len(events)))[events >= 0]
-        amounts = np.bincount(places, minlength=self.n * answers).reshape(self.n, answers)
+        now, happened = self._now, events >= 0
         try:
-            return now.answer(amounts).values
+            if len(events) < now.due:
+                present = events[happened]
+                now.count(present)
+                wipe(present)
+                now.wait(len(events))
+                return np.empty((self.n, 0))
+            return now.answer(self._rises(events, happened)).values
         finally:
-            wipe(places, amounts)
+            wipe(happened)
+
+    def _rises(self, events: Integers, happened: NDArray[np.bool_]) -> Integers:
+        """By how much each counter rises until each answer of a piece: int64[n, answers]."""
+        answers = 1 + (len(events) - self._now.due) // self.every
+        places = events * answers
+        places += self._answers_before(len(events))
+        present = places[happened]
+        rises = np.bincount(present, minlength=self.n * answers)
+        wipe(places, present)
+        return rises.reshape(self.n, answers)
 
     def _answers_before(self, steps: int) -> Integers:
         """How many answers come before the event of each of the next steps."""

@@ -11,6 +11,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.explain.reading import read_states
 from panprivacy.planning.comparisons import comparison_epsilon, largest_hazard
 from panprivacy.published.mir_exponential import StableDistinctCount
 from panprivacy.testing import SeededCoins
@@ -204,3 +205,14 @@ def test_hazards_and_epsilons_are_found_for_as_many_updates_as_there_may_be():
         delta = Fraction(1, 10**12)
         assert largest_hazard(updates, delta) > updates
         assert comparison_epsilon(Fraction(1, 10), updates, delta) * updates < Fraction(1, 20)
+
+
+def test_what_is_explained_of_a_state_has_the_comparisons_in_it(tmp_path):
+    share = moving(epsilon=2, updates=4)
+    path = tmp_path / "state"
+    path.write_bytes(share.state())
+    (alike,) = read_states(path)
+    assert alike.within == ("Continual",)
+    assert alike.description.promised.epsilon == 2
+    assert alike.description.so_far.epsilon == share.ledger.spent
+    assert "docs/guarantees/moves.md" in alike.description.proofs

@@ -228,10 +228,9 @@ def _guarantee(described: Description) -> list[str]:
         else f"Epsilon {epsilon} is paid at birth, and covers {looks} at the state and {releases}."
     )
     if described.compared:
-        covers += (
-            f" Its answer stands until it has moved: all comparisons cost {_epsilon(described.compared)}"
-            " beside, but for outcomes as rare as its delta says."
-        )
+        compared = _epsilon(described.compared)
+        covers += f" Its answer stands until it has moved: all comparisons cost {compared} beside,"
+        covers += " but for outcomes as rare as its delta says."
     return [
         _ADJACENCY[described.plan.hides],
         covers,

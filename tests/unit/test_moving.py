@@ -81,6 +81,8 @@ def test_it_falls_as_it_rises():
         (partial(pp.ThresholdCount, threshold=4, universe=UNIVERSE), 800, None),
         (partial(pp.Incidence, universe=UNIVERSE, bound=5), 800, {"at_least": 1}),
         (partial(pp.FrequencyMoment, order=1, bound=5), 800, None),
+        (partial(pp.FrequencyMoment, order=2, bound=5), 8_000, None),
+        (partial(pp.HeavyHitterCount, k=2_500, total=10_000), 800, None),
     ],
 )
 def test_it_asks_no_statistic_what_it_is(statistic, threshold, asked):
@@ -163,7 +165,7 @@ def test_a_state_of_another_threshold_or_of_no_number_is_refused():
 
 
 def test_no_noise_of_a_comparison_is_kept():
-    share = moving(epsilon=1, threshold=0.9)
+    share = moving(partial(pp.Density, universe=1_000_000), epsilon=1, threshold=0.9)
     share.update(range(100))
     before = share.state()
     for _ in range(20):

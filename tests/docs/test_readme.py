@@ -76,7 +76,7 @@ def test_the_commands_run_on_the_files_that_are_made(visits):
     activate, make, *commands = (command for command, _ in shown("From the command line"))
     assert activate == ". .venv/bin/activate"
     assert make.startswith("python examples/make_visits.py ")
-    assert len(commands) == 12
+    assert len(commands) == 13
     for command in commands[:-1]:
         assert typed(command, visits)
 

@@ -30,6 +30,7 @@ TEXT = configuration("visits", RECIPIENT, {role: hash_of(role) for role in Role}
 KEY = re.compile(r"#(\w+) = ([^#]*?)(?:  # .*)?")
 WITH = {
     "every": {"releases": "2"},
+    "moves": {"every": '"1h"', "releases": "4"},
     "prefix": {"ids": '"addresses"'},
     "by": {"groups": '["home", "help"]'},
     "groups": {"by": '"page"'},
@@ -37,7 +38,7 @@ WITH = {
     "ignore_others": {"by": '"page"', "groups": '["home", "help"]'},
 }
 """What else must be said for a key of a stream to mean something."""
-EXAMPLES = {"every", "prefix", "delta", "side", "by", "groups"}
+EXAMPLES = {"every", "moves", "prefix", "delta", "side", "by", "groups"}
 """Keys of a stream whose value in the file is an example."""
 BESIDES = {"distinct": {"bound": "deletions", "signed": "deletions"}}
 """The key of a statistic without which another one means nothing."""

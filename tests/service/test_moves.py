@@ -226,6 +226,8 @@ def test_a_service_that_is_killed_again_and_again_publishes_no_change_twice(tmp_
                 wait_until(lambda: len(service.releases()) == 1)
             answers = service.releases()
             assert [round(one["value"], 1) for one in answers] == [0.3]
+            metrics = service.client.get(service.url("/metrics"), headers=service.headers("read"))
+            assert "panprivacy_release_value{" in metrics.text
             service.kill()
     store = Store(f"sqlite:///{next(tmp_path.glob('*.sqlite'))}")
     lines = [line.number for line in store.ledger()]

@@ -11,6 +11,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.explain.reading import read_states
 from panprivacy.planning.comparisons import comparison_epsilon, largest_hazard
 from panprivacy.published.mir_exponential import StableDistinctCount
 from panprivacy.testing import SeededCoins
@@ -80,6 +81,8 @@ def test_it_falls_as_it_rises():
         (partial(pp.ThresholdCount, threshold=4, universe=UNIVERSE), 800, None),
         (partial(pp.Incidence, universe=UNIVERSE, bound=5), 800, {"at_least": 1}),
         (partial(pp.FrequencyMoment, order=1, bound=5), 800, None),
+        (partial(pp.FrequencyMoment, order=2, bound=5), 8_000, None),
+        (partial(pp.HeavyHitterCount, k=2_500, total=10_000), 800, None),
     ],
 )
 def test_it_asks_no_statistic_what_it_is(statistic, threshold, asked):
@@ -162,7 +165,7 @@ def test_a_state_of_another_threshold_or_of_no_number_is_refused():
 
 
 def test_no_noise_of_a_comparison_is_kept():
-    share = moving(epsilon=1, threshold=0.9)
+    share = moving(partial(pp.Density, universe=1_000_000), epsilon=1, threshold=0.9)
     share.update(range(100))
     before = share.state()
     for _ in range(20):
@@ -204,3 +207,14 @@ def test_hazards_and_epsilons_are_found_for_as_many_updates_as_there_may_be():
         delta = Fraction(1, 10**12)
         assert largest_hazard(updates, delta) > updates
         assert comparison_epsilon(Fraction(1, 10), updates, delta) * updates < Fraction(1, 20)
+
+
+def test_what_is_explained_of_a_state_has_the_comparisons_in_it(tmp_path):
+    share = moving(epsilon=2, updates=4)
+    path = tmp_path / "state"
+    path.write_bytes(share.state())
+    (alike,) = read_states(path)
+    assert alike.within == ("Continual",)
+    assert alike.description.promised.epsilon == 2
+    assert alike.description.so_far.epsilon == share.ledger.spent
+    assert "docs/guarantees/moves.md" in alike.description.proofs

@@ -227,6 +227,10 @@ def _guarantee(described: Description) -> list[str]:
         if budget.release
         else f"Epsilon {epsilon} is paid at birth, and covers {looks} at the state and {releases}."
     )
+    if described.compared:
+        compared = _epsilon(described.compared)
+        covers += f" Its answer stands until it has moved: all comparisons cost {compared} beside,"
+        covers += " but for outcomes as rare as its delta says."
     return [
         _ADJACENCY[described.plan.hides],
         covers,

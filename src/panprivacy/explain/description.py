@@ -50,6 +50,7 @@ class Description:
         releases: answers that were published.
         intrusions: looks at the state that were announced.
         state_bytes: size of the whole state.
+        compared: what comparisons cost beside, where an answer stands until it has moved.
     """
 
     kind: Kind
@@ -60,6 +61,7 @@ class Description:
     releases: Progress
     intrusions: Progress
     state_bytes: int
+    compared: Fraction = Fraction(0)
 
     @property
     def budget(self) -> Budget:
@@ -75,7 +77,8 @@ class Description:
     def proofs(self) -> tuple[str, ...]:
         """The pages that prove its guarantee."""
         mapped = ("addressing", "composition") if self.plan.reads_ids else ()
-        pages = *self.plan.proofs, *mapped
+        moves = ("moves",) if self.compared else ()
+        pages = *self.plan.proofs, *mapped, *moves
         return tuple(f"docs/guarantees/{page}.md" for page in pages)
 
     @property
@@ -95,13 +98,13 @@ class Description:
     @property
     def promised(self) -> Bound:
         """What holds over the whole life: all planned looks, one more, and all releases."""
-        return Bound(self.epsilon)
+        return Bound(self.epsilon + self.compared)
 
     @property
     def so_far(self) -> Bound:
         """What holds for whoever saw this state, those announced before, and all releases."""
         looks = self.budget.of_state(self.intrusions.made)
-        return Bound(looks + self.budget.of_releases(self.releases.made))
+        return Bound(looks + self.budget.of_releases(self.releases.made) + self.compared)
 
 
 def describe(header: Header) -> Description:

@@ -38,14 +38,14 @@ def so_far(states: Sequence[Alike]) -> Bound:
 
 def promised(states: Sequence[Alike]) -> Bound:
     """The same over their whole lives."""
-    return Bound(sum((one.count * one.description.epsilon for one in states), Fraction(0)))
+    return Bound(sum((one.count * one.description.promised.epsilon for one in states), Fraction(0)))
 
 
 def ledgers(states: Sequence[Alike]) -> list[SharedLedger]:
     """The totals that the states name, in order."""
     sums: dict[Fraction, Fraction] = {}
     for one in states:
-        total, epsilon = one.description.ledger, one.count * one.description.epsilon
+        total, epsilon = one.description.ledger, one.count * one.description.promised.epsilon
         sums[total] = sums.get(total, Fraction(0)) + epsilon
     return [SharedLedger(total, epsilon) for total, epsilon in sums.items()]
 
@@ -95,6 +95,7 @@ def _one(alike: Alike) -> dict[str, object]:
             "look": _above(described.budget.state),
             "release": _above(described.budget.release),
         },
+        "comparisons": _above(described.compared),
         "ledger": _above(described.ledger),
         "so_far": _bound(described.so_far),
         "promised": _bound(described.promised),

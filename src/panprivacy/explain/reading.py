@@ -22,6 +22,7 @@ _OWN_BYTES = {
     "Windowed": range(8, 1 << 62, 16),  # what each of its statistics learned
     "Grouped": range(1),
     "Together": range(1),
+    "Continual": range(8, 9),  # the answer that stands
 }
 """What can hold the states of statistics, and how many bytes each may add to them."""
 _DEEPEST = 8
@@ -140,6 +141,10 @@ def _grouped(found: Iterable[_Found]) -> list[Alike]:
         if (header, within) == before:
             runs[-1] = dataclasses.replace(runs[-1], last=place)
         else:
-            runs.append(Alike(place, place, describe(header), within))
+            described = describe(header)
+            if "Continual" in within:  # which has a ledger of its own, for the comparisons too
+                compared = described.ledger - described.epsilon
+                described = dataclasses.replace(described, compared=compared)
+            runs.append(Alike(place, place, described, within))
         before = header, within
     return runs

@@ -644,8 +644,9 @@ class Stream(Resumable):
         if not self._pay(counting):
             self._tell_lost(_PAID)
             return False
-        self._last_moment = now = self._now()
+        now = self._now()
         answers = self._next_answers(counting)
+        self._last_moment = now
         if answers is None:  # it was paid for before it was compared: that shows no comparison
             return True
         end = max(now, began)  # the clock may have been set back

@@ -74,7 +74,7 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w
 # When answers are made.
 #releases = 1  # answers of a window that epsilon covers; the last is made at its end
 #every = "1h"  # make the others on a clock; on request if left out
-#moves = 1_000  # look so often, and make one only where the number has moved by so much
+#moves = 5_000  # look so often, and make one only where the number has moved by so much
 #confidence = 0.95  # how often an interval is right
 
 # How often the memory may be seen besides once, if each time is announced: panprivacy announce. All

@@ -395,6 +395,18 @@ class TestStats:
         assert "there are distinct, density" in refused("stats", SECRET)
 
 
+@pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        (["run", "visits.csv", "--stat", "distinct"], "such as --epsilon 1"),
+        (["plan", "distinct"], "such as --epsilon 1"),
+        (["ruin"], "there are run, stats, plan,"),
+    ],
+)
+def test_what_is_missing_or_misspelt_comes_with_a_cure(words, cure):
+    assert cure in refused(*words)
+
+
 def test_the_rows_of_a_pipe_are_not_counted_on():
     """A running count of rows would be state: a row is named within its block."""
     command = [

@@ -120,11 +120,23 @@ def test_a_second_signal_ends_it_without_an_answer(started):
     process = started("-", "--format", "csv", *COUNT, "--json")
     send(process, b"id\n" + rows(9))
     # Stopped, it gets both signals before it can answer.
-    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+    process.send_signal(signal.SIGSTOP)
+    wait_until_stopped(process)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
         process.send_signal(number)
     printed, said = process.communicate(timeout=PATIENCE)
     assert process.returncode in (-signal.SIGINT, -signal.SIGTERM)
     assert (printed, said) == (b"", b"")
+
+
+def wait_until_stopped(process):
+    """Each of its threads: one that goes on could take a signal before the others are there."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        threads = Path(f"/proc/{process.pid}/task").glob("*/stat")
+        if {one.read_text().rpartition(")")[2].split()[0] for one in threads} == {"T"}:
+            return
+    raise TimeoutError
 
 
 def test_a_file_that_is_interrupted_has_no_answer(started, tmp_path):

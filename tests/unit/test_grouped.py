@@ -300,3 +300,8 @@ class TestResume:
 
 def releases_of(count):
     return partial(density, releases=count)
+
+
+def test_a_statistic_in_place_of_what_makes_it_is_refused():
+    with pytest.raises(pp.PlanError, match=r"give what makes the statistic, as lambda epsilon: "):
+        pp.Grouped(pp.Density(universe=9, epsilon=1), ["a"], epsilon=1)

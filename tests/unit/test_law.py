@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.difference_sets import point, residues
-from panprivacy.cells.law import _FAMILIES, on_blocks, outside
+from panprivacy.cells.difference_sets import biquadratic, point, residues
+from panprivacy.cells.law import _FAMILIES, hit_and_miss, on_blocks, on_set, outside
 from panprivacy.guarantee import exp_bounds
 
 MAKERS = [
@@ -328,3 +328,15 @@ def test_a_counter_is_outside_of_the_set_as_often_as_its_weights_say(chosen, tau
     ]
     assert (min(chances), max(chances)) == outside(chosen, tau, epsilon)
     assert chances[0] == min(chances)
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 2, 5])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(3)])
+@pytest.mark.parametrize("chosen", [residues(11), biquadratic(37), point(2), point(5)])
+def test_a_counter_hits_the_set_as_often_as_its_noise_added_up_says(chosen, epsilon, epoch):
+    law = on_set(chosen, epsilon).probabilities()
+    noise = law
+    for _ in range(epoch):
+        noise = [sum(noise[x - y] * law[y] for y in range(len(law))) for x in range(len(law))]
+    at = [sum(noise[x - state] for x in chosen.members()) for state in range(len(law))]
+    assert hit_and_miss(chosen, epsilon, epoch) == pytest.approx((at[0], np.mean(at[1:])))

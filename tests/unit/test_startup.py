@@ -15,6 +15,7 @@ import subprocess
 import sys
 import timeit
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -244,8 +245,9 @@ class TestCompiling:
 
     def test_a_call_takes_one_more_of_python_s(self):
         plain, ours = njit("int64(int64)")(_double), kernel("int64(int64)")(_double)
-        seconds = [min(timeit.repeat(lambda: one(1), number=20_000)) for one in (plain, ours)]  # noqa: B023
-        assert seconds[1] < 6 * seconds[0]
+        kinds = (plain, ours)
+        seconds = [min(timeit.repeat(partial(one, 1), number=500, repeat=400)) for one in kinds]
+        assert seconds[1] < 6 * seconds[0], "the least of many short times, on a busy machine too"
 
 
 make = Kernel._make

@@ -345,6 +345,8 @@ class TestState:
 def test_a_statistic_in_place_of_what_makes_it_is_refused():
     with pytest.raises(pp.PlanError, match=r"give what makes the statistic, as lambda: "):
         windowed(Clock(), factory=density())
+    with pytest.raises(pp.PlanError, match=r"^the factory of a Windowed must make a statistic"):
+        windowed(Clock(), factory=lambda: 7)
 
 
 def test_the_length_may_come_second():

@@ -75,6 +75,13 @@ _CLOSED_PIPE = 141
 """What a shell gives for a program that nobody reads any more."""
 
 
+_CURES = {
+    "Missing option '--epsilon'": "give the loss of all that is counted, such as --epsilon 1",
+    "No such command": f"there are {', '.join(_COMMANDS)}",
+}
+"""What to do, where the parser says only what is wrong."""
+
+
 class _Commands(TyperGroup):
     """Commands whose modules are imported when they are chosen."""
 
@@ -126,10 +133,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
-        option = getattr(error, "option_name", None)  # there is none of that name
-        _fail(
-            (option and _respelled(option)) or error.format_message().replace("Value error, ", "")
-        )
+        _fail(_told(error))
     except PanPrivacyError as error:
         message = str(error)
         for name in _ARGUMENTS:  # the library names arguments as Python has them
@@ -150,6 +154,14 @@ def main() -> None:
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     sys.stderr.write(f"panprivacy: {' '.join(str(message).split())}\n")
+
+
+def _told(error: Any) -> str:
+    """What is wrong with the arguments, and what to do."""
+    option = getattr(error, "option_name", None)  # there is none of that name
+    message = error.format_message().removesuffix(".").replace("Value error, ", "")
+    cures = (cure for start, cure in _CURES.items() if message.startswith(start))
+    return (option and _respelled(option)) or ": ".join([message, *cures])
 
 
 def _respelled(option: str) -> str | None:

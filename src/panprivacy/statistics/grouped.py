@@ -27,7 +27,7 @@ from panprivacy.guarantee import Epsilon, Guarantee, Ledger
 from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.contribution import Form, Part
-from panprivacy.statistics.private import Private
+from panprivacy.statistics.private import Private, check_maker
 from panprivacy.statistics.release import Answer, Answers, Label, Name, Release
 from panprivacy.statistics.statistic import instance
 from panprivacy.statistics.together import Together
@@ -84,6 +84,7 @@ class Grouped(Together[Label, S]):
         ignore_others: bool = False,
         ledger: Ledger | None = None,
     ) -> None:
+        check_maker(factory, "lambda epsilon: DistinctCount(epsilon=epsilon, ...)")
         self._total = positive_fraction(epsilon=epsilon)
         labels, self._set = _declared(groups)
         self._per_user = whole_number(1, len(labels), per_user=per_user)

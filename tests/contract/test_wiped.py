@@ -352,7 +352,7 @@ def test_no_function_leaves_what_it_drew_or_counted(name, watch):
     [
         ("cells.threshold", "rounded", {"rounded_to digits", "rounded_to left"}),
         ("cells.modular", "named", {"weighted histogram"}),
-        ("statistics.statistic", "named", {"_noise drawn"}),
+        ("statistics.statistic", "named", {"noised_sums drawn"}),
         ("published.mir_calibration", "norm", {"update moved", "_move entries", "born drawn"}),
         ("published.mir_exponential", "stable", {"_add_noise noise", "_add_noise drawn"}),
     ],

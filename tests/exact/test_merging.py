@@ -38,6 +38,7 @@ def test_a_user_of_one_shard_loses_epsilon(form):
     assert loss.epsilon > 0.8
 
 
+@pytest.mark.slow
 def test_a_user_of_both_shards_loses_epsilon_in_each_where_sums_are_merged():
     loss = lost("sums", [(5, 0, 1), (5, 1, 2)], [(5, 0, -1), (5, 1, -1)])
     assert loss.within(2)

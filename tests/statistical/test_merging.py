@@ -109,10 +109,7 @@ SETTINGS = {
     ),
 }
 
-BRIEF = {
-    "density of a sample", "cropped sum", "hard threshold of a sample", "distinct",
-    "strict distinct, cell by cell", "squares, clipped",
-}  # fmt: skip
+BRIEF = {"density of a sample", "distinct"}
 """What every run of the tests tries; the others are slow."""
 
 

@@ -35,6 +35,12 @@ def accepted(texts: Sequence[str], names: list[bytes]) -> None:
     pp.Ledger(Fraction(1, 3))
     pp.Density(epsilon=1, universe=9, budget=pp.Budget("0.9", 0.1))
     pp.Law.flat(7, "0.9")
+    shards: list[bytes] = [
+        count.contribute(),
+        pp.Density(epsilon=1, universe=9, key=b"").contribute(),
+    ]
+    pp.merge(shards, confidence=0.9)
+    groups.contribute_cells()
 
 
 def sized() -> None:
@@ -69,3 +75,5 @@ def refused(count: pp.DistinctCount) -> None:
     pp.Budget(1, [1])  # type: ignore[arg-type]
     pp.Ledger([1])  # type: ignore[arg-type]
     pp.Law.flat(7, [1])  # type: ignore[arg-type]
+    pp.merge([count])  # type: ignore[list-item]
+    pp.Density(epsilon=1, universe=9, key="text")  # type: ignore[arg-type]

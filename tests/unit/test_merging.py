@@ -311,7 +311,7 @@ class TestRefused:
                 taken -= "\n" in str(error)
             else:
                 taken += 1
-        assert 0 <= taken <= 32 + 20 + 8  # the id, how much was made and spent, the sum
+        assert 0 <= taken <= 32 + 20 + 1 + 8  # the id, how much was made, the ledger, the sum
 
     def test_a_body_of_another_length(self):
         parts = [read_parts(cropped().contribute())[0] for _ in range(2)]
@@ -335,6 +335,21 @@ class TestRefused:
         )
         with pytest.raises(pp.PlanError, match="say clip=0 to add up cells"):
             moment.contribute_cells()
+
+    def test_squares_that_would_not_fit(self):
+        plan = pp.FrequencyMoment(
+            order=2, bound=3, clip=1 << 27, cells=64, expected=(100, 10_000), epsilon=1
+        ).plan
+        assert plan.merged("sums", None, 0, 3).tables == 3
+        with pytest.raises(pp.PlanError, match="do not fit in 64 bits: say a smaller clip="):
+            plan.merged("sums", None, 0, 4)
+
+    def test_weighted_counts_that_would_not_fit(self):
+        plan = pp.Incidence(universe=1_000_000, bound=1_000, epsilon=1).plan
+        asked = pp.Incidence.query_type.read("incidence", {"cropped_moment": [(1_000, 2)]})
+        assert plan.merged("sums", asked, 0, 4)
+        with pytest.raises(pp.PlanError, match="do not fit in 64 bits"):
+            plan.merged("sums", asked, 0, 10_000_000)
 
     @pytest.mark.parametrize("key", [b"short", "a text that is long", 17])
     def test_a_key_is_16_bytes_or_more(self, key):

@@ -139,16 +139,16 @@ class Reach:
         low, high = 1, self.path
         while tails.hidden(high) > most:
             low, high = high, 2 * high
-            if not _squares_fit(cells, high):
+            if not squares_fit(cells, high):
                 return None
         while high - low > max(low >> 7, 1):
             middle = (low + high) // 2
             low, high = (low, middle) if tails.hidden(middle) <= most else (middle, high)
         noise = self.sensitivity(high) / budget.release
-        return high if _squares_fit(cells, high) and noise < 1 << _MOST_NOISE_BITS else None
+        return high if squares_fit(cells, high) and noise < 1 << _MOST_NOISE_BITS else None
 
 
-def _squares_fit(cells: int, clip: int) -> bool:
+def squares_fit(cells: int, clip: int) -> bool:
     """Whether sums of squares are whole numbers of 64 bits."""
     return cells * clip * clip < 1 << _MOST_BITS
 
@@ -276,7 +276,7 @@ def _clips(
 
 def check_clip(clip: int | None, cells: int | None) -> None:
     """Refuse a clip whose squares could be too large to add up."""
-    if clip and not _squares_fit(cells or 1, clip):
+    if clip and not squares_fit(cells or 1, clip):
         message = (
             f"clip ({clip:,}) is so large that its squares do not fit in 64 bits: say a smaller one"
         )

@@ -11,7 +11,7 @@ from panprivacy.addressing import Independent
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.decoders.quadratic import Noise
 from panprivacy.errors import PlanError
-from panprivacy.planning.additive import MOST_BOUND, Reach, released_variance
+from panprivacy.planning.additive import MOST_BOUND, Reach, released_variance, squares_fit
 from panprivacy.polynomial import WORD_BYTES
 from panprivacy.statistics.plan import CountPlan, CountReading, UserStates
 from panprivacy.statistics.records import given_as, whole
@@ -142,6 +142,9 @@ class AdditivePlan(CountPlan):
         model: Any = self.model(epoch)
         if not self.clip:
             return replace(model, noise=self.noise(epoch, tables))
+        if not squares_fit(tables * self.table_cells, self.clip):
+            message = "squares of so many shards do not fit in 64 bits: say a smaller clip="
+            raise PlanError(message)
         return replace(model, tables=tables, slack=tables * model.slack)
 
     def summed(self, query: object, epoch: int, tables: int) -> CountReading:

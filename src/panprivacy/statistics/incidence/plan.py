@@ -15,6 +15,7 @@ from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import Law, hit_and_miss
 from panprivacy.cells.modular import ModularCells
 from panprivacy.decoders.intervals import noise_quantile
+from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.planning.universe import address_in
@@ -26,6 +27,8 @@ from panprivacy.statistics.incidence.reading import HistogramReading, NamedReadi
 from panprivacy.statistics.incidence.release import Population, check_askable
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan
 from panprivacy.statistics.release import Name, Release
+
+_TOO_MANY = "sums of so many shards do not fit in 64 bits: merge fewer, or ask for lower powers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +152,14 @@ class IncidencePlan(Plan):
         """How counts of several tables are read, each of other users."""
         reading, model = self.reading(query, epoch), self.model(epoch)
         if isinstance(model, StateModel):
-            return replace(reading, model=replace(model, tables=tables))
+            several = replace(reading, model=replace(model, tables=tables))
+            if isinstance(several, NamedReading) and not several.fits():
+                raise PlanError(_TOO_MANY)
+            return several
         read = self.states, self.universe, self.cells
         epsilon = self.split.budget.release
-        several = SharedModels(model, tables)
-        return HistogramReading(Population(*read), several, self.linear(query), epsilon)
+        shared = SharedModels(model, tables)
+        return HistogramReading(Population(*read), shared, self.linear(query), epsilon)
 
     def summed(
         self, query: IncidenceQuery, epoch: int, tables: int

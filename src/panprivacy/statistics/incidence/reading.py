@@ -63,10 +63,13 @@ class NamedReading:
         """A count for each query."""
         return len(self.queries)
 
+    def fits(self) -> bool:
+        """Whether the sums of all cells fit in 64 bits."""
+        return int(np.abs(self.scores).max()) * self.model.all_cells <= _MOST_SUM
+
     def is_better(self) -> bool:
         """Whether these counts have less output noise than the histogram, and fit in 64 bits."""
-        largest = int(np.abs(self.scores).max()) * self.model.cells
-        if max(self.scales) > _MOST_SCALE or largest > _MOST_SUM:
+        if max(self.scales) > _MOST_SCALE or not self.fits():
             return False
         histogram = discrete_laplace_variance(float(2 / self.epsilon))
         if not histogram:  # too little noise for a float: then all answers are exact

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 CONTRACT = ("tests/contract/test_contract.py", "tests/contract/test_resume.py")
 _COUNTERS = (
+    "tests/unit/test_mutants.py",
     "tests/unit/test_counters.py",
     "tests/unit/test_running.py",
     "tests/unit/test_continual.py",
@@ -14,11 +15,13 @@ _COUNTERS = (
     "tests/statistical/test_counters.py",
 )
 _MOMENTS = (
+    "tests/unit/test_mutants.py",
     "tests/unit/test_moments.py",
     "tests/exact/test_moments.py",
     "tests/statistical/test_moments.py",
 )
 _DEVICES = (
+    "tests/unit/test_mutants.py",
     "tests/unit/test_promise.py",
     "tests/unit/test_task.py",
     "tests/unit/test_device.py",

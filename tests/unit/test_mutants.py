@@ -241,9 +241,11 @@ def test_a_task_has_no_more_than_so_many_ticks():
 
 
 def test_a_counter_has_seen_no_more_than_so_many_intrusions():
-    state = Counter(10, epsilon=1).state()
+    """It is refused before the state is read: noise for so many would take for ever."""
     with pytest.raises(pp.PlanError, match="announced must be"):
-        Counter(10, epsilon=1).resume(state, released=0, announced=2**31 + 1)
+        Counter(10, epsilon=1).resume(b"no state", released=0, announced=2**31 + 1)
+    with pytest.raises(InputError):
+        Counter(10, epsilon=1).resume(b"no state", released=0, announced=2**31)
 
 
 def test_weights_that_all_counts_share_cannot_be_changed():

@@ -232,10 +232,11 @@ def test_noise_grows_by_as_much_as_is_said(scale):
     assert _log_growth(scale, 1 / scale) == math.inf
 
 
-def test_a_task_has_no_more_than_so_many_ticks():
+def test_a_task_has_a_version_and_no_more_than_so_many_ticks():
     promise = Promise(epsilon=Fraction(1))
     sizes = {"key": b"\x02" + bytes(32)}
-    Task.new(CountNonZero.planned(promise), promise, horizon=2**31, **sizes)
+    task = Task.new(CountNonZero.planned(promise), promise, horizon=2**31, **sizes)
+    assert task.version == 1, "devices know it by that"
     with pytest.raises(pp.PlanError, match="horizon"):
         Task.new(CountNonZero.planned(promise), promise, horizon=2**31 + 1, **sizes)
 

@@ -16,6 +16,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_UNIT = 2 << 24",
     ): "weights of twice the size are as private, and no less accurate",
     (
+        "cells/additive.py",
+        "",
+        "",
+    ): "paired cells have no field of their own, and are frozen as those they are made from",
+    (
+        "counters/endless.py",
+        "_trees",
+        "while tick >= start | tree.horizon:",
+    ): "trees that grow by eight have powers of two of steps, and share no bit with those before",
+    (
+        "counters/factorised.py",
+        "_added",
+        "size = 1 << (len(amounts) + len(coefficients) - 2).bit_length()",
+    ): "a product of so many numbers has one fewer than both together",
+    (
         "counters/tree.py",
         "",
         "",

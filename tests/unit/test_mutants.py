@@ -217,6 +217,13 @@ def test_who_ends_at_the_bound_is_not_beyond_it():
     assert told.startswith("2 users")
 
 
+@pytest.mark.parametrize(("signed", "least"), [(False, 0), (True, -5)])
+def test_states_reach_down_to_nothing_or_to_minus_the_bound(signed, least):
+    plan = pp.FrequencyMoment(order=2, bound=5, signed=signed, epsilon=1).plan
+    assert plan.states == (least, 5)
+    assert f"add up to {least} to 5 at" in plan.conditions[0]
+
+
 def test_cells_and_signs_of_four_users_are_independent():
     """A polynomial of four coefficients, and a point."""
     assert pp.FrequencyMoment(order=2, bound=5, epsilon=1).plan.key_bytes == 8 * (4 + 1)

@@ -16,6 +16,41 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_UNIT = 2 << 24",
     ): "weights of twice the size are as private, and no less accurate",
     (
+        "cells/additive.py",
+        "",
+        "",
+    ): "paired cells have no field of their own, and are frozen as those they are made from",
+    (
+        "counters/endless.py",
+        "_trees",
+        "while tick >= start | tree.horizon:",
+    ): "trees that grow by eight have powers of two of steps, and share no bit with those before",
+    (
+        "counters/factorised.py",
+        "_added",
+        "size = 1 << (len(amounts) + len(coefficients) - 2).bit_length()",
+    ): "a product of so many numbers has one fewer than both together",
+    (
+        "counters/tree.py",
+        "",
+        "",
+    ): "the text of a kernel is Python, which finds the same numbers and only takes longer",
+    (
+        "federated/elgamal.py",
+        "_by_processes",
+        "if positive_integer(processes=processes) <= 1:",
+    ): "numbers below 1 were refused",
+    (
+        "federated/mean.py",
+        "planned",
+        "high += _STEPS // 9",
+    ): "the search begins elsewhere, and ends at the same least variance that keeps the promise",
+    (
+        "statistics/additive_plans.py",
+        "cells_of",
+        "return whole(says, _MOST_CELLS, example= 65537)",
+    ): "any number will do for an example in a text",
+    (
         "guarantee.py",
         "",
         "_DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=~999_999)",

@@ -29,7 +29,7 @@ def test_a_total_is_unbiased_with_the_predicted_deviation_and_intervals():
     states = users % 6
     truth = int(states.sum())
     runs = repeat(
-        lambda: CalibratedTotal(total=10**9, bound=5, epsilon=6), [(users, states)], truth, RUNS
+        lambda: CalibratedTotal(total=10**9, bound=5, epsilon=1), [(users, states)], truth, 3_000
     )
     answers = runs.errors + runs.truth
     assert accepted(centred(answers - truth))
@@ -39,7 +39,7 @@ def test_a_total_is_unbiased_with_the_predicted_deviation_and_intervals():
     assert accepted(spreads(runs.errors, runs.deviation, slack=1.1))
     assert rejected(spreads(runs.errors, runs.deviation * OFF, slack=1.1))
     assert rejected(spreads(runs.errors, runs.deviation / OFF, slack=1.1))
-    check_intervals(runs, 0.95, 0.97)
+    check_intervals(runs, 0.94, 0.96)  # 95.1 %, 89.5 % if shorter
 
 
 COLUMNS = [[1, 0, 2], [0, 1, 0], [0, -1, 1], [1, 1, 1]]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import math
 import os
+import pkgutil
 import stat
+from dataclasses import is_dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,11 +16,22 @@ import pytest
 import panprivacy as pp
 from panprivacy import files
 from panprivacy.addressing import FEISTEL_BITS, FEISTEL_ROUNDS, Sampled
+from panprivacy.audit.ideal import MemoryStorage
+from panprivacy.continual import Counter
+from panprivacy.counters.factorised import strategy
 from panprivacy.errors import InputError
+from panprivacy.federated.count_nonzero import CountNonZero
+from panprivacy.federated.device import Device
+from panprivacy.federated.elgamal import DecryptionKey
+from panprivacy.federated.laws import binomial
+from panprivacy.federated.promise import Promise
+from panprivacy.federated.task import Task
 from panprivacy.ids import read_ids
+from panprivacy.planning.additive import _log_growth
 from panprivacy.service.batches import BatchIds
 from panprivacy.sources import Column, open_source
 from panprivacy.statistics.header import _CUT
+from panprivacy.testing import SeededCoins
 
 MASK = (1 << 64) - 1
 
@@ -153,3 +169,119 @@ def test_a_cropped_sum_without_noise_reaches_half_a_count_around_it():
     assert answer.value == pytest.approx(13)
     assert answer.low <= 12.51
     assert answer.high >= 13.49
+
+
+CHANGING = {
+    "EnumeratedCoins", "Memory", "PlannedCoins", "ShiftedCoins", "State", "_Attempt", "_Body",
+}  # fmt: skip
+"""States, and coins of the audit. All others are public, cached, and shared."""
+
+
+def test_what_is_public_cannot_be_changed():
+    found = {}
+    for module in pkgutil.walk_packages(pp.__path__, "panprivacy."):
+        for name, kind in vars(importlib.import_module(module.name)).items():
+            if isinstance(kind, type) and kind.__module__ == module.name and is_dataclass(kind):
+                parameters = vars(kind).get("__dataclass_params__")
+                found[name] = parameters is None or parameters.frozen
+    assert {name for name, frozen in found.items() if not frozen} == CHANGING
+    assert len(found) > 150
+
+
+@pytest.mark.parametrize("place", ["told", "known"])
+def test_a_table_of_steps_is_none_if_a_number_of_either_kind_is_none(place):
+    cells = pp.RunningCount(horizon=16, bound=1, epsilon=1).plan.table
+    table = cells.born(SeededCoins(1))
+    assert cells.is_table(table)
+    _, told, known = cells._parts(table)
+    numbers = {"told": told, "known": known}[place]
+    numbers.flat[0] = np.inf
+    assert not cells.is_table(table)
+
+
+def test_where_a_tree_began_is_read_whatever_else_is_damaged():
+    cells = pp.RunningCount(horizon=16, bound=1, epsilon=1).plan.table
+    for damaged in (0, 1):
+        table = cells.born(SeededCoins(1))
+        known = cells._parts(table)[2]
+        known[:2] = 3
+        known[damaged] = np.nan
+        (running,) = cells.sums(table, 7, SeededCoins(1))
+        assert running._memory.tick == (7 if damaged == 0 else 4)
+
+
+def test_who_ends_at_the_bound_is_not_beyond_it():
+    plan = pp.FrequencyMoment(order=2, bound=5, signed=True, epsilon=1).plan
+    assert plan.facts(np.array([5, -5, 0])) == []
+    (told,) = plan.facts(np.array([5, 6, -6]))
+    assert told.startswith("2 users")
+
+
+@pytest.mark.parametrize(("signed", "least"), [(False, 0), (True, -5)])
+def test_states_reach_down_to_nothing_or_to_minus_the_bound(signed, least):
+    plan = pp.FrequencyMoment(order=2, bound=5, signed=signed, epsilon=1).plan
+    assert plan.states == (least, 5)
+    assert f"add up to {least} to 5 at" in plan.conditions[0]
+
+
+def test_cells_and_signs_of_four_users_are_independent():
+    """A polynomial of four coefficients, and a point."""
+    assert pp.FrequencyMoment(order=2, bound=5, epsilon=1).plan.key_bytes == 8 * (4 + 1)
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0, 40.0])
+def test_noise_grows_by_as_much_as_is_said(scale):
+    """The mean of `e**(h x)`, against the sum over the law."""
+    line, h = np.arange(-2_000, 2_001), 0.5 / scale
+    law = np.exp(-np.abs(line) / scale)
+    mean = float(np.exp(h * line - np.abs(line) / scale).sum() / law.sum())
+    assert _log_growth(scale, h) == pytest.approx(math.log(mean), rel=1e-9)
+    assert _log_growth(scale, 1 / scale) == math.inf
+
+
+def test_a_task_has_a_version_and_no_more_than_so_many_ticks():
+    promise = Promise(epsilon=Fraction(1))
+    sizes = {"key": b"\x02" + bytes(32)}
+    task = Task.new(CountNonZero.planned(promise), promise, horizon=2**31, **sizes)
+    assert task.version == 1, "devices know it by that"
+    with pytest.raises(pp.PlanError, match="horizon"):
+        Task.new(CountNonZero.planned(promise), promise, horizon=2**31 + 1, **sizes)
+
+
+def test_a_counter_has_seen_no_more_than_so_many_intrusions():
+    """It is refused before the state is read: noise for so many would take for ever."""
+    with pytest.raises(pp.PlanError, match="announced must be"):
+        Counter(10, epsilon=1).resume(b"no state", released=0, announced=2**31 + 1)
+    with pytest.raises(InputError):
+        Counter(10, epsilon=1).resume(b"no state", released=0, announced=2**31)
+
+
+def test_weights_that_all_counts_share_cannot_be_changed():
+    assert not strategy(20).flags.writeable
+
+
+def test_a_device_says_what_all_know():
+    promise = Promise(epsilon=Fraction(1))
+    key = DecryptionKey.generate(pp.SystemCoins())
+    task = Task.new(CountNonZero.planned(promise), promise, horizon=1, key=bytes(key.public))
+    device = Device(task, MemoryStorage())
+    assert (device.task, device.tick, device.reported) == (task, 0, False)
+    device.observe(True)
+    assert (device.task, device.tick, device.reported) == (task, 1, False)
+    device.report()
+    assert (device.task, device.reported) == (task, True)
+
+
+@pytest.mark.parametrize(
+    ("count", "probability", "sure"), [(0, "1/3", 0), (5, "0", 0), (5, "1", 5)]
+)
+def test_a_number_of_coins_that_is_sure_is_known_without_an_error(count, probability, sure):
+    law = binomial(count, Fraction(probability))
+    assert (law.first, law.weights.tolist(), law.missing, law.error) == (sure, [1.0], 0.0, 0.0)
+
+
+def test_each_tree_of_a_count_without_an_end_has_eight_times_the_steps_of_the_one_before():
+    mechanism = Counter(epsilon=1)._kept.mechanism
+    assert [mechanism._trees(tick)[0] for tick in (0, 255, 256, 2_303, 2_304, 18_688)] == [
+        0, 0, 256, 256, 2_304, 18_688,
+    ]  # fmt: skip

@@ -400,7 +400,7 @@ class TestStats:
     [
         (["run", "visits.csv", "--stat", "distinct"], "such as --epsilon 1"),
         (["plan", "distinct"], "such as --epsilon 1"),
-        (["ruin"], "there are run, stats, plan,"),
+        (["ruin"], "there are run, merge, stats, plan,"),
     ],
 )
 def test_what_is_missing_or_misspelt_comes_with_a_cure(words, cure):

@@ -49,6 +49,7 @@ accuracy: $(VENV)/.run
 continual: $(VENV)/.continual
 	$(BIN)/python -m benchmarks.continual
 	$(BIN)/python -m benchmarks.running_distinct
+	$(BIN)/python -m benchmarks.running_sketches
 
 auditors: $(VENV)/.auditors
 	$(BIN)/python examples/auditors/with_privacy_estimates.py

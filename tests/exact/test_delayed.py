@@ -209,7 +209,7 @@ def test_nor_do_two_answers():
     assert one.updates == 2
     stream, other = (1,) * 9, (1, 1, 1, 0, 1, 1, 1, 1, 1)
     found = [delta_of(one, *pair, look, one.epsilon)
-             for look in range(10) for pair in ((stream, other), (other, stream))]  # fmt: skip
+             for look in (0, 3, 4, 9) for pair in ((stream, other), (other, stream))]  # fmt: skip
     assert max(found) <= one.delta
 
 

@@ -29,7 +29,19 @@ CASES = {
 
 @pytest.mark.parametrize(
     ("case", "restarted"),
-    [*((case, False) for case in CASES), ("cropped", True), ("heavy", True)],
+    [
+        *((case, False) for case in ("cropped", "amounts", "heavy")),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (
+                ("at tau", False),
+                ("a sample", False),
+                ("hashed", False),
+                ("cropped", True),
+                ("heavy", True),
+            )
+        ),
+    ],
 )
 def test_answers_are_as_good_as_they_say(case, restarted):
     kind, sizes, users = CASES[case]

@@ -51,6 +51,7 @@ continual: $(VENV)/.continual
 	$(BIN)/python -m benchmarks.running_distinct
 	$(BIN)/python -m benchmarks.online
 	$(BIN)/python -m benchmarks.moves
+	$(BIN)/python -m benchmarks.running_sketches
 
 auditors: $(VENV)/.auditors
 	$(BIN)/python examples/auditors/with_privacy_estimates.py

@@ -38,7 +38,7 @@ WITH = {
     "ignore_others": {"by": '"page"', "groups": '["home", "help"]'},
 }
 """What else must be said for a key of a stream to mean something."""
-EXAMPLES = {"every", "moves", "prefix", "delta", "side", "by", "groups"}
+EXAMPLES = {"user", "every", "moves", "prefix", "delta", "side", "by", "groups"}
 """Keys of a stream whose value in the file is an example."""
 BESIDES = {"distinct": {"bound": "deletions", "signed": "deletions"}}
 """The key of a statistic without which another one means nothing."""

@@ -148,6 +148,32 @@ def test_different_users_are_counted_on_too(store, clock, behind):
     assert spent(store) == 40
 
 
+SKETCHES = [
+    ({"name": "running-cropped-sum", "tau": 2, "horizon": 100, "universe": 900}, 700, 20),
+    ({"name": "running-heavy-hitters", "k": 64, "total": 12_800, "horizon": 100}, 40, 4),
+]
+
+
+@pytest.mark.parametrize(("stat", "truth", "near"), SKETCHES)
+@pytest.mark.parametrize("behind", [False, True])
+def test_sums_of_users_are_counted_on_too(store, clock, stat, truth, near, behind):
+    """350 of the users come twice; or 40 have 200 events each, and 1/64 of all is 200."""
+    users = [*range(350)] if "tau" in stat else [*range(40)] * 100
+    stream = make(store, clock, stat=(stat,))
+    for _ in range(2):
+        stream.take(batch(*users))
+        clock.now += HOUR
+        stream.advance()
+        state = stream.state()
+    if behind:
+        tick(stream, clock, 0)
+        stream = restarted(state, store, clock, stat=(stat,))
+    tick(stream, clock, 0)
+    assert [number for _, number, _ in told(store)] == [1, 2, 3, 4][: 3 + behind]
+    assert told(store)[-1][2] == pytest.approx(truth, abs=near)
+    assert spent(store) == 40
+
+
 @pytest.mark.parametrize("after_it", [1, 2])
 def test_a_tick_that_left_after_the_checkpoint_is_never_made_again(store, clock, after_it):
     stream = make(store, clock)

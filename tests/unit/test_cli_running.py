@@ -90,7 +90,7 @@ def test_by_group(log):
         ((*COUNT, "--stat", "running-count,horizon=7"), "need the same horizon="),
         (("--stat", "running-count,horizon=1", "--every", "1"), "a horizon= of at least 2"),
         ((*COUNT, "--every", "3"), "--every is for a pipe"),
-        (("--stat", "running-count"), "running-count needs horizon="),
+        (("--stat", "running-distinct", "--user", "user"), "running-distinct needs horizon="),
     ],
 )  # fmt: skip
 def test_what_does_not_go_together(log, words, message):

@@ -220,14 +220,17 @@ class _Merged:
 
     @property
     def further(self) -> Fraction:
-        """What a user of one more shard loses there.
+        """What a user of one more shard loses there, at most.
 
-        His cells are one cell once they are added up, so the release costs no more then.
+        His cells are one cell once they are added up, so that where a release costs the same for
+        any two values of a cell, that of the merged answer costs no more then. The other releases
+        that the shard may make leave by themselves.
         """
-        asked = self.described.plan.request
-        if self.told.form == "sums":
+        plan, budget = self.described.plan, self.described.budget
+        asked = plan.request
+        if self.told.form == "sums" or not plan.bounded:
             return asked.epsilon
-        return self.described.budget.of_state(asked.intrusions)
+        return budget.of_state(asked.intrusions) + budget.of_releases(asked.releases - 1)
 
     @property
     def remark(self) -> str:

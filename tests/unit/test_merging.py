@@ -213,13 +213,36 @@ class TestPaid:
     @pytest.mark.parametrize("intrusions", [0, 2])
     def test_of_added_cells_a_further_shard_costs_its_looks(self, intrusions):
         def shard():
+            return pp.Incidence(universe=9, bound=2, epsilon=1, intrusions=intrusions, key=KEY)
+
+        assert further(shard) == pytest.approx(shard().state_epsilon, rel=1e-5)
+
+    def test_what_a_further_shard_may_release_by_itself_is_told(self):
+        """He loses that there, whatever becomes of the cells."""
+
+        def shard():
+            return pp.Incidence(universe=9, bound=2, epsilon=1, releases=3, key=KEY)
+
+        told = shard().state_epsilon + 2 * shard().release_epsilon
+        assert further(shard) == pytest.approx(told, rel=1e-5)
+
+    @pytest.mark.parametrize("intrusions", [0, 2])
+    def test_of_added_sums_without_end_a_further_shard_costs_all(self, intrusions):
+        """Noise of a release fits how far a user moves one shard: tests/exact/test_merging.py."""
+
+        def shard():
             return pp.FrequencyMoment(order=1, bound=5, epsilon=1, intrusions=intrusions, key=KEY)
 
-        cost = shard().state_epsilon
+        assert further(shard) == 1
         guarantee = Merger([shard().contribute_cells(), shard().contribute_cells()]).guarantee
-        told = next(one for one in guarantee.conditions if "further" in one)
-        assert Fraction(told.rpartition(" ")[2]) == pytest.approx(cost, rel=1e-5)
         assert any("add up to 0 to 5" in one for one in guarantee.conditions)
+
+
+def further(shard):
+    """What is told of a user of one more shard."""
+    guarantee = Merger([shard().contribute_cells(), shard().contribute_cells()]).guarantee
+    told = next(one for one in guarantee.conditions if "further" in one)
+    return Fraction(told.rpartition(" ")[2])
 
 
 class TestPrice:

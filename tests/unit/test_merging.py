@@ -136,6 +136,32 @@ class TestSeveral:
         answers = pp.merge([shard(100), shard(60_000)])
         assert [one is None for one in answers.values()] == [True, False]
 
+    def test_what_is_told_is_what_all_that_count_together_promise(self):
+        """Statistics, groups of them, and statistics within others."""
+
+        def density(epsilon, ledger=None):
+            return pp.Density(universe=9, epsilon=epsilon, ledger=ledger)
+
+        def shard():
+            ledger = pp.Ledger(16)
+            inner = {
+                "one": density(1, ledger),
+                "other": pp.CroppedSum(tau=2, universe=9, epsilon=2, ledger=ledger),
+            }
+            return pp.Together(
+                {
+                    "pages": pp.Grouped(density, ["x", "y"], epsilon=4, per_user=2, ledger=ledger),
+                    "all": density(5, ledger),
+                    "within": pp.Together(inner),
+                    "more": pp.Grouped(density, [3, 4], epsilon=3, ledger=ledger),
+                }
+            )
+
+        promise = shard().guarantee
+        told = Merger([shard().contribute(), shard().contribute()]).guarantee
+        assert (told.epsilon, told.groups) == (promise.epsilon, promise.groups) == (15, 1)
+        assert "each further one costs 15" in str(told)
+
     def test_groups_are_merged_each_for_itself(self):
         def shard(users, group):
             grouped = pp.Grouped(

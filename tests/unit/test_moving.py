@@ -194,6 +194,17 @@ def test_what_cannot_move_is_refused(given, message):
         moving(**given)
 
 
+@pytest.mark.parametrize("contribute", ["contribute", "contribute_cells"])
+def test_it_contributes_nothing_as_a_merged_answer_would_not_tell_what_comparisons_cost(contribute):
+    share = moving()
+    share.update(np.arange(1_000))
+    assert share.check() is not None
+    before, spent = share.state(), share.ledger.spent
+    with pytest.raises(PlanError, match="a running answer is not merged"):
+        getattr(share, contribute)()
+    assert (share.state(), share.ledger.spent) == (before, spent)
+
+
 def test_a_threshold_within_the_noise_is_refused_with_what_would_do():
     large = partial(pp.Density, universe=1_000_000)
     share = moving(large, epsilon=1, updates=50, threshold="1/1000")

@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
 from panprivacy.noise import wipe
 from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.planning.request import Request
+from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.plan import Plan, Reading
 from panprivacy.statistics.release import Answer, Answers, Lost
 from panprivacy.statistics.statistic import Statistic
@@ -203,6 +204,11 @@ class Continual(Together[str, Statistic[Any, Any]]):
             if one is not None and math.isfinite(one.value):
                 self._stands = one.value
         return answers
+
+    def check_parts(self, form: Form, **asked: Any) -> NoReturn:  # noqa: ARG002
+        """Refuse to contribute: what merges cannot know what comparisons cost."""
+        message = "a running answer is not merged: contribute from a statistic without a threshold"
+        raise PlanError(message)
 
     def _has_moved(self, confidence: float) -> bool:
         """One comparison, with fresh noise."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from fractions import Fraction
 from pathlib import Path
 from unittest import mock
 
 import pyrage
 import pytest
 
+from panprivacy.cli.contributing import Contributing, Contribution
 from panprivacy.cli.merge import merge as merge_files
+from panprivacy.cli.output import Printed
 from panprivacy.errors import PlanError
+from panprivacy.guarantee import Guarantee
 from panprivacy.merging import Merger
+from panprivacy.statistics.release import Answers
 from tests.commands import run_command
 
 SECRET = 4_711
@@ -214,6 +219,14 @@ def test_a_contribution_says_what_it_is_in_json(shards, keys):
     assert json.loads(said.stdout) == {"contributed": str(part), "epsilon": 4.0}
 
 
+def test_a_contribution_that_a_signal_ended_says_so_in_json(capsys, tmp_path):
+    said = Printed(Answers([]), Guarantee(Fraction(4)), 8, 0.95, interrupted=True)
+    counting = mock.Mock(spec=["check_parts"])
+    given = Contribution(tmp_path / "x", "age1", None)
+    Contributing(counting, given, 0.95).shows(as_json=True)(said)
+    assert json.loads(capsys.readouterr().out)["interrupted"] is True
+
+
 class TestRefused:
     def run(self, shard, *arguments, epsilon=1):
         words = shard, "--user", "who", "--epsilon", epsilon, "--stat", STAT
@@ -253,6 +266,24 @@ class TestRefused:
         message = self.run(shards[0], "--contribute", part, "--recipient", keys[1])
         assert "there is a file" in message
         assert part.read_bytes() == before
+
+    @pytest.mark.parametrize("name", ["x.part", "x.part.new"])
+    def test_a_file_of_somebody_is_left_alone(self, shards, keys, tmp_path, name):
+        (tmp_path / name).symlink_to("nowhere")
+        message = self.run(shards[0], "--contribute", tmp_path / "x.part", "--recipient", keys[1])
+        assert f"there is a file {tmp_path / name} already" in message
+        assert (tmp_path / name).is_symlink()
+
+    def test_a_file_that_another_shard_wrote_meanwhile(self, shards, keys, tmp_path):
+        part = tmp_path / "x.part"
+        given = "--contribute", part, "--recipient", keys[1]
+
+        def meanwhile():
+            part.write_text("of another shard")
+
+        with mock.patch("panprivacy.cli.run.compile_kernels", meanwhile):
+            assert "there is a file" in self.run(shards[0], *given, epsilon=4)
+        assert part.read_text() == "of another shard"
 
     def test_a_folder_that_is_not_there(self, shards, keys, tmp_path):
         where = tmp_path / "no" / "x.part"

@@ -133,6 +133,15 @@ def test_all_of_it_costs_epsilon_and_no_more():
     assert 2 - Fraction(1, 10**5) < share.ledger.spent <= 2
 
 
+@pytest.mark.parametrize("form", ["contribute", "contribute_cells"])
+def test_it_is_not_merged_as_no_guarantee_of_a_merge_has_the_comparisons_in_it(form):
+    share = moving()
+    with pytest.raises(PlanError, match="what moves cannot be merged: let each shard release"):
+        getattr(share, form)()
+    share.update(range(2_000))
+    assert shown(share.check()) == 0.5  # nothing was spent, and nothing is wiped
+
+
 def test_it_goes_on_from_a_state():
     share = moving()
     share.update(range(1_000))

@@ -30,6 +30,7 @@ from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
 from panprivacy.noise import wipe
 from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.planning.request import Request
+from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.plan import Plan, Reading
 from panprivacy.statistics.release import Answer, Answers, Lost
 from panprivacy.statistics.statistic import Statistic
@@ -203,6 +204,15 @@ class Continual(Together[str, Statistic[Any, Any]]):
             if one is not None and math.isfinite(one.value):
                 self._stands = one.value
         return answers
+
+    def check_parts(self, form: Form, **asked: Any) -> None:  # noqa: ARG002
+        """Refuse to be merged: nobody who reads the parts would know what comparisons have told.
+
+        Raises:
+            PlanError: always.
+        """
+        message = "what moves cannot be merged: let each shard release, and add up their answers"
+        raise PlanError(message)
 
     def _has_moved(self, confidence: float) -> bool:
         """One comparison, with fresh noise."""

@@ -117,7 +117,7 @@ class Merger:
         per_user = of_group[0].told.per_user
         times = per_user or 1
         further = sum((one.further for one in of_group), Fraction(0))
-        promise = Guarantee.of_all(one.guarantee for one in of_group)
+        promise = Guarantee.of_all(one.described.plan.guarantee for one in of_group)
         return replace(
             promise,
             epsilon=times * promise.epsilon,
@@ -208,15 +208,6 @@ class _Merged:
     def label(self) -> str:
         """What the statistic is called."""
         return self.told.label or self.described.kind.name
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What each shard promises to its users."""
-        plan = self.described.plan
-        asked = plan.request
-        return Guarantee(
-            asked.epsilon, asked.intrusions, adjacency=plan.hides, conditions=plan.conditions
-        )
 
     @property
     def further(self) -> Fraction:

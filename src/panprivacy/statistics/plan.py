@@ -21,7 +21,7 @@ from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.decoders.intervals import Model, noise_quantile
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import unseen_count
+from panprivacy.guarantee import Guarantee, unseen_count
 from panprivacy.planning.regret import WORST_ERROR, grid
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
@@ -191,6 +191,14 @@ class Plan(ABC):
         return (
             "each announced intrusion adds noise to every counter, and makes the error about "
             f"{self.growth:.2g} times larger: a fresh table errs less, such as a new window"
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to each user of the stream, or of each event."""
+        asked = self.request
+        return Guarantee(
+            asked.epsilon, asked.intrusions, adjacency=self.hides, conditions=self.conditions
         )
 
     @property

@@ -142,6 +142,17 @@ def test_it_is_not_merged_as_no_guarantee_of_a_merge_has_the_comparisons_in_it(f
     assert shown(share.check()) == 0.5  # nothing was spent, and nothing is wiped
 
 
+@pytest.mark.parametrize(
+    ("statistic", "threshold", "largest"),
+    [(density, "0.1", 1), (partial(pp.CroppedSum, tau=5, universe=UNIVERSE), 1_000, 20_000)],
+)
+def test_what_errs_alike_everywhere_strays_as_far_from_small_numbers(statistic, threshold, largest):
+    made = moving(statistic, threshold=threshold, epsilon=4)
+    strays = [made.margin(truth=share * largest) - float(threshold) for share in (0, 0.01, 1)]
+    farthest = made.margin() - float(threshold)
+    assert all(0.9 * farthest < one <= farthest for one in strays)
+
+
 def test_it_goes_on_from_a_state():
     share = moving()
     share.update(range(1_000))

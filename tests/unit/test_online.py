@@ -6,11 +6,15 @@ import copy
 import math
 import pickle
 import struct
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.counters.forest import Forest
+from panprivacy.counters.mechanism import Silent
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.online import multi_counter as module
@@ -515,3 +519,11 @@ def test_nothing_but_noised_counts_and_answers_depends_on_events(name, steps):
     assert found[0].keys() == found[1].keys()
     assert {path.removesuffix(".base") for path in differing} <= NOISED | PUBLIC
     assert differing & NOISED
+
+
+@pytest.mark.parametrize("lacks", ["at_birth", "at_closing", "combined"])
+def test_a_forest_predicts_the_errors_of_its_own_trees(lacks):
+    forest = replace(Forest.planted(3, 50, Fraction(1), open_steps=True), **{lacks: False})
+    silent = Silent()
+    told = forest.run(forest.born(silent), np.zeros((3, 50), np.int64), silent)
+    assert forest.variances().tolist() == told.variances.tolist()

@@ -258,8 +258,13 @@ class Plan(ABC):
         """The predicted standard deviation, in the unit of answers, where it is largest."""
 
     @abstractmethod
-    def absolute_margin(self, confidence: float) -> float:
-        """How far an answer strays at most with this probability, in the unit of answers."""
+    def absolute_margin(self, confidence: float, truth: float | None = None) -> float:
+        """How far an answer strays at most with this probability, in the unit of answers.
+
+        Args:
+            confidence: how often it strays by no more.
+            truth: the answer; None for where it strays farthest.
+        """
 
     def relative_error(self, truth: float | None = None) -> float:  # noqa: ARG002
         """The standard deviation as a share of `measure`.

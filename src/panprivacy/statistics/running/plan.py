@@ -164,7 +164,7 @@ class RunningPlan(EventPlan):
             return ()
         return (f"errors are those of the first {TOLD_STEPS:,} steps: say horizon= if it is known",)
 
-    def absolute_margin(self, confidence: float) -> float:
+    def absolute_margin(self, confidence: float, truth: float | None = None) -> float:  # noqa: ARG002
         """How far an answer strays at most with this probability, at the worst step."""
         return noise_quantile(confidence, 1.0) * self.absolute_error()
 

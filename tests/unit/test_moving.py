@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.explain.reading import read_states
 from panprivacy.planning.comparisons import comparison_epsilon, largest_hazard
@@ -212,6 +213,14 @@ def test_no_noise_of_a_comparison_is_kept():
 def test_what_cannot_move_is_refused(given, message):
     with pytest.raises(PlanError, match=message):
         moving(**given)
+
+
+def test_what_two_readings_of_one_state_differ_by_is_the_noise_of_both():
+    share = moving(epsilon=4)
+    split, (scale,) = share._first.plan.split, share._first.reading().scales
+    scales = scale, scale * split.budget.release / share._compared
+    both = math.sqrt(sum(discrete_laplace_variance(float(one)) for one in scales))
+    assert share.noise() == pytest.approx(both / (UNIVERSE * split.contrast), rel=1e-3)
 
 
 def test_a_threshold_within_the_noise_is_refused_with_what_would_do():

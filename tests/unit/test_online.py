@@ -564,3 +564,16 @@ def test_a_list_that_was_looked_at_has_the_order_of_the_state_that_it_goes_on_fr
     own = later.order.tolist()
     later.resume(program.state())
     assert later.order.tolist() == program.order.tolist() != own
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
+@pytest.mark.parametrize("open_steps", [False, True])
+def test_no_noise_has_larger_exponentials_than_is_said(epsilon, open_steps):
+    forest = Forest.planted(3, 1, epsilon, open_steps=open_steps)
+    (scale,) = map(float, forest.scales(0))
+    squares, most = forest.exponents()
+    tail, thetas = math.exp(-1 / scale), np.linspace(-most, most, 41)
+    means = (1 - tail) ** 2 / ((1 - tail * np.exp(thetas)) * (1 - tail * np.exp(-thetas)))
+    assert (means > 0).all()  # else it is infinite
+    draws = 1 + open_steps
+    assert (draws * np.log(means) <= 2 * thetas**2 * squares + 1e-12).all()

@@ -17,6 +17,7 @@ from panprivacy.decoders.intervals import (
     discrete_laplace_variance,
     noise_quantile,
 )
+from panprivacy.decoders.separate import SeparateModel
 from panprivacy.statistics.density.decoder import DensityModel
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.testing import SeededCoins
@@ -344,3 +345,39 @@ def test_an_answer_without_noise_has_an_interval():
     low, high = confidence_interval(certain, 1.0, 0.95, limit=1e6, beyond=math.inf)
     assert low <= 1 <= high
     assert high - low < 1e-3
+
+
+class Asked:
+    """A model whose interval reaches 3 and 4 from its estimate; it notes what it is asked."""
+
+    def __init__(self):
+        self.levels = []
+
+    def answer(self, ones, confidence):
+        self.levels.append(confidence)
+        value = float(np.sum(ones))
+        return value, value - 3.0, value + 4.0
+
+    def deviation(self, truth):
+        return np.full_like(np.asarray(truth, float), 2.0)
+
+
+def test_distances_to_the_ends_of_intervals_of_several_tables_add_up_like_deviations():
+    each = Asked()
+    value, low, high = SeparateModel(each, 4).answer([5, 6, 7, 8], 0.95)
+    assert (value, low, high) == (26.0, 26.0 - 2 * 3.0, 26.0 + 2 * 4.0)
+    assert each.levels == [0.95] * 4
+    assert SeparateModel(each, 4).deviation(10.0) == 2.0 * 2.0
+
+
+def test_no_interval_of_several_tables_begins_below_nobody():
+    _, low, _ = SeparateModel(Asked(), 4).answer([0, 0, 1, 0], 0.95)
+    assert low == 0.0
+
+
+def test_what_collisions_hide_in_several_tables_adds_up_as_it_is():
+    each = Asked()
+    value, low, high = SeparateModel(each, 4, hides=True).answer([5, 6, 7, 8], 0.96)
+    assert (value, low, high) == (26.0, 26.0 - 4 * 3.0, 26.0 + 4 * 4.0)
+    assert each.levels == pytest.approx([0.99] * 4)  # so that all four hold at once
+    assert SeparateModel(each, 4, hides=True).deviation(10.0) == 4 * 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from datetime import timedelta
 from fractions import Fraction
 
@@ -57,6 +58,19 @@ class TestAnswers:
         assert answer.cropped_mean(3).value == pytest.approx(1_001 / 3_000, abs=0.01)
         with pytest.raises(pp.PlanError, match="constrained histogram is of one table"):
             answer.to_arrow(constrained=True)
+
+    def test_an_announced_look_at_every_shard_is_known_when_they_are_read(self):
+        def shard(seed, users):
+            coins = SeededCoins(seed)
+            share = pp.Density(universe=100_000, epsilon=4, intrusions=1, coins=coins)
+            share.update(users)
+            share.announce_intrusion()
+            return share.contribute()
+
+        parts = shard(1, np.arange(30_000)), shard(2, np.arange(30_000, 80_000))
+        answer = pp.merge(parts, confidence=1 - 1e-9, coins=SeededCoins(3))
+        assert answer.low <= 0.8 <= answer.high
+        assert answer.high - answer.low < 0.2
 
     def test_tables_of_one_key_know_users_of_several_shards(self):
         def shard(key):
@@ -361,6 +375,12 @@ class TestRefused:
             else:
                 taken += 1
         assert 0 <= taken <= 32 + 20 + 1 + 8  # the id, how much was made, the ledger, the sum
+
+    @pytest.mark.parametrize("size", [2**64 - 1, 2**63, 2**40])
+    def test_a_length_beyond_all_that_there_is(self, size):
+        one, other = cropped().contribute(), bytearray(cropped().contribute())
+        struct.pack_into("<Q", other, struct.calcsize("<8sI"), size)
+        assert "contribution 2: the contribution is damaged" in refused(one, bytes(other))
 
     def test_a_body_of_another_length(self):
         parts = [read_parts(cropped().contribute())[0] for _ in range(2)]

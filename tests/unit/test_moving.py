@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.explain.reading import read_states
 from panprivacy.planning.comparisons import comparison_epsilon, largest_hazard
@@ -133,6 +134,17 @@ def test_all_of_it_costs_epsilon_and_no_more():
     assert 2 - Fraction(1, 10**5) < share.ledger.spent <= 2
 
 
+@pytest.mark.parametrize(
+    ("statistic", "threshold", "largest"),
+    [(density, "0.1", 1), (partial(pp.CroppedSum, tau=5, universe=UNIVERSE), 1_000, 20_000)],
+)
+def test_what_errs_alike_everywhere_strays_as_far_from_small_numbers(statistic, threshold, largest):
+    made = moving(statistic, threshold=threshold, epsilon=4)
+    strays = [made.margin(truth=share * largest) - float(threshold) for share in (0, 0.01, 1)]
+    farthest = made.margin() - float(threshold)
+    assert all(0.9 * farthest < one <= farthest for one in strays)
+
+
 def test_it_goes_on_from_a_state():
     share = moving()
     share.update(range(1_000))
@@ -203,6 +215,14 @@ def test_it_contributes_nothing_as_a_merged_answer_would_not_tell_what_compariso
     with pytest.raises(PlanError, match="a running answer is not merged"):
         getattr(share, contribute)()
     assert (share.state(), share.ledger.spent) == (before, spent)
+
+
+def test_what_two_readings_of_one_state_differ_by_is_the_noise_of_both():
+    share = moving(epsilon=4)
+    split, (scale,) = share._first.plan.split, share._first.reading().scales
+    scales = scale, scale * split.budget.release / share._compared
+    both = math.sqrt(sum(discrete_laplace_variance(float(one)) for one in scales))
+    assert share.noise() == pytest.approx(both / (UNIVERSE * split.contrast), rel=1e-3)
 
 
 def test_a_threshold_within_the_noise_is_refused_with_what_would_do():

@@ -6,12 +6,16 @@ import copy
 import math
 import pickle
 import struct
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import panprivacy as pp
 from panprivacy.counters import forest
+from panprivacy.counters.forest import Forest
+from panprivacy.counters.mechanism import Silent
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.online import multi_counter as module
@@ -552,3 +556,61 @@ def test_nothing_but_noised_counts_and_answers_depends_on_events(name, steps):
     assert found[0].keys() == found[1].keys()
     assert {path.removesuffix(".base") for path in differing} <= NOISED | PUBLIC
     assert differing & NOISED
+
+
+@pytest.mark.parametrize("lacks", ["at_birth", "at_closing", "combined"])
+def test_a_forest_predicts_the_errors_of_its_own_trees(lacks):
+    forest = replace(Forest.planted(3, 50, Fraction(1), open_steps=True), **{lacks: False})
+    silent = Silent()
+    told = forest.run(forest.born(silent), np.zeros((3, 50), np.int64), silent)
+    assert forest.variances().tolist() == told.variances.tolist()
+
+
+def test_after_a_crash_the_noise_of_the_last_answers_stays_in_those_that_follow():
+    program, later = (make("counters") for _ in range(2))
+    live(program, 6)
+    later.resume(program.state(), released=7)
+    before = program._kept.last.numbers[:2].copy()
+    later.step()
+    later.step()
+    later.step()
+    first = later._kept.forest.variances()[0]
+    assert later._kept.last.numbers[0] == pytest.approx(before[0] + first)
+    assert later._kept.last.numbers[1] > before[1]
+
+
+@pytest.mark.parametrize("start", [1.0, 0.5, -1.0, 41.0])
+def test_a_state_that_began_at_no_step_that_was_made_is_refused(start):
+    kept = make("counters")._kept
+    body, memory = bytearray(kept.packed()), kept._memory
+    kept.check(0, memoryview(body))
+    struct.pack_into("<d", body, memory.cells.nbytes + memory.told.nbytes, start)
+    with pytest.raises(InputError, match="no such state can come about"):
+        kept.check(0, memoryview(body))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1, 100])
+def test_exponents_are_taken_where_they_are_proved(epsilon):
+    experts = make("advice", n=1_000, horizon=2, epsilon=epsilon)
+    _, theta = experts._strays()
+    assert 0 < theta <= experts._kept.forest.exponents()[1]
+
+
+def test_a_list_that_was_looked_at_has_the_order_of_the_state_that_it_goes_on_from():
+    program, later = make("list", seed=1), make("list", seed=2)
+    own = later.order.tolist()
+    later.resume(program.state())
+    assert later.order.tolist() == program.order.tolist() != own
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
+@pytest.mark.parametrize("open_steps", [False, True])
+def test_no_noise_has_larger_exponentials_than_is_said(epsilon, open_steps):
+    forest = Forest.planted(3, 1, epsilon, open_steps=open_steps)
+    (scale,) = map(float, forest.scales(0))
+    squares, most = forest.exponents()
+    tail, thetas = math.exp(-1 / scale), np.linspace(-most, most, 41)
+    means = (1 - tail) ** 2 / ((1 - tail * np.exp(thetas)) * (1 - tail * np.exp(-thetas)))
+    assert (means > 0).all()  # else it is infinite
+    draws = 1 + open_steps
+    assert (draws * np.log(means) <= 2 * thetas**2 * squares + 1e-12).all()

@@ -88,3 +88,20 @@ def test_more_steps_or_less_epsilon_err_more():
     assert error() < error(horizon=1_000) < error(horizon=1_000_000)
     assert error() < error(epsilon=1)
     assert error(universe=None, expected=2_000) > error()
+
+
+def test_a_sample_errs_by_who_is_in_it_beside_the_noise():
+    model = pp.RunningCroppedSum(**CROPPED, cells=500).plan.model_of(0.0)
+    nobody, half = (float(model.deviation(share * model.limit)) ** 2 for share in (0, 0.5))
+    drawn = 500 * 0.5 * 0.5 * (2_000 - 500) / (2_000 - 1)  # hypergeometric: who has tau, of half
+    assert half - nobody == pytest.approx(drawn * (model.limit / 500) ** 2)
+
+
+@pytest.mark.parametrize("changed", [{}, {"k": 10, "total": 1_000, "epsilon": 1}, {"bound": 40}])
+def test_the_worst_stream_of_heavy_hitters_has_all_users_where_noise_counts_most(changed):
+    plan = pp.RunningHeavyHitters(**{**HEAVY, **changed}).plan
+    empty, *others = plan.inner.variance(np.arange(2 * plan.high, dtype=float))
+    users = plan.total / np.arange(1, 2 * plan.high)  # all in one state, whichever
+    worst = plan.cells * empty + max(0.0, (users * (np.array(others) - empty)).max())
+    predicted = plan.cells * plan.model_of(0.0).over_cells.variance * plan.full**2
+    assert predicted == pytest.approx(worst, rel=1e-3)

@@ -170,15 +170,7 @@ def _print_moves(counting: Continual | None, clock: Plan, confidence: float) -> 
     delta = rounded_up(counting.guarantee.delta, 3).normalize()
     stands = _told([counting.margin(confidence, truth) for truth in places], unit)
     typer.echo(f"what stands is within {stands} {unit} of the truth at any time; delta {delta:g}")
-    each = _told(
-        [
-            clock.absolute_margin(confidence)
-            if truth is None
-            else clock.relative_margin(confidence, truth) * truth
-            for truth in places
-        ],
-        unit,
-    )
+    each = _told([clock.absolute_margin(confidence, truth) for truth in places], unit)
     typer.echo(
         f"on a clock each of {updates + 1:,} answers is within {each} {unit} of the truth when it "
         "is made, and stands whatever comes until the next"

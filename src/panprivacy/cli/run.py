@@ -45,9 +45,9 @@ from panprivacy.statistics.specification import Specification, SpecificationErro
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
 
 _MOST_DRAWN = 10_000
+"""Steps of a picture, the last ones."""
 _REDRAWN = 5.0
 """Seconds between two pictures of what runs on: it takes half of one to draw."""
-"""Steps of a picture, the last ones."""
 _ADDRESS_FIELD = "remote_addr"
 """What the combined log format says first: the address of the client."""
 

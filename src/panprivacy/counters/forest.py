@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 
 import numpy as np
@@ -55,15 +55,6 @@ class Forest(Tree):
         shape = one.radices, one.shares, one.bound, one.open_steps, one.combined
         return cls(horizon, epsilon, *shape, trees=trees)
 
-    def born(self, coins: Coins) -> Memory:
-        """The nodes of every tree and level that begin with the first step."""
-        levels = len(self.radices)
-        memory = Memory(np.zeros((self.trees, levels), np.int64), np.zeros((self.trees, 5, levels)))
-        scales = self._units(0)
-        scales[0] *= self.open_steps
-        self._disturb(memory, scales, coins)
-        return memory
-
     def count(self, memory: Memory, events: Integers) -> None:
         """Count events of the open step, each the number of its tree."""
         _count(events, memory.cells, self._units(memory.tick) > 0)
@@ -106,7 +97,12 @@ class Forest(Tree):
     @property
     def _one(self) -> Tree:
         """One of the trees."""
-        return mixed_radix(self.horizon, self.epsilon, self.bound, open_steps=self.open_steps)
+        return Tree(**{one.name: getattr(self, one.name) for one in fields(Tree)})
+
+    def _empty(self) -> Memory:
+        """Nodes of every tree that have counted nothing, without noise."""
+        levels = len(self.radices)
+        return Memory(np.zeros((self.trees, levels), np.int64), np.zeros((self.trees, 5, levels)))
 
     def _disturb(self, memory: Memory, scales: Integers, coins: Coins) -> None:
         """Add noise of these scales to the open nodes of every tree; none where a scale is 0."""

@@ -78,12 +78,9 @@ class Tree(Mechanism):
 
     def born(self, coins: Coins) -> Memory:
         """The nodes of every level that begin with the first step."""
-        levels = len(self.radices)
-        memory = Memory(np.zeros(levels, np.int64), np.zeros((5, levels)))
-        scales = self._units(0)
-        born = scales > 0 if self.at_birth else np.zeros(levels, bool)
-        born[0] &= self.open_steps
-        self._disturb(memory, np.where(born, scales, 0), coins)
+        memory = self._empty()
+        if self.at_birth:
+            self.rerandomise(memory, coins)
         return memory
 
     def add(self, memory: Memory, amount: int) -> None:
@@ -128,6 +125,11 @@ class Tree(Mechanism):
     def largest_scale(self) -> Fraction:
         """The largest scale of any noise that leaves."""
         return self._scale(int(draws_of(0, self.horizon, self.horizon, *self._shape).max()))
+
+    def _empty(self) -> Memory:
+        """Nodes that have counted nothing, without noise."""
+        levels = len(self.radices)
+        return Memory(np.zeros(levels, np.int64), np.zeros((5, levels)))
 
     def _disturb(self, memory: Memory, scales: Integers, coins: Coins) -> None:
         """Add noise of these scales to the open nodes; none where a scale is 0."""

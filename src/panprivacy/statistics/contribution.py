@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from panprivacy.errors import InputError
-from panprivacy.statistics.header import MOST_TEXT, Header, read_header
+from panprivacy.statistics.header import Header, read_header
 from panprivacy.statistics.release import Label
 
 Form = Literal["sums", "cells"]
@@ -90,7 +90,7 @@ def read_parts(contribution: bytes) -> list[Part]:
             raise InputError(_DAMAGED)
         _, told_bytes, body_bytes = _LAYOUT.unpack(front)
         header = read_header(stream)
-        if told_bytes > MOST_TEXT:
+        if told_bytes + body_bytes > len(contribution):  # any 64 bits, of damaged ones
             raise InputError(_DAMAGED)
         told, body = stream.read(told_bytes), stream.read(body_bytes)
         if len(told) < told_bytes or len(body) < body_bytes:

@@ -238,9 +238,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
             truth: the number; None for where it strays farthest.
         """
         read, level = plan_with(self._first, self._compared), proportion(confidence=confidence)
-        if truth is None:
-            return float(self._threshold) + read.absolute_margin(level)
-        return float(self._threshold) + read.relative_margin(level, truth) * truth
+        return float(self._threshold) + read.absolute_margin(level, truth)
 
     def noise(self) -> float:
         """The deviation of one comparison where nothing moves, in the unit of answers.

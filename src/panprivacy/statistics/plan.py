@@ -21,7 +21,7 @@ from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.decoders.intervals import Model, noise_quantile
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import unseen_count
+from panprivacy.guarantee import Guarantee, unseen_count
 from panprivacy.planning.regret import WORST_ERROR, grid
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
@@ -197,6 +197,14 @@ class Plan(ABC):
         )
 
     @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to each user of the stream, or of each event."""
+        asked = self.request
+        return Guarantee(
+            asked.epsilon, asked.intrusions, adjacency=self.hides, conditions=self.conditions
+        )
+
+    @property
     def unseen(self) -> Fraction:
         """The loss if nobody ever sees the state."""
         asked, budget = self.request, self.split.budget
@@ -253,8 +261,13 @@ class Plan(ABC):
         """The predicted standard deviation, in the unit of answers, where it is largest."""
 
     @abstractmethod
-    def absolute_margin(self, confidence: float) -> float:
-        """How far an answer strays at most with this probability, in the unit of answers."""
+    def absolute_margin(self, confidence: float, truth: float | None = None) -> float:
+        """How far an answer strays at most with this probability, in the unit of answers.
+
+        Args:
+            confidence: how often it strays by no more.
+            truth: the answer; None for where it strays farthest.
+        """
 
     def relative_error(self, truth: float | None = None) -> float:  # noqa: ARG002
         """The standard deviation as a share of `measure`.

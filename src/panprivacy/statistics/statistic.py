@@ -242,10 +242,7 @@ class Statistic(Private, Generic[P, A]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user of the stream, or of each event, as the plan says."""
-        plan, asked = self._plan, self._plan.request
-        return Guarantee(
-            asked.epsilon, asked.intrusions, adjacency=plan.hides, conditions=plan.conditions
-        )
+        return self._plan.guarantee
 
     @property
     def unseen(self) -> Fraction:

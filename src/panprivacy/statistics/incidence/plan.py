@@ -183,7 +183,7 @@ class IncidencePlan(Plan):
         """The most users that are planned for."""
         return float(self.universe or self.expected or self.cells)
 
-    def absolute_margin(self, confidence: float) -> float:
+    def absolute_margin(self, confidence: float, truth: float | None = None) -> float:  # noqa: ARG002
         """How far the number of users in a state strays at most with this probability, in users."""
         return noise_quantile(confidence, 0.0) * self.absolute_error()
 

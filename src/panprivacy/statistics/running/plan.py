@@ -49,8 +49,42 @@ class AtBirth(Budget):
         return self.state
 
 
+class EventPlan(Plan):
+    """What plans of running counts say of themselves: what is hidden is one event."""
+
+    __slots__ = ()
+
+    hides = "event"
+    conditions = ("what is hidden is one event, not all events of a user",)
+
+    def reading(self, query: object, epoch: int) -> NoReturn:  # noqa: ARG002
+        """What leaves depends on the step: there is no sum to which others could be added."""
+        message = "a running count is released as a whole: call release()"
+        raise PlanError(message)
+
+
+def refuse_unbounded(deltas: Deltas, bound: int) -> None:
+    """Raise `InputError` for a delta that is not hidden, or takes something back."""
+    refuse_deltas(
+        (deltas < 0) | (deltas > bound),
+        f"delta must be 0 to {bound:,}, as the bound says: for more, plan with bound=",
+    )
+
+
+def at_birth(request: Request) -> Split:
+    """All of epsilon for the state; the noise of releases is not known yet.
+
+    Raises:
+        PlanError: epsilon comes with a budget.
+    """
+    if request.budget is not None:
+        message = "a running count pays for all at birth: leave out budget="
+        raise PlanError(message)
+    return Split(AtBirth(request.epsilon), 1.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
-class RunningPlan(Plan):
+class RunningPlan(EventPlan):
     """The parameters of a `RunningCount`.
 
     Args:
@@ -69,9 +103,7 @@ class RunningPlan(Plan):
 
     proofs = ("running",)
     checks = ("unit/test_running", "statistical/test_running")
-    hides = "event"
     reads_ids = False
-    conditions = ("what is hidden is one event, not all events of a user",)
     measure = "a count of one event a step"
     unit = "events"
     limits = (math.inf, math.inf)  # how many events come in a step is not known
@@ -95,15 +127,7 @@ class RunningPlan(Plan):
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Raise `InputError` for a delta that is not hidden."""
-        refuse_deltas(
-            (deltas < 0) | (deltas > self.bound),
-            f"delta must be 0 to {self.bound:,}, as the bound says: for more, plan with bound=",
-        )
-
-    def reading(self, query: object, epoch: int) -> NoReturn:  # noqa: ARG002
-        """What leaves depends on the step: there is no sum to which others could be added."""
-        message = "a running count is released as a whole: call release()"
-        raise PlanError(message)
+        refuse_unbounded(deltas, self.bound)
 
     def told(
         self,
@@ -140,7 +164,7 @@ class RunningPlan(Plan):
             return ()
         return (f"errors are those of the first {TOLD_STEPS:,} steps: say horizon= if it is known",)
 
-    def absolute_margin(self, confidence: float) -> float:
+    def absolute_margin(self, confidence: float, truth: float | None = None) -> float:  # noqa: ARG002
         """How far an answer strays at most with this probability, at the worst step."""
         return noise_quantile(confidence, 1.0) * self.absolute_error()
 

@@ -6,10 +6,9 @@ from typing import Annotated
 
 from panprivacy.counters.endless import Endless
 from panprivacy.counters.shapes import mixed_radix
-from panprivacy.errors import PlanError
-from panprivacy.planning.request import Request, Split
+from panprivacy.planning.request import Request
 from panprivacy.statistics.records import Sizes, whole
-from panprivacy.statistics.running.plan import AtBirth, RunningPlan
+from panprivacy.statistics.running.plan import RunningPlan, at_birth
 
 _MOST_STEPS = 1_000_000_000
 _MOST_BOUND = 1 << 20
@@ -36,10 +35,7 @@ class RunningSizes(Sizes, frozen=True, tag="running-count"):
 
     def plan(self, request: Request) -> RunningPlan:
         """The tree that errs least over all steps; without a horizon one after another."""
-        if request.budget is not None:
-            message = "a running count pays for all at birth: leave out budget="
-            raise PlanError(message)
-        split = Split(AtBirth(request.epsilon), 1.0, 0.0)
+        split = at_birth(request)
         tree = (
             Endless(request.epsilon, self.bound, open_steps=True)
             if self.horizon is None

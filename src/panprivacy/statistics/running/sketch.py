@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,13 +20,12 @@ from panprivacy.counters.shapes import largest_deviation, mixed_radix
 from panprivacy.counters.tree import Tree
 from panprivacy.decoders.intervals import Floats, Model
 from panprivacy.errors import PlanError
-from panprivacy.planning.request import Request, Split
+from panprivacy.planning.request import Request
 from panprivacy.planning.universe import MOST_BYTES_UNLESS_TOLD
-from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.plan import CountPlan
 from panprivacy.statistics.running.counted import CountedCells
 from panprivacy.statistics.running.nodes import Nodes
-from panprivacy.statistics.running.plan import AtBirth
+from panprivacy.statistics.running.plan import EventPlan, refuse_unbounded
 
 MOST_BOUND = 1 << 20
 MOST_CORNER = 1 << 51
@@ -120,7 +119,7 @@ class Scaled:
         return self.model.output_share(truth)
 
 
-class SketchPlan(CountPlan):
+class SketchPlan(EventPlan, CountPlan):
     """What plans of running sketches say of themselves.
 
     A subclass has the fields `horizon`, `bound`, `cells` and `spent`.
@@ -133,8 +132,6 @@ class SketchPlan(CountPlan):
     cells: int
     spent: Spent
 
-    hides = "event"
-    conditions = ("what is hidden is one event, not all events of a user",)
     range_of_states = None
 
     @property
@@ -170,10 +167,7 @@ class SketchPlan(CountPlan):
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Raise `InputError` for a delta that is not hidden, or takes something back."""
-        refuse_deltas(
-            (deltas < 0) | (deltas > self.bound),
-            f"delta must be 0 to {self.bound:,}, as the bound says: for more, plan with bound=",
-        )
+        refuse_unbounded(deltas, self.bound)
 
     def model(self, epoch: int) -> Scaled:  # noqa: ARG002 - no intrusion can be announced
         """What the sum says at the worst step."""
@@ -191,11 +185,6 @@ class SketchPlan(CountPlan):
         found = Scaled(self.model_of(last.variance / full**2), full)
         return found.answer(last.value, confidence)
 
-    def reading(self, query: object, epoch: int) -> NoReturn:  # noqa: ARG002
-        """What leaves depends on the step: there is no sum to which others could be added."""
-        message = "a running count is released as a whole: call release()"
-        raise PlanError(message)
-
 
 def ways_to_spend(request: Request, what: str) -> list[Spent]:
     """The ways to share epsilon.
@@ -205,11 +194,8 @@ def ways_to_spend(request: Request, what: str) -> list[Spent]:
         what: is counted, in words.
 
     Raises:
-        PlanError: a budget, or an intrusion that is announced.
+        PlanError: an intrusion that is announced.
     """
-    if request.budget is not None:
-        message = "a running count pays for all at birth: leave out budget="
-        raise PlanError(message)
     if request.intrusions:
         message = f"no intrusion can be announced to {what}: make a fresh one after it"
         raise PlanError(message)
@@ -244,10 +230,10 @@ def _fits(plan: SketchPlan) -> bool:
 
 def _with_noise(plan: P) -> P:
     """The plan with the variance of its sum at the worst step, over what is full."""
-    cells, asked = plan.inner, plan.request
+    cells = plan.inner
     worst = largest_deviation(mixed_radix(plan.horizon, Fraction(1), open_steps=True))
     deviation = worst * cells.reach(plan.bound) / (float(plan.spent.sums) * cells.unit * plan.full)
-    split = Split(AtBirth(asked.epsilon), 1.0, deviation**2)
+    split = replace(plan.split, noise_variance=deviation**2)
     found: P = replace(plan, split=split)  # type: ignore[type-var]
     return found
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from panprivacy.errors import PlanError
-from panprivacy.planning.request import Request, Split
+from panprivacy.planning.request import Request
 from panprivacy.planning.universe import check_cells, check_memory
 from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
 from panprivacy.statistics.records import Sizes, whole
-from panprivacy.statistics.running.plan import AtBirth
+from panprivacy.statistics.running.plan import at_birth
 from panprivacy.statistics.running.sizes import Horizon
 from panprivacy.statistics.running.sketch import (
     MOST_BOUND,
@@ -46,11 +46,10 @@ class RunningCroppedSizes(Sizes, frozen=True, tag="running-cropped-sum"):
 
     def plan(self, request: Request) -> RunningCroppedPlan:
         """A cell for each user, or of a sample, or hashed ones; and a tree of steps."""
-        ways = ways_to_spend(request, "a running cropped sum")
-        unknown = Split(AtBirth(request.epsilon), 1.0, 0.0)
+        split, ways = at_birth(request), ways_to_spend(request, "a running cropped sum")
         sizes = self.tau, self.horizon, self.bound, self.universe, self.expected
         return best_sketch(
-            RunningCroppedPlan(*sizes, cells, request, unknown, spent)
+            RunningCroppedPlan(*sizes, cells, request, split, spent)
             for cells in self._cells()
             for spent in ways
         )

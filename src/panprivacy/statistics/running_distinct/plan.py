@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import DistinctPlan
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.running.nodes import Nodes
-from panprivacy.statistics.running.plan import AtBirth
+from panprivacy.statistics.running.plan import EventPlan, at_birth
 from panprivacy.statistics.running_distinct.cells import CountedBits, EventBits
 
 _SHARES = 64
@@ -33,7 +33,7 @@ _MOST_EPSILON = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class RunningDistinctPlan(DistinctPlan):
+class RunningDistinctPlan(EventPlan, DistinctPlan):
     """The parameters of a `RunningDistinct`.
 
     Args:
@@ -55,8 +55,6 @@ class RunningDistinctPlan(DistinctPlan):
 
     proofs = ("running-distinct", "bits", "running")
     checks = ("exact/test_running_distinct", "statistical/test_running_distinct")
-    hides = "event"
-    conditions = ("what is hidden is one event, not all events of a user",)
     name = Name("", "running_distinct")
 
     @property
@@ -94,11 +92,6 @@ class RunningDistinctPlan(DistinctPlan):
         model = replace(self.model(epoch), noise_variance=sums[0].variance)
         return model.answer([one.value for one in sums], confidence)
 
-    def reading(self, query: object, epoch: int) -> NoReturn:  # noqa: ARG002
-        """What leaves depends on the step: there is no sum to which others could be added."""
-        message = "a running count is released as a whole: call release()"
-        raise PlanError(message)
-
 
 @functools.lru_cache(maxsize=64)
 def plan_running_distinct(
@@ -109,9 +102,7 @@ def plan_running_distinct(
     Raises:
         PlanError: a budget, or no signal would be left.
     """
-    if request.budget is not None:
-        message = "a running count pays for all at birth: leave out budget="
-        raise PlanError(message)
+    paid = at_birth(request)
     if request.epsilon > _MOST_EPSILON:
         message = f"epsilon of a running distinct count must be at most {_MOST_EPSILON:,}"
         raise PlanError(message)
@@ -120,12 +111,11 @@ def plan_running_distinct(
     contrasts = np.array([float(one.contrast(request.intrusions)) for one in bits])
     unit = largest_deviation(mixed_radix(horizon, Fraction(1), open_steps=True))
     variances = np.array([(unit / float(sums)) ** 2 for _, sums in shares])
-
     trees = [mixed_radix(horizon, sums, open_steps=True) for _, sums in shares]
 
     def design(levels: int, cells_per_level: int) -> RunningDistinctPlan:
         best = int(np.argmin((cells_per_level / 4 + variances) / contrasts**2))
-        split = Split(AtBirth(request.epsilon), float(contrasts[best]), float(variances[best]))
+        split = Split(paid.budget, float(contrasts[best]), float(variances[best]))
         sizes = expected, levels, cells_per_level, request, split, horizon
         return RunningDistinctPlan(*sizes, *shares[best], tree=trees[best])
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from panprivacy._validate import MOST_BYTES
 from panprivacy.errors import PlanError
-from panprivacy.planning.request import Request, Split
+from panprivacy.planning.request import Request
 from panprivacy.planning.universe import check_memory
 from panprivacy.statistics.common_sizes import Memory
 from panprivacy.statistics.heavy.sizes import (
@@ -18,7 +18,7 @@ from panprivacy.statistics.heavy.sizes import (
     check_heavy,
 )
 from panprivacy.statistics.records import Sizes, whole
-from panprivacy.statistics.running.plan import AtBirth
+from panprivacy.statistics.running.plan import at_birth
 from panprivacy.statistics.running.sizes import Horizon
 from panprivacy.statistics.running.sketch import (
     MOST_BOUND,
@@ -62,16 +62,15 @@ class RunningHeavySizes(Sizes, frozen=True, tag="running-heavy-hitters"):
         """Several times k cells, whatever the number of users; and a tree of steps."""
         check_heavy(self.k, self.total, self.cells)
         check_memory(self.cells, self.memory)
-        ways = ways_to_spend(request, "a running count of heavy hitters")
+        split, ways = at_birth(request), ways_to_spend(request, "a running count of heavy hitters")
         fitting, fewest = cells_of(self.memory), 2 * self.k
         if fitting < fewest:
             message = f"memory must be larger: {fewest:,} cells of 8 bytes are needed at least"
             raise PlanError(message)
         wanted = sorted({min(times * self.k, fitting) for times in CELLS_OF_A_USER})
-        unknown = Split(AtBirth(request.epsilon), 1.0, 0.0)
         sizes = self.k, self.total, self.horizon, self.bound
         return best_sketch(
-            RunningHeavyPlan(*sizes, cells, self.independence, request, unknown, spent)
+            RunningHeavyPlan(*sizes, cells, self.independence, request, split, spent)
             for cells in ([self.cells] if self.cells else wanted)
             for spent in ways
         )

@@ -177,6 +177,13 @@ def test_steps_that_were_made_before_a_crash_are_never_made_again(every):
     assert found.loss <= EPSILON
 
 
+def test_an_event_that_was_seen_in_a_step_that_goes_on_without_it_costs_twice_epsilon_at_most():
+    """The step goes on with the nodes that were seen: no step was made since they were kept."""
+    life = ["count", "save", "count", LOOK, "crash", "step", "step"]
+    found = audited(MultiCounter, life, 2, 4, every=1)
+    assert EPSILON * Fraction(3, 2) < found.loss <= 2 * EPSILON
+
+
 # Where every outcome can be walked
 
 

@@ -484,7 +484,8 @@ class Statistic(Private, Generic[P, A]):
         """Raise what `parts` would refuse, without changing anything."""
         from panprivacy.statistics.catalogue import kinds  # noqa: PLC0415 - it imports all of them
 
-        if kinds().get(self.name) is not type(self):
+        known = kinds().get(self.name)
+        if known is None or not isinstance(self, known):
             message = f"merge does not know {self.name}: let each shard release"
             raise PlanError(message)
         query = self.query_type.read(self.name, asked)

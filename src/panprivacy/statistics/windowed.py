@@ -278,7 +278,9 @@ class Windowed(Resumable, Generic[S]):
         self._close(end, end)
 
     def loss(self, windows: int, *, seen: int = 1) -> Fraction:
-        """The most that a user of so many windows loses, in nats.
+        """The most that a user of so many windows loses, in nats; a delta he has in each of them.
+
+        Whoever opens what `contribute` gave for a window has seen its state.
 
         Args:
             windows: in how many of them the user appears.

@@ -42,7 +42,7 @@ class RunningDistinct(StepwiseTable[RunningDistinctPlan], sizes=RunningDistinctS
     All of epsilon is spent at birth, and releases cost nothing. A step whose release has left is
     never made again by whoever resumes: what was counted since the state was taken is lost. If it
     had been seen, its events lose up to `2 plan.sum_epsilon` more each time that a state from
-    before them is resumed.
+    before them is resumed, or twice that where the open step goes on.
     """
 
     __slots__ = ()

@@ -51,7 +51,7 @@ class RunningHeavyHitters(StepwiseTable[RunningHeavyPlan], sizes=RunningHeavySiz
     All of epsilon is spent at birth, and releases cost nothing. A step whose release has left is
     never made again by whoever resumes: what was counted since the state was taken is lost. If it
     had been seen, its events lose up to `plan.spent.sums` more each time that a state from before
-    them is resumed.
+    them is resumed, or twice that where the open step goes on.
     """
 
     __slots__ = ()

@@ -145,6 +145,16 @@ class ReportStore:
         with self._writing(writes=False) as connection:
             return connection.scalar(select(_TASK.c.answer)) is not None
 
+    def check_writes(self) -> None:
+        """Write what changes nothing, where a report or an answer would be written.
+
+        Raises:
+            StoreError: the store does not work.
+        """
+        with self._alone() as (connection, task):
+            connection.execute(select(_REPORTS.c.name).limit(1)).all()
+            connection.execute(update(_TASK).values(version=task.version))
+
     def add(self, reports: Sequence[Report]) -> list[PanPrivacyError | None]:
         """Keep those reports that are new; they are on the disk when this returns.
 

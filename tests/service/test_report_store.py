@@ -353,6 +353,18 @@ def test_health_says_that_a_store_works_again_although_nobody_sends(tmp_path, op
     assert asyncio.run(found()) == [(503, "troubled"), (200, "open")]
 
 
+def test_a_store_that_takes_no_report_does_not_work_again(tmp_path, opened):
+    store = opened(f"sqlite:///{tmp_path}/reports.db")
+    store.check_writes()
+    with contextlib.closing(sqlite3.connect(tmp_path / "reports.db")) as other:
+        assert other.execute("SELECT count(*) FROM panprivacy_reports").fetchone() == (0,)
+        # as on a disk that has room for less than a report
+        full = "BEFORE INSERT ON panprivacy_reports BEGIN SELECT RAISE(FAIL, 'full'); END"
+        other.execute(f"CREATE TRIGGER full {full}")
+    with pytest.raises(StoreError, match="full"):
+        store.check_writes()
+
+
 def test_health_says_whether_the_store_works(tmp_path, opened):
     path = tmp_path / "reports.db"
     store = opened(f"sqlite:///{path}")

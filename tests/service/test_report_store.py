@@ -278,9 +278,9 @@ class Asked:
     def __init__(self, store):
         self.key = IdealEncryption()
         self.task = TASK
-        api = CollectorApi(b"", TASK, self.key, store, TOKENS)
+        self.api = CollectorApi(b"", TASK, self.key, store, TOKENS)
         self.client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(application(api)), base_url="http://collector"
+            transport=httpx.ASGITransport(application(self.api)), base_url="http://collector"
         )
 
     def report(self):
@@ -328,6 +328,41 @@ def test_what_the_database_says_reaches_no_client(tmp_path, opened, caplog):
         assert "panprivacy_reports" not in answer.text
         assert "the journal says why" in answer.json()["detail"]
     assert caplog.text.count("no such table: panprivacy_reports") == 2
+
+
+def test_health_says_that_a_store_works_again_although_nobody_sends(tmp_path, opened):
+    path = tmp_path / "reports.db"
+    asked = Asked(opened(f"sqlite:///{path}"))
+
+    async def health():
+        asked.api._status._task = None  # what is said may be a second old
+        answer = await asked.client.get("/healthz")
+        return answer.status_code, answer.json()["status"]
+
+    async def lost_and_found():
+        path.rename(tmp_path / "moved")
+        sent = await asked.post("/v1/reports", "ingest", asked.report())
+        assert sent.status_code == 503
+        yield await health()
+        (tmp_path / "moved").rename(path)
+        yield await health()
+
+    async def found():
+        return [one async for one in lost_and_found()]
+
+    assert asyncio.run(found()) == [(503, "troubled"), (200, "open")]
+
+
+def test_a_store_that_takes_no_report_does_not_work_again(tmp_path, opened):
+    store = opened(f"sqlite:///{tmp_path}/reports.db")
+    store.check_writes()
+    with contextlib.closing(sqlite3.connect(tmp_path / "reports.db")) as other:
+        assert other.execute("SELECT count(*) FROM panprivacy_reports").fetchone() == (0,)
+        # as on a disk that has room for less than a report
+        full = "BEFORE INSERT ON panprivacy_reports BEGIN SELECT RAISE(FAIL, 'full'); END"
+        other.execute(f"CREATE TRIGGER full {full}")
+    with pytest.raises(StoreError, match="full"):
+        store.check_writes()
 
 
 def test_health_says_whether_the_store_works(tmp_path, opened):

@@ -149,15 +149,18 @@ class CollectorApi:
 
     async def _looked(self) -> str:
         """What there is to say of the store, which may be read although it cannot be written to."""
-        if self._fails:
-            return "troubled"
         try:
-            closed = await asyncio.get_running_loop().run_in_executor(
-                self._asker, lambda: self._store.closed
-            )
+            if self._fails:  # whoever is told so sends nothing, so nothing else would say it works
+                await self._asked(self._store.check_writes)
+                self._fails = False
+            closed = await self._asked(lambda: self._store.closed)
         except StoreError:
             return "troubled"
         return "closed" if closed else "open"
+
+    async def _asked(self, work: Callable[[], T]) -> T:
+        """Ask the store, in a thread that waits for no report."""
+        return await asyncio.get_running_loop().run_in_executor(self._asker, work)
 
     def _allow(self, asked: Asked, role: Role) -> None:
         try:

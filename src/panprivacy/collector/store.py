@@ -19,6 +19,7 @@ from sqlalchemy import (
     MetaData,
     Row,
     Table,
+    delete,
     func,
     insert,
     inspect,
@@ -32,7 +33,7 @@ from panprivacy.coins import SystemCoins
 from panprivacy.collector.mark import REMEDY, Mark
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.federated.collector import check_new
-from panprivacy.federated.messages import Report
+from panprivacy.federated.messages import REPORT_ID_BYTES, Report, report_bytes
 from panprivacy.federated.task import Task
 from panprivacy.service.outgoing.databases import (
     CREATING,
@@ -144,6 +145,21 @@ class ReportStore:
         """
         with self._writing(writes=False) as connection:
             return connection.scalar(select(_TASK.c.answer)) is not None
+
+    def check_writes(self) -> None:
+        """Write what a report takes, and remove it in the same transaction.
+
+        A full disk may still have room for less.
+
+        Raises:
+            StoreError: the store does not work.
+        """
+        draw = SystemCoins().key
+        name, digest, content = draw(REPORT_ID_BYTES), draw(32), draw(report_bytes(self._task))
+        with self._alone() as (connection, _):
+            row = {"name": name, "ciphertexts": digest, "report": content}
+            connection.execute(insert(_REPORTS), row)
+            connection.execute(delete(_REPORTS).where(_REPORTS.c.name == name))
 
     def add(self, reports: Sequence[Report]) -> list[PanPrivacyError | None]:
         """Keep those reports that are new; they are on the disk when this returns.

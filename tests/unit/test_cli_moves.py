@@ -92,8 +92,9 @@ def test_a_window_that_has_moved_says_when_it_was_told(clock):
     [
         (["--moves", "0.1"], "--moves needs --every"),
         (["--moves", "0.1", "--every", "1"], "--every needs --releases of at least 2"),
-        (["--moves", "0", "--every", "1", "--releases", "3"], "moves must be"),
-        (["--moves", "x", "--every", "1", "--releases", "3"], "moves must be"),
+        (["--moves", "0", "--every", "1", "--releases", "3"], "--moves must be"),
+        (["--moves", "x", "--every", "1", "--releases", "3"], "--moves must be"),
+        (["--intrusions", "101"], "--intrusions must be at most 100"),
         (
             ["--moves", "1", "--every", "1", "--releases", "3", "--by", "p", "--groups", "a,b"],
             "one statistic without groups",

@@ -8,15 +8,18 @@ from fractions import Fraction
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pyrage
 import pytest
 
+import panprivacy as pp
 from panprivacy.cli.contributing import Contributing, Contribution
 from panprivacy.cli.merge import merge as merge_files
 from panprivacy.cli.output import Printed
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee
 from panprivacy.merging import Merger
+from panprivacy.sealing import seal
 from panprivacy.statistics.release import Answers
 from tests.commands import run_command
 
@@ -69,6 +72,22 @@ def refused(result):
     assert line.startswith("panprivacy: ")
     assert str(SECRET) not in result.stderr
     return line
+
+
+def test_an_answer_that_is_lost_is_told_by_how_it_ends(tmp_path, keys):
+    def shard(users):
+        ledger = pp.Ledger(8)
+        full = pp.Incidence(expected=1_000, bound=2, epsilon=4, ledger=ledger)
+        count = pp.DistinctCount(expected=(100, 10**6), epsilon=4, ledger=ledger)
+        several = pp.Together({"full": full, "open": count}, {"full": {"exactly": (1,)}})
+        several.update(np.arange(users))
+        part = tmp_path / f"{users}.part"
+        part.write_bytes(seal(several.contribute(), keys[1]))
+        return part
+
+    result = merge([shard(100), shard(60_000)], keys)
+    assert result.code == 1, result.stderr
+    assert "open" in result.stdout
 
 
 def test_two_commands_and_one_answer(shards, keys):

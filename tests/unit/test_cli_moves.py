@@ -102,6 +102,7 @@ def test_a_window_that_has_moved_says_when_it_was_told(clock):
             ["--moves", "1", "--every", "1", "--releases", "9999"],
             "--releases must be at most 5,001 with moves",
         ),
+        (["--intrusions", "101"], "--intrusions must be at most 100"),
         (
             ["--moves", "1", "--every", "1", "--releases", "3", "--by", "p", "--groups", "a,b"],
             "one statistic without groups",

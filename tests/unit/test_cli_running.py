@@ -6,12 +6,15 @@ import json
 import signal
 import subprocess
 import time
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import panprivacy as pp
+from panprivacy.cli.output import Printed
 from tests.commands import run_command
 from tests.service.running import PLAIN
 
@@ -166,3 +169,33 @@ def test_no_more_answers_than_the_horizon():
     (last,) = printed.splitlines()
     assert all(first)
     assert abs(json.loads(last)["answers"][0]["value"] - 301) < 20, "it counts to the end"
+
+
+def printed(*answers):
+    """What a command prints, one moment after the other; None for one that is lost."""
+    count = pp.DistinctCount(expected=100, epsilon=4)
+    each = [count.lost() if one is None else pp.Answers([one]) for one in answers]
+    return [Printed(one, count.guarantee, count.plan.table.nbytes, 0.95) for one in each]
+
+
+def test_one_answer_that_is_lost_is_told_by_how_it_ends(log):
+    answer = pp.DistinctCount(expected=100, epsilon=4).release()
+    words = "run", log, "--format", "combined", "--epsilon", "1", "--stat", "distinct", "--user"
+    codes = []
+    for several in ((answer, answer), (None, answer), (answer, None)):
+        with mock.patch("panprivacy.cli.run.publish", return_value=printed(*several)):
+            codes.append(run_command(*words, "remote_addr").code)
+    assert codes == [0, 1, 1]
+
+
+def test_a_picture_has_the_last_steps_alone(log, tmp_path):
+    answer = pp.DistinctCount(expected=100, epsilon=4).release()
+    words = "run", log, "--format", "combined", *COUNT
+    with (
+        mock.patch("panprivacy.cli.run.publish", return_value=printed(*[answer] * 5)),
+        mock.patch("panprivacy.cli.run._MOST_DRAWN", 2),
+        mock.patch("panprivacy.cli.run._draw") as draw,
+    ):
+        assert run_command(*words, "--plot", tmp_path / "steps.png").code == 0
+    _, _, history = draw.call_args.args
+    assert len(history) == 2

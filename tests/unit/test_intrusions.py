@@ -170,6 +170,13 @@ def test_a_plan_of_bits_has_no_note():
     assert "by how many announced intrusions" in result.stdout
 
 
+def test_errors_by_intrusions_are_of_as_many_releases():
+    words = "plan", "density,universe=1000", "--epsilon", "4", "--releases", "5"
+    lines = run_command(*words, "--intrusions", "2").stdout.splitlines()
+    (of_epsilon,) = (line.split()[1:] for line in lines if line.split()[:1] == ["4"])
+    assert lines[-1].split() == ["2", *of_epsilon[-2:]]
+
+
 def test_a_plan_without_any_says_nothing_of_them():
     assert "intrusion" not in run_command("plan", "density,universe=1000", "--epsilon", "4").stdout
 

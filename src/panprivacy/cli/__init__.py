@@ -57,7 +57,7 @@ panprivacy --help lists all commands, and panprivacy stats what can be counted.
 
 _ARGUMENTS = [
     *("stat", "epsilon", "delta", "side", "releases", "confidence", "per_user", "windows"),
-    *("ignore_others", "nulls", "identity", "recipient", "shards", "moves"),
+    *("ignore_others", "nulls", "identity", "recipient", "shards", "user", "intrusions", "moves"),
 ]
 """What is an option of its own; sizes are written with `=` everywhere."""
 

@@ -30,9 +30,7 @@ from panprivacy.errors import PlanError
 from panprivacy.programs.counting import (
     Counting,
     Grouping,
-    check_deltas,
-    check_sides,
-    check_user,
+    check_needed,
     make_counting,
     numbered,
     steps_of,
@@ -230,7 +228,7 @@ def run(
         )
     counting = publisher.counting()
     counting.check_release(confidence=level)
-    _check_columns(counting, user, delta, side)
+    check_needed(counting, user=user, delta=delta, side=side)
     _caution(counting)
     check_picture(plot)
     known = format == "combined" and user == _ADDRESS_FIELD
@@ -277,15 +275,6 @@ def _check_learns_nothing(specifications: Sequence[Specification]) -> None:
         message = "expected=learn is for --window: one count has nothing to learn from; say a "
         message += "range, such as expected=1000:1000000"
         raise PlanError(message)
-
-
-def _check_columns(
-    counting: Counting, user: str | None, delta: str | None, side: str | None
-) -> None:
-    """Refuse to count without a column that is needed."""
-    check_user(counting, user)
-    check_deltas(counting, delta)
-    check_sides(counting, side)
 
 
 def _caution(counting: Counting) -> None:

@@ -137,31 +137,29 @@ def numbered(counting: Counting) -> bool:
     return any(one.plan.numbered is not None for one in counting.statistics.values())
 
 
-def check_user(counting: Counting, user: str | None) -> None:
-    """Refuse to count users where nothing says whose an event is."""
+def check_needed(
+    counting: Counting, *, user: str | None, delta: str | None, side: str | None
+) -> None:
+    """Refuse to count where a column that is needed has no name.
+
+    Raises:
+        PlanError: nothing says whose an event is, who comes and who leaves, or of which of two
+            streams it is.
+    """
     for label, one in counting.statistics.items():
+        sides, missing = one.plan.sides, ""
         if one.plan.reads_ids and user is None:
-            message = f"{label} needs --user: the column that says whose an event is"
+            missing = "user=: the column that says whose an event is"
+        elif one.plan.needs_deltas and delta is None:
+            missing = "delta=: the column that says who comes and who leaves"
+        elif sides and side is None:
+            missing = "side=: the column that says which of two streams an event is "
+            missing += f"of, {' or '.join(sides)}"
+        if missing:
+            message = f"{label} needs {missing}"
             raise PlanError(message)
 
 
 def steps_of(specifications: Sequence[Specification]) -> int | None:
     """How many releases the sizes cover, where they say so."""
     return next((one.sizes.steps for one in specifications if one.sizes.steps), None)
-
-
-def check_sides(counting: Counting, side: str | None) -> None:
-    """Refuse to count two streams where nothing tells them apart."""
-    for label, one in counting.statistics.items():
-        if one.plan.sides and side is None:
-            message = f"{label} needs side=: the column that says which of two streams an event is "
-            message += f"of, {' or '.join(one.plan.sides)}"
-            raise PlanError(message)
-
-
-def check_deltas(counting: Counting, delta: str | None) -> None:
-    """Refuse to count who leaves where nothing says so."""
-    for label, one in counting.statistics.items():
-        if one.plan.needs_deltas and delta is None:
-            message = f"{label} needs delta=: the column that says who comes and who leaves"
-            raise PlanError(message)

@@ -13,8 +13,7 @@ from panprivacy.errors import PlanError
 from panprivacy.programs.counting import (
     Counting,
     Grouping,
-    check_deltas,
-    check_sides,
+    check_needed,
     make_counting,
     numbered,
 )
@@ -243,8 +242,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def _check_columns(self, counting: Counting) -> None:
         """Refuse columns that the statistics cannot be counted from."""
         try:
-            check_deltas(counting, self.delta)
-            check_sides(counting, self.side)
+            check_needed(counting, user=self.user or "user", delta=self.delta, side=self.side)
         except PlanError as error:
             raise ConfigError((), str(error), "stat") from None
         if self.prefix is not None and self.ids is not Ids.addresses:

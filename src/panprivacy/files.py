@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,6 +39,32 @@ def replace_file(path: Path, data: bytes, check: Callable[[Path], None] | None =
             fresh.unlink()
         raise
     sync_names(path.parent)
+
+
+def replace_files(paths: Sequence[Path], data: bytes) -> None:
+    """Put the same data in place of several files, once all of it is on the disk.
+
+    Raises:
+        OSError: one of them cannot be written, and all are as they were; or, which is rare, some
+            are replaced already.
+    """
+    written: list[Path] = []
+    try:
+        for path in paths:
+            written.append(unfinished(path))
+            with open(written[-1], "wb", opener=_create) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        for fresh, path in zip(written, paths, strict=True):
+            fresh.replace(path)
+    except BaseException:
+        for fresh in written:
+            with suppress(OSError):
+                fresh.unlink()
+        raise
+    for folder in dict.fromkeys(path.parent for path in paths):
+        sync_names(folder)
 
 
 def sync_names(path: Path) -> None:

@@ -255,7 +255,8 @@ class Guarantee:
         )
         if self.groups is not None and self.adjacency != "event":  # which is in one group
             groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
-            share = shown(self.epsilon / self.groups)
+            share = _loss(self.epsilon / self.groups, self.delta / self.groups)
+            share = share.removeprefix("epsilon ")
             promise += (
                 f", for a user in at most {groups}; each further group costs him {share} more"
             )

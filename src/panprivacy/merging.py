@@ -15,10 +15,10 @@ docs/merging.md says how, docs/guarantees/merging.md why it is private.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -112,22 +112,26 @@ class Merger:
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user of one shard."""
-        _, alike = next(groupby(self._merged, lambda one: one.told.group))
-        of_group = list(alike)
-        per_user = of_group[0].told.per_user
-        times = per_user or 1
-        further = sum((one.further for one in of_group), Fraction(0))
-        promise = Guarantee.of_all(one.described.plan.guarantee for one in of_group)
-        return replace(
-            promise,
-            epsilon=times * promise.epsilon,
-            groups=per_user,
-            conditions=(
-                *promise.conditions,
-                "a contribution is the look at its shard",
-                f"a user is in one contribution; each further one costs {shown(times * further)}",
-            ),
+        each = self._of_one_group
+        further = sum(((one.told.per_user or 1) * one.further for one in each), Fraction(0))
+        promise = Guarantee.of_all(one.guarantee for one in each)
+        conditions = (
+            *promise.conditions,
+            "a contribution is the look at its shard",
+            f"a user is in one contribution; each further one costs {shown(further)}",
         )
+        return replace(promise, conditions=conditions)
+
+    @property
+    def _of_one_group(self) -> list[_Merged]:
+        """What is contributed of each statistic: once, if there are groups, which are all alike."""
+        ungrouped = itertools.count()
+        found = {}
+        for one in self._merged:
+            first = one.parts[0]
+            alike = next(ungrouped) if one.told.group is None else repr(one.told.asked)
+            found[one.label, first.header.front, alike] = one
+        return list(found.values())
 
     @property
     def remarks(self) -> list[str]:
@@ -210,15 +214,31 @@ class _Merged:
         return self.told.label or self.described.kind.name
 
     @property
-    def further(self) -> Fraction:
-        """What a user of one more shard loses there.
+    def guarantee(self) -> Guarantee:
+        """What each shard promises to its users, in as many groups as they may be in."""
+        plan, groups = self.described.plan, self.told.per_user
+        asked = plan.request
+        return Guarantee(
+            (groups or 1) * asked.epsilon,
+            asked.intrusions,
+            groups,
+            adjacency=plan.hides,
+            conditions=plan.conditions,
+        )
 
-        His cells are one cell once they are added up, so the release costs no more then.
+    @property
+    def further(self) -> Fraction:
+        """What a user of one more shard loses there, at most.
+
+        His cells are one cell once they are added up, so that where a release costs the same for
+        any two values of a cell, that of the merged answer costs no more then. The other releases
+        that the shard may make leave by themselves.
         """
-        asked = self.described.plan.request
-        if self.told.form == "sums":
+        plan, budget = self.described.plan, self.described.budget
+        asked = plan.request
+        if self.told.form == "sums" or not plan.bounded:
             return asked.epsilon
-        return self.described.budget.of_state(asked.intrusions)
+        return budget.of_state(asked.intrusions) + budget.of_releases(asked.releases - 1)
 
     @property
     def remark(self) -> str:

@@ -131,3 +131,14 @@ def test_running_counts_are_not_merged(case):
     with pytest.raises(pp.PlanError, match=r"let each shard release|as a whole"):
         statistic.contribute()
     assert statistic.state() == before
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.kind not in KINDS], ids=lambda case: case.name
+)
+def test_what_merge_does_not_know_contributes_nothing_and_goes_on(case):
+    statistic = case.make()
+    before, spent = statistic.state(), statistic.ledger.spent
+    with pytest.raises(pp.PlanError, match="merge does not know"):
+        statistic.contribute()
+    assert (statistic.state(), statistic.ledger.spent) == (before, spent)

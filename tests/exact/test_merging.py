@@ -51,6 +51,43 @@ def test_a_user_of_both_shards_loses_the_looks_and_one_release_where_cells_are_a
     assert not loss.within(Fraction(3, 2))
 
 
+@pytest.mark.slow
+def test_where_cells_have_no_end_a_user_of_both_shards_loses_a_release_in_each():
+    """He is in one shard at its look, then in the other; the release is off by both, and more."""
+    budget = pp.Budget(state=1, release=1)
+
+    def total(coins):
+        sizes = {"order": 1, "bound": 1, "expected": (1, 2)}
+        return pp.FrequencyMoment(**sizes, epsilon=2, budget=budget, coins=coins, key=KEY)
+
+    class LookedAt(TwoShards):
+        """The state of one shard is seen after the first batch, of the other after the second."""
+
+        def __init__(self, *given):
+            super().__init__(*given)
+            self.seen = []
+
+        def update(self, users, shards=(), deltas=()):
+            super().update(users, shards, deltas)
+            if len(self.seen) < 2:
+                self.seen.append(self._shards[len(self.seen)].state())
+
+        def state(self):
+            return b"".join(self.seen)
+
+    stream = [[(5, 0, 1)], [(5, 0, -1), (5, 1, 1)], [(5, 1, -1), (5, 0, 1), (5, 0, -1)]]
+    neighbour = [[], [], [(5, 0, 1)]]
+    coins = EnumeratedCoins(tail=14, state_tail=1)
+    loss = exact_loss(
+        lambda own: LookedAt(total, own, "cells"),
+        [*stream, *RELEASED],
+        [*neighbour, *RELEASED],
+        coins=coins,
+    )
+    assert loss.within(4)
+    assert not loss.within(Fraction(34, 10))  # 3 would be the looks and one release
+
+
 def test_who_sees_a_shard_and_its_contribution_has_looked_twice():
     """The condition of the claim: a contribution is the look at its shard."""
 

@@ -369,6 +369,12 @@ def test_commands_describe_themselves():
 
 
 class TestStats:
+    def test_what_statistics_are_is_in_one_column(self):
+        lines = run_command("stats").stdout.splitlines()
+        rows = [line.partition(" ") for line in lines[: len(kinds())]]
+        assert len({len(name) + len(rest) - len(rest.lstrip()) for name, _, rest in rows}) == 1
+        assert [name for name, _, _ in rows] == list(kinds())
+
     @pytest.mark.parametrize("name", kinds())
     def test_every_statistic_is_listed_and_says_how_it_is_written(self, name):
         listed = run_command("stats")

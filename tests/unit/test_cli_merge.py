@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from fractions import Fraction
 from pathlib import Path
 from unittest import mock
 
@@ -11,9 +13,14 @@ import pyrage
 import pytest
 
 import panprivacy as pp
-from panprivacy.cli.merge import _spend
+from panprivacy.cli.contributing import Contributing, Contribution
+from panprivacy.cli.merge import merge as merge_files
+from panprivacy.cli.output import Printed
+from panprivacy.errors import PlanError
+from panprivacy.guarantee import Guarantee
 from panprivacy.merging import Merger
 from panprivacy.sealing import seal
+from panprivacy.statistics.release import Answers
 from tests.commands import run_command
 
 SECRET = 4_711
@@ -160,23 +167,61 @@ def test_a_crash_before_the_answer_loses_it(shards, keys):
     assert "was merged already" in refused(merge(parts, keys))
 
 
-def test_a_disk_that_is_full_releases_nothing(shards, keys):
+def test_a_disk_that_is_full_releases_nothing_and_spends_nothing(shards, keys):
     parts = parts_of(shards, keys)
-    spent = []
-
-    def failing(file):
-        if spent:
-            raise OSError(28, "No space left on device")
-        spent.append(file)
-        _spend(file)
-
+    before = [part.read_bytes() for part in parts]
+    full = [None, OSError(28, "No space left on device")]
     with (
-        mock.patch("panprivacy.cli.merge._spend", failing),
+        mock.patch("panprivacy.files.os.fsync", side_effect=full),
         mock.patch.object(Merger, "release") as released,
     ):
-        refused(merge(parts, keys))
+        assert "No space left" in refused(merge(parts, keys))
     assert not released.called
+    assert [part.read_bytes() for part in parts] == before
+    assert not list(parts[0].parent.glob("*.new"))
+    assert merge(parts, keys).code == 0
+
+
+def test_two_merges_at_once_answer_once(shards, keys):
+    parts, others = parts_of(shards, keys), []
+
+    def meanwhile(*_):
+        others.append(merge(parts, keys))
+
+    with mock.patch("panprivacy.cli.merge.compile_kernels", meanwhile):
+        assert merge(parts, keys).code == 0
+    assert "is open in another merge" in refused(others[0])
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_is_refused(shards, keys):
+    parts = parts_of(shards, keys)
+    done = []
+
+    def late(*_):  # another program merges between the opening and the lock
+        if not done:
+            done.append(True)
+            done.append(merge(parts, keys).code)
+
+    with mock.patch("panprivacy.cli.merge.fcntl.flock", late):
+        assert "was replaced while it was opened" in refused(merge(parts, keys))
+    assert done == [True, 0]
+
+
+def test_what_a_link_leads_to_is_spent(shards, keys, tmp_path):
+    parts = parts_of(shards, keys)
+    links = [tmp_path / f"link{number}" for number in range(3)]
+    for link, part in zip(links, parts, strict=True):
+        link.symlink_to(part)
+    assert merge(links, keys).code == 0
     assert "was merged already" in refused(merge(parts, keys))
+
+
+def test_nothing_is_spent_for_nobody(shards, keys):
+    parts = parts_of(shards, keys)
+    with mock.patch("panprivacy.cli.options.sys.stdout", None), pytest.raises(PlanError) as error:
+        merge_files(parts, keys[0])
+    assert "standard output is closed" in str(error.value)
+    assert parts[0].read_bytes().startswith(b"age-encryption")
 
 
 def test_a_contribution_that_cannot_be_written_is_lost_and_leaves_no_file(shards, keys, tmp_path):
@@ -191,6 +236,14 @@ def test_a_contribution_that_cannot_be_written_is_lost_and_leaves_no_file(shards
 def test_a_contribution_says_what_it_is_in_json(shards, keys):
     part, said = contribute(shards[0], keys, "--json")
     assert json.loads(said.stdout) == {"contributed": str(part), "epsilon": 4.0}
+
+
+def test_a_contribution_that_a_signal_ended_says_so_in_json(capsys, tmp_path):
+    said = Printed(Answers([]), Guarantee(Fraction(4)), 8, 0.95, interrupted=True)
+    counting = mock.Mock(spec=["check_parts"])
+    given = Contribution(tmp_path / "x", "age1", None)
+    Contributing(counting, given, 0.95).shows(as_json=True)(said)
+    assert json.loads(capsys.readouterr().out)["interrupted"] is True
 
 
 class TestRefused:
@@ -232,6 +285,24 @@ class TestRefused:
         message = self.run(shards[0], "--contribute", part, "--recipient", keys[1])
         assert "there is a file" in message
         assert part.read_bytes() == before
+
+    @pytest.mark.parametrize("name", ["x.part", "x.part.new"])
+    def test_a_file_of_somebody_is_left_alone(self, shards, keys, tmp_path, name):
+        (tmp_path / name).symlink_to("nowhere")
+        message = self.run(shards[0], "--contribute", tmp_path / "x.part", "--recipient", keys[1])
+        assert f"there is a file {tmp_path / name} already" in message
+        assert (tmp_path / name).is_symlink()
+
+    def test_a_file_that_another_shard_wrote_meanwhile(self, shards, keys, tmp_path):
+        part = tmp_path / "x.part"
+        given = "--contribute", part, "--recipient", keys[1]
+
+        def meanwhile():
+            part.write_text("of another shard")
+
+        with mock.patch("panprivacy.cli.run.compile_kernels", meanwhile):
+            assert "there is a file" in self.run(shards[0], *given, epsilon=4)
+        assert part.read_text() == "of another shard"
 
     def test_a_folder_that_is_not_there(self, shards, keys, tmp_path):
         where = tmp_path / "no" / "x.part"
@@ -285,6 +356,8 @@ class TestRefused:
         other.write_bytes(part.read_bytes()[:-3])
         assert "damaged, or sealed to another identity" in refused(merge([part, other], keys))
         assert "No such file" in refused(merge([part, Path("nowhere")], keys))
+        os.mkfifo(tmp_path / "pipe")
+        assert "is no sealed contribution" in refused(merge([part, tmp_path / "pipe"], keys))
 
     def test_another_identity(self, shards, keys, tmp_path):
         parts = parts_of(shards[:2], keys)

@@ -96,6 +96,14 @@ def test_a_window_that_has_moved_says_when_it_was_told(clock):
         (["--moves", "x", "--every", "1", "--releases", "3"], "--moves must be"),
         (["--intrusions", "101"], "--intrusions must be at most 100"),
         (
+            ["--moves", "1e400", "--every", "1", "--releases", "3"],
+            "--moves must be at most 1,000,000,000,000,000,000",
+        ),
+        (
+            ["--moves", "1", "--every", "1", "--releases", "9999"],
+            "--releases must be at most 5,001 with moves",
+        ),
+        (
             ["--moves", "1", "--every", "1", "--releases", "3", "--by", "p", "--groups", "a,b"],
             "one statistic without groups",
         ),
@@ -127,6 +135,15 @@ def test_plan_tells_of_moves_beside_a_clock():
     assert "10 answers where it has moved by so much, which reach 1.0000" in shown
     assert "of the truth at any time; delta 1e-9" in shown
     assert "on a clock each of 11 answers is within 0.00" in shown
+
+
+@pytest.mark.parametrize("moves", ["x", "0", "1e-6", "1e400"])
+def test_plan_prints_nothing_beside_what_is_wrong_with_moves(moves):
+    words = ["density,universe=1_000_000", "--epsilon", "1", "--releases", "11", "--moves", moves]
+    result = run_command("plan", *words)
+    assert result.code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_delta_adds_up_over_windows(monkeypatch):

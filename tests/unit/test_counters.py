@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from panprivacy.counters import factorised, shapes
+from panprivacy.counters import factorised, shapes, tree
 from panprivacy.counters.accumulator import Accumulator
 from panprivacy.counters.endless import Endless
 from panprivacy.counters.factorised import Factorised
@@ -525,6 +525,26 @@ def test_coins_that_fail_change_nothing(name, reads):
             assert memory.tick == before[2]
         else:
             before = memory.cells.copy(), memory.told.copy(), memory.tick
+
+
+def test_an_interrupt_of_the_kernel_of_a_tree_changes_nothing(monkeypatch):
+    """It is seen once the kernel has returned: a tick that did not follow would leave open nodes
+    without noise."""
+    mechanism, coins = shapes.mixed_radix(9, ONE, open_steps=True), BreakableCoins(2)
+    memory = mechanism.born(coins)
+    before = memory.cells.copy(), memory.told.copy()
+    advance = tree.advance
+
+    def interrupted(*given):
+        advance(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tree, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        mechanism.run(memory, np.ones(9, np.int64), coins)
+    assert np.array_equal(memory.cells, before[0])
+    assert np.array_equal(memory.told, before[1])
+    assert memory.tick == 0
 
 
 def test_a_running_count_that_cannot_start_anew_stays_as_it_is():

@@ -228,6 +228,15 @@ class TestBudget:
             "for a user in at most 2 groups; each further group costs him 1.5 more"
         )
 
+    def test_a_delta_is_that_of_all_groups_of_one_user(self):
+        def visitors(epsilon):
+            density = partial(pp.Density, universe=100)
+            return pp.Continual(density, threshold=1, updates=3, epsilon=epsilon, delta="0.001")
+
+        told = pp.Grouped(visitors, ["home", "help", "news"], epsilon=3, per_user=2).guarantee
+        assert told.delta == Fraction(1, 500)
+        assert str(told).endswith("each further group costs him 1.5 and delta 0.001 more")
+
     def test_a_ledger_without_enough(self):
         ledger = pp.Ledger(1)
         with pytest.raises(pp.BudgetError):

@@ -437,7 +437,7 @@ def test_rho_adjacency_and_conditions_are_told():
     assert "one device" in text
     assert "one user" not in text
     assert "1 announced intrusions and one unannounced look" in text
-    assert text.endswith("each further group costs him 1.5 more; coins are fair; x")
+    assert text.endswith("each further group costs him 1.5 and delta 5e-7 more; coins are fair; x")
     assert promise.replace == 6
 
 

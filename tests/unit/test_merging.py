@@ -150,6 +150,32 @@ class TestSeveral:
         answers = pp.merge([shard(100), shard(60_000)])
         assert [one is None for one in answers.values()] == [True, False]
 
+    def test_what_is_told_is_what_all_that_count_together_promise(self):
+        """Statistics, groups of them, and statistics within others."""
+
+        def density(epsilon, ledger=None):
+            return pp.Density(universe=9, epsilon=epsilon, ledger=ledger)
+
+        def shard():
+            ledger = pp.Ledger(16)
+            inner = {
+                "one": density(1, ledger),
+                "other": pp.CroppedSum(tau=2, universe=9, epsilon=2, ledger=ledger),
+            }
+            return pp.Together(
+                {
+                    "pages": pp.Grouped(density, ["x", "y"], epsilon=4, per_user=2, ledger=ledger),
+                    "all": density(5, ledger),
+                    "within": pp.Together(inner),
+                    "more": pp.Grouped(density, [3, 4], epsilon=3, ledger=ledger),
+                }
+            )
+
+        promise = shard().guarantee
+        told = Merger([shard().contribute(), shard().contribute()]).guarantee
+        assert (told.epsilon, told.groups) == (promise.epsilon, promise.groups) == (15, 1)
+        assert "each further one costs 15" in str(told)
+
     def test_groups_are_merged_each_for_itself(self):
         def shard(users, group):
             grouped = pp.Grouped(
@@ -227,13 +253,36 @@ class TestPaid:
     @pytest.mark.parametrize("intrusions", [0, 2])
     def test_of_added_cells_a_further_shard_costs_its_looks(self, intrusions):
         def shard():
+            return pp.Incidence(universe=9, bound=2, epsilon=1, intrusions=intrusions, key=KEY)
+
+        assert further(shard) == pytest.approx(shard().state_epsilon, rel=1e-5)
+
+    def test_what_a_further_shard_may_release_by_itself_is_told(self):
+        """He loses that there, whatever becomes of the cells."""
+
+        def shard():
+            return pp.Incidence(universe=9, bound=2, epsilon=1, releases=3, key=KEY)
+
+        told = shard().state_epsilon + 2 * shard().release_epsilon
+        assert further(shard) == pytest.approx(told, rel=1e-5)
+
+    @pytest.mark.parametrize("intrusions", [0, 2])
+    def test_of_added_sums_without_end_a_further_shard_costs_all(self, intrusions):
+        """Noise of a release fits how far a user moves one shard: tests/exact/test_merging.py."""
+
+        def shard():
             return pp.FrequencyMoment(order=1, bound=5, epsilon=1, intrusions=intrusions, key=KEY)
 
-        cost = shard().state_epsilon
+        assert further(shard) == 1
         guarantee = Merger([shard().contribute_cells(), shard().contribute_cells()]).guarantee
-        told = next(one for one in guarantee.conditions if "further" in one)
-        assert Fraction(told.rpartition(" ")[2]) == pytest.approx(cost, rel=1e-5)
         assert any("add up to 0 to 5" in one for one in guarantee.conditions)
+
+
+def further(shard):
+    """What is told of a user of one more shard."""
+    guarantee = Merger([shard().contribute_cells(), shard().contribute_cells()]).guarantee
+    told = next(one for one in guarantee.conditions if "further" in one)
+    return Fraction(told.rpartition(" ")[2])
 
 
 class TestPrice:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.counters import forest
 from panprivacy.counters.forest import Forest
 from panprivacy.counters.mechanism import Silent
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
@@ -340,15 +341,15 @@ def test_nothing_is_left_after_it_is_forgotten(name):
 @pytest.mark.parametrize("name", KINDS)
 def test_no_copy_of_events_is_left(name, monkeypatch):
     copies, program = [], make(name)
-    forest = type(program._kept.forest)
+    planted = type(program._kept.forest)
     for method in ("run", "count"):
-        inner = getattr(forest, method)
+        inner = getattr(planted, method)
 
         def watched(self, memory, amounts, *coins, inner=inner):
             copies.append(amounts)
             return inner(self, memory, amounts, *coins)
 
-        monkeypatch.setattr(forest, method, watched)
+        monkeypatch.setattr(planted, method, watched)
     live(program, 10)
     program._kept._coins.reads_left = 0
     before = program.tick
@@ -373,6 +374,42 @@ def test_coins_that_fail_leave_everything_as_it_was(name):
             live(program, 5)
         program._kept._coins.reads_left = math.inf
         assert (program.state(), told(program)) == (state, shown)
+
+
+def interrupted(function):
+    """An interrupt that came while a function ran, and is seen once it has returned."""
+
+    def first(*given):
+        function(*given)
+        raise KeyboardInterrupt
+
+    return first
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_interrupt_of_the_kernel_leaves_the_memory_as_it_was(name, monkeypatch):
+    """Else the nodes of the last step, of which none has noise, would count what comes next."""
+    program = make(name)
+    live(program, 9)
+    state = program.state()
+    with monkeypatch.context() as patched:
+        patched.setattr(forest, "_advance_all", interrupted(forest._advance_all))
+        with pytest.raises(KeyboardInterrupt):
+            live(program, 30)
+    assert program.state() == state
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_after_an_interrupt_no_more_steps_are_made_than_there_are_nodes_for(name, monkeypatch):
+    program = make(name)
+    with monkeypatch.context() as patched:
+        patched.setattr(forest.Forest, "run", interrupted(forest.Forest.run))
+        with pytest.raises(KeyboardInterrupt):
+            live(program, 40)
+    assert 39 <= program.tick <= 40
+    assert program._kept._memory.tick == program._kept.answered // program._kept.every
+    with pytest.raises(BudgetError, match="steps are left"):
+        live(program, 2)
 
 
 # Budgets and bad input

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,12 @@ class Contribution:
             raise PlanError(message)
 
     def write(self, counting: Counting) -> None:
-        """Hand out what was counted: on the disk when this returns, and counted no more."""
+        """Hand out what was counted: on the disk when this returns, and counted no more.
+
+        Raises:
+            PlanError: there is a file now, such as that of another shard. Nothing was handed out.
+        """
+        _check_absent(self.path)
         parts = counting.parts(self.form)
         packed = b"".join(part.packed() for part in parts)
         replace_file(self.path, seal(packed, self.recipient))
@@ -121,7 +127,13 @@ class Contributing:
         path = self._contribution.path
         if as_json:
             return lambda said: print(
-                json.dumps({"contributed": str(path), "epsilon": float(said.guarantee.epsilon)})
+                json.dumps(
+                    {
+                        "contributed": str(path),
+                        "epsilon": float(said.guarantee.epsilon),
+                        **({"interrupted": True} if said.interrupted else {}),
+                    }
+                )
             )
         return lambda said: print(
             f"Contributed to {path}: panprivacy merge reads it beside those of other shards.\n"
@@ -131,15 +143,24 @@ class Contributing:
 
 def _check_free(path: Path) -> None:
     """Refuse a file that could not be written, or is there, before anything is counted."""
-    if path.exists():
-        message = f"--contribute: there is a file {path} already: name another, or remove it"
-        raise PlanError(message)
+    _check_absent(path)
+    fresh = unfinished(path)
     try:
-        unfinished(path).open("wb").close()
-        unfinished(path).unlink()
+        os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        fresh.unlink()
+    except FileExistsError:  # somebody's, or a crash left it
+        _check_absent(fresh)
+        raise
     except OSError as error:
         message = f"--contribute cannot write {path}: {error.strerror}"
         raise PlanError(message) from None
+
+
+def _check_absent(path: Path) -> None:
+    """Refuse to write over a file."""
+    if os.path.lexists(path):
+        message = f"--contribute: there is a file {path} already: name another, or remove it"
+        raise PlanError(message)
 
 
 def _read_key(path: Path) -> bytes:

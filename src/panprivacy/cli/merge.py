@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +15,17 @@ import typer
 
 from panprivacy._kernels import compile_kernels
 from panprivacy._validate import proportion
-from panprivacy.cli.options import check_picture
+from panprivacy.cli.options import check_output, check_picture
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError, PlanError
-from panprivacy.files import replace_file
+from panprivacy.files import replace_files
 from panprivacy.merging import Merger
 from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.release import Answers
 
 _SPENT = b"panprivacy has merged this contribution"
+_NONE = "is no sealed contribution, as run --contribute writes it"
 
 
 def merge(
@@ -40,22 +45,23 @@ def merge(
     ] = None,
 ) -> None:
     """Join what several shards contributed, and answer once; the contributions are spent."""
+    check_output()
     level = proportion(confidence=confidence)
     _check_once(files)
     check_picture(plot)
-    merger = Merger([_opened(file, identity) for file in files])
-    for remark in merger.remarks:
-        sys.stderr.write(f"panprivacy: {remark}\n")
-    if explain:
-        typer.echo(f"Guarantee: {merger.guarantee}.")
-        return
-    if plot is not None and merger.guarantee.groups is not None:
-        message = "--plot is for one count of everything, and these are counted by group"
-        raise PlanError(message)
-    compile_kernels()
-    for file in files:  # before anything leaves: a crash from here on loses the answer
-        _spend(file)
-    released = merger.release(level, SystemCoins())
+    with ExitStack() as held:  # until there is an answer, no other program merges them
+        merger = Merger([held.enter_context(_opened(file, identity)) for file in files])
+        for remark in merger.remarks:
+            sys.stderr.write(f"panprivacy: {remark}\n")
+        if explain:
+            typer.echo(f"Guarantee: {merger.guarantee}.")
+            return
+        if plot is not None and merger.guarantee.groups is not None:
+            message = "--plot is for one count of everything, and these are counted by group"
+            raise PlanError(message)
+        compile_kernels()
+        _spend(files)  # before anything leaves: a crash from here on loses the answer
+        released = merger.release(level, SystemCoins())
     answers = released if isinstance(released, Answers) else Answers([released])
     printed = Printed(answers, merger.guarantee, merger.state_bytes, level)
     (print_json if json else print_text)(printed)
@@ -73,14 +79,33 @@ def _check_once(files: Sequence[Path]) -> None:
             raise PlanError(message)
 
 
-def _opened(file: Path, identity: Path) -> bytes:
-    """What a contribution holds."""
-    data = file.read_bytes()
+@contextmanager
+def _opened(file: Path, identity: Path) -> Iterator[bytes]:
+    """What a contribution holds; until the end no other merge opens it."""
+    # to write, as some network file systems ask for that before they lock; a pipe is not waited for
+    mode = os.O_RDWR if os.access(file, os.W_OK) else os.O_RDONLY
+    with os.fdopen(os.open(file, mode | os.O_NONBLOCK), "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            message = f"{file} {_NONE}"
+            raise InputError(message)
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"{file} is open in another merge: wait until that has ended"
+            raise InputError(message) from None
+        if not os.path.samestat(os.fstat(opened.fileno()), file.stat()):
+            message = f"{file} was replaced while it was opened, as another merge does: try again"
+            raise InputError(message)
+        yield _unsealed(file, opened.read(), identity)
+
+
+def _unsealed(file: Path, data: bytes, identity: Path) -> bytes:
+    """What was sealed."""
     if data.startswith(_SPENT):
         message = f"{file} was merged already: once more would be another release of its users"
         raise InputError(message)
     if not is_sealed(data[:FRONT_BYTES]):
-        message = f"{file} is no sealed contribution, as run --contribute writes it"
+        message = f"{file} {_NONE}"
         raise InputError(message)
     try:
         return unseal(data, identity)
@@ -89,9 +114,10 @@ def _opened(file: Path, identity: Path) -> bytes:
         raise InputError(message) from None
 
 
-def _spend(file: Path) -> None:
-    """Leave a note in the place of a contribution."""
-    replace_file(file, _SPENT + b": its release is spent.\n")
+def _spend(files: Sequence[Path]) -> None:
+    """Leave a note in the place of each contribution, or spend none if one cannot be written."""
+    # of what a link leads to: the link alone would leave the contribution there
+    replace_files([file.resolve() for file in files], _SPENT + b": its release is spent.\n")
 
 
 def _draw(plot: Path, merger: Merger, answers: Answers) -> None:

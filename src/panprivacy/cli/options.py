@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from zoneinfo import available_timezones
 
 from panprivacy.errors import PlanError
+
+
+def check_output() -> None:
+    """Refuse to count for nobody."""
+    if sys.stdout is None:
+        message = "standard output is closed: the answers would be lost"
+        raise PlanError(message)
 
 
 def check_png(plot: Path) -> None:

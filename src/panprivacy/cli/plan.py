@@ -88,6 +88,7 @@ def plan(
         )
         return
     best = search.plan(loss, size)
+    moving = _moving(asked, moves, loss, releases, intrusions)  # before anything is printed
     typer.echo(f"{asked.label}: {best.question}")
     if best.range_of_states is not None:
         low, high = best.range_of_states
@@ -103,10 +104,7 @@ def plan(
     if asked.sizes.takes_memory() and size is None:  # less and more than the plan takes unless told
         memories = sorted({max(nbytes // 16, 1), max(nbytes // 4, 1), nbytes, 4 * nbytes})
     _print_table(search, loss, memories, level)
-    if moves is not None:
-        threshold = positive_fraction(moves=moves)
-        covers = {"releases": releases, "intrusions": intrusions}
-        _print_moves(make_moving([asked], threshold, epsilon=loss, **covers), best, level)
+    _print_moves(moving, best, level)
     _print_shards(best, tables)
     if intrusions:
         covered = [Search(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
@@ -148,8 +146,20 @@ def _print_assumed(asked: Specification, stat: str) -> None:
         typer.echo(f"planned for {', '.join(assumed)}, as nothing else was said")
 
 
-def _print_moves(counting: Continual, clock: Plan, confidence: float) -> None:
+def _moving(
+    asked: Specification, moves: str | None, loss: Fraction, releases: int, intrusions: int
+) -> Continual | None:
+    """What is published where it has moved, if that was asked."""
+    if moves is None:
+        return None
+    threshold = positive_fraction(moves=moves)
+    return make_moving([asked], threshold, epsilon=loss, releases=releases, intrusions=intrusions)
+
+
+def _print_moves(counting: Continual | None, clock: Plan, confidence: float) -> None:
     """What an answer strays by that stands until it has moved, beside as many on a clock."""
+    if counting is None:
+        return
     places = clock.told_at or (None,)
     updates, unit = counting.left, clock.unit
     threshold = float(counting.threshold)

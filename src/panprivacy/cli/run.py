@@ -22,7 +22,7 @@ from panprivacy.cli.announcements import Announcements
 from panprivacy.cli.contributing import Contributing, Contribution
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.interruption import Interruption
-from panprivacy.cli.options import check_picture, zones_like
+from panprivacy.cli.options import check_output, check_picture, zones_like
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.cli.publishing import InWindows, Publisher, Schedule, Timed, publish
 from panprivacy.cli.stats import completed
@@ -184,7 +184,7 @@ def run(
     ] = None,
 ) -> None:
     """Count the users of a file, or of standard input as it arrives."""
-    _check_output()
+    check_output()
     contribution = Contribution.read(contribute, recipient, key)
     named = [] if user is None else ["--user", user]
     specifications = _specified(stat or [], [file, *named, "--epsilon", epsilon])
@@ -383,10 +383,3 @@ def _draw(plot: Path, counting: Counting, history: Sequence[tuple[datetime, Prin
     truths = printed.facts.truth if printed.facts else None
     if statistics:
         plot_answers(plot, statistics, printed.answers, truths)
-
-
-def _check_output() -> None:
-    """Refuse to count for nobody."""
-    if sys.stdout is None:
-        message = "standard output is closed: the answers would be lost"
-        raise PlanError(message)

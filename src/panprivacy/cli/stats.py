@@ -21,8 +21,9 @@ def stats(
     if name is not None:
         _print_one(kind_of(name))
         return
+    longest = max(map(len, kinds()))
     for kind in kinds().values():
-        typer.echo(f"{kind.name:<15} {summary(kind)}.")
+        typer.echo(f"{kind.name:<{longest}}  {summary(kind)}.")
     typer.echo("\npanprivacy stats NAME says how one is written.")
 
 

@@ -70,12 +70,16 @@ class Forest(Tree):
         answers = np.empty((self.trees, 3, steps))
         most = steps + scales.size + len(self.radices)
         left = np.empty((self.trees, most), np.int64)
-        leaving = _advance_all(
-            memory.tick, self.horizon, amounts, noise, memory.cells, memory.told, answers, left,
-            float(self._scale(1)), self.combined, *self._shape,
-        )  # fmt: skip
-        wipe(noise)
-        memory.tick += steps
+        cells, told, end = memory.cells.copy(), memory.told.copy(), memory.tick + steps
+        try:
+            leaving = _advance_all(
+                memory.tick, self.horizon, amounts, noise, cells, told, answers, left,
+                float(self._scale(1)), self.combined, *self._shape,
+            )  # fmt: skip
+            # As in `Tree.run`: an interrupt finds either memory whole.
+            memory.cells[:], memory.told[:], memory.tick = cells, told, end
+        finally:
+            wipe(noise, cells)
         return Answers(answers[:, 0], answers[0, 1], answers[0, 2], left[:, :leaving])
 
     def variances(self) -> Floats:

@@ -94,12 +94,17 @@ class Tree(Mechanism):
         answers = np.empty((3, len(amounts)))
         most = len(amounts) + scales.size + len(memory.cells)  # steps, nodes born, nodes open now
         left = np.empty(most, np.int64)
-        leaving = advance(
-            memory.tick, self.horizon, amounts, noise, memory.cells, memory.told, answers, left,
-            float(self._scale(1)), self.combined, *self._shape,
-        )  # fmt: skip
-        wipe(noise)
-        memory.tick += len(amounts)
+        cells, told, end = memory.cells.copy(), memory.told.copy(), memory.tick + len(amounts)
+        try:
+            leaving = advance(
+                memory.tick, self.horizon, amounts, noise, cells, told, answers, left,
+                float(self._scale(1)), self.combined, *self._shape,
+            )  # fmt: skip
+            # No call between these: an interrupt, which comes as a kernel returns, finds either
+            # memory whole. Nodes of one with the other's number could be without noise.
+            memory.cells[:], memory.told[:], memory.tick = cells, told, end
+        finally:
+            wipe(noise, cells)
         return Answers(answers[0], answers[1], answers[2], left[:leaving])
 
     def rerandomise(self, memory: Memory, coins: Coins) -> None:

@@ -54,7 +54,7 @@ class Kept:
     """
 
     __slots__ = (
-        "_before", "_coins", "_memory", "every", "forest", "horizon", "last", "start", "tick",
+        "_before", "_coins", "_memory", "_open", "every", "forest", "horizon", "last", "start",
     )  # fmt: skip
 
     def __init__(
@@ -72,7 +72,16 @@ class Kept:
         self.horizon, self.every, self._coins = horizon, every, coins
         self._memory = self.forest.born(coins)
         self._before, self.last = (Told(np.zeros(_SPREADS + counters)) for _ in range(2))
-        self.start = self.tick = 0
+        self.start = self._open = 0
+
+    @property
+    def tick(self) -> int:
+        """How many steps have ended.
+
+        It follows from that of the memory: an interrupt between the two must not let steps be made
+        for which no node is left that has noise.
+        """
+        return self.answered + self._open
 
     @property
     def left(self) -> int:
@@ -82,12 +91,12 @@ class Kept:
     @property
     def answered(self) -> int:
         """The step after which the last answers were given."""
-        return self.tick - (self.tick - self.start) % self.every
+        return self.start + self._memory.tick * self.every
 
     @property
     def due(self) -> int:
         """In how many steps the next answers come."""
-        return self.every - (self.tick - self.start) % self.every
+        return self.every - self._open
 
     def count(self, events: Integers) -> None:
         """Count events, each the number of its counter."""
@@ -95,7 +104,7 @@ class Kept:
 
     def wait(self, steps: int) -> None:
         """End steps before the one after which answers are due."""
-        self.tick += steps
+        self._open += steps
 
     def answer(self, amounts: Integers) -> Answers:
         """End steps up to the next answers, and as many more as end with answers; the answers.
@@ -108,7 +117,7 @@ class Kept:
             found = self.forest.run(self._memory, amounts, self._coins)
         finally:
             wipe(amounts)
-        self.tick += self.due + (amounts.shape[1] - 1) * self.every
+        self._open = 0
         before = self._before.numbers
         answers = Answers(
             found.values + before[_SPREADS:, None],
@@ -129,7 +138,7 @@ class Kept:
         newborn = self.forest.born(self._coins)
         self._memory.cells[:], self._memory.told[:] = newborn.cells, newborn.told
         wipe(newborn.cells)
-        self._memory.tick, self.start, self.tick = 0, tick, tick
+        self._memory.tick, self.start, self._open = 0, tick, 0
         self._before.numbers[:] = self.last.numbers
 
     def forget(self) -> None:
@@ -169,8 +178,8 @@ class Kept:
         cells[:] = np.frombuffer(body, np.int64, count=cells.size).reshape(cells.shape)
         self._memory.told[:] = told
         self._before.numbers[:], self.last.numbers[:] = sums
-        self.start, self.tick = int(start), tick
-        self._memory.tick = (tick - self.start) // self.every
+        self.start = int(start)
+        self._memory.tick, self._open = divmod(tick - self.start, self.every)
 
     def _split(self, body: memoryview) -> tuple[Floats, float, Floats]:
         """What follows the cells: of the nodes, the first step, and both sums."""

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from panprivacy.errors import PlanError
+from panprivacy.planning.comparisons import MOST_UPDATES
 from panprivacy.statistics.grouped import Grouped
 from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.planner import check_useful
 from panprivacy.statistics.specification import Specification, blamed, together
 from panprivacy.statistics.together import Together
+
+_MOST_MOVED: Final = 10**18
+"""No number that is counted is larger."""
 
 Counting = Together[Any, Any]
 """All statistics of a program, or those of each group."""
@@ -98,7 +102,7 @@ def make_moving(
     """One statistic whose answer stands until it has moved; a release is kept for the end.
 
     Raises:
-        PlanError: there are several, or no release but that of the end.
+        PlanError: there are several, or no release but that of the end, or a number is too large.
         SpecificationError: it cannot be planned, or noise alone would move it.
     """
     if len(specifications) != 1:
@@ -106,6 +110,12 @@ def make_moving(
         raise PlanError(message)
     if releases < 2:
         message = "moves needs releases of at least 2: the last answer comes at the end"
+        raise PlanError(message)
+    if releases > MOST_UPDATES + 1:
+        message = f"releases must be at most {MOST_UPDATES + 1:,} with moves"
+        raise PlanError(message)
+    if moves > _MOST_MOVED:
+        message = f"moves must be at most {_MOST_MOVED:,}"
         raise PlanError(message)
     (one,) = specifications
     with blamed(0):

@@ -81,8 +81,10 @@ def read_body(
         raise InputError(message)
     counted = Feed(io.BytesIO(), view.nbytes)  # only says that rows are counted
     try:
-        batches = read(view, columns)
-        return list(with_addresses(counted, batches, columns) if columns else _rows_alone(batches))
+        # Not by a name: the frame of this function is kept with the error, and a reader holds ids.
+        if not columns:
+            return list(_rows_alone(read(view, columns)))
+        return list(with_addresses(counted, read(view, columns), columns))
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not show an id
         wrong = anew(error)
     raise wrong  # without the frames of parsers, which hold ids

@@ -81,6 +81,7 @@ class AdditivePlan(CountPlan):
 
     proofs: ClassVar[tuple[str, ...]] = ("moments",)
     checks: ClassVar[tuple[str, ...]] = ("exact/test_moments", "statistical/test_moments")
+    bounded = False  # noise fits how far states move while they keep the condition
     range_of_states = None  # answers are right beyond the bound; what is lost there is privacy
 
     @property

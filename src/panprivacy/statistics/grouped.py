@@ -136,7 +136,9 @@ class Grouped(Together[Label, S]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user who appears in at most `per_user` groups."""
-        return replace(self._first.guarantee, epsilon=self._total, groups=self._per_user)
+        one = self._first.guarantee
+        delta = self._per_user * one.delta
+        return replace(one, epsilon=self._total, delta=delta, groups=self._per_user)
 
     def prepare(
         self,

@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,13 +205,9 @@ class Continual(Together[str, Statistic[Any, Any]]):
                 self._stands = one.value
         return answers
 
-    def check_parts(self, form: Form, **asked: Any) -> None:  # noqa: ARG002
-        """Refuse to be merged: nobody who reads the parts would know what comparisons have told.
-
-        Raises:
-            PlanError: always.
-        """
-        message = "what moves cannot be merged: let each shard release, and add up their answers"
+    def check_parts(self, form: Form, **asked: Any) -> NoReturn:  # noqa: ARG002
+        """Refuse to contribute: what merges cannot know what comparisons cost."""
+        message = "a running answer is not merged: contribute from a statistic without a threshold"
         raise PlanError(message)
 
     def _has_moved(self, confidence: float) -> bool:

@@ -70,6 +70,9 @@ class Plan(ABC):
     checks: ClassVar[tuple[str, ...]]
     """The tests that check it, beside the contract."""
 
+    bounded: ClassVar[bool] = True
+    """Whether a release costs no more than its epsilon whatever two values a user's cell has."""
+
     limits: ClassVar[tuple[float, float]] = (0.25, 0.2)
     """The `relative_error` from which on answers are noise, and the one that would do."""
 

@@ -482,6 +482,11 @@ class Statistic(Private, Generic[P, A]):
 
     def check_parts(self, form: Form, **asked: Any) -> None:
         """Raise what `parts` would refuse, without changing anything."""
+        from panprivacy.statistics.catalogue import kinds  # noqa: PLC0415 - it imports all of them
+
+        if kinds().get(self.name) is not type(self):
+            message = f"merge does not know {self.name}: let each shard release"
+            raise PlanError(message)
         query = self.query_type.read(self.name, asked)
         self._check_left()
         self._plan.merged(form, query, self._state.intrusions, 2)

@@ -79,7 +79,7 @@ class Forest(Tree):
             # As in `Tree.run`: an interrupt finds either memory whole.
             memory.cells[:], memory.told[:], memory.tick = cells, told, end
         finally:
-            wipe(noise, cells)
+            wipe(noise, cells, told)
         return Answers(answers[:, 0], answers[0, 1], answers[0, 2], left[:, :leaving])
 
     def variances(self) -> Floats:

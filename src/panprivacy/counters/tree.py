@@ -104,7 +104,7 @@ class Tree(Mechanism):
             # memory whole. Nodes of one with the other's number could be without noise.
             memory.cells[:], memory.told[:], memory.tick = cells, told, end
         finally:
-            wipe(noise, cells)
+            wipe(noise, cells, told)
         return Answers(answers[0], answers[1], answers[2], left[:leaving])
 
     def rerandomise(self, memory: Memory, coins: Coins) -> None:

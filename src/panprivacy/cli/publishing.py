@@ -23,7 +23,6 @@ from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Intake
 from panprivacy.sources import Source, StartError
-from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.windowed import LONGEST, Window, Windowed
 
@@ -112,7 +111,7 @@ class Timed:
 
     def _follow(self) -> int:
         """How many answers may still leave before the last."""
-        if isinstance(self._counting, Continual):
+        if self._counting.stands is not None:
             return self._counting.left
         return max(self._schedule.releases - self._next, 0)
 
@@ -122,10 +121,8 @@ class Timed:
         if deadline is None or time.monotonic() < deadline:
             return []
         self._next += 1
-        if isinstance(self._counting, Continual):
-            answers = self._counting.check(confidence=self._confidence)
-            return [] if answers is None else [self._of(answers)]
-        return self.last()
+        answers = self._counting.check(confidence=self._confidence)
+        return [] if answers is None else [self._of(answers)]
 
     def last(self) -> Iterable[Printed]:
         """One answer of each statistic."""
@@ -171,7 +168,7 @@ class InWindows:
         self._windowed.advance()
         yield from map(self._of, self._windowed.take())
         counting = self._windowed.current
-        if not isinstance(counting, Continual) or self._every is None:
+        if self._every is None:
             return
         passed = int((time.monotonic() - self._start) / self._every)
         if passed < self._next:

@@ -39,7 +39,6 @@ from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics.containers import Container
-from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.windowed import Windowed
@@ -658,14 +657,12 @@ class Stream(Resumable):
 
     def _next_answers(self, counting: Counting) -> Answers | None:
         """What is released now; None if the answer that stands has not moved."""
-        if not isinstance(counting, Continual):
-            return counting.release(confidence=self.config.confidence)
-        if self._looks_up_what_stands:
+        if self._looks_up_what_stands and counting.stands is not None:
             newest = self._store.answers(stream=self.name, limit=1)
             told = [one.value for one in newest if one.start == self._windowed.began]
             if told and told[-1] is not None:
                 counting.go_on_from(told[-1])
-            self._looks_up_what_stands = False
+        self._looks_up_what_stands = False
         return counting.check(confidence=self.config.confidence)
 
     def _pay(self, counting: Counting) -> bool:

@@ -130,11 +130,8 @@ class Continual(Together[str, Statistic[Any, Any]]):
         if not made.adds_noise:
             message = f"{self._name} has noise of its own, and is not compared with it"
             raise PlanError(message)
-        reading = made.reading(**self._asked[self._name])
-        sums = made.sums(reading)
-        nothing = np.zeros_like(sums)
-        wipe(sums)
-        if len(reading.answer(nothing, 0.95).answers()) != 1:
+        reading = made.reading(**self._asks(self._name))
+        if len(reading.answer(np.zeros(reading.size, np.int64), 0.95).answers()) != 1:
             message = f"{self._name} has several answers: ask for the one that moves"
             raise PlanError(message)
 
@@ -214,7 +211,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
         """One comparison, with fresh noise."""
         statistic = self._first
         reading = _Compared(
-            statistic.reading(**self._asked[self._name]),
+            statistic.reading(**self._asks(self._name)),
             statistic.plan.split.budget.release / self._compared,
         )
         counts = statistic.compared(reading)

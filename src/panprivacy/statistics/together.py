@@ -86,7 +86,7 @@ class Together(Private, Generic[K, M]):
         if any(one.ledger is not self.ledger for one in self._members.values()):
             message = "statistics of one stream need one ledger: make each with ledger="
             raise PlanError(message)
-        lost = {name: one.lost(**self._asked.get(name, {})) for name, one in self._members.items()}
+        lost = {name: one.lost(**self._asks(name)) for name, one in self._members.items()}
         found = {name for label, one in lost.items() for name in self._named(label, one).answers()}
         if len(found) < sum(len(one.answers()) for one in lost.values()):
             message = "answers would have one name: put statistics side by side, groups around them"
@@ -158,6 +158,11 @@ class Together(Private, Generic[K, M]):
         """How many releases the budget covers."""
         return self._first.planned
 
+    @property
+    def left(self) -> int:
+        """How many releases may still be made."""
+        return max(self.planned - self.releases, 0)
+
     def prepare(self, *columns: Any, **named: Any) -> Sequence[Any]:
         """Have every member check a batch; what comes of it holds ids: use it at once.
 
@@ -177,7 +182,7 @@ class Together(Private, Generic[K, M]):
     def check_release(self, **asked: Any) -> None:
         """Raise what `release` would refuse, without spending anything."""
         for name, one in self._members.items():
-            one.check_release(**{**self._asked.get(name, {}), **asked})
+            one.check_release(**self._asks(name, asked))
 
     def release(self, **asked: Any) -> Answers:
         """Publish the answers of all.
@@ -194,14 +199,26 @@ class Together(Private, Generic[K, M]):
         """
         self.check_release(**asked)
         return Answers(
-            self._named(name, unless_lost(one, {**self._asked.get(name, {}), **asked}))
+            self._named(name, unless_lost(one, self._asks(name, asked)))
             for name, one in self._members.items()
         )
+
+    @property
+    def stands(self) -> float | None:
+        """The answer that stands until it has moved; None where each answer is a new one."""
+        return None
+
+    def go_on_from(self, answer: float) -> None:
+        """Know which answer stands, where one does."""
+
+    def check(self, *, confidence: float = 0.95) -> Answers | None:
+        """What is published at a moment before the end: a release; None if what stands, stands."""
+        return self.release(confidence=confidence)
 
     def check_parts(self, form: Form, **asked: Any) -> None:
         """Raise what `parts` would refuse, without changing anything."""
         for name, one in self._members.items():
-            one.check_parts(form, **{**self._asked.get(name, {}), **asked})
+            one.check_parts(form, **self._asks(name, asked))
 
     def parts(self, form: Form, **asked: Any) -> list[Part]:
         """What each of the members hands out, if all can."""
@@ -209,7 +226,7 @@ class Together(Private, Generic[K, M]):
         return [
             self._named_part(name, part)
             for name, one in self._members.items()
-            for part in one.parts(form, **{**self._asked.get(name, {}), **asked})
+            for part in one.parts(form, **self._asks(name, asked))
         ]
 
     def _named_part(self, name: K, part: Part) -> Part:
@@ -219,7 +236,7 @@ class Together(Private, Generic[K, M]):
     def lost(self, **asked: Any) -> Answers:
         """What stands in the place of answers that are lost."""
         return Answers(
-            self._named(name, one.lost(**{**self._asked.get(name, {}), **asked}))
+            self._named(name, one.lost(**self._asks(name, asked)))
             for name, one in self._members.items()
         )
 
@@ -275,6 +292,10 @@ class Together(Private, Generic[K, M]):
                 {name: found for name, found in answers.items() if name.statistic == str(label)}
             )
         )
+
+    def _asks(self, name: K, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What a member is asked, with what all are."""
+        return {**self._asked.get(name, {}), **(asked or {})}
 
     @property
     def _first(self) -> M:

@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run test test-slow lint pins accuracy continual auditors mutants bench reproduce clean
+.PHONY: run test test-slow lint pins accuracy continual auditors mutants bench reproduce docs clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -81,6 +81,10 @@ reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m reproductions.list_update
 	$(BIN)/python -m reproductions.digalakis
 
+# The site, in build/site: read it with `python -m http.server -d build/site`.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 clean:
 	rm -rf $(VENV) build
 
@@ -115,6 +119,10 @@ $(VENV)/.mutants: $(VENV)/.test
 
 $(VENV)/.bench: $(VENV)/.run
 	$(INSTALL) --editable ".[bench]"
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run
+	$(INSTALL) --editable ".[docs]"
 	@touch $@
 
 $(VENV)/.reproduce: $(VENV)/.run

@@ -3,7 +3,7 @@
 A cell whose user is in state `a` counts with probability `absent + contrast * min(|a|, tau)/tau`,
 exactly. So the count is unbiased, and only its variance depends on how the sum is spread over
 users: it is largest where all are in nearly one state.
-docs/decoding.md has the proofs.
+docs/laws.md and docs/guarantees/decoding.md have the proofs.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class ThresholdCount(Statistic[ThresholdPlan | HardPlan, Release], sizes=Thresho
     shaped to it, whose price grows with the logarithm of `threshold`.
     `Incidence.release(at_least=...)` cuts where a release says; that costs about
     `sqrt(threshold)` times a fixed error.
-    [docs/decoding.md]
+    [docs/decoding.md, docs/accuracy-answers.md]
 
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
     at most `e**epsilon` when all or some updates of one user are added or removed, whatever the

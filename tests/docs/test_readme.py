@@ -1,4 +1,4 @@
-"""The README is read first: short sentences, an example before any transcript, five lines each."""
+"""What strangers read: short sentences; in the README an example before any transcript."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import pytest
 from tests.docs.pages import ROOT, blocks, commands
 
 README = ROOT / "README.md"
+FOR_STRANGERS = (
+    *("tutorial", "notebook", "demonstration", "command-line", "python", "commands"),
+    *("concepts", "faq", "comparison", "decoding", "measurements"),
+)
 MOST_WORDS = 30
 
 
@@ -21,9 +25,14 @@ def sentences(text):
     return [words for part in re.split(r"[.:;!?|](?=\s|$)", text) if (words := part.split())]
 
 
-def test_no_sentence_is_long():
-    found = sentences(README.read_text())
-    assert len(found) > 30
+@pytest.mark.parametrize(
+    "page",
+    [README, *(ROOT / f"docs/{name}.md" for name in FOR_STRANGERS)],
+    ids=lambda page: page.stem,
+)
+def test_no_sentence_is_long(page):
+    found = sentences(page.read_text())
+    assert len(found) > 10
     assert [" ".join(words) for words in found if len(words) > MOST_WORDS] == []
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from panprivacy._parse import parse_whole
 from panprivacy._validate import positive_fraction
-from panprivacy.cli.collector import federated_installed
+from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.sections import PLAIN, InSections
 from panprivacy.errors import PlanError
 from panprivacy.statistics.release import shown_number
@@ -76,7 +76,7 @@ def simulate(
     Half of the devices have --events on average, a quarter twice as many, an eighth four times,
     and so on, at ticks that are drawn.
     """
-    with federated_installed():
+    with installed(Extra.federated):
         from panprivacy.coins import SystemCoins  # noqa: PLC0415 - an extra, and slow to import
         from panprivacy.federated import simulation  # noqa: PLC0415
         from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from panprivacy._validate import positive_fraction
-from panprivacy.cli.collector import federated_installed
+from panprivacy.cli.extras import Extra, installed
 from panprivacy.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def task(
     ] = None,
 ) -> None:
     """Write a signed task for devices and its secrets, and show its tokens once."""
-    with federated_installed():
+    with installed(Extra.federated):
         from panprivacy.coins import SystemCoins  # noqa: PLC0415 - an extra
         from panprivacy.collector.secrets import Secrets  # noqa: PLC0415
         from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415

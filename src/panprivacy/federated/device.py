@@ -13,7 +13,6 @@ import numpy as np
 from panprivacy.coins import SecretCoins, SystemCoins
 from panprivacy.errors import InputError, PlanError
 from panprivacy.federated.messages import REPORT_ID_BYTES, Report, State
-from panprivacy.federated.rows import CIPHERTEXT_BYTES
 from panprivacy.federated.storage import Storage
 from panprivacy.federated.task import Task
 from panprivacy.hygiene.wiping import wipe_traces
@@ -75,7 +74,8 @@ class Device:
             raise InputError(message)
         kind = self._task.kind
         width = kind.answers if state.done else kind.width
-        if state.tick > self._task.horizon or len(state.row) != width * CIPHERTEXT_BYTES:
+        length = width * self._encryption.entry_bytes
+        if state.tick > self._task.horizon or len(state.row) != length:
             message = "the state is damaged: remove it, and begin anew"
             raise InputError(message)
         self._encryption.check(state.row)

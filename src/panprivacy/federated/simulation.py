@@ -24,7 +24,6 @@ from panprivacy.federated.kind import Counts, Decryption
 from panprivacy.federated.laws import discrete_gaussian
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise
-from panprivacy.federated.rows import CIPHERTEXT_BYTES
 from panprivacy.federated.task import AnyKind
 from panprivacy.statistics.release import Answers
 
@@ -157,7 +156,7 @@ class _Fleet:
 
     def observe(self, bits: NDArray[np.uint8]) -> None:
         """End a tick, with an event on some devices."""
-        size = self._kind.width * CIPHERTEXT_BYTES
+        size = self._kind.width * self._encryption.entry_bytes
         for place in np.flatnonzero(bits):
             row = self._rows[place]
             self._rows[place] = self._kind.after_event(row, self._encryption, self._coins)

@@ -203,6 +203,23 @@ class EncryptionKey:
         """Raise `InputError` if this is no row of ciphertexts; the message shows none of it."""
         _parsed(ciphertexts)
 
+    def times(self, factor: int) -> EncryptionKey:
+        """The public half of `DecryptionKey.times`."""
+        point = group.scaled(self._point, group.scalar(factor))
+        return EncryptionKey(group.encode(point).tobytes())
+
+    def plus(self, other: EncryptionKey) -> EncryptionKey:
+        """The key whose secret is the sum of both: only together can their holders decrypt.
+
+        Raises:
+            InputError: the sum is no key, as that of a key and its inverse.
+        """
+        try:
+            return EncryptionKey(group.encode(group.add(self._point, other._point)).tobytes())
+        except NeutralError:
+            message = "the keys cancel each other out: make new ones"
+        raise InputError(message)
+
 
 class DecryptionKey:
     """The secret key, which decrypts; `generate` and `from_bytes` make one.
@@ -286,6 +303,25 @@ class DecryptionKey:
             raise PlanError(message)
         decrypt = partial(_small_sums, self._secret, low, high)
         return _by_processes(decrypt, ciphertexts, processes)
+
+    def times(self, factor: int) -> DecryptionKey:
+        """The key with this secret times a public factor, which is not 0 modulo the order."""
+        return DecryptionKey(group.scaled_secret(self._secret, group.scalar(factor)))
+
+    def strip(self, ciphertexts: bytes) -> bytes:
+        """Take this key's layer off ciphertexts for a sum of keys, of which it is one.
+
+        What has no encoding without it becomes a ciphertext of something else: no device sends it.
+
+        Raises:
+            InputError: this is no row of ciphertexts.
+        """
+        first, second = _parsed(ciphertexts)
+        layers = group.shared(first, self._secret)
+        bare = (group.encode(layers) == group.encode(second)).all(axis=1)
+        off = group.negated(layers)
+        second[bare] = off[bare]
+        return _joined(first, group.add(second, off))
 
     def points(self, ciphertexts: bytes, processes: int = 1) -> bytes:
         """The points that `encrypt_points` was given.

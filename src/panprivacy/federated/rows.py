@@ -10,6 +10,8 @@ from typing import Final
 
 CIPHERTEXT_BYTES: Final = 66
 """As `elgamal` has it, which not everyone can import."""
+SHARED_BYTES: Final = 4 * CIPHERTEXT_BYTES
+"""Of a bit in shares for two servers (`shares`)."""
 
 
 def entries(row: bytes, size: int) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 An element is a `uint64` below `MODULUS`. The operations take the same steps for all elements.
 
-Reference: draft-irtf-cfrg-vdaf-18, section 6.1.3.
+Reference: draft-irtf-cfrg-vdaf-18, section 6.1.4.
 """
 
 from __future__ import annotations

@@ -67,6 +67,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.log_lines
 	$(BIN)/python -m benchmarks.hygiene
 	$(BIN)/python -m benchmarks.elgamal
+	$(BIN)/python -m benchmarks.prio3
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python -m benchmarks.collecting
 

@@ -19,7 +19,7 @@ from panprivacy.federated import elgamal, rows
 from panprivacy.federated.collector import Collector
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import Device
-from panprivacy.federated.elgamal import DecryptionKey, EncryptionKey
+from panprivacy.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.messages import Report, State
@@ -87,7 +87,7 @@ class CountedEncryption:
     """Notes which operations were done, on how much."""
 
     def __init__(self, inner):
-        self._inner, self.done = inner, []
+        self._inner, self.done, self.entry_bytes = inner, [], inner.entry_bytes
 
     def __getattr__(self, name):
         def noted(*given):
@@ -109,7 +109,8 @@ def lived(task, stream):
 
 
 def ciphertexts(states):
-    return [one for state in states for one in rows.entries(State.read(state).row)]
+    held = b"".join(State.read(state).row for state in states)
+    return rows.entries(held, CIPHERTEXT_BYTES)
 
 
 @EACH

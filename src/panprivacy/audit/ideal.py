@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ KEY = bytes(33)
 
 class IdealEncryption:
     """A key pair; each ciphertext is numbered, whatever is in it."""
+
+    entry_bytes: ClassVar = CIPHERTEXT_BYTES
 
     def __init__(self) -> None:
         self._values: list[int] = []
@@ -53,18 +56,14 @@ class IdealEncryption:
         columns = zip(*map(self.values, terms), strict=True)
         return self._made([sum(column) for column in columns])
 
-    def scale(self, ciphertexts: bytes, factor: int) -> bytes:
-        """Numbers of the products."""
-        return self._made([factor * value for value in self.values(ciphertexts)])
-
     def check(self, ciphertexts: bytes) -> None:
         """Raise `InputError` if a number was never given."""
         self.values(ciphertexts)
 
     def values(self, ciphertexts: bytes) -> list[int]:
         """What is in a row."""
-        numbers = [int.from_bytes(one, "big") for one in entries(ciphertexts)]
-        if len(ciphertexts) % CIPHERTEXT_BYTES or any(n >= len(self._values) for n in numbers):
+        numbers = [int.from_bytes(one, "big") for one in entries(ciphertexts, self.entry_bytes)]
+        if len(ciphertexts) % self.entry_bytes or any(n >= len(self._values) for n in numbers):
             message = "this is no row of ciphertexts"
             raise InputError(message)
         return [self._values[number] for number in numbers]
@@ -94,7 +93,7 @@ class IdealEncryption:
         first = len(self._values)
         self._values += map(int, values)
         fresh = range(first, len(self._values))
-        return b"".join(number.to_bytes(CIPHERTEXT_BYTES, "big") for number in fresh)
+        return b"".join(number.to_bytes(self.entry_bytes, "big") for number in fresh)
 
 
 class MemoryStorage:

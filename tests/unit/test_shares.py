@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from panprivacy.federated.simulation import reported
 from panprivacy.federated.task import Task
 from panprivacy.federated.two_servers import TwoServers
 from panprivacy.testing import SeededCoins
-from panprivacy.vdaf import Prio3Count
+from panprivacy.vdaf import MODULUS, Prio3Count
 
 COINS = SeededCoins(1)
 LEADER, HELPER, STRANGER = (DecryptionKey.generate(COINS) for _ in range(3))
@@ -275,3 +276,75 @@ def test_reports_without_ticks_are_reports():
     found = BothServers(task.context, task.key, LEADER, HELPER).bits(b"".join(rows))
     assert found.tolist() == [0, 1, 1, 0]
     assert EncryptionKey(bytes.fromhex(task.key.leader)) == LEADER.public
+
+
+# What somebody sees who has the states of all ticks, and more
+
+
+STREAM = [False, True, False, False, True, False]
+
+
+def states(collusion):
+    """The rows of a device after each tick."""
+    task, storage = task_of(KINDS[0], collusion, len(STREAM)), MemoryStorage()
+    device, seen = Device(task, storage), []
+    for event in STREAM:
+        device.observe(event)
+        seen.append(State.read(storage.state).row)
+    return seen
+
+
+def changed(shares):
+    """Before which ticks the share became another one."""
+    return [one.payloads != other.payloads for one, other in pairwise(shares)]
+
+
+def test_whoever_has_the_key_of_a_server_sees_events_if_each_share_is_encrypted_to_one():
+    """The reason for the joint key: a fresh share is another one."""
+    for place, (open_half, key) in enumerate([(open_leader, LEADER), (open_helper, HELPER)]):
+        shares = [open_half(split(row)[place], key) for row in states("none")]
+        assert all(share.readable.all() for share in shares)
+        assert changed(shares) == STREAM[1:]
+
+
+def test_whoever_has_the_key_of_a_server_opens_nothing_of_the_joint_key():
+    for place, (open_half, key) in enumerate([(open_leader, LEADER), (open_helper, HELPER)]):
+        for one in (key, own_key(servers("one-server"), key)):
+            shares = [open_half(split(row)[place], one) for row in states("one-server")]
+            assert not any(share.readable.any() for share in shares)
+
+
+def test_whoever_makes_a_server_strip_states_sees_events():
+    """What is not promised: rows of a device that come in without it."""
+    leader, helper = (own_key(servers("one-server"), key) for key in (LEADER, HELPER))
+    shares = [open_leader(helper.strip(split(row)[0]), leader) for row in states("one-server")]
+    assert changed(shares) == STREAM[1:]
+
+
+def checked(prio, verify_key, nonce, shares):
+    """What both servers see when they verify a report: A, B and A * B at a point, and the point."""
+    leader, helper = shares
+    one = prio.verify_leader(verify_key, nonce, leader)
+    other = prio.verify_helper(verify_key, nonce, helper)
+    assert prio.decide(one.verifiers, other.verifiers).all()
+    sums = [
+        sum(int.from_bytes(part[i : i + 8], "little") for part in (one.verifiers, other.verifiers))
+        % MODULUS
+        for i in range(0, 32, 8)
+    ]
+    (point,) = prio._elements(5, [verify_key], [b"\x01" + nonce], 1)[0].tolist()
+    return sums, point
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_shares_that_are_verified_under_two_nonces_tell_the_bit(bit):
+    """So servers refuse shares that came before, and an old file keeps its nonce."""
+    prio, verify_key = Prio3Count(CONTEXT), COINS.key(32)
+    shares = prio.shard([bit], COINS.secret(Prio3Count.RANDOM_BYTES))
+    nonce = COINS.key(16)
+    first, second = (checked(prio, verify_key, one, shares) for one in (nonce, COINS.key(16)))
+    (_, here, *_), x = first
+    (_, there, *_), y = second
+    slope = (here - there) * pow(x - y, -1, MODULUS)
+    assert (here - slope * (x + 1)) % MODULUS == bit, "the line at -1"
+    assert checked(prio, verify_key, nonce, shares) == first, "the same nonce tells nothing more"

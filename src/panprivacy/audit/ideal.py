@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +27,14 @@ KEY = bytes(33)
 
 
 class IdealEncryption:
-    """A key pair; each ciphertext is numbered, whatever is in it."""
+    """A key pair; each ciphertext is numbered, whatever is in it.
 
-    entry_bytes: ClassVar = CIPHERTEXT_BYTES
+    Args:
+        entry_bytes: how long a number is.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, entry_bytes: int = CIPHERTEXT_BYTES) -> None:
+        self.entry_bytes = entry_bytes
         self._values: list[int] = []
 
     def __bytes__(self) -> bytes:
@@ -125,7 +127,8 @@ class AuditedDevice:
     """
 
     def __init__(self, coins: SecretCoins, task: Task) -> None:
-        self._key, self._storage, self._task = IdealEncryption(), MemoryStorage(), task
+        self._key = IdealEncryption(task.entry_bytes)
+        self._storage, self._task = MemoryStorage(), task
         self._device = Device(task, self._storage, encryption=self._key, coins=coins)
 
     def update(self, users: Sequence[int], _deltas: object = None) -> None:

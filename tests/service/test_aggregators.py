@@ -168,6 +168,24 @@ def test_a_report_that_comes_again_counts_once(world, collusion):
     assert both.answer() == (3, [2])
 
 
+@pytest.mark.parametrize("taken", [0, 1])
+def test_half_of_a_share_that_came_before_is_not_verified_at_another_point(world, taken):
+    """A helper would have two points of the line on which the bit is."""
+    task = task_of()
+    both = world(task)
+    victim, liar = honest(task, [1]), sent(task, *sharded(task, [0]))
+    stolen, own = (row_of(copied(task, one).leader, Party.LEADER) for one in (victim, liar))
+    halves = [own[:66], own[66:]]
+    halves[taken] = stolen[66 * taken : 66 * (taken + 1)]
+    mixed = dap_report(COINS.key(16), b"".join(halves), row_of(liar.helper, Party.HELPER))
+    for report in (victim, mixed):
+        both.leader.take([report])
+        both.run()
+    *_, (_, _, body, _) = both.messages
+    (init,) = decoded(JOB, body).verify_inits
+    assert init.payload == INITIALIZE.write(b"\xff" * 32)
+
+
 def test_the_helper_refuses_what_a_leader_lets_through(world, monkeypatch):
     """The same report in two jobs, and a copy of it that the leader does not look at."""
     both = world(task_of())

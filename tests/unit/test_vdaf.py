@@ -124,7 +124,7 @@ def test_a_proof_holds_lines_and_their_product(number, a, b, point):
     ELEMENTS.filter(lambda m: m > 1), ELEMENTS, ELEMENTS, st.tuples(ELEMENTS, ELEMENTS), ELEMENTS
 )
 def test_the_best_false_proof_is_accepted_at_two_points_and_no_others(m, a, b, lucky, point):
-    """Whoever knew the point could cheat; 2 / (p - 2) is the chance to guess it."""
+    """Whoever knew the point could cheat; 2/p is the chance to guess it."""
     one, two = lucky
     if {one, two} & {1, MODULUS - 1}:
         return
@@ -210,7 +210,7 @@ def forged(numbers, proofs, seeds, prio=PRIO):
     st.binary(min_size=32, max_size=32),
 )
 def test_no_other_number_is_accepted_with_any_proof(number, proof, seed):
-    """Each is accepted with a probability of 2 / (p - 2) at most, below 2**-62."""
+    """Each is accepted with a probability of 2/p at most, below 2**-62."""
     right = flp.prove(column(number), np.array([proof[:2]], np.uint64))[0].tolist()
     proofs = [right, [*right[:4], number], [*right[:2], *proof[2:]], proof, [0] * 5]
     numbers = column(*[number] * len(proofs))
@@ -230,7 +230,7 @@ def test_an_honest_proof_by_the_same_way_is_accepted():
 @quick
 @given(st.data())
 def test_a_byte_that_was_changed_is_seen_and_the_others_are_counted(data):
-    """Each is accepted with a probability of 2 / (p - 2) at most, below 2**-62."""
+    """Each is accepted with a probability of 2/p at most, below 2**-62."""
     bits = data.draw(BITS, "bits")
     shares = list(sharded(bits, b"changed"))
     found = verified(shares, len(bits))

@@ -219,7 +219,7 @@ def unshard(*aggregates: int) -> int:
     if not all(0 <= one < MODULUS for one in aggregates):
         message = f"an aggregate must be a whole number from 0 to {MODULUS - 1}"
         raise InputError(message)
-    total = sum(aggregates) % MODULUS
+    total = sum(map(int, aggregates)) % MODULUS  # NumPy's numbers would overflow
     return total - MODULUS * (total > MODULUS // 2)
 
 

@@ -94,6 +94,14 @@ def test_a_word_that_is_no_element_is_left_out():
     assert found[1].tobytes() == xof.stream(b"another", 8 * width)
 
 
+def test_a_word_at_the_modulus_is_left_out_too(monkeypatch):
+    words = [MODULUS, 2**64 - 1, 7, MODULUS - 1, 8]
+    streams = {b"odd": words, b"even": [1, 2, 3, 4, 5]}
+    encoded = {one: b"".join(w.to_bytes(8, "little") for w in row) for one, row in streams.items()}
+    monkeypatch.setattr(xof, "stream", lambda message, size: encoded[message][:size])
+    assert xof.elements([b"even", b"odd"], 2).tolist() == [[1, 2], [7, MODULUS - 1]]
+
+
 # The proof
 
 
@@ -124,7 +132,7 @@ def test_a_proof_holds_lines_and_their_product(number, a, b, point):
     ELEMENTS.filter(lambda m: m > 1), ELEMENTS, ELEMENTS, st.tuples(ELEMENTS, ELEMENTS), ELEMENTS
 )
 def test_the_best_false_proof_is_accepted_at_two_points_and_no_others(m, a, b, lucky, point):
-    """Whoever knew the point could cheat; 2 / (p - 2) is the chance to guess it."""
+    """Whoever knew the point could cheat; 2/p is the chance to guess it."""
     one, two = lucky
     if {one, two} & {1, MODULUS - 1}:
         return
@@ -210,7 +218,7 @@ def forged(numbers, proofs, seeds, prio=PRIO):
     st.binary(min_size=32, max_size=32),
 )
 def test_no_other_number_is_accepted_with_any_proof(number, proof, seed):
-    """Each is accepted with a probability of 2 / (p - 2) at most, below 2**-62."""
+    """Each is accepted with a probability of 2/p at most, below 2**-62."""
     right = flp.prove(column(number), np.array([proof[:2]], np.uint64))[0].tolist()
     proofs = [right, [*right[:4], number], [*right[:2], *proof[2:]], proof, [0] * 5]
     numbers = column(*[number] * len(proofs))
@@ -230,7 +238,7 @@ def test_an_honest_proof_by_the_same_way_is_accepted():
 @quick
 @given(st.data())
 def test_a_byte_that_was_changed_is_seen_and_the_others_are_counted(data):
-    """Each is accepted with a probability of 2 / (p - 2) at most, below 2**-62."""
+    """Each is accepted with a probability of 2/p at most, below 2**-62."""
     bits = data.draw(BITS, "bits")
     shares = list(sharded(bits, b"changed"))
     found = verified(shares, len(bits))
@@ -315,6 +323,24 @@ def test_aggregators_that_ask_at_different_points_accept_nothing(seed, bit, whos
         assert not PRIO.decide(one.verifiers, other.verifiers).any()
 
 
+@pytest.mark.parametrize("bit", [0, 1])
+def test_half_of_a_share_that_is_verified_twice_tells_the_bit(bit):
+    """Why servers remember parts of shares: the helper asks for the leader's part again."""
+    leader, helper = sharded([bit], b"twice")
+    mixed = leader[:24] + bytes(24)
+    (at_1, value_1), (at_2, value_2) = (
+        (
+            PRIO._elements(5, [KEY], [b"\x01" + nonce], 1).item(),
+            int.from_bytes(PRIO.verify_leader(KEY, nonce, share).verifiers[8:16], "little"),
+        )
+        for nonce, share in ((bytes(16), leader), (bytes(range(16)), mixed))
+    )
+    slope = (value_2 - value_1) * pow(at_2 - at_1, -1, MODULUS)
+    leaders = value_1 + slope * (-1 - at_1)
+    helpers = PRIO.verify_helper(KEY, bytes(16), helper).outputs.item()
+    assert (leaders + helpers) % MODULUS == bit
+
+
 def test_helpers_do_not_stand_in_for_each_other():
     prio = Prio3Count(b"three", 3)
     leader, one, two = sharded([1], b"three", prio)
@@ -336,7 +362,11 @@ def test_helpers_do_not_stand_in_for_each_other():
     ],
 )
 def test_sums_above_the_middle_are_negative(aggregates, total):
-    assert unshard(*aggregates) == total
+    assert unshard(*aggregates) == unshard(*map(np.uint64, aggregates)) == total
+
+
+def test_what_is_accepted_may_be_numbers():
+    assert aggregate(column(5, 7), np.array([0, 1])) == 7
 
 
 def test_large_shares_add_up_without_an_overflow():
@@ -379,6 +409,7 @@ def row(number):
         (lambda: HELPER(KEY, bytes(32), "x" * 64), "seeds must be bytes, 32 for each report"),
         (lambda: HELPER(KEY, bytes(48), SHARES[1]), "nonces must be bytes, 32 of them"),
         (lambda: PRIO.decide(bytes(32)), "expected the verifiers of 2 aggregators"),
+        (lambda: PRIO.decide(*[bytes(32)] * 3), "expected the verifiers of 2 aggregators"),
         (lambda: PRIO.decide(bytes(32), bytes(64)), "verifiers must be bytes, 32 of them"),
         (lambda: PRIO.decide(bytes(31), b""), "verifiers must be bytes, 32 for each report"),
         (lambda: unshard(MODULUS, 0), NO_AGGREGATE),
@@ -436,3 +467,8 @@ def test_no_bytes_of_the_right_length_stop_a_batch(reports):
 
 def test_what_is_secret_is_not_shown():
     assert "outputs" not in repr(verified(SHARES, 2)[0])
+
+
+def test_what_was_agreed_on_stays():
+    with pytest.raises(AttributeError):
+        PRIO.context = b"another"

@@ -62,7 +62,5 @@ def _wide_product(one: Element, other: Element) -> tuple[Elements, Elements]:
     """The lower and the upper 64 bits of products of words."""
     (a, b), (c, d) = ((word >> _BITS, word & _MASK) for word in (one, other))
     crossed, mixed = a * d, b * c
-    carried = (b * d >> _BITS) + (crossed & _MASK) + (mixed & _MASK)
-    return np.multiply(one, other), a * c + (crossed >> _BITS) + (mixed >> _BITS) + (
-        carried >> _BITS
-    )
+    carried = ((b * d >> _BITS) + (crossed & _MASK) + (mixed & _MASK)) >> _BITS
+    return np.multiply(one, other), a * c + (crossed >> _BITS) + (mixed >> _BITS) + carried

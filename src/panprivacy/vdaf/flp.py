@@ -8,10 +8,7 @@ All but the product are sums of what is shared. Each verifier computes its share
 and of A, B and G at a random point t. Together they add up these shares. The first sum has to be
 0, and the product of the second and the third has to be the fourth.
 
-Soundness: m is neither 0 nor 1. If `G(-1)` is not m, the first sum is not 0. If it is, G and
-`A * B` differ at -1. Their degree is 2, so they agree at two points at most. The point t is uniform
-on p - 2, all but 1 and -1. So m is accepted with a probability of at most `2 / (p - 2)`, below
-`2**-62`, whatever the proof.
+Why no other number passes, and what the verifiers learn: `docs/guarantees/prio3count.md`.
 
 Reference: draft-irtf-cfrg-vdaf-18, section 7.3: the proof of Boneh et al., CRYPTO 2019, Theorem
 4.3, for the circuit `Count` of section 7.4.1, with polynomials given by their values.
@@ -62,7 +59,7 @@ def query(numbers: Elements, proofs: Elements, points: Elements) -> Elements:
 
 
 def reveals(points: Elements) -> NDArray[np.bool_]:
-    """The points, 1 and -1, at which the lines are the seeds and the numbers: nobody may ask."""
+    """The points, 1 and -1, at which the lines are the seeds and the number: nobody may ask."""
     return multiply(points, points) == 1
 
 

@@ -52,10 +52,10 @@ class Verification:
 class Prio3Count:
     """Bits in shares, with a proof that each is 0 or 1.
 
-    Guarantee: all shares of a report but one are independent of its measurement, if nobody can tell
-    XofTurboShake128 from random; an aggregator that follows the protocol learns of a valid report
-    only that it is valid. A report whose shares add up to anything but 0 or 1 is accepted with a
-    probability of at most 2 / (p - 2), where p is the `MODULUS`, below 2**-62.
+    Guarantee: a report whose shares add up to anything but 0 or 1 is accepted with a probability of
+    at most 2/p, where p is `MODULUS`: below 2**-62. Aggregators of which one is honest see the same
+    law for 0 and for 1 until they ask for the sum, if each verifies a share once. Both hold for
+    ideal bytes in the place of XofTurboShake128's.
 
     Args:
         context: names the application and the task; shares for one context are refused in another.
@@ -219,7 +219,7 @@ def unshard(*aggregates: int) -> int:
     if not all(0 <= one < MODULUS for one in aggregates):
         message = f"an aggregate must be a whole number from 0 to {MODULUS - 1}"
         raise InputError(message)
-    total = sum(aggregates) % MODULUS
+    total = sum(map(int, aggregates)) % MODULUS  # NumPy's numbers would overflow
     return total - MODULUS * (total > MODULUS // 2)
 
 

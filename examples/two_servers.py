@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from panprivacy.aggregator.messages import UPLOAD, UPLOAD_REQ, Party, base64
+from panprivacy.aggregator.messages import UPLOAD, UPLOAD_REQ, Party, reports_path
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.reports import dap_report, row_of, upload
 from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
@@ -129,8 +129,7 @@ def run(folder: Path) -> tuple[Run, Task]:
                 "Authorization": f"Bearer {tokens['ingest']}",
                 "Content-Type": str(UPLOAD_REQ),
             }
-            path = f"/tasks/{base64(task.digest)}/reports"
-            client.post(path, content=body, headers=headers).raise_for_status()
+            client.post(reports_path(task.digest), content=body, headers=headers).raise_for_status()
         headers = {"Authorization": f"Bearer {tokens['release']}"}
         answer = client.post("/v1/release", headers=headers).raise_for_status().json()
     return Run(looks, sent, answer["answers"]), task

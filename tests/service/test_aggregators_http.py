@@ -37,6 +37,7 @@ from panprivacy.aggregator.messages import (
     Party,
     ReportError,
     base64,
+    reports_path,
 )
 from panprivacy.aggregator.peer import STRIPPED, Peer
 from panprivacy.aggregator.presentation import decoded
@@ -329,7 +330,7 @@ class Running:
         return (client or self.client).post(self.urls["leader"] + path, headers=headers, **given)
 
     def send(self, *reports, client=None):
-        path = f"/tasks/{base64(self.task.digest)}/reports"
+        path = reports_path(self.task.digest)
         headers = {"Content-Type": str(UPLOAD_REQ)}
         body = upload(reports, self.task)
         return self.post(path, "ingest", client, content=body, headers=headers)

@@ -301,3 +301,8 @@ FINISH: Final = _Framed(_FINISH)
 def base64(name: bytes) -> str:
     """How an id is written in a path, and in a problem."""
     return urlsafe_b64encode(name).rstrip(b"=").decode()
+
+
+def reports_path(task: bytes) -> str:
+    """Where the leader takes the reports of a task."""
+    return f"/tasks/{base64(task)}/reports"

@@ -58,7 +58,8 @@ def task(
 ) -> None:
     """Write a signed task for devices and its secrets, and show its tokens once."""
     with federated_installed():
-        from panprivacy.federated.promise import Promise  # noqa: PLC0415 - an extra
+        from panprivacy.aggregator.messages import reports_path  # noqa: PLC0415 - an extra
+        from panprivacy.federated.promise import Promise  # noqa: PLC0415
         from panprivacy.federated.task import Task  # noqa: PLC0415
     if sys.stdout is None:
         message = "standard output is closed: the tokens would be lost"
@@ -95,6 +96,8 @@ def task(
         print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
         for role, token in asking.tokens.items():
             print(f"    {role:<7}  {token}  {_USES[role]}")
+        if servers > 1:
+            print(f"\nDevices post to {reports_path(made.digest)} of the leader.")
         print(f"\nStart with: {asking.start}", flush=True)
         undo.pop_all()
 

@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run test test-slow lint package oldest pins accuracy continual auditors mutants bench reproduce clean
+.PHONY: run federated-demo test test-slow lint package oldest pins accuracy continual auditors mutants bench reproduce clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -20,6 +20,10 @@ run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/departures.parquet --user flight --delta delta \
 	  --stat distinct,deletions=strict,expected=10_000:1_000_000,memory=125_000 \
 	  --epsilon 1 --demo --plot build/flights-late.png
+
+# Two servers, ten devices, one of which lies: a histogram, and a picture of who sees what.
+federated-demo: $(VENV)/.federated
+	$(BIN)/python examples/two_servers.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -95,6 +99,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.log_lines
 	$(BIN)/python -m benchmarks.hygiene
 	$(BIN)/python -m benchmarks.elgamal
+	$(BIN)/python -m benchmarks.prio3
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python -m benchmarks.collecting
 
@@ -143,6 +148,10 @@ $(VENV)/.auditors: $(VENV)/.run
 # Two small packages that cosmic-ray needs for its reports have no wheels.
 $(VENV)/.mutants: $(VENV)/.test
 	$(INSTALL) --no-binary exit-codes,yattag --editable ".[mutants]"
+	@touch $@
+
+$(VENV)/.federated: $(VENV)/.run
+	$(INSTALL) --editable ".[federated]"
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.run

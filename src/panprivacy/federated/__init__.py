@@ -13,6 +13,7 @@ from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise
 from panprivacy.federated.storage import FileStorage, Storage
 from panprivacy.federated.task import Task
+from panprivacy.federated.two_servers import TwoServers
 
 __all__ = [
     "Collector",
@@ -25,4 +26,5 @@ __all__ = [
     "ReplayError",
     "Storage",
     "Task",
+    "TwoServers",
 ]

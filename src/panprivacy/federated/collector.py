@@ -131,7 +131,7 @@ class Collector:
             row = b"".join(self._rows.values())
             sums = self._task.kind.read(row, self._key, self._processes).sum(axis=0)
             self._sums = tuple(map(int, sums))
-        epsilon = _no_less(float(self._task.promise.epsilon), self._task)
+        epsilon = no_less(float(self._task.promise.epsilon), self._task)
         return self._task.kind.release(self._sums, reports, wanted, epsilon)
 
 
@@ -139,6 +139,6 @@ def _digest(row: bytes) -> bytes:
     return sha256(row).digest()[:_DIGEST_BYTES]
 
 
-def _no_less(epsilon: float, task: Task) -> float:
+def no_less(epsilon: float, task: Task) -> float:
     """A float that is not below the promise."""
     return epsilon if epsilon >= task.promise.epsilon else math.nextafter(epsilon, math.inf)

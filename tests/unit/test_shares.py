@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import panprivacy as pp
 from panprivacy.audit.ideal import MemoryStorage
+from panprivacy.federated.collector import Collector
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import Device, encryption_of
 from panprivacy.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
@@ -276,6 +277,11 @@ def test_two_servers_are_not_asked_for_what_they_cannot_do():
     no_point = TwoServers(leader="02" * 33, helper="05" * 33, collusion="none", batch=1)
     with pytest.raises(pp.InputError, match="no point"):
         Sharing(CONTEXT, no_point)
+
+
+def test_no_server_answers_alone():
+    with pytest.raises(pp.PlanError, match="for two servers, which answer together"):
+        Collector(task_of(KINDS[0]), LEADER)
 
 
 def test_reports_without_ticks_are_reports():

@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run test test-slow lint pins accuracy continual auditors mutants bench reproduce docs clean
+.PHONY: run federated-demo test test-slow lint package oldest pins accuracy continual auditors mutants bench reproduce docs clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -21,6 +21,10 @@ run: $(VENV)/.run
 	  --stat distinct,deletions=strict,expected=10_000:1_000_000,memory=125_000 \
 	  --epsilon 1 --demo --plot build/flights-late.png
 
+# Two servers, ten devices, one of which lies: a histogram, and a picture of who sees what.
+federated-demo: $(VENV)/.federated
+	$(BIN)/python examples/two_servers.py
+
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
@@ -32,6 +36,34 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Builds what is installed, and tries it where nothing else is: it counts, has types, and no plots.
+package: $(VENV)/.package
+	rm -rf build/dist build/clean
+	$(BIN)/python -m build --outdir build/dist
+	$(BIN)/twine check --strict build/dist/*
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/python -m pip install --quiet --only-binary :all: build/dist/*.whl
+	cd build && clean/bin/panprivacy run ../examples/flights.parquet --user aircraft_day --nulls skip \
+	  --stat distinct --epsilon 1
+	cd build && ! clean/bin/python -c "import matplotlib" 2>/dev/null
+	cd build && ../$(BIN)/mypy --config-file= --strict --disable-error-code import-untyped \
+	  --python-executable clean/bin/python ../tests/typing/public.py
+
+# Counts with the oldest versions of all libraries that pyproject.toml admits. What these need in turn
+# is new, and warns of how it is used.
+EXTRAS := plot service postgresql published federated
+oldest: $(VENV)/.package
+	rm -rf build/oldest
+	$(PYTHON) -m venv build/oldest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-annotate --no-header \
+	  $(addprefix --extra ,$(EXTRAS)) pyproject.toml -o build/oldest.txt
+	$(BIN)/uv pip install --quiet --python build/oldest/bin/python --constraints build/oldest.txt \
+	  --requirements build/oldest.txt --editable . \
+	  httpx hypothesis pandas polars pytest pytest-timeout pytest-xdist
+	build/oldest/bin/python -m pytest -n auto -m "not slow" -W ignore::DeprecationWarning \
+	  tests/contract/test_contract.py tests/contract/test_resume.py tests/unit/test_bodies.py \
+	  tests/unit/test_cli.py tests/unit/test_explain.py tests/service/test_http.py tests/service/test_store.py
 
 # Writes down the code that the proofs speak of as it is now: after they were read again.
 pins: | $(BIN)/python
@@ -67,6 +99,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.log_lines
 	$(BIN)/python -m benchmarks.hygiene
 	$(BIN)/python -m benchmarks.elgamal
+	$(BIN)/python -m benchmarks.prio3
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python -m benchmarks.collecting
 
@@ -95,12 +128,16 @@ $(BIN)/python:
 
 # The kernels are compiled here, so that no test and no benchmark waits for that.
 $(VENV)/.run: pyproject.toml | $(BIN)/python
-	$(INSTALL) --editable .
+	$(INSTALL) --editable ".[plot]"
 	$(BIN)/python -c "import panprivacy.cli.run; panprivacy.cli.run.compile_kernels()"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
 	$(INSTALL) --editable ".[test]"
+	@touch $@
+
+$(VENV)/.package: $(VENV)/.test
+	$(INSTALL) --editable ".[package]"
 	@touch $@
 
 # dpcrpy has no wheel.
@@ -115,6 +152,10 @@ $(VENV)/.auditors: $(VENV)/.run
 # Two small packages that cosmic-ray needs for its reports have no wheels.
 $(VENV)/.mutants: $(VENV)/.test
 	$(INSTALL) --no-binary exit-codes,yattag --editable ".[mutants]"
+	@touch $@
+
+$(VENV)/.federated: $(VENV)/.run
+	$(INSTALL) --editable ".[federated]"
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.run

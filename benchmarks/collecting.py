@@ -39,10 +39,10 @@ _TOKENS = {role: f"pp_{role}" for role in (Role.ingest, Role.release)}
 _COLLECTOR = """
 import sys
 from pathlib import Path
-from panprivacy.collector import app
+from panprivacy.collector import serving
 from panprivacy.collector.secrets import Secrets
 from panprivacy.collector.server import collect
-folder, app._TOGETHER = Path(sys.argv[1]), int(sys.argv[2])
+folder, serving._TOGETHER = Path(sys.argv[1]), int(sys.argv[2])
 task = folder / "task.json"
 secrets = Secrets.load(task.with_suffix(".secret"), None)
 collect(task, secrets, f"sqlite:///{folder}/task.sqlite", "127.0.0.1:0")

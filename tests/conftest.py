@@ -33,3 +33,10 @@ def forget_what_other_tests_planned():
             for value in list(vars(module).values()):
                 if isinstance(value, CACHE):
                     value.cache_clear()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how many test vectors were replayed, by whichever process."""
+    passed = terminalreporter.getreports("passed")
+    if replayed := sum("replayed" in dict(report.user_properties) for report in passed):
+        terminalreporter.write_line(f"replayed {replayed} vectors")

@@ -120,6 +120,10 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     "federated/collector.py": ("tests/unit/test_collector.py", *_DEVICES),
     "federated/elgamal.py": ("tests/unit/test_elgamal.py", *_DEVICES),
     "federated/group.py": ("tests/unit/test_group.py", "tests/unit/test_elgamal.py"),
+    **{
+        f"federated/{name}.py": ("tests/unit/test_shares.py", "tests/exact/test_devices.py")
+        for name in ("joint", "shares", "two_servers")
+    },
     "federated/every_tick.py": ("tests/unit/test_every_tick.py", *_DEVICES),
     "planning/bits.py": (
         "tests/unit/test_bits.py",

@@ -81,6 +81,14 @@ def whole_number(least: int, most: int, /, **named: object) -> int:
     return int(value)
 
 
+def hexadecimal(size: int, /, **named: str) -> None:
+    """Check that a text is `size` bytes in lower-case hexadecimal digits."""
+    ((name, text),) = named.items()
+    if len(text) != 2 * size or not set(text) <= set("0123456789abcdef"):
+        message = f"{name} must be {size} bytes in lower-case hexadecimal digits"
+        raise PlanError(message)
+
+
 def truth(**named: object) -> bool:
     """Read True or False, and nothing that only counts as one of them."""
     name, value = _single(named)

@@ -68,6 +68,8 @@ def test_a_report_goes_over_http_as_the_page_says(tmp_path):
 def test_the_table_of_noise_is_the_one_that_is_planned():
     table = list(device_noise.lines(device_noise.DEVICES))
     assert "\n".join(table) in (ROOT / "docs/guarantees/devices.md").read_text()
+    with_found = "\n".join(device_noise.found_lines(device_noise.DEVICES))
+    assert with_found in (ROOT / "docs/guarantees/two-servers.md").read_text()
 
 
 def test_the_command_of_the_page_prints_what_the_page_shows():

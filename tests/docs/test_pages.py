@@ -17,6 +17,7 @@ ELSEWHERE = {
     "docs/merging.md": "tests/docs/test_shards.py",
     "docs/moves.md": "tests/docs/test_moves.py",
     "docs/service.md": "tests/docs/test_service.py",
+    "docs/two-servers.md": "tests/docs/test_two_servers.py",
 }
 """Whose commands another test types, because they need servers, keys or shards."""
 

@@ -1,4 +1,4 @@
-"""What somebody with the secret key learns of a device whose old file was put back."""
+"""What somebody with the secret keys learns: of a device whose old file was put back, or two do."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from fractions import Fraction
 
 import pytest
 
-from panprivacy.audit import RELEASE, exact_loss
-from panprivacy.audit.ideal import KEY, AuditedDevice, Decrypted
+from panprivacy import SystemCoins
+from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
+from panprivacy.audit.ideal import KEY, AuditedDevice, Decrypted, MemoryStorage
 from panprivacy.errors import InputError
 from panprivacy.federated.collector import Collector
 from panprivacy.federated.device import Device
+from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.messages import Report
 from panprivacy.federated.promise import Promise
+from panprivacy.federated.shares import BothServers
 from panprivacy.federated.task import CountNonZero, Histogram, Task
+from panprivacy.federated.two_servers import TwoServers
 
 ONE = Promise(epsilon=Fraction(1))
 KINDS = {"count": CountNonZero.planned(ONE), "histogram": Histogram.planned(ONE, most=1)}
@@ -24,8 +28,9 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def task_of(kind):
-    return Task(version=1, id="00" * 16, kind=kind, promise=ONE, horizon=1, key=KEY.hex())
+def task_of(kind, key=None):
+    key = key or KEY.hex()
+    return Task(version=1, id="00" * 16, kind=kind, promise=ONE, horizon=1, key=key)
 
 
 class PutBack(AuditedDevice):
@@ -78,3 +83,63 @@ def test_an_answer_has_one_of_them_and_costs_the_promise_once(kind):
     found = exact_loss(lambda coins: Counted(coins, task, 2), [[0], RELEASE], [[], RELEASE])
     assert float(found) == pytest.approx(1, rel=2e-3)
     assert found.within(1)
+
+
+LEADER, HELPER = (DecryptionKey.generate(SystemCoins()) for _ in range(2))
+
+
+def servers(collusion):
+    leader, helper = (bytes(key.public).hex() for key in (LEADER, HELPER))
+    return TwoServers(leader=leader, helper=helper, collusion=collusion, batch=1)
+
+
+BY_TWO = pytest.mark.parametrize(
+    ("kind", "collusion"),
+    [
+        ("count", "none"),
+        ("count", "one-server"),
+        slow("histogram", "none"),
+        ("histogram", "one-server"),
+    ],
+)
+
+
+@pytest.mark.parametrize("kind", ["count", slow("histogram")])
+def test_the_states_and_the_report_of_two_servers_cost_the_promise(kind):
+    """Ideal encryption: whoever sees every state, and then what both servers read together."""
+    task = task_of(KINDS[kind], servers("none"))
+    found = exact_loss(lambda coins: AuditedDevice(coins, task), [[0], RELEASE], [[], RELEASE])
+    assert float(found) == pytest.approx(1, rel=2e-3)
+    assert found.within(1)
+
+
+class Walked(EnumeratedCoins):
+    """Walks the coins of the noise; shares, proofs and nonces are what they are."""
+
+    def secret(self, nbytes):
+        return SystemCoins().secret(nbytes)
+
+
+@BY_TWO
+@pytest.mark.parametrize("event", [False, True])
+def test_what_two_servers_read_together_has_exactly_the_law_of_the_noise(kind, collusion, event):
+    """Real shares, proofs and ciphertexts, through a tick and a report."""
+    task = task_of(KINDS[kind], servers(collusion))
+    opening = BothServers(task.context, task.key, LEADER, HELPER)
+    found, coins = {}, Walked()
+    for _ in coins:
+        device = Device(task, MemoryStorage(), coins=coins)
+        device.observe(event)
+        bits = tuple(opening.bits(Report.read(device.report(), task).row).tolist())
+        found[bits] = found.get(bits, 0) + coins.probability
+    present, absent = task.kind.reporting
+    truth = [event] if kind == "count" else [not event, event]
+    ones = [present if bit else absent for bit in truth]
+    expected = {(): Fraction(1)}
+    for one in ones:
+        expected = {
+            (*bits, bit): weight * (one if bit else 1 - one)
+            for bits, weight in expected.items()
+            for bit in (0, 1)
+        }
+    assert found == expected

@@ -1,4 +1,4 @@
-"""No nonce of a tick is left in a device: it would tell which row was taken.
+"""No nonce or share of a tick is left in a device: it would tell which row was taken.
 
 Whoever saw the storage before and after a tick, and finds the nonces of the tick, learns whether
 there was an event. A device observes 20 ticks and reports, tells each secret as it draws it, and is
@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.promise import Promise
 from panprivacy.federated.task import Histogram, Task
+from panprivacy.federated.two_servers import TwoServers
 from panprivacy.testing import SeededCoins
 from panprivacy_launcher import hardened
 
@@ -34,16 +35,31 @@ from .memory import (
 )
 
 TICKS, MOST, SECRET_BYTES = 20, 1, 32
-DRAWN = SECRET_BYTES * (4 + TICKS * (2 + 4) + 2 + 2)
-"""At birth, at each tick for what is fresh and for the row, and for a report likewise."""
+
+
+def told_by(fresh, again):
+    """Bytes that are told, of so many for a fresh value and for one that is re-randomised.
+
+    At birth, at each tick for what is fresh and for the row, and for a report likewise.
+    """
+    return 4 * fresh + TICKS * (2 * fresh + 4 * again) + 2 * fresh + 2 * again
+
+
+OF_ONE = told_by(32, 32)
+OF_TWO = told_by(64 + 48 + 4 * 32, 4 * 32)
+"""A fresh value has the seeds of its shares, the leader's share, and four nonces."""
+
+
 PROGRAM = """
 import os, sys
 from pathlib import Path
 from panprivacy.coins import SystemCoins
+from panprivacy.federated import shares
 from panprivacy.federated.device import Device
 from panprivacy.federated.storage import FileStorage
 from panprivacy.federated.task import Task
 from panprivacy.hygiene.protection import protect
+from panprivacy.vdaf import Prio3Count
 
 class Telling(SystemCoins):
     kept = None
@@ -53,6 +69,13 @@ class Telling(SystemCoins):
         self.kept = drawn if KEEPS else None
         return drawn
 
+class TellingShares(Prio3Count):
+    def shard(self, measurements, random):
+        leader, helper = super().shard(measurements, random)
+        os.write(1, leader)
+        return leader, helper
+
+shares.Prio3Count = TellingShares
 protect()
 folder, signer = Path(sys.argv[1]), bytes.fromhex(sys.argv[2])
 task = Task.read((folder / "task.json").read_bytes(), signer)
@@ -67,13 +90,24 @@ sys.stdin.read()
 """
 
 
+ONE, OTHER = (bytes(DecryptionKey.generate(SeededCoins(seed)).public) for seed in (1, 2))
+TWO = TwoServers(leader=ONE.hex(), helper=OTHER.hex(), collusion="one-server", batch=1)
+
+
 @needs_administrator
-@pytest.mark.parametrize("keeps", [False, True])
-def test_nonces_are_gone_once_a_tick_is_over(keeps, tmp_path):
-    key = DecryptionKey.generate(SeededCoins(1))
+@pytest.mark.parametrize(
+    ("key", "size", "keeps"),
+    [
+        pytest.param(ONE, OF_ONE, False, id="one server"),
+        pytest.param(ONE, OF_ONE, True, id="one server, kept"),
+        pytest.param(TWO, OF_TWO, False, id="two servers"),
+        pytest.param(TWO, OF_TWO, True, id="two servers, kept"),
+    ],
+)
+def test_nonces_and_shares_are_gone_once_a_tick_is_over(key, size, keeps, tmp_path):
     promise = Promise(epsilon=Fraction(1))
     kind = Histogram.planned(promise, most=MOST)
-    task = Task.new(kind, promise, horizon=TICKS, key=bytes(key.public))
+    task = Task.new(kind, promise, horizon=TICKS, key=key)
     signing = Ed25519PrivateKey.generate()
     (tmp_path / "task.json").write_bytes(task.signed(signing))
     signer = signing.public_key().public_bytes_raw().hex()
@@ -83,9 +117,9 @@ def test_nonces_are_gone_once_a_tick_is_over(keeps, tmp_path):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as process:
-        told = process.stdout.read(DRAWN + len(b"end"))
+        told = process.stdout.read(size + len(b"end"))
         assert told.endswith(b"end")
-        secrets = np.frombuffer(told[:DRAWN], np.uint8).reshape(-1, SECRET_BYTES)
+        secrets = np.frombuffer(told[:size], np.uint8).reshape(-1, SECRET_BYTES)
         needles = Needles.of(pieces([row.tobytes() for row in secrets]))
         found = search_process(process.pid, needles) + search_registers(process.pid, needles)
         assert search_files(tmp_path, needles) == 0

@@ -20,8 +20,10 @@ from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.messages import Report
 from panprivacy.federated.promise import Promise
+from panprivacy.federated.shares import BothServers
 from panprivacy.federated.simulation import Population, _Fleet, simulate
 from panprivacy.federated.task import Task
+from panprivacy.federated.two_servers import TwoServers
 from panprivacy.testing import SeededCoins
 
 from .checks import OFF, accepted, centred, chi_square_tail, rejected, spreads
@@ -116,8 +118,15 @@ def test_reports_from_ciphertexts_have_the_law_of_those_without(kind, reports):
 def test_real_ciphertexts_say_what_ideal_ones_say(kind):
     """The noise is drawn from the same coins, so that the reports are the same, one by one."""
     bits = observed(12)
-    real = by_fleet(kind, bits, DecryptionKey.generate(SeededCoins(3)), Apart(4))
-    assert real.tolist() == by_fleet(kind, bits, IdealEncryption(), Apart(4)).tolist()
+    keys = [DecryptionKey.generate(SeededCoins(seed)) for seed in (3, 4)]
+    real = [keys[0]]
+    if not kind.adds:
+        leader, helper = (bytes(key.public).hex() for key in keys)
+        for collusion in ("none", "one-server"):
+            servers = TwoServers(leader=leader, helper=helper, collusion=collusion, batch=1)
+            real.append(BothServers(b"a test", servers, *keys))
+    ideal = by_fleet(kind, bits, IdealEncryption(), Apart(4)).tolist()
+    assert all(by_fleet(kind, bits, key, Apart(4)).tolist() == ideal for key in real)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)

@@ -228,6 +228,17 @@ def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_without_matplotlib_is_refused_with_the_cure(visits, tmp_path, monkeypatch):
+    monkeypatch.setattr("panprivacy.cli.options.find_spec", lambda name: None)
+    plot = ("--plot", tmp_path / "picture.png")
+    result = run_command(
+        "run", visits, "--user", "number", "--stat", "distinct", "--epsilon", 1, *plot
+    )
+    assert (result.code, result.stdout) == (2, "")
+    assert "pip install 'panprivacy[plot]'" in result.stderr
+    assert not plot[1].exists()
+
+
 @pytest.mark.parametrize(
     "sizes",
     [

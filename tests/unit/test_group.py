@@ -70,6 +70,7 @@ def test_all_ways_to_multiply_agree_with_the_book(factor, number):
     product, scalar = by_the_book(factor * number), group.scalar(factor)
     assert encoded(group.scaled(points(number), scalar)) == product
     assert encoded(group.shared(points(number), scalar)) == product
+    assert group.scaled_secret(scalar, group.scalar(number)) == group.scalar(factor * number)
     (hashed,) = group.shared_hashes(points(number), scalar)
     assert hashed.tobytes() == hashlib.sha256(product[0]).digest()
     assert group.hashes(group.parse(np.frombuffer(product[0], np.uint8)[None]))[0].tobytes() == (

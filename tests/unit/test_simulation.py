@@ -112,9 +112,18 @@ def test_more_ciphertexts_than_devices_are_refused():
         simulate(kind, Promise(epsilon=Fraction(1)), population(), IdealEncryption(), encrypted=101)
 
 
-@pytest.mark.parametrize("kind", ["count-nonzero", "histogram", "mean"])
-def test_the_command_prints_estimate_interval_truth_and_error(kind):
-    words = (*SMALL, "--kind", kind, "--delta", "1e-3")
+@pytest.mark.parametrize(
+    ("kind", "servers"),
+    [
+        ("count-nonzero", ()),
+        ("histogram", ()),
+        ("mean", ()),
+        ("count-nonzero", ("--collusion", "none")),
+        ("histogram", ("--collusion", "one-server")),
+    ],
+)
+def test_the_command_prints_estimate_interval_truth_and_error(kind, servers):
+    words = (*SMALL, "--kind", kind, "--delta", "1e-3", *servers)
     found = run_command(*words)
     assert (found.code, found.stderr) == (0, "")
     heads = ("events", "estimate", "interval", "truth", "error", "standard error")
@@ -142,6 +151,8 @@ def test_the_command_prints_estimate_interval_truth_and_error(kind):
         (("--encrypted", "61"), "encrypted must"),
         (("--epsilon", "x"), "epsilon must"),
         (("--confidence", "1"), "confidence must"),
+        (("--collusion", "both"), "collusion must be one of none, one-server"),
+        (("--kind", "mean", "--delta", "1e-3", "--collusion", "none"), "ask one server"),
     ],
 )
 def test_the_command_refuses_in_one_line(words, message):

@@ -27,9 +27,14 @@ KEY = bytes(33)
 
 
 class IdealEncryption:
-    """A key pair; each ciphertext is numbered, whatever is in it."""
+    """A key pair; each ciphertext is numbered, whatever is in it.
 
-    def __init__(self) -> None:
+    Args:
+        entry_bytes: how long a number is.
+    """
+
+    def __init__(self, entry_bytes: int = CIPHERTEXT_BYTES) -> None:
+        self.entry_bytes = entry_bytes
         self._values: list[int] = []
 
     def __bytes__(self) -> bytes:
@@ -53,18 +58,14 @@ class IdealEncryption:
         columns = zip(*map(self.values, terms), strict=True)
         return self._made([sum(column) for column in columns])
 
-    def scale(self, ciphertexts: bytes, factor: int) -> bytes:
-        """Numbers of the products."""
-        return self._made([factor * value for value in self.values(ciphertexts)])
-
     def check(self, ciphertexts: bytes) -> None:
         """Raise `InputError` if a number was never given."""
         self.values(ciphertexts)
 
     def values(self, ciphertexts: bytes) -> list[int]:
         """What is in a row."""
-        numbers = [int.from_bytes(one, "big") for one in entries(ciphertexts)]
-        if len(ciphertexts) % CIPHERTEXT_BYTES or any(n >= len(self._values) for n in numbers):
+        numbers = [int.from_bytes(one, "big") for one in entries(ciphertexts, self.entry_bytes)]
+        if len(ciphertexts) % self.entry_bytes or any(n >= len(self._values) for n in numbers):
             message = "this is no row of ciphertexts"
             raise InputError(message)
         return [self._values[number] for number in numbers]
@@ -94,7 +95,7 @@ class IdealEncryption:
         first = len(self._values)
         self._values += map(int, values)
         fresh = range(first, len(self._values))
-        return b"".join(number.to_bytes(CIPHERTEXT_BYTES, "big") for number in fresh)
+        return b"".join(number.to_bytes(self.entry_bytes, "big") for number in fresh)
 
 
 class MemoryStorage:
@@ -126,7 +127,8 @@ class AuditedDevice:
     """
 
     def __init__(self, coins: SecretCoins, task: Task) -> None:
-        self._key, self._storage, self._task = IdealEncryption(), MemoryStorage(), task
+        self._key = IdealEncryption(task.entry_bytes)
+        self._storage, self._task = MemoryStorage(), task
         self._device = Device(task, self._storage, encryption=self._key, coins=coins)
 
     def update(self, users: Sequence[int], _deltas: object = None) -> None:

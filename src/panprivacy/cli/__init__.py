@@ -38,6 +38,7 @@ _COMMANDS = {
     "restore": "Have a service that waits go on from its sealed checkpoint.",
     "task": "Write a signed task for devices and its secrets, and show its tokens once.",
     "collector": "Collect the reports of devices over HTTP, and answer once.",
+    "aggregator": "Be one of two servers that add up reports of which neither can read one.",
     "federated": "Statistics over devices that hold ciphertexts only.",
 }
 """The first line of the help of each: no module is imported to show it."""

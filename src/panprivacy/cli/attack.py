@@ -13,7 +13,7 @@ from rich.table import Table
 
 from panprivacy._validate import positive_fraction
 from panprivacy.audit.attacks import ATTACKS, Outcome
-from panprivacy.cli.options import check_png
+from panprivacy.cli.options import check_picture
 from panprivacy.errors import PlanError
 
 _NAMES = ", ".join(ATTACKS)
@@ -32,11 +32,7 @@ def attack(
     if name not in ATTACKS:
         message = f"there is no attack of this name; the attacks are {_NAMES}"
         raise PlanError(message)
-    if plot is not None:  # what cannot be drawn is refused before the attack takes its time
-        check_png(plot)
-        if not plot.parent.is_dir():
-            message = f"--plot cannot write {plot}: there is no such folder"
-            raise PlanError(message)
+    check_picture(plot)  # before the attack takes its time
     outcome = ATTACKS[name](positive_fraction(epsilon=epsilon))
     if plot is not None:
         from panprivacy.audit.attacks.picture import draw  # noqa: PLC0415 - Matplotlib is slow

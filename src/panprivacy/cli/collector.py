@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from panprivacy.errors import PlanError
+from panprivacy.cli.extras import Extra, installed
 
 
 def collector(
@@ -31,20 +29,9 @@ def collector(
     ] = False,
 ) -> None:
     """Collect the reports of devices over HTTP, and answer once."""
-    with federated_installed():
+    with installed(Extra.federated):
         from panprivacy.collector.secrets import Secrets  # noqa: PLC0415 - an extra
         from panprivacy.collector.server import collect  # noqa: PLC0415
     secrets = Secrets.load(task.with_suffix(".secret"), identity)
     url = store or f"sqlite:///{task.absolute().with_suffix('.sqlite')}"
     collect(task, secrets, url, listen, fresh=fresh)
-
-
-@contextmanager
-def federated_installed() -> Iterator[None]:
-    """Say how to install what devices and collectors need besides."""
-    try:
-        yield
-    except ImportError as error:
-        needed = error.name or "the extra"
-        message = f"devices and collectors need {needed}: pip install 'panprivacy[federated]'"
-        raise PlanError(message) from None

@@ -16,12 +16,13 @@ from rich.table import Table
 
 from panprivacy._parse import parse_whole
 from panprivacy._validate import positive_fraction
-from panprivacy.cli.collector import federated_installed
+from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.sections import PLAIN, InSections
 from panprivacy.errors import PlanError
 from panprivacy.statistics.release import shown_number
 
 if TYPE_CHECKING:
+    from panprivacy.federated.kind import Decryption
     from panprivacy.federated.promise import Promise
     from panprivacy.federated.simulation import Population, Simulated
     from panprivacy.federated.task import AnyKind
@@ -68,6 +69,13 @@ def simulate(
             help="The promise is for the sum over so many devices; 1 for each report by itself.",
         ),
     ] = 1,
+    collusion: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|one-server",
+            help="Ask two servers; with so many of them may collude who sees devices.",
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="How often an interval holds.")] = 0.95,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -76,10 +84,8 @@ def simulate(
     Half of the devices have --events on average, a quarter twice as many, an eighth four times,
     and so on, at ticks that are drawn.
     """
-    with federated_installed():
-        from panprivacy.coins import SystemCoins  # noqa: PLC0415 - an extra, and slow to import
-        from panprivacy.federated import simulation  # noqa: PLC0415
-        from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415
+    with installed(Extra.federated):
+        from panprivacy.federated import simulation  # noqa: PLC0415 - an extra, and slow to import
         from panprivacy.federated.promise import Promise  # noqa: PLC0415
     fraction = Fraction(0) if delta == "0" else positive_fraction(delta=delta)
     promise = Promise(epsilon=positive_fraction(epsilon=epsilon), delta=fraction, devices=among)
@@ -90,12 +96,13 @@ def simulate(
         message = f"--among must be at most --devices, {devices:,}: fewer get no answer"
         raise PlanError(message)
     planned = _planned(kind, promise, most)
+    key = _key(planned, promise, collusion)
     with _progress(ticks) as advance:
         found = simulation.simulate(
             planned,
             promise,
             population,
-            DecryptionKey.generate(SystemCoins()),
+            key,
             encrypted=min(1_000, devices) if encrypted is None else encrypted,
             confidence=confidence,
             advance=advance,
@@ -114,6 +121,23 @@ def _planned(kind: str, promise: Promise, most: int) -> AnyKind:
         return (Histogram if kind == "histogram" else Mean).planned(promise, most=most)
     message = "--kind is one of count-nonzero, histogram, mean"
     raise PlanError(message)
+
+
+def _key(kind: AnyKind, promise: Promise, collusion: Any) -> Decryption:
+    """The secret key of one server, or those of two together."""
+    with installed(Extra.federated):
+        from panprivacy.coins import SystemCoins  # noqa: PLC0415 - an extra, and slow to import
+        from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415
+        from panprivacy.federated.shares import BothServers  # noqa: PLC0415
+        from panprivacy.federated.two_servers import TwoServers  # noqa: PLC0415
+    key = DecryptionKey.generate(SystemCoins())
+    if collusion is None:
+        return key
+    other = DecryptionKey.generate(SystemCoins())
+    names = {"leader": bytes(key.public).hex(), "helper": bytes(other.public).hex()}
+    servers = TwoServers(**names, collusion=collusion, batch=promise.devices)
+    servers.check(kind, promise)
+    return BothServers(b"panprivacy federated simulate", servers, key, other)
 
 
 def _least_without(population: Population, promise: Promise) -> float:

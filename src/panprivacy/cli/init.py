@@ -11,7 +11,7 @@ from typing import Annotated
 import pyrage
 import typer
 
-from panprivacy.cli.serve import service_installed
+from panprivacy.cli.extras import Extra, installed
 from panprivacy.errors import PlanError
 
 _USES = {
@@ -34,7 +34,7 @@ def init(
     ] = False,
 ) -> None:
     """Write a configuration for serve, and show its new key and tokens once."""
-    with service_installed():
+    with installed(Extra.service):
         from panprivacy.service.config.config import check_name  # noqa: PLC0415 - an extra
         from panprivacy.service.config.template import configuration  # noqa: PLC0415
         from panprivacy.service.config.tokens import Role, hash_of, new_token  # noqa: PLC0415

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from zoneinfo import available_timezones
 
@@ -16,18 +17,16 @@ def check_output() -> None:
         raise PlanError(message)
 
 
-def check_png(plot: Path) -> None:
-    """Refuse the name of a picture that is not PNG."""
-    if plot.suffix.lower() != ".png":
-        message = "--plot writes PNG: name a file that ends in .png"
-        raise PlanError(message)
-
-
 def check_picture(plot: Path | None) -> None:
     """Refuse a picture that could not be written, before anything is counted."""
     if plot is None:
         return
-    check_png(plot)
+    if plot.suffix.lower() != ".png":
+        message = "--plot writes PNG: name a file that ends in .png"
+        raise PlanError(message)
+    if find_spec("matplotlib") is None:  # it is slow to import, and needed at the end only
+        message = "--plot needs Matplotlib: pip install 'panprivacy[plot]'"
+        raise PlanError(message)
     try:
         plot.parent.mkdir(parents=True, exist_ok=True)
         plot.open("ab").close()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from panprivacy.checkpoint import Checkpoint
+from panprivacy.cli.extras import Extra, installed
 from panprivacy.errors import PlanError
 
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="See panprivacy init.")]
@@ -22,7 +21,7 @@ def serve(
     ] = False,
 ) -> None:
     """Count streams and serve what is released, until told to stop."""
-    with service_installed():
+    with installed(Extra.service):
         from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra, and slow to import
         from panprivacy.service.server import serve as run_service  # noqa: PLC0415
     run_service(load(config), config.absolute(), fresh=fresh)
@@ -38,7 +37,7 @@ def restore(
     ],
 ) -> None:
     """Have a service that waits go on from its sealed checkpoint."""
-    with service_installed():
+    with installed(Extra.service):
         from panprivacy.service.config.loading import load  # noqa: PLC0415
         from panprivacy.service.kept.restoring import DESK, hand_over  # noqa: PLC0415
     loaded = load(config)
@@ -48,13 +47,3 @@ def restore(
     sealed = Checkpoint(loaded.checkpoint.path, recipient=loaded.checkpoint.recipient)
     hand_over(Path(loaded.server.directory) / DESK, sealed.unsealed(identity))
     typer.echo(f"The service goes on: {', '.join(loaded.streams)}.")
-
-
-@contextmanager
-def service_installed() -> Iterator[None]:
-    """Say how to install what the service needs besides."""
-    try:
-        yield
-    except ImportError as error:
-        message = f"the service needs {error.name}: pip install 'panprivacy[service]'"
-        raise PlanError(message) from None

@@ -8,16 +8,19 @@ from contextlib import ExitStack
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from panprivacy._validate import positive_fraction
-from panprivacy.cli.collector import federated_installed
+from panprivacy.cli.extras import Extra, installed
 from panprivacy.errors import InputError, PlanError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from panprivacy.collector.secrets import Secrets
+    from panprivacy.service.config.tokens import Role
 
 _USES = {"ingest": "for devices, to send their report", "release": "to have the answer"}
 
@@ -38,19 +41,26 @@ def task(
     devices: Annotated[
         int, typer.Option(help="How many report at least; 1 protects each report by itself.")
     ] = 1,
+    servers: Annotated[
+        int, typer.Option(min=1, max=2, help="2 for a leader and a helper; see aggregator.")
+    ] = 1,
+    collusion: Annotated[
+        str | None,
+        typer.Option(help="Of two servers: none, or one-server, which may help who sees devices."),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Of two servers: so many reports are released at least.")
+    ] = None,
     recipient: Annotated[
         str | None,
         typer.Option(metavar="AGE", help="Seal the secrets to this public key, age1..."),
     ] = None,
 ) -> None:
     """Write a signed task for devices and its secrets, and show its tokens once."""
-    with federated_installed():
-        from panprivacy.coins import SystemCoins  # noqa: PLC0415 - an extra
-        from panprivacy.collector.secrets import Secrets  # noqa: PLC0415
-        from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415
+    with installed(Extra.federated):
+        from panprivacy.aggregator.messages import reports_path  # noqa: PLC0415 - an extra
         from panprivacy.federated.promise import Promise  # noqa: PLC0415
         from panprivacy.federated.task import Task  # noqa: PLC0415
-        from panprivacy.service.config.tokens import Role, new_token  # noqa: PLC0415
     if sys.stdout is None:
         message = "standard output is closed: the tokens would be lost"
         raise PlanError(message)
@@ -59,29 +69,90 @@ def task(
         delta=Fraction(0) if delta in (None, "0") else positive_fraction(delta=delta),
         devices=devices,
     )
-    key = DecryptionKey.generate(SystemCoins())
     planned = _planned(kind, promise, most)
-    made = Task.new(planned, promise, horizon=horizon, key=bytes(key.public))
-    tokens = {role: new_token() for role in (Role.ingest, Role.release)}
-    beside = file.with_suffix(".secret")
-    for path in (file, beside):
+    if servers == 1:
+        if collusion is not None or batch is not None:
+            message = "--collusion and --batch are for two servers: add --servers 2"
+            raise PlanError(message)
+        asking = _one_server(file)
+    else:
+        asking = _two_servers(file, collusion or "none", max(devices, batch or 0))
+    made = Task.new(planned, promise, horizon=horizon, key=asking.key)
+    for path in (file, *asking.secrets):
         if path.exists():
             message = f"{path} is there already: name another file, or remove it first"
             raise PlanError(message)
-    kept = Secrets.of(key, tokens).to_bytes(recipient)
+    kept = {path: each.to_bytes(recipient) for path, each in asking.secrets.items()}
     with ExitStack() as undo:  # a task whose tokens nobody has seen is of no use
         signing = _signing_key(signer, undo)
-        _write(beside, kept, 0o600, undo)
+        for path, data in kept.items():
+            _write(path, data, 0o600, undo)
         _write(file, made.signed(signing), 0o644, undo)
-        print(f"Wrote {file}, which is public, and {beside}, which is not.\n")
+        secret = " and ".join(map(str, kept))
+        print(f"Wrote {file}, which is public, and {secret}, which is not.\n")
         print(f"It promises {promise}.\n")
         print("Devices take tasks that this key signed; build it into their program:\n")
         print(f"    {signing.public_key().public_bytes_raw().hex()}\n")
         print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
-        for role, token in tokens.items():
+        for role, token in asking.tokens.items():
             print(f"    {role:<7}  {token}  {_USES[role]}")
-        print(f"\nStart with: panprivacy collector {file}", flush=True)
+        if servers > 1:
+            print(f"\nDevices post to {reports_path(made.digest)} of the leader.")
+        print(f"\nStart with: {asking.start}", flush=True)
         undo.pop_all()
+
+
+class _Asking(NamedTuple):
+    """Who asks devices.
+
+    Args:
+        key: to which they encrypt.
+        secrets: by the file that they are written to.
+        tokens: to be shown.
+        start: the command that starts.
+    """
+
+    key: Any
+    secrets: dict[Path, Secrets]
+    tokens: dict[Role, str]
+    start: str
+
+
+def _one_server(file: Path) -> _Asking:
+    from panprivacy.coins import SystemCoins  # noqa: PLC0415
+    from panprivacy.collector.secrets import Secrets  # noqa: PLC0415
+    from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415
+
+    key, tokens = DecryptionKey.generate(SystemCoins()), _tokens()
+    secrets = {file.with_suffix(".secret"): Secrets.of(key, tokens)}
+    return _Asking(bytes(key.public), secrets, tokens, f"panprivacy collector {file}")
+
+
+def _two_servers(file: Path, collusion: str, batch: int) -> _Asking:
+    from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets  # noqa: PLC0415
+    from panprivacy.coins import SystemCoins  # noqa: PLC0415
+    from panprivacy.federated.elgamal import DecryptionKey  # noqa: PLC0415
+    from panprivacy.federated.two_servers import TwoServers  # noqa: PLC0415
+    from panprivacy.service.config.tokens import new_token  # noqa: PLC0415
+    from panprivacy.vdaf import Prio3Count  # noqa: PLC0415
+
+    coins, tokens, peer = SystemCoins(), _tokens(), new_token()
+    leader, helper = (DecryptionKey.generate(coins) for _ in range(2))
+    verify_key = coins.secret(Prio3Count.VERIFY_KEY_BYTES)
+    named: Any = {"collusion": collusion, "batch": batch}
+    key = TwoServers(leader=bytes(leader.public).hex(), helper=bytes(helper.public).hex(), **named)
+    secrets = {
+        file.with_suffix(".leader.secret"): LeaderSecrets.made(leader, tokens, verify_key, peer),
+        file.with_suffix(".helper.secret"): HelperSecrets.made(helper, verify_key, peer),
+    }
+    start = f"panprivacy aggregator --role helper --task {file}, and --role leader"
+    return _Asking(key, secrets, tokens, start)
+
+
+def _tokens() -> dict[Role, str]:
+    from panprivacy.service.config.tokens import Role, new_token  # noqa: PLC0415
+
+    return {role: new_token() for role in (Role.ingest, Role.release)}
 
 
 def _planned(name: str, promise: Any, most: int | None) -> Any:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from panprivacy.cli.serve import service_installed
+from panprivacy.cli.extras import Extra, installed
 from panprivacy.errors import PlanError
 from panprivacy.files import replace_file
 
@@ -35,7 +35,7 @@ def token(
     ] = Path("panprivacy.toml"),
 ) -> None:
     """Add a token to a configuration, or change one; a service that runs takes it over."""
-    with service_installed():
+    with installed(Extra.service):
         from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
         from panprivacy.service.config.template import token_table  # noqa: PLC0415
         from panprivacy.service.config.tokens import hash_of, new_token  # noqa: PLC0415

@@ -18,7 +18,7 @@ from panprivacy.service.outgoing.records import StoreError
 
 REMEDY: Final = (
     "put it back as it was, or mend --store; or, if no answer was given, begin anew with "
-    "panprivacy collector --fresh: a second answer tells more than was promised"
+    "--fresh: a second answer tells more than was promised"
 )
 """What to do about a store that is not the one of the mark."""
 

@@ -83,9 +83,11 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Raises:
             PlanError: a hash is none. The message does not show it.
         """
+        may = dict[str, tuple[Role, ...]]()
+        for role, sha256 in self.tokens.items():
+            may[sha256] = (*may.get(sha256, ()), role)
         tokens = [
-            Token(name=str(role), may=(role,), sha256=sha256)
-            for role, sha256 in self.tokens.items()
+            Token(name=str(roles[0]), may=roles, sha256=sha256) for sha256, roles in may.items()
         ]
         for token in tokens:
             token.check()

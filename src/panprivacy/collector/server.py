@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+import socket
 from pathlib import Path
+
+from starlette.routing import Router
 
 from panprivacy.collector.app import CollectorApi, application
 from panprivacy.collector.secrets import Secrets
@@ -13,6 +16,7 @@ from panprivacy.federated.task import Task
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.server import Server, alone
 from panprivacy.service.sockets import Address, http_address, http_socket
+from panprivacy.service.web.protocol import Direct
 
 
 def collect(file: Path, secrets: Secrets, store: str, listen: str, *, fresh: bool = False) -> None:
@@ -39,15 +43,20 @@ def collect(file: Path, secrets: Secrets, store: str, listen: str, *, fresh: boo
         kept = ReportStore(store, task, mark, fresh=fresh)
         try:
             api = CollectorApi(signed, task, key, kept, access)
-
-            def say_where() -> None:
-                name = sock.getsockname()
-                at = Address(path=name) if isinstance(name, str) else Address(name[0], name[1])
-                JOURNAL.warning(Event.listening, where=at.url("http"))
-
-            server = Server(application(api), api, lambda: None, say_where)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, server.handle_exit)
-            server.run(sockets=[sock])
+            run(application(api), api, sock)
         finally:
             kept.end()
+
+
+def run(app: Router, direct: Direct, sock: socket.socket) -> None:
+    """Answer what comes to a socket until SIGTERM or SIGINT."""
+
+    def say_where() -> None:
+        name = sock.getsockname()
+        at = Address(path=name) if isinstance(name, str) else Address(name[0], name[1])
+        JOURNAL.warning(Event.listening, where=at.url("http"))
+
+    server = Server(app, direct, lambda: None, say_where)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, server.handle_exit)
+    server.run(sockets=[sock])

@@ -2,7 +2,8 @@
 
 A `Task` says what devices observe and what is promised to them; a `Device` observes and reports; a
 `Collector` with the secret key (`panprivacy.federated.elgamal.DecryptionKey`) gathers reports, and
-answers once. Ciphertexts need pip install "panprivacy[federated]".
+answers once. `TwoServers` in the place of the key share what devices report, so that neither sees
+a report. Ciphertexts need pip install "panprivacy[federated]".
 """
 
 from panprivacy.federated.collector import Collector, ReplayError
@@ -13,6 +14,7 @@ from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise
 from panprivacy.federated.storage import FileStorage, Storage
 from panprivacy.federated.task import Task
+from panprivacy.federated.two_servers import TwoServers
 
 __all__ = [
     "Collector",
@@ -25,4 +27,5 @@ __all__ = [
     "ReplayError",
     "Storage",
     "Task",
+    "TwoServers",
 ]

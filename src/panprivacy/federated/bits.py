@@ -65,12 +65,13 @@ class Reporting(NamedTuple):
 
     def encrypted(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
         """Report encrypted bits: as many coins and encryptions whatever they are."""
-        size = len(entries(row))
-        kept = coins.bernoulli(self.kept, size)
-        fresh = coins.bernoulli(self.fresh, size)
+        size = encryption.entry_bytes
+        bits = entries(row, size)
+        kept = coins.bernoulli(self.kept, len(bits))
+        fresh = coins.bernoulli(self.fresh, len(bits))
         try:
-            drawn = encryption.encrypt(fresh.tolist(), coins)
-            return encryption.rerandomise(selected(kept.tolist(), drawn, row), coins)
+            drawn = entries(encryption.encrypt(fresh.tolist(), coins), size)
+            return encryption.rerandomise(selected(kept.tolist(), drawn, bits), coins)
         finally:
             kept.fill(0)
             fresh.fill(0)

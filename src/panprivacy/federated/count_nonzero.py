@@ -60,12 +60,12 @@ class CountNonZero(Kind, frozen=True, kw_only=True, tag="count-nonzero"):
 
     @property
     def width(self) -> int:
-        """How many ciphertexts a device holds."""
+        """How many encrypted values a device holds."""
         return 1
 
     @property
     def answers(self) -> int:
-        """How many ciphertexts a report has."""
+        """How many encrypted values a report has."""
         return 1
 
     def born(self, encryption: Encryption, coins: SecretCoins) -> bytes:
@@ -82,7 +82,8 @@ class CountNonZero(Kind, frozen=True, kw_only=True, tag="count-nonzero"):
 
     def read(self, row: bytes, key: Decryption, processes: int) -> Counts:
         """One bit a report."""
-        return lenient(lambda part: key.bits(part, processes), row).reshape(-1, 1)
+        size = key.public.entry_bytes
+        return lenient(lambda part: key.bits(part, processes), row, size).reshape(-1, 1)
 
     def noised(self, events: Counts, coins: Coins) -> Counts:
         """Reports of devices with so many events, without any encryption."""

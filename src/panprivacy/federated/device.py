@@ -13,9 +13,9 @@ import numpy as np
 from panprivacy.coins import SecretCoins, SystemCoins
 from panprivacy.errors import InputError, PlanError
 from panprivacy.federated.messages import REPORT_ID_BYTES, Report, State
-from panprivacy.federated.rows import CIPHERTEXT_BYTES
 from panprivacy.federated.storage import Storage
 from panprivacy.federated.task import Task
+from panprivacy.federated.two_servers import TwoServers
 from panprivacy.hygiene.wiping import wipe_traces
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Device:
         coins: SecretCoins | None = None,
     ) -> None:
         self._task, self._storage = task, storage
-        self._encryption = _key_of(task) if encryption is None else encryption
+        self._encryption = encryption_of(task) if encryption is None else encryption
         self._coins = SystemCoins() if coins is None else coins
         kept = storage.read()
         found = None if kept is None else self._resumed(State.read(kept))
@@ -75,7 +75,8 @@ class Device:
             raise InputError(message)
         kind = self._task.kind
         width = kind.answers if state.done else kind.width
-        if state.tick > self._task.horizon or len(state.row) != width * CIPHERTEXT_BYTES:
+        length = width * self._encryption.entry_bytes
+        if state.tick > self._task.horizon or len(state.row) != length:
             message = "the state is damaged: remove it, and begin anew"
             raise InputError(message)
         self._encryption.check(state.row)
@@ -165,7 +166,15 @@ def _bit(event: object) -> int:
     return int(event)
 
 
-def _key_of(task: Task) -> Encryption:
-    from panprivacy.federated.elgamal import EncryptionKey  # noqa: PLC0415 - an extra
+def encryption_of(task: Task) -> Encryption:
+    """What devices encrypt with.
 
+    Raises:
+        InputError: a key of the task is none.
+    """
+    from panprivacy.federated.elgamal import EncryptionKey  # noqa: PLC0415 - an extra
+    from panprivacy.federated.shares import Sharing  # noqa: PLC0415
+
+    if isinstance(task.key, TwoServers):
+        return Sharing(task.context, task.key)
     return EncryptionKey(bytes.fromhex(task.key))

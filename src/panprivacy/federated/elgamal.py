@@ -22,7 +22,7 @@ from functools import cached_property, partial
 from hashlib import sha256
 from math import isqrt
 from multiprocessing import get_context
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,26 +50,31 @@ Values = NDArray[Any]
 
 
 class Encryption(Protocol):
-    """What a device does with ciphertexts that it cannot open."""
+    """What a device does with values that are encrypted, and that it cannot open."""
+
+    @property
+    def entry_bytes(self) -> int:
+        """So many bytes of a row are one encrypted value."""
 
     def encrypt(self, values: Sequence[int], coins: SecretCoins) -> bytes:
-        """A fresh ciphertext of each value."""
+        """A row of fresh encryptions of the values."""
 
     def rerandomise(self, ciphertexts: bytes, coins: SecretCoins) -> bytes:
-        """Ciphertexts of the same values, as if each were fresh."""
-
-    def add(self, *terms: bytes) -> bytes:
-        """Ciphertexts of the sums, entry by entry of equally long rows."""
-
-    def scale(self, ciphertexts: bytes, factor: int) -> bytes:
-        """Ciphertexts of the values times a public factor."""
+        """A row of the same values, as if each were fresh."""
 
     def check(self, ciphertexts: bytes) -> None:
         """Raise `InputError` if this is no row of ciphertexts."""
 
 
+class SumEncryption(Encryption, Protocol):
+    """One whose values can be added while they are encrypted."""
+
+    def add(self, *terms: bytes) -> bytes:
+        """Encryptions of the sums, entry by entry of equally long rows."""
+
+
 class EncryptionKey:
-    """The public key, which encrypts; an `Encryption`.
+    """The public key, which encrypts; a `SumEncryption`.
 
     Guarantee: whoever lacks the secret key cannot tell a ciphertext of one value from that of
     another, if the decisional Diffie-Hellman problem of secp256k1 is hard; and a re-randomised
@@ -81,6 +86,8 @@ class EncryptionKey:
     Raises:
         InputError: they are no point.
     """
+
+    entry_bytes: ClassVar = CIPHERTEXT_BYTES
 
     def __init__(self, encoded: bytes) -> None:
         if not isinstance(encoded, bytes) or len(encoded) != POINT_BYTES:
@@ -196,6 +203,23 @@ class EncryptionKey:
         """Raise `InputError` if this is no row of ciphertexts; the message shows none of it."""
         _parsed(ciphertexts)
 
+    def times(self, factor: int) -> EncryptionKey:
+        """The public half of `DecryptionKey.times`."""
+        point = group.scaled(self._point, group.scalar(factor))
+        return EncryptionKey(group.encode(point).tobytes())
+
+    def plus(self, other: EncryptionKey) -> EncryptionKey:
+        """The key whose secret is the sum of both: only together can their holders decrypt.
+
+        Raises:
+            InputError: the sum is no key, as that of a key and its inverse.
+        """
+        try:
+            return EncryptionKey(group.encode(group.add(self._point, other._point)).tobytes())
+        except NeutralError:
+            message = "the keys cancel each other out: make new ones"
+        raise InputError(message)
+
 
 class DecryptionKey:
     """The secret key, which decrypts; `generate` and `from_bytes` make one.
@@ -279,6 +303,25 @@ class DecryptionKey:
             raise PlanError(message)
         decrypt = partial(_small_sums, self._secret, low, high)
         return _by_processes(decrypt, ciphertexts, processes)
+
+    def times(self, factor: int) -> DecryptionKey:
+        """The key with this secret times a public factor, which is not 0 modulo the order."""
+        return DecryptionKey(group.scaled_secret(self._secret, group.scalar(factor)))
+
+    def strip(self, ciphertexts: bytes) -> bytes:
+        """Take this key's layer off ciphertexts for a sum of keys, of which it is one.
+
+        What has no encoding without it becomes a ciphertext of something else: no device sends it.
+
+        Raises:
+            InputError: this is no row of ciphertexts.
+        """
+        first, second = _parsed(ciphertexts)
+        layers = group.shared(first, self._secret)
+        bare = (group.encode(layers) == group.encode(second)).all(axis=1)
+        off = group.negated(layers)
+        second[bare] = off[bare]
+        return _joined(first, group.add(second, off))
 
     def points(self, ciphertexts: bytes, processes: int = 1) -> bytes:
         """The points that `encrypt_points` was given.

@@ -4,7 +4,8 @@ libsecp256k1 does the arithmetic, through coincurve's binding to it. These run f
 whatever the scalar is, and look up no memory by it:
 
 * `base_multiples` (`secp256k1_ec_pubkey_create`);
-* `shared`, `shared_hashes` (`secp256k1_ecdh`).
+* `shared`, `shared_hashes` (`secp256k1_ecdh`);
+* `scaled_secret` (`secp256k1_ec_seckey_tweak_mul`).
 
 Everything else takes a time that depends on its input, as the library's functions of public keys
 do (`pubkey_parse`, `pubkey_combine`, `pubkey_tweak_add`, `pubkey_tweak_mul`). A long-term secret
@@ -245,6 +246,18 @@ def _offsets(seed: bytes) -> Points:
 def of_base() -> Multiples:
     """The table of the base point."""
     return Multiples(base_multiples(scalars(scalar(1))))
+
+
+def scaled_secret(secret: bytes, factor: bytes) -> bytes:
+    """A secret scalar times a public factor, in constant time.
+
+    Raises:
+        NeutralError: the factor is 0.
+    """
+    found = ffi.new("unsigned char[]", secret)
+    if not lib.secp256k1_ec_seckey_tweak_mul(_context, found, factor):
+        raise NeutralError(0)
+    return bytes(ffi.buffer(found, SCALAR_BYTES))
 
 
 def shared(points: Points, secret: bytes) -> Points:

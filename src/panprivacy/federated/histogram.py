@@ -74,12 +74,12 @@ class Histogram(Kind, frozen=True, kw_only=True, tag="histogram"):
 
     @property
     def width(self) -> int:
-        """How many ciphertexts a device holds."""
+        """How many encrypted values a device holds."""
         return 2 * (self.most + 1)
 
     @property
     def answers(self) -> int:
-        """How many ciphertexts a report has."""
+        """How many encrypted values a report has."""
         return self.most + 1
 
     def born(self, encryption: Encryption, coins: SecretCoins) -> bytes:
@@ -88,22 +88,24 @@ class Histogram(Kind, frozen=True, kw_only=True, tag="histogram"):
 
     def after_event(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
         """Both rows moved up by one place: no longer 0 events, and still 0 or more."""
-        exactly, at_least = self._halves(row)
-        fresh = entries(encryption.encrypt([0, 1], coins))
+        exactly, at_least = self._halves(row, encryption)
+        fresh = entries(encryption.encrypt([0, 1], coins), encryption.entry_bytes)
         return joined(fresh[:1], exactly[:-1], fresh[1:], at_least[:-1])
 
     def reported(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
         """The bits, by optimised unary encoding."""
-        exactly, at_least = self._halves(row)
+        exactly, at_least = self._halves(row, encryption)
         return self.reporting.encrypted(joined(exactly[:-1], at_least[-1:]), encryption, coins)
 
-    def _halves(self, row: bytes) -> tuple[list[bytes], list[bytes]]:
-        both = entries(row)
+    def _halves(self, row: bytes, encryption: Encryption) -> tuple[list[bytes], list[bytes]]:
+        both = entries(row, encryption.entry_bytes)
         return both[: self.answers], both[self.answers :]
 
     def read(self, row: bytes, key: Decryption, processes: int) -> Counts:
         """A bit for each number of events."""
-        return lenient(lambda part: key.bits(part, processes), row).reshape(-1, self.answers)
+        size = key.public.entry_bytes
+        values = lenient(lambda part: key.bits(part, processes), row, size)
+        return values.reshape(-1, self.answers)
 
     def noised(self, events: Counts, coins: Coins) -> Counts:
         """Reports of devices with so many events, without any encryption."""

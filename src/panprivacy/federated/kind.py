@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from panprivacy.coins import Coins, SecretCoins
 from panprivacy.errors import InputError
 from panprivacy.federated.promise import Promise
-from panprivacy.federated.rows import CIPHERTEXT_BYTES
 from panprivacy.statistics.release import Answers
 
 if TYPE_CHECKING:
@@ -27,10 +26,14 @@ class Decryption(Protocol):
 
     @property
     def public(self) -> Any:
-        """The key that encrypts to this one."""
+        """The `Encryption` to this key."""
 
     def bits(self, ciphertexts: bytes, processes: int = 1) -> NDArray[np.uint8]:
         """The values of ciphertexts of 0 or 1."""
+
+
+class SumDecryption(Decryption, Protocol):
+    """That of a key whose ciphertexts can be added."""
 
     def small_sums(
         self, ciphertexts: bytes, low: int, high: int, processes: int = 1
@@ -41,20 +44,23 @@ class Decryption(Protocol):
 class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
     """What is counted over devices, and the noise that each of them draws.
 
-    A device holds a row of `width` ciphertexts. `born` makes the first one, `after_event` the one
-    that follows if there was an event; `reported` makes the row of `answers` ciphertexts that
-    leaves. None of them branches on what the device observed, and what they return is
+    A device holds a row of `width` encrypted values. `born` makes the first one, `after_event` the
+    one that follows if there was an event; `reported` makes the row of `answers` encrypted values
+    that leaves. None of them branches on what the device observed, and what they return is
     re-randomised before anybody sees it.
     """
 
+    adds: ClassVar[bool] = False
+    """Whether it takes an encryption whose values can be added."""
+
     @property
     def width(self) -> int:
-        """How many ciphertexts a device holds."""
+        """How many encrypted values a device holds."""
         raise NotImplementedError
 
     @property
     def answers(self) -> int:
-        """How many ciphertexts a report has."""
+        """How many encrypted values a report has."""
         raise NotImplementedError
 
     def born(self, encryption: Encryption, coins: SecretCoins) -> bytes:
@@ -111,8 +117,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.delta(promise.epsilon, promise.devices) <= promise.delta
 
 
-def lenient(decrypt: Callable[[bytes], NDArray[Any]], row: bytes) -> Counts:
-    """The values of a row, 0 for each that cannot be decrypted.
+def lenient(decrypt: Callable[[bytes], NDArray[Any]], row: bytes, size: int) -> Counts:
+    """The values of a row with entries of so many bytes, 0 for each that cannot be decrypted.
 
     Nobody is told which, or how many: whoever found a ciphertext on a device could send in twice
     its value, and would learn from that what it is.
@@ -120,7 +126,7 @@ def lenient(decrypt: Callable[[bytes], NDArray[Any]], row: bytes) -> Counts:
     try:
         return decrypt(row).astype(np.int64)
     except InputError:
-        if len(row) == CIPHERTEXT_BYTES:
+        if len(row) == size:
             return np.zeros(1, np.int64)
-    half = len(row) // CIPHERTEXT_BYTES // 2 * CIPHERTEXT_BYTES
-    return np.concatenate([lenient(decrypt, part) for part in (row[:half], row[half:])])
+    half = len(row) // size // 2 * size
+    return np.concatenate([lenient(decrypt, part, size) for part in (row[:half], row[half:])])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self, cast
 
 import numpy as np
 
@@ -28,7 +28,8 @@ from panprivacy.federated.rows import entries, joined
 from panprivacy.statistics.release import Answers, Name, Release
 
 if TYPE_CHECKING:
-    from panprivacy.federated.elgamal import Encryption
+    from panprivacy.federated.elgamal import Encryption, SumEncryption
+    from panprivacy.federated.kind import SumDecryption
 
 _MOST: Final = 1_000
 _MOST_VARIANCE: Final = 10**8
@@ -54,6 +55,8 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
         most: so many events of a device count at most; 1 to 1,000.
         variance: the parameter of each device's discrete Gaussian noise, 1/100 to 10**8.
     """
+
+    adds: ClassVar[bool] = True
 
     most: int
     variance: Fraction
@@ -93,12 +96,12 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
 
     @property
     def width(self) -> int:
-        """How many ciphertexts a device holds."""
+        """How many encrypted values a device holds."""
         return self.most
 
     @property
     def answers(self) -> int:
-        """How many ciphertexts a report has."""
+        """How many encrypted values a report has."""
         return 1
 
     def born(self, encryption: Encryption, coins: SecretCoins) -> bytes:
@@ -107,14 +110,16 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
 
     def after_event(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
         """All moved up by one place: one event or more."""
-        return joined([encryption.encrypt([1], coins)], entries(row)[:-1])
+        return joined([encryption.encrypt([1], coins)], entries(row, encryption.entry_bytes)[:-1])
 
     def reported(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
         """The number of events, up to `most`, with noise."""
         drawn = coins.discrete_gaussian(self.variance, 1)
         try:
             noise = encryption.encrypt(drawn.tolist(), coins)
-            return encryption.rerandomise(encryption.add(*entries(row), noise), coins)
+            terms = [*entries(row, encryption.entry_bytes), noise]
+            total = cast("SumEncryption", encryption).add(*terms)
+            return encryption.rerandomise(total, coins)
         finally:
             drawn.fill(0)
 
@@ -122,7 +127,9 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
         """One number a report, within what noise reaches but for once in 10**28 reports."""
         noise = discrete_gaussian(self.variance)
         low, high = noise.first, self.most + noise.last
-        values = lenient(lambda part: key.small_sums(part, low, high, processes), row)
+        small_sums = cast("SumDecryption", key).small_sums
+        size = key.public.entry_bytes
+        values = lenient(lambda part: small_sums(part, low, high, processes), row, size)
         return values.reshape(-1, 1)
 
     def noised(self, events: Counts, coins: Coins) -> Counts:

@@ -6,7 +6,6 @@ import struct
 from typing import Final, NamedTuple, Self
 
 from panprivacy.errors import InputError
-from panprivacy.federated.rows import CIPHERTEXT_BYTES
 from panprivacy.federated.task import DIGEST_BYTES, VERSION, Task
 
 REPORT_ID_BYTES: Final = 16
@@ -79,7 +78,7 @@ class Report(NamedTuple):
         if found != task.digest:
             message = "the report is for another task"
             raise InputError(message)
-        if len(rest) != REPORT_ID_BYTES + task.kind.answers * CIPHERTEXT_BYTES:
+        if len(rest) != REPORT_ID_BYTES + task.kind.answers * task.entry_bytes:
             message = "the report is too long or too short for its task: it is damaged"
             raise InputError(message)
         return cls(rest[:REPORT_ID_BYTES], rest[REPORT_ID_BYTES:])
@@ -90,7 +89,7 @@ _NONE: Final = "this is no {} of a device: it is damaged, or something else"
 
 def report_bytes(task: Task) -> int:
     """How long each report for a task is."""
-    return _FRONT.size + REPORT_ID_BYTES + task.kind.answers * CIPHERTEXT_BYTES
+    return _FRONT.size + REPORT_ID_BYTES + task.kind.answers * task.entry_bytes
 
 
 def _front(data: bytes, what: str) -> tuple[bytes, bytes]:

@@ -19,13 +19,15 @@ from panprivacy._validate import positive_integer, proportion, whole_number
 from panprivacy.coins import Coins, SecretCoins, SystemCoins
 from panprivacy.errors import PlanError
 from panprivacy.federated.count_nonzero import CountNonZero
+from panprivacy.federated.device import encryption_of
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.kind import Counts, Decryption
 from panprivacy.federated.laws import discrete_gaussian
 from panprivacy.federated.mean import Mean
+from panprivacy.federated.messages import REPORT_ID_BYTES, Report
 from panprivacy.federated.promise import Promise
-from panprivacy.federated.rows import CIPHERTEXT_BYTES
-from panprivacy.federated.task import AnyKind
+from panprivacy.federated.rows import entries
+from panprivacy.federated.task import AnyKind, Task
 from panprivacy.statistics.release import Answers
 
 if TYPE_CHECKING:
@@ -143,6 +145,20 @@ def simulate(
     return Simulated(answers, truths, local_deviations(kind, truths, len(events)))
 
 
+def reported(task: Task, events: Counts, coins: SecretCoins) -> list[bytes]:
+    """Reports of devices with so many events: by the law of those that tick, encrypted once.
+
+    Args:
+        task: what they were asked.
+        events: int64[devices].
+        coins: source of the noise, the encryption and the ids.
+    """
+    values = task.kind.noised(events, coins).ravel().tolist()
+    row = encryption_of(task).encrypt(values, coins)
+    rows = entries(row, task.kind.answers * task.entry_bytes)
+    return [Report(coins.key(REPORT_ID_BYTES), one).to_bytes(task) for one in rows]
+
+
 class _Fleet:
     """Devices that hold real ciphertexts, all of which are re-randomised together at each tick.
 
@@ -157,7 +173,7 @@ class _Fleet:
 
     def observe(self, bits: NDArray[np.uint8]) -> None:
         """End a tick, with an event on some devices."""
-        size = self._kind.width * CIPHERTEXT_BYTES
+        size = self._kind.width * self._encryption.entry_bytes
         for place in np.flatnonzero(bits):
             row = self._rows[place]
             self._rows[place] = self._kind.after_event(row, self._encryption, self._coins)

@@ -11,13 +11,15 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from panprivacy._validate import positive_fraction, positive_integer
+from panprivacy._validate import hexadecimal, positive_fraction, positive_integer
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import InputError, PlanError
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise
+from panprivacy.federated.rows import CIPHERTEXT_BYTES, SHARED_BYTES
+from panprivacy.federated.two_servers import KEY_BYTES, TwoServers
 
 AnyKind = CountNonZero | Histogram | Mean
 """All that devices can be asked: the only place that lists them."""
@@ -30,7 +32,6 @@ KINDS: Final[dict[str, type[AnyKind]]] = {
 VERSION: Final = 1
 DIGEST_BYTES: Final = 32
 _ID_BYTES: Final = 16
-_KEY_BYTES: Final = 33
 _SIGNATURE_BYTES: Final = 64
 _MOST_TICKS: Final = 1 << 31
 _MOST_TEXT: Final = 1 << 16
@@ -54,10 +55,12 @@ class Task(
         kind: what is counted, and the noise of each device.
         promise: what holds for a device; the noise of the kind keeps it.
         horizon: how many ticks a device observes, 1 to 2**31.
-        key: to which devices encrypt, 33 bytes in hexadecimal digits.
+        key: to which devices encrypt, 33 bytes in hexadecimal digits; or two servers, which share
+            what devices report.
 
     Raises:
-        PlanError: a value is out of range, or the noise does not keep the promise.
+        PlanError: a value is out of range, the noise does not keep the promise, or two
+            servers cannot count this.
     """
 
     version: int
@@ -65,14 +68,17 @@ class Task(
     kind: AnyKind
     promise: Promise
     horizon: int
-    key: str
+    key: str | TwoServers
 
     def __post_init__(self) -> None:
         if self.version != VERSION:
             message = f"the task has version {self.version}, and this program knows {VERSION}"
             raise PlanError(message)
-        _hexadecimal(_ID_BYTES, id=self.id)
-        _hexadecimal(_KEY_BYTES, key=self.key)
+        hexadecimal(_ID_BYTES, id=self.id)
+        if isinstance(self.key, TwoServers):
+            self.key.check(self.kind, self.promise)
+        else:
+            hexadecimal(KEY_BYTES, key=self.key)
         positive_integer(_MOST_TICKS, horizon=self.horizon)
         if not self.kind.keeps(self.promise):
             message = f"the noise of the task does not keep its promise: {self.promise}"
@@ -85,7 +91,7 @@ class Task(
         promise: Promise,
         *,
         horizon: int,
-        key: bytes,
+        key: bytes | TwoServers,
         coins: Coins | None = None,
     ) -> Self:
         """A task with an id of its own.
@@ -94,13 +100,12 @@ class Task(
             kind: what is counted, such as `CountNonZero.planned(promise)`.
             promise: what holds for a device.
             horizon: how many ticks it observes.
-            key: to which it encrypts, `bytes(EncryptionKey)`.
+            key: to which it encrypts, `bytes(EncryptionKey)`, or two servers.
             coins: source of the id.
         """
         name = (coins or SystemCoins()).key(_ID_BYTES).hex()
-        return cls(
-            version=VERSION, id=name, kind=kind, promise=promise, horizon=horizon, key=key.hex()
-        )
+        to = key if isinstance(key, TwoServers) else key.hex()
+        return cls(version=VERSION, id=name, kind=kind, promise=promise, horizon=horizon, key=to)
 
     def canonical(self) -> bytes:
         """The task as JSON with sorted names and no spaces: the same bytes for the same task."""
@@ -110,6 +115,16 @@ class Task(
     def digest(self) -> bytes:
         """SHA-256 of the canonical JSON, 32 bytes: states and reports name their task by it."""
         return sha256(self.canonical()).digest()
+
+    @property
+    def context(self) -> bytes:
+        """What proofs of shares are bound to, as draft-ietf-ppm-dap-17 has it for a task."""
+        return b"dap-17" + self.digest
+
+    @property
+    def entry_bytes(self) -> int:
+        """So many bytes of a row are one encrypted value."""
+        return SHARED_BYTES if isinstance(self.key, TwoServers) else CIPHERTEXT_BYTES
 
     def signed(self, key: Ed25519PrivateKey) -> bytes:
         """A file with the task and the signature of whoever asks; `read` reads it."""
@@ -162,7 +177,7 @@ class _Signed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     signature: str
 
     def __post_init__(self) -> None:
-        _hexadecimal(_SIGNATURE_BYTES, signature=self.signature)
+        hexadecimal(_SIGNATURE_BYTES, signature=self.signature)
 
 
 T = TypeVar("T")
@@ -187,10 +202,3 @@ def _fraction(_: type, value: Any) -> Fraction:
         message = 'write exact numbers as texts, such as "1/2" or "0.5"'
         raise PlanError(message)
     return Fraction(0) if value == "0" else positive_fraction(number=value)
-
-
-def _hexadecimal(size: int, **named: str) -> None:
-    ((name, text),) = named.items()
-    if len(text) != 2 * size or not set(text) <= set("0123456789abcdef"):
-        message = f"{name} must be {size} bytes in lower-case hexadecimal digits"
-        raise PlanError(message)

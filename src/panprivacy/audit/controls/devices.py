@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from panprivacy.audit.controls.control import Control
 from panprivacy.audit.exact.approximate import WholeViews
@@ -27,7 +27,7 @@ from panprivacy.federated.rows import entries
 from panprivacy.guarantee import randomised_response
 
 if TYPE_CHECKING:
-    from panprivacy.federated.elgamal import Encryption
+    from panprivacy.federated.elgamal import Encryption, SumEncryption
 
 
 class OtherCoin(CountNonZero, frozen=True, kw_only=True, tag="printed-5"):
@@ -56,8 +56,10 @@ class NarrowNoise(Mean, frozen=True, kw_only=True, tag="printed-4"):
     def reported(self, row: bytes, encryption: Encryption, coins: SecretCoins) -> bytes:
         """The number of events with noise as printed."""
         drawn = coins.discrete_gaussian(self.variance / self.most, 1)
-        terms = [*entries(row), encryption.encrypt(drawn.tolist(), coins)]
-        return encryption.rerandomise(encryption.add(*terms), coins)
+        noise = encryption.encrypt(drawn.tolist(), coins)
+        terms = [*entries(row, encryption.entry_bytes), noise]
+        total = cast("SumEncryption", encryption).add(*terms)
+        return encryption.rerandomise(total, coins)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

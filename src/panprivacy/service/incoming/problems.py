@@ -16,6 +16,7 @@ class Problem(Exception):  # noqa: N818 - the name of the standard
         detail: what is wrong and what to do, in a sentence.
         retry_after: seconds after which it may work.
         headers: further ones.
+        members: further ones of the document, by name.
     """
 
     def __init__(
@@ -25,17 +26,18 @@ class Problem(Exception):  # noqa: N818 - the name of the standard
         *,
         retry_after: int | None = None,
         headers: dict[str, str] | None = None,
+        members: dict[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
         self.status, self.detail = status, detail
-        self.headers = dict(headers or {})
+        self.headers, self._members = dict(headers or {}), dict(members or {})
         if retry_after is not None:
             self.headers["Retry-After"] = str(retry_after)
 
     def response(self) -> Response:
         """The answer to the request."""
         title = http.HTTPStatus(self.status).phrase
-        document = {"title": title, "status": self.status, "detail": self.detail}
+        document = {"title": title, "status": self.status, "detail": self.detail, **self._members}
         return Response(
             json.dumps(document),
             self.status,

@@ -1,0 +1,283 @@
+"""The HTTP side of both servers: DAP's resources, and those that a collector has."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import urlsafe_b64decode
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Final, TypeVar
+
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import Lifespan
+
+from panprivacy.aggregator.helper import Helper
+from panprivacy.aggregator.leader import Leader
+from panprivacy.aggregator.messages import (
+    ERRORS,
+    JOB_ID_BYTES,
+    JOB_INIT_REQ,
+    JOB_RESP,
+    SHARE,
+    SHARE_REQ,
+    UPLOAD,
+    UPLOAD_ERRORS,
+    UPLOAD_REQ,
+    Media,
+    Report,
+    ReportError,
+    UploadStatus,
+    base64,
+)
+from panprivacy.aggregator.peer import STRIPPED
+from panprivacy.aggregator.presentation import decoded
+from panprivacy.aggregator.problems import AbortError, PeerError, Reason
+from panprivacy.aggregator.store import HelperStore, LeaderStore
+from panprivacy.collector.serving import Serving, Together, body_of
+from panprivacy.errors import InputError
+from panprivacy.federated.messages import report_bytes
+from panprivacy.federated.task import Task
+from panprivacy.service.config.tokens import Role, Tokens
+from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.web.app import Resource
+from panprivacy.service.web.asked import Asked
+
+_MOST_UPLOAD: Final = 1 << 22
+_MOST_JOB: Final = 1 << 27
+_PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds until the helper is asked again, the last one from then on."""
+
+T = TypeVar("T")
+
+
+class _Aggregating(Serving):
+    """What both servers do with requests of DAP."""
+
+    def __init__(
+        self, signed: bytes, task: Task, store: LeaderStore | HelperStore, access: Tokens
+    ) -> None:
+        super().__init__(signed, store, access)
+        self._digest = task.digest
+
+    async def _body(self, asked: Asked, role: Role, media: Media | str, most: int) -> bytes:
+        """The body of a request for this task, by whoever may make it.
+
+        Raises:
+            Problem: it is another one.
+        """
+        self._allow(asked, role)
+        if asked.path["task"] != base64(self._digest):
+            message = "this server knows another task; see /v1/task"
+            raise AbortError(Reason.UNRECOGNIZED_TASK, message).problem(self._digest)
+        given = (asked.header("Content-Type") or "").replace(" ", "").split(";version=")[0]
+        if given.lower() != str(media):
+            raise Problem(415, f"Content-Type must be {media}")
+        return await body_of(asked, most, f"a body may have {most:,} bytes")
+
+    def _refused(self, error: InputError | AbortError) -> Problem:
+        """The problem of a request that is refused as a whole."""
+        if isinstance(error, InputError):
+            error = AbortError(Reason.INVALID_MESSAGE, str(error))
+        return error.problem(self._digest)
+
+
+class LeaderApi(_Aggregating):
+    """Answers devices, and who has the answer; asks the helper meanwhile.
+
+    Args:
+        signed: the file of the task, as devices read it.
+        task: what is in it.
+        leader: does what is asked.
+        store: of the leader.
+        access: who may send and release.
+    """
+
+    def __init__(
+        self, signed: bytes, task: Task, leader: Leader, store: LeaderStore, access: Tokens
+    ) -> None:
+        super().__init__(signed, task, store, access)
+        self._leader = leader
+        self._longest = max(_MOST_UPLOAD, 2 * report_bytes(task))
+        self._together = Together[Report, ReportError | None](
+            lambda reports: self._stored(partial(leader.take, reports))
+        )
+        self._verifier = ThreadPoolExecutor(1, thread_name_prefix="panprivacy-verifier")
+        self._wake, self._takes = asyncio.Event(), asyncio.Event()
+        self._takes.set()
+        self._releasing = asyncio.Lock()
+        self._alone = False
+
+    async def reports(self, asked: Asked) -> Response:
+        """Take reports: 200 once they are on the disk, and which of them are not taken."""
+        body = await self._body(asked, Role.ingest, UPLOAD_REQ, self._longest)
+        try:
+            reports = decoded(UPLOAD, body)
+        except InputError as error:
+            raise self._refused(error) from None
+        await self._takes.wait()
+        outcomes = await asyncio.gather(*map(self._together.written, reports))
+        self._wake.set()
+        wrong = tuple(
+            UploadStatus(report.metadata.report_id, error)
+            for report, error in zip(reports, outcomes, strict=True)
+            if error is not None
+        )
+        if not wrong:
+            return Response()
+        return Response(ERRORS.write(wrong), headers={"Content-Type": str(UPLOAD_ERRORS)})
+
+    async def release(self, asked: Asked) -> Response:
+        """Answer, from all reports that came; no more are taken. Until it is known, they wait."""
+        self._allow(asked, Role.release)
+        async with self._releasing:
+            self._takes.clear()
+            try:
+                answer = await self._verified(self._leader.release)
+            except PeerError as error:
+                raise Problem(503, f"{error}: come again", retry_after=5) from None
+            finally:
+                self._takes.set()
+        return Response(answer, media_type="application/json")
+
+    async def advance(self) -> None:
+        """Have reports verified as they come, for ever; wait where the helper does not answer."""
+        failures = 0
+        while True:
+            try:
+                while await self._verified(self._leader.advance):
+                    failures = 0
+                await self._wake.wait()
+                self._wake.clear()
+            except Exception as error:  # noqa: BLE001 - reports wait, and are tried again
+                if not failures:
+                    _tell(error)
+                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                failures += 1
+
+    async def _verified(self, work: Callable[[], T]) -> T:
+        """Do what opens and verifies reports, one thing after the other, in a thread of its own."""
+        try:
+            done = await asyncio.get_running_loop().run_in_executor(self._verifier, work)
+        except PeerError:
+            self._alone = True
+            raise
+        self._alone = False
+        return done
+
+    async def _looked(self) -> str:
+        """What there is to say of the store, and of the helper when it was asked last."""
+        return "troubled" if self._alone else await super()._looked()
+
+
+def _tell(error: Exception) -> None:
+    """Tell the operator why reports wait."""
+    if isinstance(error, PeerError | StoreError):
+        JOURNAL.error(Event.trouble, what="aggregation", reason=str(error))
+    else:
+        JOURNAL.error(Event.request_failed, error=type(error).__name__)
+
+
+class HelperApi(_Aggregating):
+    """Answers the leader.
+
+    Args:
+        signed: the file of the task.
+        task: what is in it.
+        helper: does what is asked.
+        store: of the helper.
+        access: by which token the leader is known.
+    """
+
+    def __init__(
+        self, signed: bytes, task: Task, helper: Helper, store: HelperStore, access: Tokens
+    ) -> None:
+        super().__init__(signed, task, store, access)
+        self._helper = helper
+
+    async def strip(self, asked: Asked) -> Response:
+        """Take the helper's layer off rows of the leader."""
+        return await self._done(asked, Role.ingest, STRIPPED, STRIPPED, self._helper.strip)
+
+    async def verify(self, asked: Asked) -> Response:
+        """Judge the reports of a job."""
+        return await self._done(asked, Role.ingest, JOB_INIT_REQ, JOB_RESP, self._helper.verify)
+
+    async def share(self, asked: Asked) -> Response:
+        """Give the helper's share of the sums, once."""
+        return await self._done(asked, Role.release, SHARE_REQ, SHARE, self._helper.share)
+
+    async def _done(
+        self,
+        asked: Asked,
+        role: Role,
+        takes: Media | str,
+        gives: Media | str,
+        work: Callable[[bytes, bytes], bytes],
+    ) -> Response:
+        """The answer to a request of the leader about something that has a name."""
+        body = await self._body(asked, role, takes, _MOST_JOB)
+        try:
+            answer = await self._stored(partial(work, _name(asked.path["name"]), body))
+        except AbortError as error:
+            raise self._refused(error) from None
+        return Response(answer, headers={"Content-Type": str(gives)})
+
+
+def _name(text: str) -> bytes:
+    """An id from a path.
+
+    Raises:
+        AbortError: it is none.
+    """
+    with suppress(ValueError):
+        name = urlsafe_b64decode(text + "==")
+        if len(name) == JOB_ID_BYTES and base64(name) == text:
+            return name
+    message = f"an id has {JOB_ID_BYTES} bytes, in Base 64 for URLs without padding"
+    raise AbortError(Reason.INVALID_MESSAGE, message)
+
+
+def leader_application(api: LeaderApi) -> Router:
+    """The ASGI application of a leader."""
+
+    @asynccontextmanager
+    async def lifespan(_: Router) -> AsyncIterator[None]:
+        advancing = asyncio.create_task(api.advance(), name="panprivacy-advancing")
+        yield
+        advancing.cancel()
+        with suppress(asyncio.CancelledError):
+            await advancing
+
+    routes = [
+        Route("/tasks/{task}/reports", Resource("POST", api.reports, [])),
+        Route("/v1/release", Resource("POST", api.release, [])),
+    ]
+    return _application(api, routes, lifespan)
+
+
+def helper_application(api: HelperApi) -> Router:
+    """The ASGI application of a helper."""
+    routes = [
+        Route("/tasks/{task}/stripped_shares/{name}", Resource("PUT", api.strip, [])),
+        Route("/tasks/{task}/aggregation_jobs/{name}", Resource("PUT", api.verify, [])),
+        Route("/tasks/{task}/aggregate_shares/{name}", Resource("PUT", api.share, [])),
+    ]
+    return _application(api, routes, None)
+
+
+def _application(
+    api: Serving, routes: Sequence[Route], lifespan: Lifespan[Router] | None
+) -> Router:
+    """What both have besides."""
+    both = [
+        Route("/v1/task", Resource("GET", api.task, [])),
+        Route("/healthz", Resource("GET", api.health)),
+    ]
+    paths = " and ".join([", ".join(one.path for one in [*routes, both[0]]), "/healthz"])
+    unknown = Problem(404, f"there are {paths}").response()
+    return Router([*routes, *both], redirect_slashes=False, default=unknown, lifespan=lifespan)

@@ -1,0 +1,97 @@
+"""How the leader asks the helper."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import httpx
+
+from panprivacy.aggregator.messages import (
+    JOB_INIT_REQ,
+    JOB_RESP,
+    SHARE,
+    SHARE_REQ,
+    Media,
+    base64,
+)
+from panprivacy.aggregator.problems import PeerError
+from panprivacy.federated.task import Task
+
+STRIPPED: Final = "application/vnd.panprivacy.report-shares"
+"""A list of DAP's `ReportShare`, each of which holds the leader's row."""
+_TIMEOUT: Final = httpx.Timeout(60.0, connect=5.0)
+
+
+class Helping(Protocol):
+    """What the leader needs of the helper; `helper.Helper` does it, and `Peer` asks for it."""
+
+    def strip(self, job: bytes, body: bytes) -> bytes:
+        """The leader's rows of a job, without the helper's layer."""
+
+    def verify(self, job: bytes, body: bytes) -> bytes:
+        """What came of a job."""
+
+    def share(self, name: bytes, body: bytes) -> bytes:
+        """The helper's share of the batch."""
+
+
+class Peer:
+    """The helper, over HTTP.
+
+    Args:
+        task: which both serve.
+        url: where the helper listens, such as http://127.0.0.1:8645.
+        token: that the helper knows the leader by.
+    """
+
+    def __init__(self, task: Task, url: str, token: str) -> None:
+        self._client = httpx.Client(
+            base_url=f"{url}/tasks/{base64(task.digest)}",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_TIMEOUT,
+            trust_env=False,
+        )
+
+    def strip(self, job: bytes, body: bytes) -> bytes:
+        """The leader's rows of a job, without the helper's layer."""
+        return self._put(f"/stripped_shares/{base64(job)}", STRIPPED, STRIPPED, body)
+
+    def verify(self, job: bytes, body: bytes) -> bytes:
+        """What came of a job."""
+        return self._put(f"/aggregation_jobs/{base64(job)}", JOB_INIT_REQ, JOB_RESP, body)
+
+    def share(self, name: bytes, body: bytes) -> bytes:
+        """The helper's share of the batch."""
+        return self._put(f"/aggregate_shares/{base64(name)}", SHARE_REQ, SHARE, body)
+
+    def _put(self, path: str, sent: Media | str, expected: Media | str, body: bytes) -> bytes:
+        """The answer to a request, which may be made again.
+
+        Raises:
+            PeerError: there is none.
+        """
+        headers = {"Content-Type": str(sent)}
+        try:
+            answer = self._client.put(path, content=body, headers=headers)
+        except httpx.HTTPError as error:
+            message = f"the helper does not answer: {type(error).__name__}"
+            raise PeerError(message) from None
+        if answer.status_code != 200:
+            message = f"the helper refuses with {answer.status_code} {_detail(answer)}".rstrip()
+            raise PeerError(message)
+        if answer.headers.get("Content-Type") != str(expected):
+            message = "the helper answers something else than was asked"
+            raise PeerError(message)
+        return answer.content
+
+    def end(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+
+def _detail(answer: httpx.Response) -> str:
+    """What a problem says."""
+    try:
+        return str(answer.json()["detail"])[:200]
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,105 @@
+"""Runs one of two servers until it is told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import socket
+from typing import NamedTuple
+
+from panprivacy.aggregator.app import (
+    HelperApi,
+    LeaderApi,
+    helper_application,
+    leader_application,
+)
+from panprivacy.aggregator.helper import Helper
+from panprivacy.aggregator.leader import Leader
+from panprivacy.aggregator.peer import Peer
+from panprivacy.aggregator.reports import servers_of
+from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
+from panprivacy.aggregator.store import HelperStore, LeaderStore
+from panprivacy.collector.server import run
+from panprivacy.federated.task import Task
+from panprivacy.service.journal import write_to_stderr
+from panprivacy.service.server import alone
+from panprivacy.service.sockets import http_address, http_socket
+
+
+class Place(NamedTuple):
+    """Where a server keeps what it has, and where it listens.
+
+    Args:
+        file: of the task; the mark and the lock of the role are beside it.
+        store: URL of the database.
+        listen: such as 127.0.0.1:8644.
+        fresh: give up the store that it had before.
+    """
+
+    file: Path
+    store: str
+    listen: str
+    fresh: bool = False
+
+    def beside(self, role: str, what: str) -> Path:
+        """A file of one role beside the task."""
+        return self.file.with_name(f"{self.file.name}.{role}.{what}")
+
+
+def lead(place: Place, secrets: LeaderSecrets, helper: str) -> None:
+    """Be the leader of a task in this process until SIGTERM or SIGINT.
+
+    Args:
+        place: where.
+        secrets: that belong to it.
+        helper: the URL of the other server.
+
+    Raises:
+        InputError: the file is no task.
+        PlanError: it cannot be run like this.
+        StoreError: the database does not work.
+    """
+    with _started(place, "leader") as (signed, task, sock):
+        store = LeaderStore(place.store, task, place.beside("leader", "mark"), fresh=place.fresh)
+        peer = Peer(task, helper, secrets.peer)
+        try:
+            leader = Leader(task, secrets.key, verify_key_of(secrets), store, peer)
+            api = LeaderApi(signed, task, leader, store, secrets.access)
+            run(leader_application(api), api, sock)
+        finally:
+            peer.end()
+            store.end()
+
+
+def help_leader(place: Place, secrets: HelperSecrets) -> None:
+    """Be the helper of a task in this process until SIGTERM or SIGINT.
+
+    Args:
+        place: where.
+        secrets: that belong to it.
+
+    Raises:
+        InputError: the file is no task.
+        PlanError: it cannot be run like this.
+        StoreError: the database does not work.
+    """
+    with _started(place, "helper") as (signed, task, sock):
+        store = HelperStore(place.store, task, place.beside("helper", "mark"), fresh=place.fresh)
+        try:
+            helper = Helper(task, secrets.key, verify_key_of(secrets), store)
+            api = HelperApi(signed, task, helper, store, secrets.access)
+            run(helper_application(api), api, sock)
+        finally:
+            store.end()
+
+
+@contextmanager
+def _started(place: Place, role: str) -> Iterator[tuple[bytes, Task, socket]]:
+    """The task, for one process of a role at a time, and the socket at which it listens."""
+    write_to_stderr()
+    signed = place.file.read_bytes()
+    task = Task.unverified(signed)
+    servers_of(task)
+    with alone(place.beside(role, "lock")), http_socket(http_address(place.listen)) as sock:
+        yield signed, task, sock

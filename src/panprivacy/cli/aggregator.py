@@ -1,0 +1,69 @@
+"""`panprivacy aggregator`: one of two servers that add up what neither can read."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from panprivacy.cli.extras import Extra, installed
+from panprivacy.errors import PlanError
+
+
+class Role(StrEnum):
+    """Which of the two servers."""
+
+    leader = "leader"
+    helper = "helper"
+
+
+_PORTS = {Role.leader: 8644, Role.helper: 8645}
+
+
+def aggregator(
+    role: Annotated[Role, typer.Option(help="Devices send to the leader; it asks the helper.")],
+    task: Annotated[Path, typer.Option(metavar="TASK.json", help="See panprivacy task.")],
+    helper: Annotated[
+        str,
+        typer.Option(metavar="URL", help="For the leader: where the helper listens."),
+    ] = f"http://127.0.0.1:{_PORTS[Role.helper]}",
+    identity: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The private key of age, if the secrets are sealed."),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Of the database; TASK.ROLE.sqlite beside the task if not."
+        ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE", help="Where to listen; 127.0.0.1:8644 or, as helper, 8645 if not."
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Give up the store that it had before; see TASK.json.mark."),
+    ] = False,
+) -> None:
+    """Be one of two servers that add up reports of which neither can read one."""
+    with installed(Extra.federated):
+        from panprivacy.aggregator.secrets import (  # noqa: PLC0415 - an extra
+            HelperSecrets,
+            LeaderSecrets,
+        )
+        from panprivacy.aggregator.server import Place, help_leader, lead  # noqa: PLC0415
+    if not helper.startswith(("http://", "https://")):
+        message = "--helper must be a URL such as http://127.0.0.1:8645"
+        raise PlanError(message)
+    secrets = task.with_suffix(f".{role}.secret")
+    url = store or f"sqlite:///{task.absolute().with_suffix(f'.{role}.sqlite')}"
+    place = Place(task, url, listen or f"127.0.0.1:{_PORTS[role]}", fresh)
+    if role is Role.leader:
+        lead(place, LeaderSecrets.load(secrets, identity), helper.rstrip("/"))
+    else:
+        help_leader(place, HelperSecrets.load(secrets, identity))

@@ -1,0 +1,27 @@
+"""What commands need besides the package itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+
+from panprivacy.errors import PlanError
+
+
+class Extra(StrEnum):
+    """An extra of the package, by who needs it."""
+
+    service = "the service needs"
+    federated = "devices and collectors need"
+
+
+@contextmanager
+def installed(extra: Extra) -> Iterator[None]:
+    """Say how to install what an extra brings, where an import fails."""
+    try:
+        yield
+    except ImportError as error:
+        needed = error.name or f"the extra {extra.name}"
+        message = f"{extra} {needed}: pip install 'panprivacy[{extra.name}]'"
+        raise PlanError(message) from None

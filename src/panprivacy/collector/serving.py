@@ -1,0 +1,145 @@
+"""What every server of a task does: one thing after the other to its store, and who may ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Generic, TypeVar
+
+from starlette.responses import JSONResponse, Response
+
+from panprivacy._version import VERSION
+from panprivacy.collector.task_store import TaskStore
+from panprivacy.service.config.tokens import AccessError, Role, Tokens
+from panprivacy.service.incoming.admission import Shared
+from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.web.asked import Asked
+
+_TOGETHER: Final = 500
+"""What is written with one commit."""
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+class Together(Generic[Item, Outcome]):
+    """Has what comes while others are written to the disk wait, and be written together.
+
+    Args:
+        write: writes some, and says what came of each.
+    """
+
+    def __init__(self, write: Callable[[Sequence[Item]], Awaitable[Sequence[Outcome]]]) -> None:
+        self._write = write
+        self._waiting: deque[tuple[Item, asyncio.Future[Outcome]]] = deque()
+        self._writing: asyncio.Task[None] | None = None
+
+    async def written(self, item: Item) -> Outcome:
+        """What came of one, once it is written; or the error with which all of them failed."""
+        told = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, told))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_all(), name="panprivacy-writing")
+        return await told
+
+    async def _write_all(self) -> None:
+        """Write all that wait, many at once."""
+        while self._waiting:
+            some = [self._waiting.popleft() for _ in range(min(_TOGETHER, len(self._waiting)))]
+            try:
+                outcomes = await self._write([item for item, _ in some])
+            except Exception as error:  # noqa: BLE001 - each is told
+                for _, told in some:
+                    if not told.done():  # else who waited was cancelled
+                        told.set_exception(error)
+                continue
+            for (_, told), outcome in zip(some, outcomes, strict=True):
+                if not told.done():
+                    told.set_result(outcome)
+
+
+class Serving:
+    """A server of one task.
+
+    Args:
+        signed: the file of the task, as devices read it.
+        store: of what it keeps.
+        access: who may do what.
+    """
+
+    def __init__(self, signed: bytes, store: TaskStore, access: Tokens) -> None:
+        self._signed, self._store, self._access = signed, store, access
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="panprivacy-worker")
+        self._asker = ThreadPoolExecutor(1, thread_name_prefix="panprivacy-asker")
+        self._status = Shared(self._looked)
+        self._fails = False
+
+    def begun(self, scope: Any, body: bytearray) -> None:
+        """Leave each request to the application."""
+
+    @staticmethod
+    def answer(done: asyncio.Future[Any]) -> Response:
+        """Say what came of a request that was begun, of which there is none."""
+        raise NotImplementedError
+
+    async def task(self, asked: Asked) -> Response:  # noqa: ARG002 - anybody may ask
+        """The signed task."""
+        return Response(self._signed, media_type="application/json")
+
+    async def health(self, asked: Asked) -> Response:  # noqa: ARG002 - anybody may ask
+        """Whether it runs, and its store works."""
+        status = await self._status.get()
+        document = {"status": status, "version": VERSION}
+        return JSONResponse(document, 503 if status == "troubled" else 200)
+
+    async def _looked(self) -> str:
+        """What there is to say of the store, which may be read although it cannot be written to."""
+        try:
+            if self._fails:  # whoever is told so sends nothing, so nothing else would say it works
+                await self._asked(self._store.check_writes)
+                self._fails = False
+            closed = await self._asked(lambda: self._store.closed)
+        except StoreError:
+            return "troubled"
+        return "closed" if closed else "open"
+
+    async def _asked(self, work: Callable[[], T]) -> T:
+        """Ask the store, in a thread that waits for no report."""
+        return await asyncio.get_running_loop().run_in_executor(self._asker, work)
+
+    async def _stored(self, work: Callable[[], T]) -> T:
+        """Do one thing after the other to the store, in a thread that may wait for the disk."""
+        try:
+            done = await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        except StoreError:
+            self._fails = True
+            raise
+        self._fails = False
+        return done
+
+    def _allow(self, asked: Asked, role: Role) -> None:
+        try:
+            self._access.check(asked.header("Authorization"), role, None)
+        except AccessError as error:
+            headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+            reason = str(error).replace(" all streams", "")
+            raise Problem(error.status, reason, headers=headers) from None
+
+
+async def body_of(asked: Asked, most: int, reason: str) -> bytes:
+    """The whole body of a request.
+
+    Raises:
+        Problem: it has more bytes than `most`, for this reason.
+        ClientDisconnect: it ends too early.
+    """
+    body = bytearray()
+    async for piece in asked.body():
+        body += piece
+        if len(body) > most:
+            raise Problem(413, reason, headers={"Connection": "close"})
+    return bytes(body)

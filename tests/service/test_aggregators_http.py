@@ -1,0 +1,400 @@
+"""Two servers over HTTP: who may ask what, and that nothing which is asked breaks anything."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from panprivacy.aggregator.app import (
+    HelperApi,
+    LeaderApi,
+    helper_application,
+    leader_application,
+)
+from panprivacy.aggregator.messages import (
+    AGGREGATE_SHARE_REQ,
+    ERRORS,
+    JOB_INIT_REQ,
+    SHARE_REQ,
+    SHARES,
+    UPLOAD,
+    UPLOAD_ERRORS,
+    UPLOAD_REQ,
+    AggregateShareReq,
+    Party,
+    ReportError,
+    base64,
+    reports_path,
+)
+from panprivacy.aggregator.peer import STRIPPED, Peer
+from panprivacy.aggregator.presentation import decoded
+from panprivacy.aggregator.problems import PeerError
+from panprivacy.aggregator.reports import batch_of, row_of, share_of, upload
+from panprivacy.federated.messages import Report
+from panprivacy.federated.task import Task
+from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
+from tests.commands import run_command
+from tests.service.test_collector import Sender
+from tests.service.two_servers import COINS, World, histogram, honest, lying, sharing, sums, task_of
+
+TOKENS = Tokens(
+    Token(name=role, may=(Role(role),), sha256=hash_of(f"pp_{role}"))
+    for role in ("ingest", "release")
+)
+_PATIENCE = 60
+_LISTENING = re.compile(r"(http://127\.0\.0\.1:\d+)")
+
+
+class Asked:
+    """Both servers, which answer in this process."""
+
+    def __init__(self, world):
+        self.world, self.task = world, world.task
+        leader = LeaderApi(b"{}", self.task, world.leader, world.leader_store, TOKENS)
+        helper = HelperApi(b"{}", self.task, world.helper, world.helper_store, TOKENS)
+        apps = {"leader": leader_application(leader), "helper": helper_application(helper)}
+        self._clients = {
+            role: httpx.AsyncClient(
+                transport=httpx.ASGITransport(app), base_url=f"http://{role}/tasks"
+            )
+            for role, app in apps.items()
+        }
+
+    def ask(self, server, method, path, media=None, content=b"", role="ingest", task=None):
+        """A request, and its answer."""
+        name = base64(task or self.task.digest)
+        url = path if path.startswith("http") else f"/{name}{path}"
+        headers = {"Authorization": f"Bearer pp_{role}"}
+        if media is not None:
+            headers["Content-Type"] = str(media)
+
+        async def asked():
+            client = self._clients[server]
+            return await client.request(method, url, headers=headers, content=content)
+
+        return asyncio.run(asked())
+
+    def send(self, *reports, **given):
+        """Upload reports."""
+        return self.ask("leader", "POST", "/reports", UPLOAD_REQ, UPLOAD.write(reports), **given)
+
+    def release(self):
+        return self.ask("leader", "POST", "http://leader/v1/release", role="release")
+
+
+@pytest.fixture
+def asked(tmp_path):
+    with World(tmp_path, task_of(histogram(1), "one-server", batch=2)) as world:
+        yield Asked(world)
+
+
+def test_an_upload_says_which_reports_are_not_taken(asked):
+    first, second = honest(asked.task, [1, 0]), honest(asked.task, [0, 1])
+    late = second._replace(metadata=second.metadata._replace(time=5))
+    answer = asked.send(first, late, second)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, str(UPLOAD_ERRORS))
+    (wrong,) = decoded(ERRORS, answer.content)
+    assert wrong == (second.metadata.report_id, ReportError.INVALID_MESSAGE)
+    again = asked.send(first, second)
+    assert (again.status_code, again.content) == (200, b"")
+    answer = asked.release()
+    assert sums(asked.task, answer.content) == (2, [1, 1])
+    assert asked.release().content == answer.content
+    (wrong,) = decoded(ERRORS, asked.send(honest(asked.task, [1, 0])).content)
+    assert wrong.error == ReportError.BATCH_COLLECTED
+    assert asked.ask("leader", "GET", "http://leader/healthz").json()["status"] == "closed"
+
+
+def test_a_release_that_comes_too_early_says_so(asked):
+    asked.send(honest(asked.task, [1, 0]))
+    answer = asked.release()
+    assert answer.status_code == 409
+    assert "a release takes 2 or more" in answer.json()["detail"]
+
+
+def test_who_may_not_ask_is_told_and_changes_nothing(asked):
+    good = honest(asked.task, [1, 1])
+    for role, status in [("nobody", 401), ("release", 403)]:
+        assert asked.send(good, role=role).status_code == status
+    ingest = asked.ask("leader", "POST", "http://leader/v1/release")
+    assert ingest.status_code == 403
+    name = base64(bytes(16))
+    for path, media, role in [
+        (f"/aggregation_jobs/{name}", JOB_INIT_REQ, "release"),
+        (f"/stripped_shares/{name}", STRIPPED, "release"),
+        (f"/aggregate_shares/{name}", SHARE_REQ, "ingest"),
+    ]:
+        assert asked.ask("helper", "PUT", path, media, role="nobody").status_code == 401
+        assert asked.ask("helper", "PUT", path, media, role=role).status_code == 403
+        wrong = asked.ask("helper", "PUT", path, "text/plain", role=_other(role))
+        assert wrong.status_code == 415
+        assert str(media) in wrong.json()["detail"]
+        assert asked.ask("helper", "GET", path, role=_other(role)).status_code == 405
+    assert asked.world.leader_store.batch()[1] == 0
+
+
+def _other(role):
+    return "ingest" if role == "release" else "release"
+
+
+def test_a_problem_has_the_name_that_the_draft_gives_it(asked):
+    name = base64(bytes(16))
+    job, share = f"/aggregation_jobs/{name}", f"/aggregate_shares/{name}"
+    request = AggregateShareReq(batch_of(asked.task), b"", 0, bytes(32))
+    small = AGGREGATE_SHARE_REQ.write(request)
+    parameter = AGGREGATE_SHARE_REQ.write(request._replace(agg_param=b"x"))
+    ask = functools.partial(asked.ask, "helper", "PUT")
+    for server, found, kind in [
+        ("leader", asked.ask("leader", "POST", "/reports", UPLOAD_REQ, b"x"), "invalidMessage"),
+        ("leader", asked.send(task=bytes(32)), "unrecognizedTask"),
+        ("helper", ask(job, JOB_INIT_REQ, b"x"), "invalidMessage"),
+        ("helper", ask(job + "x", JOB_INIT_REQ, b"x"), "invalidMessage"),
+        (
+            "helper",
+            asked.ask("helper", "PUT", share, SHARE_REQ, small, "release"),
+            "invalidBatchSize",
+        ),
+        (
+            "helper",
+            asked.ask("helper", "PUT", share, SHARE_REQ, parameter, "release"),
+            "invalidAggregationParameter",
+        ),
+    ]:
+        document = found.json()
+        assert document["type"] == f"urn:ietf:params:ppm:dap:error:{kind}", server
+        assert document["taskid"] == base64(asked.task.digest)
+        assert found.status_code == document["status"] == (404 if "Task" in kind else 400)
+        assert found.headers["content-type"] == "application/problem+json"
+
+
+def test_a_body_that_is_too_long_is_refused_before_it_is_read(asked):
+    answer = asked.ask("leader", "POST", "/reports", UPLOAD_REQ, bytes(1 << 23))
+    assert answer.status_code == 413
+
+
+def bodies(task):
+    """Requests that are right, each with its place."""
+    report, liar = honest(task, [1, 0]), lying(task, 9)
+    share = share_of(report.metadata.report_id, row_of(report.leader, Party.LEADER), Party.LEADER)
+    request = AggregateShareReq(batch_of(task), b"", 1, bytes(32))
+    name = base64(COINS.key(16))
+    return [
+        ("leader", "POST", "/reports", UPLOAD_REQ, UPLOAD.write((liar, report)), "ingest"),
+        ("helper", "PUT", f"/stripped_shares/{name}", STRIPPED, SHARES.write((share,)), "ingest"),
+        ("helper", "PUT", f"/aggregation_jobs/{name}", JOB_INIT_REQ, b"", "ingest"),
+        (
+            "helper",
+            "PUT",
+            f"/aggregate_shares/{name}",
+            SHARE_REQ,
+            AGGREGATE_SHARE_REQ.write(request),
+            "release",
+        ),
+    ]
+
+
+def test_whatever_is_sent_is_answered_and_no_honest_report_is_lost(asked):
+    """Random bytes, and right requests of which some bytes were changed, on every path."""
+    task, world = asked.task, asked.world
+    good = [honest(task, [1, 0]), honest(task, [0, 1])]
+    assert asked.send(good[0]).content == b""
+    world.run()
+    job = next(body for what, _, body, _ in world.messages if what == "verify")
+    right = bodies(task)
+    right[2] = (*right[2][:4], job, right[2][5])
+    taken = set()
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        st.sampled_from(range(len(right))),
+        st.one_of(
+            st.binary(max_size=300).map(lambda body: lambda _: body),
+            st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=4)).map(
+                lambda change: lambda body: changed(body, *change)
+            ),
+        ),
+    )
+    def any_request(place, spoil):
+        server, method, path, media, body, role = right[place]
+        answer = asked.ask(server, method, path, media, spoil(body), role)
+        assert answer.status_code < 500
+        if path == "/reports" and answer.status_code == 200:
+            refused = {one.report_id for one in decoded(ERRORS, answer.content)}
+            new = decoded(UPLOAD, spoil(body))
+            taken.update(
+                one.metadata.report_id for one in new if one.metadata.report_id not in refused
+            )
+
+    any_request()
+    assert asked.send(good[1]).content == b""
+    came, found = sums(task, asked.release().content)
+    assert came == 2 + len(taken)
+    mine = bodies_sum(right[0][4], taken)
+    assert found[1] == 1
+    assert 1 <= found[0] <= 1 + mine
+
+
+def changed(body, where, put):
+    """A body of which some bytes are others."""
+    at = int(where * len(body))
+    return body[:at] + put + body[at + len(put) :]
+
+
+def bodies_sum(body, taken):
+    """What the one right report among those that were spoiled may add."""
+    _, right = decoded(UPLOAD, body)
+    return max(1, int(right.metadata.report_id in taken))
+
+
+def test_a_helper_that_is_gone_is_waited_for(asked, monkeypatch):
+    for each in (honest(asked.task, [1, 0]), honest(asked.task, [1, 1])):
+        asked.send(each)
+    with monkeypatch.context() as patched:
+        peer = Peer(asked.task, "http://127.0.0.1:1", "pp_ingest")
+        patched.setattr(asked.world.leader, "_helper", peer)
+        answer = asked.release()
+        assert answer.status_code == 503
+        assert "the helper does not answer" in answer.json()["detail"]
+        assert asked.ask("leader", "GET", "http://leader/healthz").json()["status"] == "troubled"
+        peer.end()
+    assert sums(asked.task, asked.release().content) == (2, [2, 1])
+
+
+# Real processes
+
+
+class Running:
+    """Both servers, each in a process of its own."""
+
+    def __init__(self, folder, *more):
+        self.folder, self.file = folder, folder / "task.json"
+        words = ["--kind", "histogram", "--most", "1", "--horizon", "1", "--epsilon", "100"]
+        words += ["--signer", folder / "signer", "--servers", "2", *more]
+        result = run_command("task", self.file, *words)
+        assert result.code == 0, result.stderr
+        self.tokens = dict(re.findall(r"(ingest|release) +(pp_\S+)", result.stdout))
+        self.task = Task.unverified(self.file.read_bytes())
+        self.client = httpx.Client(trust_env=False, timeout=_PATIENCE)
+        self.processes, self.urls, self.ports = {}, {}, {}
+
+    def __enter__(self):
+        self.start("helper")
+        self.start("leader")
+        return self
+
+    def __exit__(self, *_):
+        for role in self.processes:
+            self.kill(role)
+        self.client.close()
+
+    def start(self, role):
+        """Start one, and wait until it listens, at the port that it had."""
+        log = self.folder / f"{role}.log"
+        words = ["aggregator", "--role", role, "--task", self.file]
+        words += ["--listen", f"127.0.0.1:{self.ports.get(role, 0)}"]
+        if role == "leader":
+            words += ["--helper", self.urls["helper"]]
+        command = [sys.executable, "-c", "from panprivacy.cli import main; main()", *words]
+        with log.open("w") as file:
+            self.processes[role] = subprocess.Popen(command, stdout=file, stderr=file)
+        end = time.monotonic() + _PATIENCE
+        while not (found := _LISTENING.search(log.read_text())):
+            assert self.processes[role].poll() is None, log.read_text()
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        self.urls[role], self.ports[role] = found[1], int(found[1].rpartition(":")[2])
+
+    def kill(self, role, number=signal.SIGKILL):
+        self.processes[role].send_signal(number)
+        return self.processes[role].wait(_PATIENCE)
+
+    def kill_and_start(self, role):
+        self.kill(role)
+        self.start(role)
+
+    def post(self, path, role, client=None, **given):
+        headers = {"Authorization": f"Bearer {self.tokens[role]}", **given.pop("headers", {})}
+        return (client or self.client).post(self.urls["leader"] + path, headers=headers, **given)
+
+    def send(self, *reports, client=None):
+        path = reports_path(self.task.digest)
+        headers = {"Content-Type": str(UPLOAD_REQ)}
+        body = upload(reports, self.task)
+        return self.post(path, "ingest", client, content=body, headers=headers)
+
+    def release(self):
+        return self.post("/v1/release", "release")
+
+
+def made(task, bits):
+    """A report as a device gives it."""
+    return Report(COINS.key(16), sharing(task).encrypt(bits, COINS)).to_bytes(task)
+
+
+def test_two_processes_outlive_kills_and_answer_once(tmp_path):
+    with Running(tmp_path, "--collusion", "one-server", "--batch", "3") as running:
+        bodies = [made(running.task, bits) for bits in ([1, 0], [0, 1], [0, 1])]
+        assert running.send(bodies[0], bodies[1]).status_code == 200
+        running.kill("helper")
+        assert running.send(bodies[2]).status_code == 200
+        assert running.release().status_code == 503
+        running.kill("leader")
+        running.start("helper")
+        running.start("leader")
+        assert running.send(*bodies).content == b""
+        answer = running.release()
+        assert sums(running.task, answer.content) == (3, [1, 2])
+        stranger = Peer(running.task, running.urls["helper"], "pp_stranger")
+        with pytest.raises(PeerError, match="refuses with 401 send a known token"):
+            stranger.verify(bytes(16), b"")
+        stranger.end()
+        for role in ("leader", "helper"):
+            assert (tmp_path / f"task.{role}.sqlite").stat().st_mode & 0o777 == 0o600
+        assert running.release().content == answer.content
+        assert running.kill("leader", signal.SIGTERM) in {0, -signal.SIGTERM}
+        for line in (tmp_path / "leader.log").read_text().splitlines():
+            assert line.startswith("panprivacy: ")
+
+
+@pytest.mark.slow
+def test_kills_at_random_lose_no_report_and_change_no_answer(tmp_path):
+    """Senders try again until they are told; half of the kills come as the answer is asked for."""
+    chance = random.Random(25)
+    with Running(tmp_path, "--collusion", "one-server") as running:
+        bodies = [made(running.task, [1, 0]) for _ in range(100)]
+        answers = set()
+
+        def release():
+            with contextlib.suppress(httpx.TransportError):
+                answer = running.release()
+                if answer.status_code == 200:
+                    answers.add(answer.content)
+
+        with Sender(running, bodies) as sender:
+            for _ in range(8):
+                time.sleep(chance.uniform(0, 0.8))
+                running.kill_and_start(chance.choice(["leader", "helper"]))
+            while len(sender.told) < len(bodies):
+                time.sleep(0.05)
+        for _ in range(8):
+            asking = threading.Thread(target=release)
+            asking.start()
+            time.sleep(chance.uniform(0, 0.5))
+            running.kill_and_start(chance.choice(["leader", "helper"]))
+            asking.join()
+        release()
+        (answer,) = answers
+        assert sums(running.task, answer) == (100, [100, 0])

@@ -14,7 +14,11 @@ from unittest import mock
 from tests.commands import run_command
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md")),
+    *(ROOT / folder / "README.md" for folder in ("examples", "reproductions")),
+    *sorted(ROOT.glob("docs/**/*.md")),
+]
 NUMBER = re.compile(r"[\d,.]*\d")
 NOT_RUN = re.compile(r"<!-- not run: (.+) -->\s*\Z")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -63,7 +67,8 @@ def shape(line):
 def typed(command, folder):
     """What a command of a page prints, in a folder that knows `examples`.
 
-    What feeds a pipe for ever is ended. `make` is not called: its target has to exist.
+    What feeds a pipe for ever is ended. What takes minutes is not run: a target of `make` and a
+    module have to exist.
     """
     *feeding, words = (
         shlex.split(part, comments=True) for part in command.replace("\\\n", " ").split(" | ")
@@ -73,6 +78,10 @@ def typed(command, folder):
         return ""
     if program == "make":
         assert f"\n{arguments[0]}: " in (ROOT / "Makefile").read_text()
+        return ""
+    if words[:2] == ["python", "-m"]:
+        module = ROOT.joinpath(*words[2].split("."))
+        assert module.with_suffix(".py").exists() or (module / "__main__.py").exists()
         return ""
     if program == "python":
         here = [sys.executable, *arguments]

@@ -263,9 +263,10 @@ class _Forked:
 
 _RUNS = 1_000
 _PRELOADED = f"""
-import os, sys
+import gc, os, sys
 from contextlib import redirect_stderr, suppress
 from io import StringIO
+import pyarrow, sqlalchemy.dialects.sqlite
 from panprivacy._kernels import compile_kernels
 from panprivacy.cli import main
 from panprivacy.errors import InputError, PlanError
@@ -280,6 +281,8 @@ compile_kernels()
 with suppress(SystemExit), redirect_stderr(StringIO()):  # typer imports what it needs
     sys.argv = ["panprivacy", "serve", "/nowhere/service.toml"]
     main()
+pyarrow.array([])  # Arrow imports pandas then, which takes longer than all the rest
+gc.freeze()  # or the collector of each child would touch, and so copy, all that is there
 for line in sys.stdin:
     what, *rest = line.rstrip("\\n").split("\\t")
     if what == "poll":

@@ -303,7 +303,7 @@ class _Piped(_Forked):
 
     def communicate(self, given=b"", timeout=_PATIENCE):
         """Write the last to it; what it prints and says until it ends."""
-        with ThreadPoolExecutor() as readers:
+        with self.stdout, self.stderr, ThreadPoolExecutor() as readers:
             read = [readers.submit(pipe.read) for pipe in (self.stdout, self.stderr)]
             with suppress(BrokenPipeError), self.stdin:
                 self.stdin.write(given)

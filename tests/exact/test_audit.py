@@ -42,8 +42,9 @@ SLOW = {
     "incidence-histogram-3",
     "incidence-announced-2",
     "heavy-hitters-announced",
+    "groups",
 }
-"""Products that take more than a few seconds each."""
+"""Products that take more than a few seconds each; `test_groups` walks groups as well."""
 
 
 @functools.cache

@@ -328,7 +328,7 @@ from panprivacy.sources import read_body
 every = float(sys.argv[1])
 if every:
     config.CheckpointConfig.every_seconds = property(lambda _: every)
-for command in ("serve", "run"):
+for command in ("serve", "run", "collector"):
     with suppress(SystemExit), redirect_stderr(StringIO()):  # typer imports what it needs
         sys.argv = ["panprivacy", command, "/nowhere/service.toml"]
         main()

@@ -14,9 +14,9 @@ import copyreg
 import dataclasses
 import functools
 import gc
-import warnings
 import itertools
 import logging
+import warnings
 from collections.abc import Callable, Hashable, Iterable
 from decimal import Decimal
 from enum import Enum

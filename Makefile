@@ -25,11 +25,13 @@ run: $(VENV)/.run
 federated-demo: $(VENV)/.federated
 	$(BIN)/python examples/two_servers.py
 
+# Each worker keeps to neighbouring modules, whose fixtures and plans are made once, and takes over
+# from the others when it is through.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine.default import DefaultDialect
 
+from panprivacy.aggregator.helper import Helper
 from panprivacy.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     FINISH,
     INITIALIZE,
     JOB,
     RESPONSES,
+    SHARES,
     AggregateShareReq,
     Party,
     ReportError,
@@ -61,6 +63,8 @@ def outcomes(world, number=-1):
 
 
 ACCEPTED = FINISH.write(b"")
+REFUSED = INITIALIZE.write(b"\xff" * 32)
+"""What is sent in the place of a verifier, of shares that are not verified."""
 
 
 # What comes out
@@ -163,7 +167,7 @@ def test_a_report_that_comes_again_counts_once(world, collusion):
     both.run()
     (job,) = [decoded(JOB, body) for what, _, body, _ in both.messages if what == "verify"][1:]
     payloads = {one.report_share.metadata.report_id: one.payload for one in job.verify_inits}
-    assert payloads[again.metadata.report_id] == INITIALIZE.write(b"\xff" * 32)
+    assert payloads[again.metadata.report_id] == REFUSED
     assert outcomes(both)[again.metadata.report_id] == ReportError.REPORT_REPLAYED
     assert both.answer() == (3, [2])
 
@@ -183,7 +187,38 @@ def test_half_of_a_share_that_came_before_is_not_verified_at_another_point(world
         both.run()
     *_, (_, _, body, _) = both.messages
     (init,) = decoded(JOB, body).verify_inits
-    assert init.payload == INITIALIZE.write(b"\xff" * 32)
+    assert init.payload == REFUSED
+
+
+def test_a_helper_that_strips_other_rows_when_it_is_asked_again_is_told_nothing(world, monkeypatch):
+    """It would have two points of the line on which a bit is; that it is asked, it can arrange."""
+    both = world(task_of(collusion="one-server"))
+    strip, verify, asked = Helper.strip, Helper.verify, []
+
+    def swaps(self, job, body):
+        rows = decoded(SHARES, strip(self, job, body))
+        asked.append(body)
+        given = rows[:: -1 if len(asked) > 1 else 1]
+        swapped = (
+            one._replace(encrypted_input_share=other.encrypted_input_share)
+            for one, other in zip(rows, given, strict=True)
+        )
+        return SHARES.write(tuple(swapped))
+
+    def breaks_off(self, job, body):
+        if len(asked) == 1:
+            raise DiedError
+        return verify(self, job, body)
+
+    monkeypatch.setattr(Helper, "strip", swaps)
+    monkeypatch.setattr(Helper, "verify", breaks_off)
+    both.leader.take([honest(both.task, [1]), honest(both.task, [0])])
+    with pytest.raises(PeerError):
+        both.leader.advance()
+    both.run()
+    *_, (_, _, body, _) = both.messages
+    assert {one.payload for one in decoded(JOB, body).verify_inits} == {REFUSED}
+    assert both.answer() == (2, [0])
 
 
 def test_the_helper_refuses_what_a_leader_lets_through(world, monkeypatch):

@@ -20,6 +20,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Table,
+    bindparam,
     func,
     insert,
     select,
@@ -120,7 +121,7 @@ _REPORTS: Final = Table(
     Column("ciphertexts", LargeBinary, nullable=False, unique=True),
     Column("report", LargeBinary),  # until it is added up
     Column("job", LargeBinary, index=True),
-    Column("usable", Boolean),  # once it was opened
+    Column("shares", LargeBinary),  # once they were opened: a digest; empty if they are refused
 )
 _LEADER_PARTS: Final = Table(
     "panprivacy_parts", _LEADER, Column("digest", LargeBinary, primary_key=True)
@@ -226,25 +227,32 @@ class LeaderStore(_SharesStore):
     def judge(self, job: bytes, opened: Mapping[bytes, Opened]) -> set[bytes]:
         """Which reports of a job may be verified: they are whole, and no part came before.
 
-        It is found once for a job, and is on the disk before anything of it leaves.
+        It is found once for a job, and is on the disk before anything of it leaves. Of a job that
+        is opened again, only the same shares may be: a helper that strips other rows then would be
+        sent what a share is at two points.
         """
-        mine = _REPORTS.c.job == job
+        columns = _REPORTS.c
+        mine = columns.job == job
+        digests = {name: sha256(b"".join(found.parts)).digest() for name, found in opened.items()}
         with self._alone() as (connection, _):
-            found = connection.execute(select(_REPORTS.c.name, _REPORTS.c.usable).where(mine))
-            known = dict[bytes, bool | None](found.all())
-            if None not in known.values():
-                return {name for name, usable in known.items() if usable}
-            new = self._new(connection, opened)
-            connection.execute(update(_REPORTS).where(mine).values(usable=False))
-            those = update(_REPORTS).where(_REPORTS.c.name.in_(new))
-            connection.execute(those.values(usable=True))
-        return new
+            found = connection.execute(select(columns.name, columns.shares).where(mine))
+            known = dict[bytes, bytes | None](found.all())
+            if None in known.values():
+                new = self._new(connection, opened)
+                connection.execute(update(_REPORTS).where(mine).values(shares=b""))
+                each = update(_REPORTS).where(columns.name == bindparam("one"))
+                rows = [{"one": name, "digest": digests[name]} for name in new]
+                if rows:
+                    connection.execute(each.values(shares=bindparam("digest")), rows)
+                return new
+        return {name for name, digest in digests.items() if known.get(name) == digest}
 
     def finish(self, job: bytes, added: Batch) -> None:
         """Add what a job gave to the batch, and remove its reports; once for each job."""
         mine = _REPORTS.c.job == job
         with self._alone() as (connection, task):
-            ended = connection.execute(update(_REPORTS).where(mine).values(report=None, job=None))
+            over = update(_REPORTS).where(mine).values(report=None, job=None, shares=None)
+            ended = connection.execute(over)
             if ended.rowcount:
                 batch = self._batch(task.batch).joined(added)
                 connection.execute(update(_LEADER_TASK).values(batch=bytes(batch)))

@@ -41,6 +41,8 @@ SLOW = {
     "incidence-histogram-3",
     "incidence-announced-2",
     "heavy-hitters-announced",
+    "multi-counter",
+    "list-update",
 }
 """Products that take more than a few seconds each."""
 

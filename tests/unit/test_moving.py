@@ -206,6 +206,21 @@ def test_what_cannot_move_is_refused(given, message):
         moving(**given)
 
 
+@pytest.mark.parametrize("asked", [{"at_least": 3}, {"distinct": True}, {"exactly": (0, 1)}])
+def test_no_other_question_is_answered_than_the_one_that_is_compared(asked):
+    share = moving(
+        partial(pp.Incidence, universe=UNIVERSE, bound=5), threshold=800, asked={"at_least": 1}
+    )
+    share.update(range(2_000))
+    assert share.check() is not None
+    before, spent, stands = share.state(), share.ledger.spent, share.stands
+    for refused in (share.release, share.check_release):
+        with pytest.raises(PlanError, match="publishes what it compares"):
+            refused(**asked)
+    assert (share.state(), share.ledger.spent, share.stands) == (before, spent, stands)
+    assert share.release(confidence=0.9).only().confidence == 0.9
+
+
 @pytest.mark.parametrize("contribute", ["contribute", "contribute_cells"])
 def test_it_contributes_nothing_as_a_merged_answer_would_not_tell_what_comparisons_cost(contribute):
     share = moving()

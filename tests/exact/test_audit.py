@@ -41,6 +41,7 @@ SLOW = {
     "incidence-histogram-3",
     "incidence-announced-2",
     "heavy-hitters-announced",
+    "moving-answer",
     "multi-counter",
     "list-update",
 }

@@ -13,7 +13,7 @@ import panprivacy as pp
 from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.explain.reading import read_states
-from panprivacy.planning.comparisons import comparison_epsilon, largest_hazard
+from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.published.mir_exponential import StableDistinctCount
 from panprivacy.testing import SeededCoins
 
@@ -118,7 +118,7 @@ def test_each_comparison_has_noise_of_its_own_epsilon(comparisons):
     assert share.check() is None
     assert share.check() is None
     cost = Fraction(comparisons or "1/2")
-    assert coins.scales == [1 / comparison_epsilon(cost, 7, delta)] * 2
+    assert coins.scales == [1 / comparison_epsilon(cost, 7, delta, Fraction(1))] * 2
     (made,) = share.statistics.values()
     assert made.plan.request.epsilon == 1 - cost
     assert share.guarantee.epsilon == 1
@@ -248,11 +248,12 @@ def test_a_threshold_within_the_noise_is_refused_with_what_would_do():
     moving(large, epsilon=1, updates=50, threshold="1/2").check_threshold()
 
 
-def test_hazards_and_epsilons_are_found_for_as_many_updates_as_there_may_be():
-    for updates in (1, 5_000):
-        delta = Fraction(1, 10**12)
-        assert largest_hazard(updates, delta) > updates
-        assert comparison_epsilon(Fraction(1, 10), updates, delta) * updates < Fraction(1, 20)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1_000), Fraction(1), Fraction(1_000)])
+@pytest.mark.parametrize("updates", [1, MOST_UPDATES])
+def test_there_is_an_epsilon_for_as_many_updates_as_there_may_be(updates, epsilon):
+    for delta in (Fraction(1, 10**30), Fraction(1, 10)):
+        each = comparison_epsilon(epsilon, updates, delta, 2 * epsilon)
+        assert 0 < each < epsilon / 2
 
 
 def test_what_is_explained_of_a_state_has_the_comparisons_in_it(tmp_path):

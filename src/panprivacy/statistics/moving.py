@@ -111,7 +111,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
         if self._cost >= total:
             message = "comparisons must leave some of epsilon to the statistic"
             raise PlanError(message)
-        self._compared = comparison_epsilon(self._cost, most, self._delta)
+        self._compared = comparison_epsilon(self._cost, most, self._delta, total)
         ledger, releases = Ledger(total), most + self._kept
         made = statistic(epsilon=total - self._cost, releases=releases, ledger=ledger)
         self._name = getattr(made, "name", "") if label is None else label

@@ -155,7 +155,7 @@ def _moving(epsilon: Fraction) -> Subject:
 
     def moving(coins: EnumeratedCoins) -> Moving:
         density = partial(Density, universe=2, coins=coins)
-        return Moving(Continual(density, epsilon=epsilon, comparisons=epsilon / 4, **sizes))
+        return Moving(Continual(density, epsilon=epsilon, comparisons=epsilon / 2, **sizes))
 
     return Seen(
         "moving-answer",
@@ -164,7 +164,7 @@ def _moving(epsilon: Fraction) -> Subject:
         moving,
         epsilon,
         [[[0], RELEASE]],
-        coins=EnumeratedCoins(tail=4),
+        coins=EnumeratedCoins(tail=12),
         delta=sizes["delta"],
     )
 

@@ -128,7 +128,18 @@ def test_a_perturbation_of_the_default_scale_has_the_least_bound():
         other = make("advice", n=4, horizon=10_000, perturbation=int(factor * chosen.perturbation))
         assert 0.97 * best < other.bound(5_000) < 1.2 * best
     assert chosen.bound(0) < chosen.bound(100) < best
-    assert make("advice", perturbation=0).bound(1) == math.inf
+    for perturbation in (0, 1, None):  # none, too little, and too few rounds
+        assert make("advice", perturbation=perturbation).bound(20) == 40
+
+
+@pytest.mark.parametrize("unit", ["advice", "round"])
+def test_how_far_noise_strays_is_the_least_that_is_proved(unit):
+    experts = make("advice", unit=unit, n=40, horizon=10_000)
+    squares, most = experts._kept.forest.exponents()
+    thetas = np.linspace(0, most, 10_001)[1:]
+    found, theta = experts._strays()
+    assert found == pytest.approx((math.log(40) / thetas + 4 * thetas * squares).min(), rel=1e-6)
+    assert 0 < theta <= most
 
 
 def test_choices_are_perturbed_anew_each_round():

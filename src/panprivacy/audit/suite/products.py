@@ -187,6 +187,10 @@ def _online(epsilon: Fraction) -> list[Subject]:
     """Decisions at every step; a release ends one. What is hidden is one event."""
     short = EnumeratedCoins(tail=5, state_tail=1)
     two: dict[str, Any] = {"n": 2, "horizon": 1, "epsilon": epsilon}
+
+    def order(shelf: Any) -> list[int]:
+        return shelf.order.tolist()
+
     return [
         Subject(
             "multi-counter",
@@ -213,7 +217,7 @@ def _online(epsilon: Fraction) -> list[Subject]:
             "list-update",
             "product",
             "a list of two and the step after which its order changes, seen at any time",
-            lambda coins: Steps(ListUpdate(**two, every=1, weights=1, coins=coins)),
+            lambda coins: Steps(ListUpdate(**two, every=1, weights=1, coins=coins), order),
             epsilon,
             [[[0], RELEASE]],
             coins=short,
@@ -244,10 +248,17 @@ def _online(epsilon: Fraction) -> list[Subject]:
 
 
 class Steps:
-    """Counters or a list: a row is an event of the counter that it names."""
+    """Counters: a row is an event of the counter that it names, and a release ends a step.
 
-    def __init__(self, program: MultiCounter) -> None:
-        self.program = program
+    Args:
+        program: the counters.
+        decided: what of them follows from their answers; nothing unless given.
+    """
+
+    def __init__(
+        self, program: MultiCounter, decided: Callable[[Any], object] = lambda _: None
+    ) -> None:
+        self.program, self.decided = program, decided
         self.state, self.announce_intrusion = program.state, program.announce_intrusion
 
     def update(self, which: Sequence[int], _deltas: Any = None) -> None:
@@ -255,12 +266,11 @@ class Steps:
         self.program.count(which)
 
     def release(self) -> SimpleNamespace:
-        """End the step; counts where answers were due, and the order of a list."""
+        """End the step; counts where answers were due, and what was decided."""
         program = self.program
         program.step()
         counts = program.values.astype(int).tolist() if program.answered == program.tick else ()
-        order = program.order.tolist() if isinstance(program, ListUpdate) else ()
-        return SimpleNamespace(counts=tuple(counts), order=order)
+        return SimpleNamespace(counts=tuple(counts), decided=self.decided(program))
 
 
 class Rounds:

@@ -106,6 +106,16 @@ def test_the_default_answers_as_often_as_a_logarithm_of_work_allows():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("confidence", [0.5, 0.999])
+def test_the_largest_error_is_the_least_that_is_proved(confidence):
+    program = make("counters", n=100, horizon=3_000)
+    squares, most = program._kept.forest.exponents()
+    answers = 100 * 1_000  # one every third step
+    thetas = np.linspace(0, most, 10_001)[1:]
+    proved = 2 * thetas * squares + math.log(2 * answers / (1 - confidence)) / thetas
+    assert program.largest_error(confidence) == pytest.approx(proved.min(), rel=1e-6)
+
+
 # Experts
 
 
@@ -191,6 +201,12 @@ def test_the_default_weights_have_the_least_bound():
         other = make("list", weights=int(factor * best.largest_weight), horizon=10**5)
         assert best.bound() < other.bound() < 1.2 * best.bound()
     assert best.bound(100) < best.bound()
+
+
+def test_without_noise_the_bound_is_that_of_weights_and_of_requests_not_yet_told():
+    shelf = make("list", epsilon=EXACT, every=3, weights=4)
+    weights, requests = 10 * 4 / 6, 4 * 30 * (3 + 3) / 2 / 4
+    assert shelf.bound(30) == pytest.approx(weights + requests)
 
 
 # States

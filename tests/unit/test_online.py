@@ -17,6 +17,7 @@ from panprivacy.counters.mechanism import Silent
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.online import multi_counter as module
+from panprivacy.online.kept import Kept
 from tests.contract.doubles import BreakableCoins
 from tests.contract.reachable import leaves, undeclared
 
@@ -272,6 +273,20 @@ def test_announced_intrusions_cost_noise_and_no_epsilon(name):
 
 
 @pytest.mark.parametrize("name", COUNTING)
+def test_each_announcement_after_a_state_was_taken_adds_noise_once(name, monkeypatch):
+    program, later, again = (make(name, seed=seed) for seed in (1, 2, 3))
+    live(program, 7)
+    program.announce_intrusion()
+    calls, rerandomise = [], Kept.rerandomise
+    monkeypatch.setattr(Kept, "rerandomise", lambda kept: (calls.append(1), rerandomise(kept)))
+    later.resume(program.state(), announced=3)
+    assert len(calls) == 2
+    again.resume(later.state(), announced=3)  # it knows these
+    assert len(calls) == 2
+    assert again.state() == later.state() != program.state()
+
+
+@pytest.mark.parametrize("name", COUNTING)
 def test_noise_of_an_announcement_widens_what_follows(name):
     seen, plain = make(name, every=2), make(name, every=2)
     for program in (seen, plain):
@@ -497,6 +512,11 @@ def test_there_are_no_more_steps_than_the_horizon(name):
         ("counters", {"every": 0}, "every must be"),
         ("counters", {"n": 1 << 30}, "n must be at most"),
         ("counters", {"horizon": 1 << 40, "every": 1}, "at most 16,777,216 answers"),
+        (
+            "counters",
+            {"n": 1, "horizon": 1 << 40, "every": 1 << 16, "epsilon": Fraction(1, (1 << 14) + 1)},
+            "must fit into 64 bits",
+        ),
         ("counters", {"epsilon": 0}, "epsilon must be"),
         ("counters", {"epsilon": 10**7}, "most counts need"),
         ("list", {"n": 1}, "n must be a whole number of at least 2"),

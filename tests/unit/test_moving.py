@@ -11,10 +11,11 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.errors import BudgetError, InputError, LostReleaseError, PlanError
 from panprivacy.explain.reading import read_states
 from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.published.mir_exponential import StableDistinctCount
+from panprivacy.statistics.moving import _Compared
 from panprivacy.testing import SeededCoins
 
 UNIVERSE = 4_000
@@ -174,6 +175,21 @@ def test_a_state_of_another_threshold_or_of_no_number_is_refused():
     assert share.state() == before
     with pytest.raises(InputError, match="finite"):
         share.go_on_from(math.inf)
+
+
+def test_a_comparison_that_cannot_be_read_publishes_nothing(monkeypatch):
+    share = moving()
+    share.update(range(2_000))
+    spent = share.ledger.spent
+
+    def lost(*_):
+        raise LostReleaseError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_Compared, "answer", lost)
+        assert share.check() is None
+    assert (share.left, share.ledger.spent) == (3, spent)
+    assert share.check() is not None
 
 
 def test_no_noise_of_a_comparison_is_kept():

@@ -153,6 +153,21 @@ def test_the_epsilon_of_a_comparison_is_all_that_is_left(updates, total):
     assert comparison_cost(each * Fraction(1_000_003, 1_000_000), updates, *told) > epsilon
 
 
+@pytest.mark.parametrize("total", [1, 9])
+@pytest.mark.parametrize(("each", "updates", "delta"), [(0.02, 12, 1e-9), (0.1, 1, 0.1)])
+def test_comparisons_cost_what_the_page_says(each, updates, delta, total):
+    apart = each / 2
+    x = np.arange(1, 23) / 32
+    x = x[x >= each]
+    further = x / apart - 1
+    answered = np.log((np.exp(x) - 2 * x + each) / (2 - np.exp(x)))
+    n = answered * updates + math.log(2 / delta) - 1 - np.log(further)
+    proved = each * 2 + ((np.maximum(n, 0) + np.maximum(n + total, 0)) / further).min()
+    told = Fraction(delta).limit_denominator(10**9), Fraction(total)
+    cost = comparison_cost(Fraction(each).limit_denominator(100), updates, *told)
+    assert float(cost) == pytest.approx(proved, rel=1e-9)
+
+
 def ends(each):
     """Pairs of probabilities to move that differ most at an epsilon, and how far from the middle.
 

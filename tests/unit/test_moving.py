@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -16,6 +17,8 @@ from panprivacy.explain.reading import read_states
 from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.published.mir_exponential import StableDistinctCount
 from panprivacy.statistics.moving import _Compared
+from panprivacy.statistics.release import Answers
+from panprivacy.statistics.together import Together
 from panprivacy.testing import SeededCoins
 
 UNIVERSE = 4_000
@@ -190,6 +193,21 @@ def test_a_comparison_that_cannot_be_read_publishes_nothing(monkeypatch):
         assert share.check() is None
     assert (share.left, share.ledger.spent) == (3, spent)
     assert share.check() is not None
+
+
+def test_an_answer_without_end_does_not_stand(monkeypatch):
+    share = moving()
+    share.update(range(2_000))
+    assert share.check() is not None
+    before, release = share.stands, Together.release
+
+    def endless(several, **asked):
+        each = release(several, **asked).values()
+        return Answers(replace(one, value=math.inf, high=math.inf) for one in each)
+
+    monkeypatch.setattr(Together, "release", endless)
+    assert math.isinf(share.release().only().value)
+    assert share.stands == before
 
 
 def test_no_noise_of_a_comparison_is_kept():

@@ -43,6 +43,9 @@ SLOW = {
     "incidence-announced-2",
     "heavy-hitters-announced",
     "groups",
+    "moving-answer",
+    "multi-counter",
+    "list-update",
 }
 """Products that take more than a few seconds each; `test_groups` walks groups as well."""
 

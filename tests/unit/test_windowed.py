@@ -8,6 +8,7 @@ import math
 import pickle
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -376,6 +377,16 @@ class TestLoss:
         daily = windowed(Clock(), factory=lambda: density(epsilon=Fraction(2, 3)))
         assert daily.loss(7, seen=3) == 2 + 4 * daily.current.unseen
         assert daily.loss(7, seen=7) == Fraction(14, 3)
+
+    def test_each_window_has_its_delta_whether_it_is_seen_or_not(self):
+        def moving(delta="1e-6"):
+            make = partial(density, universe=1_000)
+            return pp.Continual(make, threshold="0.5", updates=2, epsilon=1, delta=delta)
+
+        assert windowed(Clock(), factory=moving).delta(7) == Fraction(7, 10**6)
+        assert windowed(Clock()).delta(7) == 0
+        with pytest.raises(pp.PlanError, match="windows must"):
+            windowed(Clock()).delta(0)
 
     @pytest.mark.parametrize(("windows", "seen"), [(0, 0), (2, 3), (5, -1), (1.5, 1)])
     def test_numbers_that_are_refused(self, windows, seen):

@@ -152,7 +152,8 @@ class InWindows:
             answers=attrgetter("answers"),
         )
         windows = schedule.windows or _YEAR
-        self._loss = LossOverWindows(windows, self._windowed.loss(windows))
+        each = self._windowed
+        self._loss = LossOverWindows(windows, each.loss(windows), each.delta(windows))
 
     def counting(self) -> Counting:
         """The statistics of the current window."""

@@ -19,8 +19,10 @@ from panprivacy.cli.output import Printed
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee
 from panprivacy.merging import Merger
+from panprivacy.programs.counting import make_counting
 from panprivacy.sealing import seal
 from panprivacy.statistics.release import Answers
+from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 
 SECRET = 4_711
@@ -244,6 +246,102 @@ def test_a_contribution_that_a_signal_ended_says_so_in_json(capsys, tmp_path):
     given = Contribution(tmp_path / "x", "age1", None)
     Contributing(counting, given, 0.95).shows(as_json=True)(said)
     assert json.loads(capsys.readouterr().out)["interrupted"] is True
+
+
+def test_a_copy_under_another_name_is_known_in_later_merges(shards, keys, tmp_path):
+    """By the numbers in the list beside the identity; others are merged as before."""
+    parts = parts_of(shards, keys)
+    copy = tmp_path / "copy.part"
+    copy.write_bytes(parts[0].read_bytes())
+    again = [copy.with_name(f"again{number}.part") for number in (0, 1)]
+    for path, shard in zip(again, shards, strict=False):
+        path.write_bytes(contribute(shard.rename(path.with_suffix(".csv")), keys)[0].read_bytes())
+    before = copy.read_bytes()
+    assert merge(parts, keys).code == 0
+    listed = keys[0].with_name("identity.txt.merged")
+    assert listed.stat().st_mode & 0o777 == 0o600
+    numbers = listed.read_text().split()
+    assert len(set(numbers)) == 3
+    message = refused(merge([again[0], copy], keys))
+    assert message.endswith(
+        f"{copy} is a copy of a contribution that was merged already: once more would be another "
+        "release of its users"
+    )
+    assert copy.read_bytes() == before
+    assert again[0].read_bytes().startswith(b"age-encryption")
+    assert merge(again, keys).code == 0
+    assert listed.read_text().split()[:3] == numbers
+    assert len(listed.read_text().split()) == 5
+
+
+def test_where_no_list_can_be_kept_that_is_said(shards, keys):
+    parts = parts_of(shards, keys)
+    keys[0].with_name("identity.txt.merged").symlink_to("nowhere")
+    result = merge(parts, keys)
+    assert result.code == 0
+    (said,) = [line for line in result.stderr.splitlines() if "cannot keep" in line]
+    assert "remove copies of these files" in said
+
+
+def test_a_list_that_cannot_be_written_spends_nothing(shards, keys):
+    parts = parts_of(shards, keys)
+    before = [part.read_bytes() for part in parts]
+    listed = keys[0].with_name("identity.txt.merged")
+    listed.write_text("0123\n")
+    for place, fails in (("fsync", OSError(28, "No space left")), ("write", lambda *_: 5)):
+        with (
+            mock.patch(f"panprivacy.cli.merge.os.{place}", side_effect=fails),
+            mock.patch.object(Merger, "release") as released,
+        ):
+            assert "No space left" in refused(merge(parts, keys))
+        assert not released.called
+        assert [part.read_bytes() for part in parts] == before
+        assert listed.read_text() == "0123\n"
+    assert merge(parts, keys).code == 0
+
+
+def test_a_disk_that_fills_up_after_the_list_takes_the_list_back(shards, keys):
+    parts = parts_of(shards, keys)
+    with mock.patch("panprivacy.cli.merge.replace_files", side_effect=OSError(28, "No space")):
+        assert "No space" in refused(merge(parts, keys))
+    assert keys[0].with_name("identity.txt.merged").read_text() == ""
+    assert merge(parts, keys).code == 0
+
+
+def test_what_was_cut_short_does_not_look_complete(shards, keys):
+    """The reason of a run that ended early is in what it has sealed."""
+    parts = parts_of(shards[:2], keys)
+    part = shards[2].with_suffix(".part")
+    counting = make_counting([Specification.from_text(STAT)], epsilon=Fraction(4))
+    contributing = Contributing(counting, Contribution(part, keys[1], None), 0.95)
+    list(contributing.last(complete=False))
+    result = merge([*parts, part], keys, "--json")
+    assert json.loads(result.stdout)["interrupted"] is True
+    assert "panprivacy: contribution 3 was cut short" in result.stderr
+    assert "contribution 1 was" not in result.stderr
+
+
+def test_what_was_not_does(shards, keys):
+    result = merge(parts_of(shards, keys), keys, "--json")
+    assert "interrupted" not in json.loads(result.stdout)
+    assert "cut short" not in result.stderr
+
+
+@pytest.mark.parametrize("left", [b"", b"age-encryption.org/v1\n-> X2551"])
+def test_what_a_killed_shard_has_left_needs_nobody(shards, keys, left):
+    shards[0].with_suffix(".part.new").write_bytes(left)
+    part, _ = contribute(shards[0], keys)
+    assert part.read_bytes().startswith(b"age-encryption")
+    assert not part.with_name(f"{part.name}.new").exists()
+
+
+def test_what_somebody_wrote_there_is_left_alone(shards, keys):
+    fresh = shards[0].with_suffix(".part.new")
+    fresh.write_text("a letter")
+    words = shards[0], "--user", "who", "--epsilon", 4, "--stat", STAT
+    given = "--contribute", shards[0].with_suffix(".part"), "--recipient", keys[1]
+    assert f"there is a file {fresh} already" in refused(run_command("run", *words, *given))
+    assert fresh.read_text() == "a letter"
 
 
 class TestRefused:

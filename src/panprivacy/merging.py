@@ -151,7 +151,7 @@ class Merger:
     def remarks(self) -> list[str]:
         """The price, as sentences, each once; and what is missing."""
         missing = [
-            f"contribution {place} was cut short: a signal or an error ended its count early"
+            f"contribution {place} is not complete: its count began late, or ended early"
             for place in self._cut_short
         ]
         return [*dict.fromkeys(one.remark for one in self._merged), *missing]

@@ -317,14 +317,14 @@ def test_what_was_cut_short_does_not_look_complete(shards, keys):
     list(contributing.last(complete=False))
     result = merge([*parts, part], keys, "--json")
     assert json.loads(result.stdout)["interrupted"] is True
-    assert "panprivacy: contribution 3 was cut short" in result.stderr
-    assert "contribution 1 was" not in result.stderr
+    assert "panprivacy: contribution 3 is not complete" in result.stderr
+    assert "contribution 1 is" not in result.stderr
 
 
 def test_what_was_not_does(shards, keys):
     result = merge(parts_of(shards, keys), keys, "--json")
     assert "interrupted" not in json.loads(result.stdout)
-    assert "cut short" not in result.stderr
+    assert "not complete" not in result.stderr
 
 
 @pytest.mark.parametrize("left", [b"", b"age-encryption.org/v1\n-> X2551"])

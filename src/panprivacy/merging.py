@@ -246,17 +246,8 @@ class _Merged:
 
     @property
     def further(self) -> Fraction:
-        """What a user of one more shard loses there, at most.
-
-        His cells are one cell once they are added up, so that where a release costs the same for
-        any two values of a cell, that of the merged answer costs no more then. The other releases
-        that the shard may make leave by themselves.
-        """
-        plan, budget = self.described.plan, self.described.budget
-        asked = plan.request
-        if self.told.form == "sums" or not plan.bounded:
-            return asked.epsilon
-        return budget.of_state(asked.intrusions) + budget.of_releases(asked.releases - 1)
+        """What a user of one more shard loses there, at most."""
+        return self.described.plan.of_further(self.told.form)
 
     @property
     def remark(self) -> str:

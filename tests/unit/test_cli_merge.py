@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from fractions import Fraction
 from pathlib import Path
 from unittest import mock
@@ -482,5 +483,23 @@ def test_a_plan_says_what_shards_cost(stat, said):
     assert result.code == 0, result.stderr
     lines = [line for line in result.stdout.splitlines() if line.startswith("3 shards")]
     assert all(part in line for part, line in zip(said, lines, strict=True))
-    assert "a contribution is a look, which costs a user" in result.stdout
-    assert "3 shards" not in run_command("plan", stat, "--epsilon", 1).stdout
+    assert "who opens a contribution has seen the memory of its shard" in result.stdout
+    alone = run_command("plan", stat, "--epsilon", 1).stdout
+    assert "3 shards" not in alone
+    assert "one machine" not in alone
+
+
+def test_a_plan_says_what_shards_cost_in_epsilon_and_error_beside_one_machine():
+    stat = "incidence,bound=5,universe=10000"
+    plan = pp.plan("incidence", bound=5, universe=10_000, epsilon=1)
+    one, sums, cells, _ = run_command(
+        "plan", stat, "--epsilon", 1, "--shards", 3
+    ).stdout.splitlines()[-4:]
+    further = float(plan.split.budget.of_state(0))
+    margin = 100 * plan.relative_margin(0.95)
+    assert one == f"one machine: epsilon 1, ±{margin:.2g} %"
+    assert sums.endswith(f"epsilon 1; errs 1.7 times as much, ±{margin * 3**0.5:.2g} %")
+    told = re.search(r"epsilon 1, and (\S+) more for each further shard of a user: (\S+) in", cells)
+    assert float(told[1]) == pytest.approx(further, abs=1e-5)
+    assert float(told[2]) == pytest.approx(1 + 2 * further, abs=1e-5)
+    assert f"±{margin * plan.growth**2:.0f} %" in cells

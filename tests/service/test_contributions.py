@@ -159,9 +159,9 @@ def test_it_tells_that_a_contribution_is_the_look(store, clock, tmp_path):
     [("before spend", 1), ("after spend", 0), ("before publish", 1), ("after publish", 1)],
 )
 def test_wherever_it_crashes_it_is_written_once_at_most_and_paid_once(
-    store, clock, tmp_path, place, files
+    store, clock, tmp_path, caplog, place, files
 ):
-    """Between paying and writing it is lost, as an answer is."""
+    """Between paying and writing it is lost, as an answer is, and the journal says so."""
     stream = make(store, clock, tmp_path)
     stream.take(batch(1, 2))
     state = ended(stream, clock)
@@ -173,6 +173,7 @@ def test_wherever_it_crashes_it_is_written_once_at_most_and_paid_once(
         after = restarted(state, store, clock, tmp_path)
         after.advance()
         assert len(found(tmp_path)) == files
+        assert ("the answer of a window is lost" in caplog.text) is (files == 0)
         assert all(path.read_bytes() == data for path, data in before.items())
         assert paid(store) == [0, 1]
 

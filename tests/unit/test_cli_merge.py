@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -273,6 +274,36 @@ def test_a_copy_under_another_name_is_known_in_later_merges(shards, keys, tmp_pa
     assert merge(again, keys).code == 0
     assert listed.read_text().split()[:3] == numbers
     assert len(listed.read_text().split()) == 5
+
+
+def test_the_list_is_locked_and_on_the_disk_before_there_is_an_answer(shards, keys):
+    """It has a number for each statistic of each contribution."""
+    parts = parts_of(shards, keys, "--stat", "density,universe=5000", epsilon=9)
+    done, flock, fsync = [], fcntl.flock, os.fsync
+
+    def noted(what, call):
+        def noting(file, *rest):
+            number = file if isinstance(file, int) else file.fileno()
+            done.append((what, Path(f"/proc/self/fd/{number}").readlink().name))
+            return call(file, *rest)
+
+        return noting
+
+    def answer(*_):
+        done.append("answer")
+        return Answers([])
+
+    with (
+        mock.patch("panprivacy.cli.merge.fcntl.flock", noted("lock", flock)),
+        mock.patch("panprivacy.cli.merge.os.fsync", noted("disk", fsync)),
+        mock.patch.object(Merger, "release", answer),
+    ):
+        assert merge(parts, keys).code == 0
+    listed = keys[0].with_name("identity.txt.merged")
+    places = [done.index(("lock", listed.name)), done.index(("disk", listed.name))]
+    assert places == sorted(places)
+    assert done[-1] == "answer"
+    assert len(set(listed.read_text().split())) == 6
 
 
 def test_where_no_list_can_be_kept_that_is_said(shards, keys):

@@ -184,6 +184,14 @@ def test_scores_of_a_cropped_sum_are_unbiased_after_each_intrusion(tau, bound, e
     assert plan.signed
 
 
+def test_a_sample_of_a_cropped_sum_errs_as_samples_do_where_noise_is_small():
+    sizes = {"tau": 3, "bound": 3, "universe": 60_000, "cells": 10_000}
+    model = pp.plan("cropped-sum", **sizes, epsilon=60, intrusions=2).model(2)
+    for share in (0.2, 0.5, 0.8):
+        sampled = np.sqrt(share * (1 - share) / 10_000 * 50_000 / 59_999)
+        assert model.deviation(share * 180_000) == pytest.approx(180_000 * sampled, rel=0.05)
+
+
 def check_scores(plan, epoch, counted):
     """Exact expectations for each state that is told right, and variances below the plan's."""
     votes, scores = plan.votes(epoch), plan.table.scores[epoch]

@@ -229,6 +229,9 @@ def test_what_was_searched_for_stands_in_the_front_of_a_state(monkeypatch):
     busy = pp.ThresholdCount(threshold=4, bound=20, universe=100, **HARD)
     assert str(busy.plan.law) in busy.plan.searched_law
     assert busy.plan.searched_law.encode() in busy.state()
+    counted = pp.CroppedSum(tau=4, bound=5, universe=100, epsilon=9, intrusions=2)
+    assert counted.plan.searched_law.startswith("block ")
+    assert counted.plan.searched_law.encode() in counted.state()
     other = pp.ThresholdCount(threshold=4, bound=20, universe=100, **HARD)
     monkeypatch.setattr(type(busy.plan), "searched_law", "another law")
     with pytest.raises(pp.InputError, match="with another law"):

@@ -7,6 +7,7 @@ often its noise was added again. docs/guarantees/thresholds.md proves it.
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import math
 from abc import abstractmethod
@@ -231,6 +232,13 @@ class ScoredPlan(CountPlan):
     def law(self) -> Law:
         """The noise of the counters."""
         return self.recipe.law(self.split.budget.state)
+
+    @property
+    def searched_law(self) -> str:
+        """The recipe of the law, where it has one, and a digest of its weights."""
+        law = self.law
+        digest = hashlib.sha256(law.weights.tobytes()).hexdigest()[:16]
+        return f"{law if law.made_of else law.name} {digest}"
 
     def votes(self, epoch: int) -> Votes:
         """What a cell of each value counts for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -107,11 +106,6 @@ class HardPlan(ScoredPlan):
     def recipe(self) -> Shaped:
         """A law that is shaped to the threshold."""
         return Shaped(self.shape)
-
-    @property
-    def searched_law(self) -> str:
-        """The recipe of the law, and a digest of its weights."""
-        return f"{self.law} {hashlib.sha256(self.law.weights.tobytes()).hexdigest()[:16]}"
 
     @property
     def remarks(self) -> tuple[str, ...]:

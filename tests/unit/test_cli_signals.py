@@ -14,8 +14,10 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyrage
 import pytest
 
+from panprivacy.statistics.contribution import read_parts
 from tests.service.running import PLAIN, shared
 
 PATIENCE = 60
@@ -74,6 +76,20 @@ def test_it_answers_what_came(started, schedule, number):
     assert "not complete" in line
     if schedule == "window":
         assert document["window"]["complete"] is False
+
+
+@pytest.mark.parametrize("how", ["signal", "bad row"])
+def test_a_contribution_says_that_not_all_was_counted(started, tmp_path, how):
+    key, part = pyrage.x25519.Identity.generate(), tmp_path / "x.part"
+    sealed = "--contribute", part, "--recipient", str(key.to_public())
+    process = started("-", "--format", "csv", *COUNT, *sealed)
+    send(process, b"id,\n" + rows(70) if how == "bad row" else b"id\n" + rows(70))
+    if how == "signal":
+        ended(process, signal.SIGTERM)
+    else:
+        process.communicate(timeout=PATIENCE)
+    (told,) = read_parts(pyrage.decrypt(part.read_bytes(), [key]))
+    assert told.told.complete is False
 
 
 def test_what_was_read_and_not_yet_counted_is_counted(started):

@@ -343,6 +343,22 @@ class TestState:
             copied(windowed(Clock()))
 
 
+def test_a_window_is_whole_if_one_process_has_counted_it_from_its_start():
+    clock = Clock()
+    daily = windowed(clock)
+    assert not daily.whole  # it began at nine
+    clock.now = MONDAY + DAY
+    daily.advance()
+    assert daily.whole
+    again = windowed(clock)
+    assert again.whole
+    again.resume(daily.state())
+    assert not again.whole
+    clock.now += DAY
+    again.advance()
+    assert again.whole
+
+
 def test_a_statistic_in_place_of_what_makes_it_is_refused():
     with pytest.raises(pp.PlanError, match=r"give what makes the statistic, as lambda: "):
         windowed(Clock(), factory=density())

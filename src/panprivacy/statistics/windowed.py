@@ -207,6 +207,11 @@ class Windowed(Resumable, Generic[S]):
         return _utc(self._end)
 
     @property
+    def whole(self) -> bool:
+        """Whether the current window was counted from its start on, by one process."""
+        return self._grid.around(self._start)[0] == self._start and not self._resumed
+
+    @property
     def due(self) -> bool:
         """Whether `advance` would close the current window."""
         return not self._start - self._grid.every <= self._clock() < self._end

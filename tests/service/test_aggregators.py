@@ -306,6 +306,17 @@ def test_a_job_keeps_its_reports_and_has_each_once(world):
     assert both.helper.verify(name, body) == answer
 
 
+def test_a_job_that_ended_is_not_added_again(world):
+    """As by a second leader that shares the database."""
+    both = world(task_of())
+    both.leader.take([honest(both.task, [1])])
+    both.run()
+    batch, _ = both.leader_store.batch()
+    ((_, name, _, _),) = both.messages
+    both.leader_store.finish(name, batch)
+    assert both.leader_store.batch() == (batch, 1)
+
+
 @pytest.mark.parametrize("verifier", [b"", b"x" * 31, b"x" * 33])
 def test_a_verifier_that_is_none_costs_its_report_alone(world, verifier):
     both = world(task_of())

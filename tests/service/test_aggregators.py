@@ -102,6 +102,18 @@ def test_neither_server_has_a_share_of_one_report_on_its_disk(world, tmp_path):
 # Liars
 
 
+def refused_by_leader(world):
+    """The ids of those reports of the last job of which no verifier was sent."""
+    body = [body for what, _, body, _ in world.messages if what == "verify"][-1]
+    return {
+        one.report_share.metadata.report_id
+        for one in decoded(JOB, body).verify_inits
+        if not one.payload[5:].strip(b"\xff")
+    }
+
+
+OPENED_BY_NOBODY = ["no field elements", "cut short", "one payload twice"]
+"""All other lies are found out by their proofs."""
 LIES = {"2": 2, "minus one": -1, "a million": 1_000_000}
 
 
@@ -124,8 +136,12 @@ def test_what_a_liar_sends_is_refused_and_the_sum_is_that_of_the_others(world, c
     assert both.leader.take(reports) == [None] * len(reports), "nobody is told"
     both.run()
     found = outcomes(both)
-    for name, report in bad.items():
-        assert isinstance(found[report.metadata.report_id], ReportError), name
+    errors = {name: found[report.metadata.report_id] for name, report in bad.items()}
+    assert errors.pop("a short seed") == ReportError.HPKE_DECRYPT_ERROR
+    assert errors.pop("one payload twice") == ReportError.REPORT_REPLAYED
+    assert set(errors.values()) == {ReportError.VDAF_VERIFY_ERROR}
+    refused = refused_by_leader(both)
+    assert refused == {bad[name].metadata.report_id for name in OPENED_BY_NOBODY}
     for report in good:
         assert found[report.metadata.report_id] == ACCEPTED
     assert both.answer() == (len(reports), [1, 2])

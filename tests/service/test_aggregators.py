@@ -112,6 +112,14 @@ def refused_by_leader(world):
     }
 
 
+SPOILED = {
+    "a wrong proof": lambda leader, helper: ([leader[0], leader[1][:40] + bytes(8)], helper),
+    "exchanged": lambda leader, helper: (leader[::-1], helper),
+    "no field elements": lambda leader, helper: ([b"\xff" * 48, leader[1]], helper),
+    "cut short": lambda leader, helper: ([leader[0][:40], leader[1]], helper),
+    "a short seed": lambda leader, helper: (leader, [helper[0][:31], helper[1]]),
+    "one payload twice": lambda leader, helper: (leader[:1] * 2, helper[:1] * 2),
+}
 OPENED_BY_NOBODY = ["no field elements", "cut short", "one payload twice"]
 """All other lies are found out by their proofs."""
 LIES = {"2": 2, "minus one": -1, "a million": 1_000_000}
@@ -122,15 +130,12 @@ def test_what_a_liar_sends_is_refused_and_the_sum_is_that_of_the_others(world, c
     task = task_of(histogram(1), collusion)
     other = task_of(histogram(1), collusion)
     both = world(task)
-    leader, helper = sharded(task, [1, 1])
     bad = {name: lying(task, amount, place=1) for name, amount in LIES.items()}
-    bad["a wrong proof"] = sent(task, [leader[0], leader[1][:40] + bytes(8)], helper)
-    bad["no field elements"] = sent(task, [b"\xff" * 48, leader[1]], sharded(task, [1, 1])[1])
-    bad["of another task"] = honest(other, [1, 1])
-    bad["cut short"] = sent(task, [leader[0][:40], leader[1]], helper)
-    bad["a short seed"] = sent(task, sharded(task, [1, 1])[0], [helper[0][:31], helper[1]])
+    for name, spoil in SPOILED.items():
+        leader, helper = sharded(task, [1, 1])
+        bad[name] = sent(task, *spoil(leader, helper))
     bad["halves of two"] = sent(task, sharded(task, [1, 1])[0], sharded(task, [1, 1])[1])
-    bad["one payload twice"] = sent(task, *[[one[0]] * 2 for one in sharded(task, [1, 1])])
+    bad["of another task"] = honest(other, [1, 1])
     good = [honest(task, [1, 0]), honest(task, [0, 1]), honest(task, [0, 1])]
     reports = [good[0], *bad.values(), *good[1:]]
     assert both.leader.take(reports) == [None] * len(reports), "nobody is told"

@@ -71,8 +71,8 @@ class Sharing:
         random = coins.secret(len(values) * Prio3Count.RANDOM_BYTES)
         leader, helper = self._prio.shard(values, random)
         return _woven(
-            self._leader.encrypt_points(_embedded(leader, Prio3Count.LEADER_BYTES), coins),
-            self._helper.encrypt_points(_embedded(helper, Prio3Count.HELPER_BYTES), coins),
+            self._leader.encrypt_points(embedded(leader, Prio3Count.LEADER_BYTES), coins),
+            self._helper.encrypt_points(embedded(helper, Prio3Count.HELPER_BYTES), coins),
         )
 
     def rerandomise(self, ciphertexts: bytes, coins: SecretCoins) -> bytes:
@@ -160,8 +160,13 @@ def _payload(entry: bytes, key: DecryptionKey, size: int) -> bytes | None:
     return payload if compare_digest(held, _marked(payload)) else None
 
 
-def _embedded(payloads: bytes, size: int) -> bytes:
-    """Two points for each payload."""
+def embedded(payloads: bytes, size: int) -> bytes:
+    """Two points for each payload, which end with the beginning of its hash.
+
+    Args:
+        payloads: of one server.
+        size: of each.
+    """
     held = b"".join(map(_marked, entries(payloads, size)))
     return b"".join(map(embed, entries(held, PAYLOAD_BYTES)))
 

@@ -24,6 +24,7 @@ from panprivacy.aggregator.messages import (
     AggregateShareReq,
     Party,
     ReportError,
+    VerifyResp,
 )
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import AbortError, PeerError
@@ -100,6 +101,44 @@ def test_neither_server_has_a_share_of_one_report_on_its_disk(world, tmp_path):
     assert leader[0][:8] not in kept
     assert leader[0][8:] not in kept
     assert helper[0] not in kept
+
+
+def test_a_disk_tells_which_reports_are_valid(world, tmp_path):
+    """What no sender and no reader is told, as the page on guarantees says."""
+    kept = []
+    for fits in (True, False):
+        both = world(task_of())
+        leader, helper = sharded(both.task, [0])
+        later = helper if fits else sharded(both.task, [0])[1]
+        report = sent(both.task, leader, later)
+        both.leader.take([report])
+        both.run()
+        (path,) = (tmp_path / str(len(kept))).glob("helper.sqlite-wal")
+        accepted = RESPONSES.write((VerifyResp(report.metadata.report_id, ACCEPTED),))
+        kept.append(accepted in path.read_bytes())
+        assert both.leader_store.batch()[0].reports == fits
+    assert kept == [True, False]
+
+
+def test_an_older_copy_from_before_the_answer_is_not_noticed_and_gives_none(world, tmp_path):
+    """And the leader verifies a copy at a second point, which it would not have done."""
+    both = world(task_of())
+    report = honest(both.task, [1], name=b"\xff" * 16)
+    both.leader.take([report])
+    (file,) = tmp_path.rglob("leader.sqlite")
+    both.leader_store.end()
+    older = file.read_bytes()
+    both.start_leader()
+    both.run()
+    both.leader_store.end()
+    file.write_bytes(older)
+    both.start_leader()
+    both.leader.take([copied(both.task, report, name=bytes(16))])
+    both.run()
+    jobs = [decoded(JOB, body).verify_inits for what, _, body, _ in both.messages]
+    assert jobs[0][0].payload != jobs[1][0].payload != REFUSED
+    with pytest.raises(AbortError, match="do not agree"):
+        both.leader.release()
 
 
 # Liars

@@ -36,7 +36,7 @@ from panprivacy.federated.simulation import reported
 from panprivacy.federated.task import Task
 from panprivacy.federated.two_servers import TwoServers
 from panprivacy.testing import SeededCoins
-from panprivacy.vdaf import Prio3Count
+from panprivacy.vdaf import MODULUS, Prio3Count, flp
 
 COINS = SeededCoins(1)
 LEADER, HELPER, STRANGER = (DecryptionKey.generate(COINS) for _ in range(3))
@@ -335,3 +335,22 @@ def test_whoever_makes_a_server_strip_states_sees_events():
     leader, helper = (own_key(servers("one-server"), key) for key in (LEADER, HELPER))
     shares = [open_leader(helper.strip(split(row)[0]), leader) for row in states("one-server")]
     assert changed(shares) == STREAM[1:]
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_a_share_that_is_verified_in_two_tasks_tells_the_bit(bit):
+    """So the keys of servers are for one task: the helper knows its seed and both contexts."""
+    verify_key, nonce = COINS.key(32), COINS.key(16)
+    one, other = Prio3Count(CONTEXT), Prio3Count(b"another task")
+    leader, helper = one.shard([bit], COINS.secret(Prio3Count.RANDOM_BYTES))
+    values = []
+    for prio in (one, other):
+        # the sharing of the first task, for which the seed is expanded, at the point of each
+        (x,) = prio._elements(5, [verify_key], [b"\1" + nonce], 1)[0]
+        mine = one._expanded([helper], 1)
+        sent = np.frombuffer(prio.verify_leader(verify_key, nonce, leader).verifiers, "<u8")
+        own = flp.query(mine[:, 0], mine[:, 1:], np.array([x]))[0]
+        values.append(((int(sent[1]) + int(own[1])) % MODULUS, int(x)))
+    (here, x), (there, y) = values
+    slope = (here - there) * pow(x - y, -1, MODULUS)
+    assert (here - slope * (x + 1)) % MODULUS == bit, "the line at -1"

@@ -233,7 +233,9 @@ class LeaderStore(_SharesStore):
         """
         columns = _REPORTS.c
         mine = columns.job == job
-        digests = {name: sha256(b"".join(found.parts)).digest() for name, found in opened.items()}
+        digests = {
+            name: sha256(b"".join(found.payloads)).digest() for name, found in opened.items()
+        }
         with self._alone() as (connection, _):
             found = connection.execute(select(columns.name, columns.shares).where(mine))
             known = dict[bytes, bytes | None](found.all())

@@ -70,7 +70,8 @@ class TaskStore:
 
     Guarantee: there is one answer, whatever is killed, and however many processes share the store;
     it is on the disk before it leaves. A store that was deleted, cut short or replaced by another
-    one or by an older copy is noticed as long as the mark is there.
+    one, or by an older copy without the answer that was given, is noticed as long as the mark is
+    there. An older copy from before the answer is not: what came since is lost.
     [docs/guarantees/devices.md, tests/service/test_report_store.py]
 
     Args:

@@ -24,6 +24,9 @@ _MOST_REPORTS: Final = 10_000_000
 class TwoServers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The public keys of two servers, and what they have agreed on.
 
+    The keys are for one task: what a server opens in two tasks may tell the other one a bit.
+    [docs/guarantees/two-servers.md]
+
     Args:
         leader: the key of the one to which devices send, 33 bytes in hexadecimal digits.
         helper: the key of the other one.

@@ -1,0 +1,36 @@
+"""`panprivacy dashboard`: pages of what was released."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from panprivacy.cli.serve import ConfigFile, service_installed
+from panprivacy.errors import PlanError
+
+
+def dashboard(
+    config: ConfigFile,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where the pages are; or unix:/PATH.")
+    ] = "127.0.0.1:8643",
+    service: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where the service listens, to announce looks; as in the configuration unless "
+            "given.",
+        ),
+    ] = None,
+) -> None:
+    """Show what was released on pages, until told to stop; it can change nothing."""
+    with service_installed():
+        from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
+    loaded = load(config)
+    try:
+        from panprivacy.dashboard.server import serve  # noqa: PLC0415 - an extra, and slow
+    except ImportError as error:
+        message = f"the dashboard needs {error.name}: pip install 'panprivacy[dashboard]'"
+        raise PlanError(message) from None
+    serve(loaded, config.absolute(), listen, service)

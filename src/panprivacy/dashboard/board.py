@@ -15,8 +15,10 @@ from panprivacy.service.config.config import Config
 from panprivacy.service.config.following import FollowedTokens
 from panprivacy.service.outgoing.reader import ReleaseReader
 
-_BUDGET_SECONDS: Final = 5.0
-"""So often the ledger is looked at, beside when something was released."""
+_PAUSE: Final = 5.0
+"""Seconds between two looks at the ledger, but for when something was released."""
+_SHARE: Final = 20
+"""A year of a large ledger is looked at in a 20th of the time."""
 
 
 class Look:
@@ -38,7 +40,7 @@ class Look:
         self.history = History(reader, promise.name)
         self.spent: Spent | None = None
         self.year: Year | None = None
-        self._counted = 0.0
+        self._again = self._year_again = 0.0
 
     def unit(self, statistic: str) -> str:
         """What answers of a statistic count, as it is planned now."""
@@ -51,16 +53,18 @@ class Look:
         Raises:
             StoreError: the store cannot be read now.
         """
-        changed = self.history.follow()
-        if changed or time.monotonic() - self._counted > _BUDGET_SECONDS:
-            now, newest = datetime.now(UTC), self.history.known.newest
-            before = self.spent, self.year
+        changed, before = self.history.follow(), (self.spent, self.year)
+        newest = self.history.known.newest
+        if changed or time.monotonic() > self._again:
             number = newest[0].number if newest else 0
-            self.spent = self.promise.spent(self._reader, now, number)
-            self.year = self.promise.year(self._reader, now)
-            self._counted = time.monotonic()
-            changed |= before != (self.spent, self.year)
-        return changed
+            self.spent = self.promise.spent(self._reader, datetime.now(UTC), number)
+            self._again = time.monotonic() + _PAUSE
+        if time.monotonic() > self._year_again:
+            began = time.monotonic()
+            self.year = self.promise.year(self._reader, datetime.now(UTC))
+            took = time.monotonic() - began
+            self._year_again = began + max(_PAUSE, _SHARE * took)
+        return changed or before != (self.spent, self.year)
 
 
 class Board:

@@ -22,8 +22,10 @@ _INK: Final = "#333"
 _FAINT: Final = "#6b7280"
 _GRID: Final = "#e5e7eb"
 _BAND: Final = 0.22
-_ABOVE: Final = 1.06
-"""How far above the highest end a chart reaches."""
+_BEYOND: Final = 1.06
+"""How much farther a chart reaches than its numbers."""
+_ENDLESS: Final = 1e300
+"""What is no smaller is drawn as infinite, so that sums of ends are numbers."""
 _BELOW: Final = 0.2
 MOST_BARS: Final = 24
 _FEW_POINTS: Final = 60
@@ -47,7 +49,8 @@ _TELL_POINT: Final = f"""(shown) => {{
   if (!one) return "";
   const [at, value, low, high, whole, answers] = one.data;
   const when = new Date(at).toISOString().slice(0, 19).replace("T", " ");
-  const lines = [when, `<b>${{number(value)}}</b>`, `${{number(low)}} to ${{number(high)}}`];
+  const lines = [when, `<b>${{value === null ? "lost" : number(value)}}</b>`];
+  if (value !== null) lines.push(`${{number(low)}} to ${{number(high)}}`);
   if (!whole) lines.push("not a whole window");
   if (answers > 1) lines.push(`the last of ${{answers}}, interval of all`);
   return lines.join("<br>");
@@ -59,12 +62,13 @@ _TELL_BAR: Final = f"""(shown) => {{
   const name = document.createElement("span");
   name.textContent = one.name;
   const {{value, low, high}} = one.data;
+  if (value === null) return `${{name.innerHTML}}<br>lost`;
   const ends = `${{number(low)}} to ${{number(high)}}`;
   return [name.innerHTML, `<b>${{number(value)}}</b>`, ends].join("<br>");
 }}"""
 _SHORT: Final = """(x) => Math.abs(x) >= 1e6 ? `${+(x / 1e6).toPrecision(3)}M`
   : Math.abs(x) >= 1e4 ? `${+(x / 1e3).toPrecision(3)}k` : x.toLocaleString("en-US")"""
-_AXIS_LABEL: Final = {"color": _FAINT, ":formatter": _SHORT}
+_LABEL: Final = {"color": _FAINT, "fontSize": 12}
 _WHISKER: Final = """(params, api) => {
   const flat = params.encode.x[0] !== 0;
   const place = (end) => flat ? api.coord([end, api.value(0)]) : api.coord([api.value(0), end]);
@@ -88,27 +92,12 @@ def over_time(points: Sequence[Point], unit: str, zone: str) -> Options:
         zone: name of the time zone whose clock the axis shows.
     """
     shown = thinned(points)
-    top = _top(shown)
+    moments = [_on_the_clock(one.at, zone) for one in shown]
     data = [
-        [
-            _on_the_clock(one.at, zone),
-            _number(one.value),
-            _number(one.low),
-            _number(one.high),
-            one.complete,
-            one.answers,
-        ]
-        for one in shown
+        [at, *map(_number, (one.value, one.low, one.high)), one.complete, one.answers]
+        for at, one in zip(moments, shown, strict=True)
     ]
-    ends = [(_number(one.low), _number(min(one.high, top))) for one in shown]
-    low = [[row[0], low] for row, (low, _) in zip(data, ends, strict=True)]
-    width = [
-        [row[0], None if low is None or high is None else max(high - low, 0.0)]
-        for row, (low, high) in zip(data, ends, strict=True)
-    ]
-    parts = [row if not row[4] else [row[0], None] for row in data]
-    band = {"type": "line", "stack": "band", "stackStrategy": "all", "silent": True}
-    band |= {"symbol": "none", "lineStyle": {"opacity": 0}, "tooltip": {"show": False}}
+    few = len(shown) <= _FEW_POINTS
     return {
         **_base(f"A line of {len(points):,} answers over time, in {unit}, with their intervals."),
         "useUTC": True,  # the clock of the zone is in the numbers
@@ -116,39 +105,52 @@ def over_time(points: Sequence[Point], unit: str, zone: str) -> Options:
         "xAxis": {
             "type": "time",
             "splitNumber": 4,
-            "axisLabel": {
-                **{"hideOverlap": True, "color": _FAINT, "fontSize": 12},
-                "formatter": _MOMENTS,
-            },
+            "axisLabel": {**_LABEL, "hideOverlap": True, "formatter": _MOMENTS},
         },
-        "yAxis": _value_axis(unit) | _from(shown, top),
+        "yAxis": _value_axis(unit) | _from(shown),
         "tooltip": {"trigger": "axis", "confine": True, ":formatter": _TELL_POINT},
         "series": [
-            {**band, "name": "low", "data": low},
-            {**band, "name": "band", "data": width, "areaStyle": {"color": BLUE, "opacity": _BAND}},
+            *_band(moments, shown),
             {
                 "type": "line",
                 "name": "answer",
                 "data": data,
-                "showSymbol": len(shown) <= _FEW_POINTS,
+                "z": 3,
+                "showSymbol": few,
                 "symbolSize": 7,
                 "symbol": "circle",
                 "lineStyle": {"color": BLUE, "width": 2},
                 "itemStyle": {"color": BLUE},
-                "z": 3,
             },
             {
                 "type": "scatter",
                 "name": "not a whole window",
-                "data": parts,
+                "z": 4,
+                "data": [row for row in data if not row[4]],
                 "symbol": "diamond",
-                "symbolSize": 9 if len(shown) <= _FEW_POINTS else 5,
+                "symbolSize": 9 if few else 5,
                 "itemStyle": {"color": "#fff", "borderColor": VERMILION, "borderWidth": 1.5},
                 "tooltip": {"show": False},
-                "z": 4,
             },
         ],
     }
+
+
+def _band(moments: Sequence[int], points: Sequence[Point]) -> list[dict[str, Any]]:
+    """The intervals: what is below them, unseen, and their widths stacked upon it."""
+    ends = _ends(points)
+    low = [[at, low] for at, (low, _) in zip(moments, ends, strict=True)]
+    width = [
+        [at, None if low is None or high is None else max(high - low, 0.0)]
+        for at, (low, high) in zip(moments, ends, strict=True)
+    ]
+    line = {"type": "line", "stack": "band", "stackStrategy": "all", "silent": True}
+    line |= {"symbol": "none", "lineStyle": {"opacity": 0}, "tooltip": {"show": False}}
+    filled = {"color": BLUE, "opacity": _BAND}
+    return [
+        {**line, "name": "low", "data": low},
+        {**line, "name": "interval", "data": width, "areaStyle": filled},
+    ]
 
 
 def by_number(bars: Sequence[Bar], unit: str) -> Options:
@@ -202,16 +204,12 @@ def by_label(bars: Sequence[Bar], unit: str) -> Options:
 
 def _bars_with_whiskers(bars: Sequence[Bar], encode: dict[str, Any]) -> list[dict[str, Any]]:
     points = [one.point for one in bars]
-    top = _top(points)
     data = [
         {"value": _number(one.value), "low": _number(one.low), "high": _number(one.high)}
         for one in points
     ]
-    whiskers = [
-        [place, one.low, min(one.high, top)]
-        for place, one in enumerate(points)
-        if not one.is_lost and not math.isnan(one.low + one.high)
-    ]
+    ends = _ends(points)
+    whiskers = [[place, *each] for place, each in enumerate(ends) if None not in each]
     bar = {"type": "bar", "name": "answer", "data": data, "barMaxWidth": 46}
     bar["itemStyle"] = {"color": BLUE, "opacity": 0.55, "borderRadius": 2}
     whisker = {"type": "custom", "name": "interval", "data": whiskers, "encode": encode, "z": 3}
@@ -229,29 +227,40 @@ def _value_axis(unit: str) -> dict[str, Any]:
         "type": "value",
         "name": unit,
         "nameTextStyle": {"color": _FAINT, "align": "left"},
-        "axisLabel": _AXIS_LABEL,
+        "axisLabel": {**_LABEL, ":formatter": _SHORT},
         "splitLine": {"lineStyle": {"color": _GRID}},
         "splitNumber": 4,
     }
 
 
-def _from(points: Sequence[Point], top: float) -> dict[str, Any]:
+def _from(points: Sequence[Point]) -> dict[str, Any]:
     """Where an axis begins whose numbers go a little below 0: there, not at the next round one."""
-    least = min((one.low for one in points if math.isfinite(one.low)), default=0.0)
-    if not -_BELOW * top < least < 0:
+    bottom, top = _reach(points)
+    if not -_BELOW * top < bottom < 0:
         return {}
-    return {"min": least, "axisLabel": _AXIS_LABEL | {"showMinLabel": False}}
+    return {"min": bottom, "axisLabel": {**_LABEL, ":formatter": _SHORT, "showMinLabel": False}}
 
 
-def _top(points: Sequence[Point]) -> float:
-    """Where intervals without an upper end are cut off: a little above all that is finite."""
-    ends = [end for one in points for end in (one.value, one.low, one.high) if math.isfinite(end)]
-    return max((0.0, *ends)) * _ABOVE
+def _ends(points: Sequence[Point]) -> list[tuple[float | None, float | None]]:
+    """The ends of all intervals, cut off where they are infinite; None where they are lost."""
+    bottom, top = _reach(points)
+    return [
+        (None, None)
+        if math.isnan(one.low) or math.isnan(one.high)
+        else (min(max(one.low, bottom), top), max(min(one.high, top), bottom))
+        for one in points
+    ]
+
+
+def _reach(points: Sequence[Point]) -> tuple[float, float]:
+    """A little beyond all that is finite, and 0."""
+    ends = [end for one in points for end in one[1:4] if abs(end) < _ENDLESS]
+    return _BEYOND * min((0.0, *ends)), _BEYOND * max((0.0, *ends))
 
 
 def _number(number: float) -> float | None:
     """What JSON can write."""
-    return number if math.isfinite(number) else None
+    return number if abs(number) < _ENDLESS else None
 
 
 def _on_the_clock(at: float, zone: str) -> int:

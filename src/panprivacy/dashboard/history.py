@@ -57,10 +57,10 @@ class History:
         Raises:
             StoreError: the store cannot be read now. Nothing was changed.
         """
-        known, seen = self.known, set(self.known.newest)
+        known, seen = self.known, set(map(_identity, self.known.newest))
         since = known.newest[0].released if seen else None
         rows = self._reader.answers(stream=self._stream, since=since, limit=_PAGE)
-        added = [row for row in rows if row not in seen]
+        added = [row for row in rows if _identity(row) not in seen]
         if len(rows) - len(added) < len(seen) or known.answers > 2 * MOST_ANSWERS:
             # another store is in the place of this one, or more came than a page, or than is kept
             known = Known()
@@ -85,6 +85,11 @@ class History:
             return [], known.oldest
         page = self._reader.answers(stream=self._stream, before=known.oldest, limit=_PAGE)
         return page, page[0].released if page else None
+
+
+def _identity(row: Published) -> tuple[object, ...]:
+    """By which a row is told from all others; a number may be NaN, which equals nothing."""
+    return row.released, row.start, row.number, Asked.of(row)
 
 
 def _by_question(rows: Iterable[Published]) -> dict[Asked, list[Point]]:

@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run test test-slow lint pins accuracy continual auditors mutants bench reproduce clean
+.PHONY: run demo test test-slow lint pins accuracy continual auditors mutants bench reproduce clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -20,6 +20,9 @@ run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/departures.parquet --user flight --delta delta \
 	  --stat distinct,deletions=strict,expected=10_000:1_000_000,memory=125_000 \
 	  --epsilon 1 --demo --plot build/flights-late.png
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/live_demo.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -93,6 +96,10 @@ $(BIN)/python:
 $(VENV)/.run: pyproject.toml | $(BIN)/python
 	$(INSTALL) --editable .
 	$(BIN)/python -c "import panprivacy.cli.run; panprivacy.cli.run.compile_kernels()"
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.run
+	$(INSTALL) --editable ".[dashboard]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run

@@ -51,7 +51,7 @@ class Choice:
         self.around = tag("label", style="choice hidden")
         with self.around:
             tag("span", label)
-            self._select = tag("select")
+            self._select = tag("select", aria_label=label)
         self._select.on("change", self._choose, js_handler="(e) => emit(e.target.value)")
         if options:
             self.offer(options)

@@ -70,11 +70,11 @@ def draw(folder):
 
 
 def main():
-    """Keep the page of the stream of visitors, or all in a folder that is named."""
+    """Keep the overview; all of them, in a folder that is named."""
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(*sys.argv[1:]) if sys.argv[1:] else Path(directory)
         draw(folder)
-        picture = (folder / "visitors-1280.png").read_bytes()
+        picture = (folder / "overview-1280.png").read_bytes()
     (ROOT / "docs/dashboard.png").write_bytes(picture)
 
 

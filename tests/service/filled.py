@@ -33,7 +33,8 @@ def fill(file, days, ends=None):
             if stream.window == "1d"
         ]
         for day in range(days):
-            users = coins.zipf(1.3, round(9_000 * (1 + 0.3 * np.sin(day / 3)))) % 20_000
+            came = round(9_000 * (1.2 + 0.5 * np.sin(day / 14) - 0.4 * (day % 7 > 4)))
+            users = np.repeat(coins.permutation(50_000)[:came], np.minimum(coins.zipf(2, came), 8))
             for stream in streams:
                 stream.take([_rows(stream, users, coins)])
             now[0] += DAY

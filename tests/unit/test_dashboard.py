@@ -337,15 +337,16 @@ def test_a_year_costs_what_windows_cost(store, file):
     ]
     old = START - 400 * DAY
     store.spend([*lines, Entry("shop", old, old + DAY, 0, own)])
-    year = promise.year(store, START + 4 * DAY)
-    assert (year.windows, year.all_windows) == (4, 365)
-    assert year.loss == windowed.loss(4)
+    assert promise.year(store, START + 3 * DAY).windows == 4
+    year = promise.year(store, START + 4 * DAY)  # whose window is open, and not in the ledger yet
+    assert (year.windows, year.all_windows) == (5, 365)
+    assert year.loss == windowed.loss(5)
     assert year.whole_loss == windowed.loss(365)
     other = START + 5 * DAY
     store.spend([Entry("shop", other, other + DAY, n, Fraction(1, 3)) for n in (0, 1, 2)])
     changed = promise.year(store, START + 6 * DAY)
-    assert changed.windows == 5
-    assert changed.loss == windowed.loss(4) + 1  # planned otherwise: all that the ledger has
+    assert changed.windows == 6
+    assert changed.loss == windowed.loss(5) + 1  # planned otherwise: all that the ledger has
 
 
 def test_what_goes_on_counts_the_answers_of_its_life(store, file):
@@ -603,6 +604,6 @@ def test_what_a_stream_released_is_what_is_shown(store, file):
     assert [bar.label for bar in bars] == ["1", "2", "3"]
     promise = Promise("shop", config)
     year = promise.year(store, datetime.fromtimestamp(clock[0], UTC))
-    assert (year.windows, year.loss) == (3, promise._windowed.loss(3))
+    assert (year.windows, year.loss) == (4, promise._windowed.loss(4))
     with pytest.raises(PlanError):
         promise._windowed.loss(0)

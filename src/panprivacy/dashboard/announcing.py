@@ -24,8 +24,8 @@ def announcing(looks: Mapping[str, Look], service: str) -> None:
         looks: the streams that may be shown.
         service: where the service listens.
     """
-    planned = [name for name, look in looks.items() if look.promise.guarantee.intrusions]
-    if planned:
+    planned = {name: bool(look.promise.guarantee.intrusions) for name, look in looks.items()}
+    if any(planned.values()):
         _Announcing(planned, service)
 
 
@@ -33,11 +33,11 @@ class _Announcing:
     """A button and its two questions.
 
     Args:
-        streams: that plan for it.
+        streams: whether each plans for it.
         service: where the service listens.
     """
 
-    def __init__(self, streams: list[str], service: str) -> None:
+    def __init__(self, streams: Mapping[str, bool], service: str) -> None:
         self._service, self._key = service, new_key()
         self._button = button("The memory was seen…", self._open, "plain alarm")
         with ui.dialog() as self._dialog, tag("div", style="dialog", role="document"):
@@ -47,7 +47,7 @@ class _Announcing:
                 self._build_second()
             self._said = tag("div", style="said", role="status")
 
-    def _build_first(self, streams: list[str]) -> None:
+    def _build_first(self, streams: Mapping[str, bool]) -> None:
         tag("h2", "Has somebody seen the memory of the service?")
         tag(
             "p",
@@ -55,7 +55,14 @@ class _Announcing:
             "once more. Whoever sees the memory sees all streams. This uses up one of the looks "
             "that were planned for, and makes answers of the window less exact.",
         )
-        self._streams = {name: Check(name) for name in streams}
+        self._streams = {name: Check(name) for name, planned in streams.items() if planned}
+        others = [name for name, planned in streams.items() if not planned]
+        if others:
+            tag(
+                "p",
+                f"No look is planned for in {', '.join(others)}: keep that from being seen again.",
+                "small",
+            )
         self._token = Field("A token that may announce")
         tag("p", "The dashboard holds none; it uses yours for this look, and forgets it.", "small")
         with tag("div", style="buttons"):

@@ -219,7 +219,7 @@ def _bars_with_whiskers(bars: Sequence[Bar], encode: dict[str, Any]) -> list[dic
 def _base(says: str) -> Options:
     """What all charts share; `says` is for who cannot see them."""
     aria = {"enabled": True, "label": {"enabled": True, "description": says}}
-    return {"animation": False, "aria": aria, "textStyle": {"fontFamily": "inherit"}}
+    return {"animation": False, "aria": aria, "textStyle": {"fontFamily": "system-ui, sans-serif"}}
 
 
 def _value_axis(unit: str) -> dict[str, Any]:

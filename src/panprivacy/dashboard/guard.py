@@ -58,11 +58,14 @@ button {{ font: inherit; font-weight: 600; margin-top: 14px; width: 100%; paddin
 <input id="token" name="token" type="password" autocomplete="off" required autofocus>
 <button>Enter</button></form></main>
 <script>
-if (location.hash.startsWith("#pp_")) {{
+const enter = () => {{
+  if (!location.hash.startsWith("#pp_")) return;
   document.getElementById("token").value = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
   document.forms[0].submit();
-}}
+}};
+addEventListener("hashchange", enter);
+enter();
 </script></body></html>"""
 _PROBLEM: Final = '<p role="alert">{}</p>'
 

@@ -295,9 +295,9 @@ def _gauges(look: Look) -> None:
     if not look.promise.lasting:
         _gauge(
             "Somebody who is in every window for a year",
-            f"epsilon {_epsilon(year.loss)} of {_epsilon(year.whole_loss)}, one window seized",
+            f"epsilon {_epsilon(year.loss)} of {_epsilon(year.whole_loss)}, if one is seized",
             year.loss / year.whole_loss,
-            f"{year.windows:,} of {year.all_windows:,} windows in the last 365 days",
+            f"{year.windows:,} of {year.all_windows:,} windows of 365 days",
         )
 
 

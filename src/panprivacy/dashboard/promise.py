@@ -14,6 +14,7 @@ from panprivacy.explain.reading import Alike, states_in
 from panprivacy.guarantee import Guarantee
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.outgoing.reader import ReleaseReader
+from panprivacy.service.outgoing.records import Begun
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.windowed import Windowed
 
@@ -47,8 +48,8 @@ class Year:
     """What a user loses who was in every window of the last 365 days.
 
     Args:
-        windows: how many the ledger has.
-        loss: in all of them, if the state of one was seen.
+        windows: how many there were that are in the ledger, with the one that is open.
+        loss: in all of them, if the state of one is seen.
         all_windows: how many there are in 365 days.
         whole_loss: in so many, planned as they are now.
     """
@@ -110,10 +111,7 @@ class Promise:
             StoreError: the store cannot be read now.
         """
         current = self._windowed.current
-        start, end = (
-            datetime.fromtimestamp(moment, UTC)
-            for moment in self._windowed.grid.around(now.timestamp())
-        )
+        start, end = self._around(now)
         lines = reader.ledger(self.name, since=start)
         begun = sorted({line.start for line in lines})
         made = newest
@@ -134,23 +132,31 @@ class Promise:
     def year(self, reader: ReleaseReader, now: datetime) -> Year:
         """What a user lost over the windows of a year, whoever saw the state of one of them.
 
-        Windows whose states cost what one costs now are taken to be planned like it; the others
-        count with all that the ledger has of them.
+        Those are the windows that the ledger has, and the one that is open. Windows whose states
+        cost what one costs now are taken to be planned like it; the others count with all that the
+        ledger has of them.
 
         Raises:
             StoreError: the store cannot be read now.
         """
-        begun = reader.begun(self.name, now - YEAR)
-        alike = begun.pop(self._windowed.current.state_epsilon, None)
-        windows = alike.windows if alike else 0
+        length = timedelta(seconds=self.config.window_seconds)
+        start, _ = self._around(now)
+        begun = reader.begun(self.name, min(start, start - YEAR + length))
+        alike = begun.pop(self._windowed.current.state_epsilon, Begun(0, Fraction(0)))
+        windows = alike.windows + (not reader.ledger(self.name, since=start))
         others = sum((one.spent for one in begun.values()), Fraction(0))
-        every = max(round(YEAR.total_seconds() / self.config.window_seconds), 1)
+        every = max(round(YEAR / length), 1)
         return Year(
             windows=windows + sum(one.windows for one in begun.values()),
-            loss=(self._windowed.loss(windows) if windows else Fraction(0)) + others,
+            loss=others + (self._windowed.loss(windows) if windows else 0),
             all_windows=every,
             whole_loss=self._windowed.loss(every),
         )
+
+    def _around(self, now: datetime) -> tuple[datetime, datetime]:
+        """Start and end of the window of a moment, on the grid."""
+        start, end = self._windowed.grid.around(now.timestamp())
+        return datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)
 
     def states(self, spent: Spent | None) -> Sequence[Alike]:
         """What a state of the current window says about itself, with what was made of it so far."""

@@ -53,3 +53,4 @@ def dashboard(config, *options):
         process.terminate()
         process.wait(30)
     assert process.returncode in (0, -15), log.read_text()
+    assert "complains" not in log.read_text()

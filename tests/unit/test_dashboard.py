@@ -29,7 +29,7 @@ from panprivacy.dashboard.guard import COOKIE, Guard, Readers, token_of
 from panprivacy.dashboard.history import History
 from panprivacy.dashboard.promise import Promise
 from panprivacy.dashboard.seized import answers_of, pictures
-from panprivacy.dashboard.series import Asked, Bar, Point, by_group, histograms, thinned
+from panprivacy.dashboard.series import POINT, Asked, Bar, Point, by_group, histograms, thinned
 from panprivacy.errors import PlanError
 from panprivacy.explain.sentences import explained
 from panprivacy.service.config.loading import load
@@ -143,24 +143,31 @@ def point(value, low=None, high=None, **more):
     return Point(0.0, value, value if low is None else low, value if high is None else high, **more)
 
 
+def line(*points):
+    """Points as they are kept."""
+    return np.array(list(points), POINT)
+
+
 def test_a_thinned_line_hides_nothing_that_stuck_out():
     points = [point(float(value), value - 1, value + 1) for value in range(100_000)]
     points[777] = point(5.0, -1e9, math.inf)
-    points[50_000] = point(math.nan)
-    shown = thinned(points)
+    points[50_000] = points[-1] = point(math.nan)
+    points[333] = points[333]._replace(complete=False)
+    shown = thinned(line(*points))
     assert len(shown) <= 600
-    assert sum(one.answers for one in shown) == 100_000
+    assert sum(one.of for one in shown) == 100_000
     assert min(one.low for one in shown) == -1e9
     assert max(one.high for one in shown) == math.inf
-    assert shown[-1].value == 99_999
+    assert shown[-1].value == 99_998
+    assert sum(not one.complete for one in shown) == 1
     assert not any(one.is_lost for one in shown)
-    assert thinned(points[:600]) == points[:600]
+    assert thinned(line(*points[:600])) == points[:600]
 
 
 def test_a_line_of_lost_answers_is_a_gap():
-    (only,) = thinned([point(math.nan)] * 1_000, most=1)
+    (only,) = thinned(line(*[point(math.nan)] * 1_000), most=1)
     assert only.is_lost
-    assert only.answers == 1_000
+    assert only.of == 1_000
 
 
 def test_bars_stand_in_the_order_of_their_numbers():
@@ -196,7 +203,7 @@ def test_a_question_is_told_in_words(row, words):
 # Charts
 
 NUMBERS = st.floats() | st.just(math.inf) | st.just(-math.inf) | st.just(math.nan)
-POINTS = st.builds(Point, st.floats(0, 4e9), NUMBERS, NUMBERS, NUMBERS, st.booleans())
+POINTS = st.builds(Point, st.floats(0, 4e9), NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.just(1))
 
 
 @settings(max_examples=15, deadline=None)
@@ -204,7 +211,7 @@ POINTS = st.builds(Point, st.floats(0, 4e9), NUMBERS, NUMBERS, NUMBERS, st.boole
 def test_whatever_ends_an_interval_has_it_is_drawn(points):
     bars = [Bar(f'<img src=x onerror="{n}">', one) for n, one in enumerate(points)]
     drawn = [
-        charts.over_time(points, "users", "Europe/Paris"),
+        charts.over_time(line(*points), "users", "Europe/Paris"),
         charts.by_number(bars, "users"),
         charts.by_label(bars, "users"),
     ]
@@ -227,7 +234,7 @@ def keys(tree):
 
 def test_a_band_reaches_from_the_lower_end_to_the_upper_one():
     points = [point(10.0, 8.0, 13.0), point(4.0, 3.0, math.inf), point(math.nan)]
-    low, width, answer, parts = charts.over_time(points, "users", "UTC")["series"]
+    low, width, answer, parts = charts.over_time(line(*points), "users", "UTC")["series"]
     assert [one for _, one in low["data"]] == [8.0, 3.0, None]
     first, second, third = (one for _, one in width["data"])
     assert first == 5.0
@@ -239,7 +246,7 @@ def test_a_band_reaches_from_the_lower_end_to_the_upper_one():
 
 def test_the_axis_shows_the_clock_of_the_zone():
     summer = datetime(2026, 7, 1, 22, tzinfo=UTC).timestamp()  # midnight in Paris
-    series = charts.over_time([Point(summer, 1, 1, 1)], "users", "Europe/Paris")["series"]
+    series = charts.over_time(line(Point(summer, 1, 1, 1)), "users", "Europe/Paris")["series"]
     shown = datetime.fromtimestamp(series[2]["data"][0][0] / 1_000, UTC)
     assert shown == datetime(2026, 7, 2, tzinfo=UTC)
 
@@ -256,7 +263,7 @@ def test_it_follows_what_is_published(store):
     published(store, days(1, first=2))
     assert followed.follow()
     (points,) = followed.known.points.values()
-    assert [one.value for one in points] == [0, 1, 2]
+    assert points["value"].tolist() == [0, 1, 2]
     assert followed.known.newest[0].value == 2
 
 
@@ -271,7 +278,7 @@ def test_what_is_old_comes_page_by_page(store, monkeypatch):
         counts.append(followed.known.answers)
     assert counts == [3, 6, 9, 9]
     (points,) = followed.known.points.values()
-    assert [one.value for one in points] == list(range(11, 20))
+    assert points["value"].tolist() == list(range(11, 20))
 
 
 def test_it_begins_anew_where_more_came_than_a_page(store, monkeypatch):
@@ -282,7 +289,7 @@ def test_it_begins_anew_where_more_came_than_a_page(store, monkeypatch):
     published(store, days(8, first=2))
     followed.follow()
     (points,) = followed.known.points.values()
-    assert [one.value for one in points] == [7, 8, 9]
+    assert points["value"].tolist() == [7, 8, 9]
 
 
 def test_another_store_in_the_place_of_the_first_is_read_from_its_beginning(tmp_path, store):
@@ -296,7 +303,7 @@ def test_another_store_in_the_place_of_the_first_is_read_from_its_beginning(tmp_
         followed._reader = second
         assert followed.follow()
         (points,) = followed.known.points.values()
-        assert [one.value for one in points] == [9]
+        assert points["value"].tolist() == [9]
 
 
 # Promises
@@ -472,7 +479,7 @@ def test_hundred_thousand_answers_stay_quick(store, file):
         pass
     assert followed.known.answers == 100_000
     (points,) = followed.known.points.values()
-    assert elapsed(lambda: charts.over_time(points, "users", "UTC")) < 1
+    assert elapsed(lambda: charts.over_time(points, "users", "UTC")) < 0.1
     assert elapsed(followed.follow) < 0.5
     assert len(json.dumps(charts.over_time(points, "users", "UTC"))) < 200_000
 
@@ -533,6 +540,24 @@ def test_a_token_that_may_read_is_kept_where_no_script_and_no_other_site_sees_it
     assert inside.text == "inside"
     left = ask(tokens, "POST", "/leave")
     assert f'{COOKIE}=""' in left.headers["set-cookie"]
+
+
+def test_a_browser_that_goes_away_is_no_error_and_all_else_is(tokens):
+    async def raising(scope, receive, send):
+        await receive()
+        raise RuntimeError
+
+    async def ask_once(message):
+        async def receive():
+            return {"type": message}
+
+        cookie = f"{COOKIE}={TOKENS['board']}".encode()
+        scope = {"type": "http", "path": "/", "method": "GET", "headers": [(b"cookie", cookie)]}
+        await Guard(raising, Readers(tokens, ["shop"]))(scope, receive, None)
+
+    asyncio.run(ask_once("http.disconnect"))
+    with pytest.raises(RuntimeError):
+        asyncio.run(ask_once("http.request"))
 
 
 def test_every_answer_forbids_what_is_elsewhere(tokens):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from panprivacy.dashboard.series import Bar, Point, thinned
+from panprivacy.dashboard.series import Bar, Point, Points, thinned
 from panprivacy.statistics.grid import time_zone
 
 BLUE: Final = "#0072B2"
@@ -83,7 +83,7 @@ _WHISKER: Final = """(params, api) => {
 Options = dict[str, Any]
 
 
-def over_time(points: Sequence[Point], unit: str, zone: str) -> Options:
+def over_time(points: Points, unit: str, zone: str) -> Options:
     """A line of the answers with a band of their intervals.
 
     Args:
@@ -94,7 +94,7 @@ def over_time(points: Sequence[Point], unit: str, zone: str) -> Options:
     shown = thinned(points)
     moments = [_on_the_clock(one.at, zone) for one in shown]
     data = [
-        [at, *map(_number, (one.value, one.low, one.high)), one.complete, one.answers]
+        [at, *map(_number, (one.value, one.low, one.high)), one.complete, one.of]
         for at, one in zip(moments, shown, strict=True)
     ]
     few = len(shown) <= _FEW_POINTS

@@ -125,11 +125,27 @@ class Guard:
         elif path == ENTER and method == "POST":
             answer = self._entered(await _field(receive, "token"), scope["scheme"])
         elif self._knows(Headers(scope=scope)):
-            await self.app(scope, receive, send)
+            await self._inside(scope, receive, send)
             return
         else:
             answer = _asking("", 401)
         await answer(scope, receive, send)
+
+    async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on; that the browser went away before its answer is no error."""
+        gone = False
+
+        async def receiving() -> Message:
+            nonlocal gone
+            message = await receive()
+            gone |= message["type"] == "http.disconnect"
+            return message
+
+        try:
+            await self.app(scope, receiving, send)
+        except RuntimeError:  # of Starlette: no response returned
+            if not gone:
+                raise
 
     def _entered(self, token: str, scheme: str) -> Response:
         if not self._readers.streams(token):

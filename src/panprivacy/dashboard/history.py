@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from panprivacy.dashboard.series import Asked, Point
+import numpy as np
+
+from panprivacy.dashboard.series import POINT, Asked, Point, Points
 from panprivacy.service.outgoing.reader import ReleaseReader
 from panprivacy.service.outgoing.records import Published
 
@@ -27,7 +29,7 @@ class Known:
         oldest: when the oldest of them was published; None if there are none before it.
     """
 
-    points: Mapping[Asked, Sequence[Point]] = field(default_factory=dict)
+    points: Mapping[Asked, Points] = field(default_factory=dict)
     newest: tuple[Published, ...] = ()
     answers: int = 0
     oldest: datetime | None = None
@@ -92,22 +94,14 @@ def _identity(row: Published) -> tuple[object, ...]:
     return row.released, row.start, row.number, Asked.of(row)
 
 
-def _by_question(rows: Iterable[Published]) -> dict[Asked, list[Point]]:
+def _by_question(rows: Iterable[Published]) -> dict[Asked, Points]:
     found: dict[Asked, list[Point]] = {}
     for row in rows:
-        found.setdefault(Asked.of(row), []).append(Point.of(row))
-    return found
+        found.setdefault(Asked.of(row), []).append(Point.from_row(row))
+    return {asked: np.array(points, POINT) for asked, points in found.items()}
 
 
-def _joined(
-    before: Mapping[Asked, Sequence[Point]],
-    known: Mapping[Asked, Sequence[Point]],
-    added: Mapping[Asked, Sequence[Point]],
-) -> dict[Asked, Sequence[Point]]:
-    """The points of all three, one after another."""
-    joined = dict(known)
-    for asked, points in before.items():
-        joined[asked] = [*points, *joined.get(asked, ())]
-    for asked, points in added.items():
-        joined[asked] = [*joined.get(asked, ()), *points]
-    return joined
+def _joined(*parts: Mapping[Asked, Points]) -> dict[Asked, Points]:
+    """The points of all parts, one after another."""
+    asked = dict.fromkeys(one for part in parts for one in part)
+    return {one: np.concatenate([part[one] for part in parts if one in part]) for one in asked}

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from nicegui import run, ui
 
 from panprivacy.dashboard import charts
@@ -20,7 +21,7 @@ from panprivacy.dashboard.elements import Choice, button, tag
 from panprivacy.dashboard.guard import LEAVE, token_of
 from panprivacy.dashboard.history import Known
 from panprivacy.dashboard.seized import pictures
-from panprivacy.dashboard.series import Asked, Point, by_group, histograms
+from panprivacy.dashboard.series import Asked, Points, by_group, histograms
 from panprivacy.errors import PanPrivacyError
 from panprivacy.explain.bounds import Bound
 from panprivacy.explain.sentences import BELIEFS, NAMED, Part, explained
@@ -400,24 +401,25 @@ class _StreamPage:
         return [row for row in rows if row.group is None or row.group == group]
 
     def _draw_line(self) -> None:
-        found: dict[str, tuple[Asked, Sequence[Point]]] = {}
+        found: dict[str, tuple[Asked, Points]] = {}
         for asked, points in self._look.history.known.points.items():
             if asked.group in (None, self._group.chosen):
                 found[str(asked)] = asked, points
         self._question.offer(list(found))
+        self._line.classes(**{"remove" if found else "add": "hidden"})
         if not found:
             self._line_says.set_text("Nothing was released yet.")
             return
         asked, points = found[self._question.chosen]
         span = _SPANS[self._span.chosen]
         if span is not None:
-            points = [one for one in points if one.at >= points[-1].at - span]
-        _show(self._line, charts.over_time(points, self._look.unit(asked.statistic), self._zone))
-        lost = sum(one.is_lost for one in points)
+            points = points[points["at"] >= points["at"][-1] - span]
+        unit = self._look.unit(asked.statistic)
+        _show(self._line, charts.over_time(points, unit, self._zone))
         says = f"{len(points):,} answers; the band is their interval; times of {self._zone}."
-        if not all(one.complete for one in points):
+        if not points["complete"].all():
             says += " A diamond is not a whole window."
-        if lost:
+        if lost := int(np.isnan(points["value"]).sum()):
             says += f" {lost:,} answers are lost, and leave a gap."
         self._line_says.set_text(says)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable
 from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from panprivacy.service.outgoing.records import Published
 
@@ -46,7 +48,7 @@ class Point(NamedTuple):
         low: lower end of its interval.
         high: upper end of its interval; it may be infinite.
         complete: whether a whole window was counted.
-        answers: for how many it stands.
+        of: for how many answers it stands.
     """
 
     at: float
@@ -54,10 +56,10 @@ class Point(NamedTuple):
     low: float
     high: float
     complete: bool = True
-    answers: int = 1
+    of: int = 1
 
     @classmethod
-    def of(cls, row: Published) -> Point:
+    def from_row(cls, row: Published) -> Point:
         """That of a row."""
         moment = row.end or row.released
         value, low, high = (
@@ -71,34 +73,37 @@ class Point(NamedTuple):
         return not math.isfinite(self.value)
 
 
-def thinned(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
+POINT: Final = np.dtype(
+    [("at", "f8"), ("value", "f8"), ("low", "f8"), ("high", "f8"), ("complete", "?"), ("of", "i8")]
+)
+"""Of an array of points, which may be long; the fields of `Point`, in their order."""
+Points = NDArray[np.void]
+"""An array of `POINT`, oldest first."""
+
+
+def thinned(points: Points, most: int = MOST_POINTS) -> list[Point]:
     """So few points that each has a place of its own.
 
-    One stands for as many neighbours as all others: it is the last of them, and its interval holds
-    theirs and their values, so that nothing that stuck out is hidden.
+    One stands for as many neighbours as all others: it is the last of them that is not lost, and
+    its interval holds theirs, so that nothing that stuck out is hidden.
 
     Args:
         points: oldest first.
         most: how many there may be.
     """
     if len(points) <= most:
-        return list(points)
-    cuts = [len(points) * place // most for place in range(most + 1)]
-    return [_joined(points[first:end]) for first, end in pairwise(cuts)]
-
-
-def _joined(points: Sequence[Point]) -> Point:
-    last = next((one for one in reversed(points) if not one.is_lost), points[-1])
-    return last._replace(
-        low=min(_ends(one.low for one in points), default=math.nan),
-        high=max(_ends(one.high for one in points), default=math.nan),
-        complete=all(one.complete for one in points),
-        answers=sum(one.answers for one in points),
-    )
-
-
-def _ends(numbers: Iterable[float]) -> list[float]:
-    return [one for one in numbers if not math.isnan(one)]
+        return [Point(*one) for one in points.tolist()]
+    starts = len(points) * np.arange(most) // most
+    ends = np.append(starts[1:], len(points))
+    told = np.maximum.accumulate(
+        np.where(np.isfinite(points["value"]), np.arange(len(points)), -1)
+    )[ends - 1]
+    joined = points[np.where(told >= starts, told, ends - 1)]
+    joined["low"] = np.fmin.reduceat(points["low"], starts)
+    joined["high"] = np.fmax.reduceat(points["high"], starts)
+    joined["complete"] = np.logical_and.reduceat(points["complete"], starts)
+    joined["of"] = np.add.reduceat(points["of"], starts)
+    return [Point(*one) for one in joined.tolist()]
 
 
 class Bar(NamedTuple):
@@ -127,7 +132,7 @@ def histograms(newest: Iterable[Published]) -> dict[Asked, list[Bar]]:
         if row.argument is not None:
             asked = Asked.of(row)._replace(arguments="")
             label = "**".join(part.rpartition("=")[2] for part in row.arguments.split(","))
-            found.setdefault(asked, []).append((row.argument, Bar(label, Point.of(row))))
+            found.setdefault(asked, []).append((row.argument, Bar(label, Point.from_row(row))))
     return {
         asked: [bar for _, bar in sorted(bars, key=lambda one: one[0])]
         for asked, bars in found.items()
@@ -145,7 +150,7 @@ def by_group(newest: Iterable[Published]) -> dict[Asked, list[Bar]]:
     for row in newest:
         if row.group is not None:
             asked = Asked.of(row)._replace(group=None)
-            found.setdefault(asked, []).append(Bar(row.group, Point.of(row)))
+            found.setdefault(asked, []).append(Bar(row.group, Point.from_row(row)))
 
     def height(bar: Bar) -> float:
         return -math.inf if bar.point.is_lost else bar.point.value

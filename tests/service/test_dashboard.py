@@ -9,12 +9,20 @@ from typing import Any
 
 import pytest
 
+from panprivacy.service.config.tokens import hash_of
 from tests.service.browsing import chromium, dashboard
 from tests.service.filled import fill
 from tests.service.running import TOKENS, Service, wait_until
 
 HTML = '<img src=x onerror="document.title=1">'
+FEW = "pp_few"
 STREAMS = f"""
+[[tokens]]
+name = "few"
+may = ["read"]
+sha256 = "{hash_of(FEW)}"
+streams = ["visits"]
+
 [streams.visits]
 epsilon = 1
 window = "1d"
@@ -239,6 +247,13 @@ def test_without_a_token_that_may_read_there_is_nothing_to_see(site):
     for token in ("pp_nobody", TOKENS["announce"]):
         visitor.enter(token)
         assert "no token that may read" in visitor.page.get_by_role("alert").inner_text()
+    visitor.enter(FEW)
+    streams = visitor.page.get_by_role("navigation").get_by_role("link")
+    streams.first.wait_for()
+    assert streams.all_inner_texts() == ["visits"]
+    visitor.go("/streams/pages")
+    assert visitor.page.get_by_role("heading", name="There is no such stream").is_visible()
+    visitor.page.get_by_role("button", name="Leave").click()
     visitor.page.goto(f"{base}/#{TOKENS['read']}")
     visitor.page.locator(".tile").first.wait_for()
     assert TOKENS["read"] not in visitor.page.url

@@ -33,6 +33,7 @@ class Look:
         history: what was released.
         spent: what the current window has spent; None until it is known.
         year: what a year of windows cost; None until it is known.
+        version: counts how often any of these changed.
     """
 
     def __init__(self, reader: ReleaseReader, promise: Promise) -> None:
@@ -40,6 +41,7 @@ class Look:
         self.history = History(reader, promise.name)
         self.spent: Spent | None = None
         self.year: Year | None = None
+        self.version = 0
         self._again = self._year_again = 0.0
 
     def unit(self, statistic: str) -> str:
@@ -47,8 +49,8 @@ class Look:
         plan = self.promise.plans.get(statistic)
         return plan.unit if plan else "users"
 
-    def follow(self) -> bool:
-        """Take over what is new; whether anything is.
+    def follow(self) -> None:
+        """Take over what is new.
 
         Raises:
             StoreError: the store cannot be read now.
@@ -64,7 +66,7 @@ class Look:
             self.year = self.promise.year(self._reader, datetime.now(UTC))
             took = time.monotonic() - began
             self._year_again = began + max(_PAUSE, _SHARE * took)
-        return changed or before != (self.spent, self.year)
+        self.version += changed or before != (self.spent, self.year)
 
 
 class Board:
@@ -79,7 +81,6 @@ class Board:
         readers: who may read what.
         trouble: why the release store cannot be read; None if it can.
         seen: when it was read last.
-        version: counts how often anything changed.
 
     Raises:
         PlanError: the release store cannot be opened.
@@ -95,20 +96,17 @@ class Board:
         }
         self.trouble: str | None = None
         self.seen: datetime | None = None
-        self.version = 0
 
     def follow(self) -> None:
         """Take over what is new in the release store, and in the tokens."""
         self._tokens.look()
-        trouble, changed = None, False
         try:
             for look in self.looks.values():
-                changed |= look.follow()
-            self.seen = datetime.now(UTC)
+                look.follow()
         except PanPrivacyError as error:
-            trouble = str(error)
-        self.version += changed or trouble != self.trouble
-        self.trouble = trouble
+            self.trouble = str(error)
+        else:
+            self.trouble, self.seen = None, datetime.now(UTC)
 
     def close(self) -> None:
         """Close the release store."""

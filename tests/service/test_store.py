@@ -29,7 +29,7 @@ from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanErro
 from panprivacy.service.outgoing import databases
 from panprivacy.service.outgoing import store as module
 from panprivacy.service.outgoing.reader import ReleaseReader
-from panprivacy.service.outgoing.records import Begun, Entry, Published, StoreError
+from panprivacy.service.outgoing.records import Announcement, Begun, Entry, Published, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
@@ -143,6 +143,16 @@ def test_windows_are_counted_by_what_their_states_cost(store):
     assert store.ledger("shop", since=START + 3 * HOUR) == [
         replace(window(3), number=0, epsilon=half)
     ]
+
+
+def test_windows_of_which_a_look_was_announced_are_found(store):
+    lines = [Announcement("shop", START + hour * HOUR, number, f"{hour}{number}", START)
+             for hour, number in ((0, 1), (0, 2), (3, 1))]  # fmt: skip
+    for line in (*lines, replace(lines[0], stream="app")):
+        store.announce(line)
+    assert store.seen_since("shop", START) == {START, START + 3 * HOUR}
+    assert store.seen_since("shop", START + HOUR) == {START + 3 * HOUR}
+    assert store.seen_since("none", START) == set()
 
 
 def test_answers_come_back_exactly(store):

@@ -348,12 +348,21 @@ def test_a_year_costs_what_windows_cost(store, file):
     year = promise.year(store, START + 4 * DAY)  # whose window is open, and not in the ledger yet
     assert (year.windows, year.all_windows) == (5, 365)
     assert year.loss == windowed.loss(5)
+    for number in (1, 2):
+        store.announce(Announcement("shop", START + DAY, number, f"{number:064}", START))
+    seen = promise.year(store, START + 4 * DAY)
+    assert seen.announced == 1
+    assert seen.loss == windowed.loss(5, seen=2)  # that one, and one that nobody announced
     assert year.whole_loss == windowed.loss(365)
+    silent = START - 7 * DAY  # without an answer
+    store.announce(Announcement("shop", silent, 1, "f" * 64, START))
+    assert promise.year(store, START + 4 * DAY).loss == windowed.loss(6, seen=3)
     other = START + 5 * DAY
     store.spend([Entry("shop", other, other + DAY, n, Fraction(1, 3)) for n in (0, 1, 2)])
     changed = promise.year(store, START + 6 * DAY)
-    assert changed.windows == 6
-    assert changed.loss == windowed.loss(5) + 1  # planned otherwise: all that the ledger has
+    assert changed.windows == 7
+    # of what was planned otherwise, all that the ledger has
+    assert changed.loss == windowed.loss(6, seen=3) + 1
 
 
 def test_what_goes_on_counts_the_answers_of_its_life(store, file):

@@ -127,9 +127,10 @@ def gauges(look: Look) -> None:
         made,
     )
     if not look.promise.lasting:
+        seized = f"{year.announced:,} announced as seen and" if year.announced else "with"
         _gauge(
             "Somebody who is in every window for a year",
-            f"epsilon {_epsilon(year.loss)} of {_epsilon(year.whole_loss)}, if one is seized",
+            f"epsilon {_epsilon(year.loss)} of {_epsilon(year.whole_loss)}, {seized} one seized",
             year.loss / year.whole_loss,
             f"{year.windows:,} of {year.all_windows:,} windows of 365 days",
         )

@@ -49,12 +49,14 @@ class Year:
 
     Args:
         windows: how many there were that are in the ledger, with the one that is open.
-        loss: in all of them, if the state of one is seen.
+        announced: of how many of them a look at the state was announced.
+        loss: in all of them, if the state of one more is seen.
         all_windows: how many there are in 365 days.
-        whole_loss: in so many, planned as they are now.
+        whole_loss: in so many, planned as they are now, if the state of one is seen.
     """
 
     windows: int
+    announced: int
     loss: Fraction
     all_windows: int
     whole_loss: Fraction
@@ -132,23 +134,29 @@ class Promise:
     def year(self, reader: ReleaseReader, now: datetime) -> Year:
         """What a user lost over the windows of a year, whoever saw the state of one of them.
 
-        Those are the windows that the ledger has, and the one that is open. Windows whose states
-        cost what one costs now are taken to be planned like it; the others count with all that the
-        ledger has of them.
+        So were the states of those to which a look was announced. The windows are those that the
+        ledger has, and the one that is open. Windows whose states cost what one costs now are taken
+        to be planned like it; the others count with all that the ledger has of them.
 
         Raises:
             StoreError: the store cannot be read now.
         """
         length = timedelta(seconds=self.config.window_seconds)
         start, _ = self._around(now)
-        begun = reader.begun(self.name, min(start, start - YEAR + length))
+        since = min(start, start - YEAR + length)
+        begun, seen = reader.begun(self.name, since), reader.seen_since(self.name, since)
         alike = begun.pop(self._windowed.current.state_epsilon, Begun(0, Fraction(0)))
-        windows = alike.windows + (not reader.ledger(self.name, since=start))
+        silent = [  # windows that ended without an answer, and are not in the ledger
+            one for one in seen if one < start and reader.payer(self.name, one, 0) is None
+        ]
+        windows = alike.windows + len(silent) + (not reader.ledger(self.name, since=start))
         others = sum((one.spent for one in begun.values()), Fraction(0))
         every = max(round(YEAR / length), 1)
+        own = self._windowed.loss(windows, seen=min(1 + len(seen), windows)) if windows else 0
         return Year(
             windows=windows + sum(one.windows for one in begun.values()),
-            loss=others + (self._windowed.loss(windows) if windows else 0),
+            announced=len(seen),
+            loss=own + others,
             all_windows=every,
             whole_loss=self._windowed.loss(every),
         )

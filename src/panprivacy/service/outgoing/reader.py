@@ -78,6 +78,13 @@ class ReleaseReader:
         lines = ANNOUNCEMENTS.c
         return self._highest(lines.number, lines.stream == stream, lines.start >= start)
 
+    def seen_since(self, stream: str, start: datetime) -> set[datetime]:
+        """When the windows from one on began of which a look at the state was announced."""
+        lines = ANNOUNCEMENTS.c
+        began = select(lines.start).where(lines.stream == stream, lines.start >= start)
+        with self._transaction() as connection:
+            return set(connection.scalars(began))
+
     def announcement(self, stream: str, key: str) -> Announcement | None:
         """The announced intrusion of a key; None if there is none."""
         lines = ANNOUNCEMENTS.c

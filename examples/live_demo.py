@@ -18,6 +18,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -72,18 +73,21 @@ as = "requests"
 
 def main() -> None:
     """Start everything, print one address, and end everything."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="panprivacy-demo-"))
     tokens = {role: new_token() for role in ROLES}
     service, dashboard = (f"127.0.0.1:{free_port()}" for _ in range(2))
     config = folder / "panprivacy.toml"
     config.write_text(f'[server]\nlisten = "{service}"\n{tables(tokens)}{STREAMS}')
     log = (folder / "log").open("w")
-    running = [subprocess.Popen([PROGRAM, "serve", config], stderr=log)]
+    # in sessions of their own, so that Ctrl-C ends this program first, and it ends them in turn
+    start = partial(subprocess.Popen, stderr=log, start_new_session=True)
+    running = [start([PROGRAM, "serve", config])]
     try:
         wait_for(f"http://{service}/healthz", running, log)
         words = "dashboard", config, "--listen", dashboard
-        running.append(subprocess.Popen([PROGRAM, *words], stderr=log))
+        running.append(start([PROGRAM, *words]))
         wait_for(f"http://{dashboard}/", running, log)
         print(f"The dashboard, with what may be read: http://{dashboard}/#{tokens['read']}")
         print(f"A token that may announce a look, to try it: {tokens['announce']}")

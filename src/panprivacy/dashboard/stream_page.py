@@ -156,21 +156,19 @@ class StreamPage:
 
     def _build_intruder(self) -> None:
         tag("h2", "What an intruder sees")
-        tag(
-            "p",
+        pictured = list(self._look.promise.pictured)
+        told = (
             "Left, what an ordinary program keeps; right, what this one keeps. Both are throw-away "
             "tables, drawn with fresh coins and filled with made-up users, as many as the newest "
-            "answer says. Nothing of the service's own memory is in them.",
-            "lead",
+            "answer says. Nothing of the service's own memory is in them."
+            if pictured
+            else "What goes on from step to step is not drawn. What it tells is on the page above."
         )
-        pictured = list(self._look.promise.pictured)
+        tag("p", told, "lead")
         self._statistic = Choice("Statistic", self._redraw, pictured)
         self._seen = tag("div", style="seen")
         if pictured:
             button("Draw again, with fresh coins", self._redraw)
-        else:
-            with self._seen:
-                tag("p", "What goes on from step to step has no table to draw.", "small")
 
     def _redraw(self) -> None:
         ui.timer(0, self._draw_states, once=True)

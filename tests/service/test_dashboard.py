@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -279,3 +283,22 @@ def test_who_loses_the_token_sees_nothing_more_and_a_store_that_is_gone_is_told(
     config = Path(service.config)
     config.write_text(config.read_text().replace('may = ["read"]', 'may = ["release"]'))
     visitor.page.get_by_label("Token").wait_for()
+
+
+@pytest.mark.slow
+def test_the_demo_shows_live_numbers_and_leaves_nothing(tmp_path):
+    script = Path(__file__).parents[2] / "examples/live_demo.py"
+    words = {"stdout": subprocess.PIPE, "text": True}
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, script], env=env, **words) as process:
+        try:
+            address = process.stdout.readline().rpartition(" ")[2].strip()
+            with chromium() as browser:
+                page = browser.new_page()
+                page.goto(address)
+                page.locator(".tile", has_text="running count").wait_for()
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+    assert process.returncode == 0
+    assert not list(tmp_path.iterdir())

@@ -27,6 +27,7 @@ def chromium():
     if not Path(CHROMIUM).exists():
         pytest.skip("there is no Chromium: apt-get install chromium")
     playwright = pytest.importorskip("playwright.sync_api")
+    pytest.importorskip("nicegui")
     words = [one.replace("MAP~*~~", "MAP * ~").replace("EXCLUDE~", "EXCLUDE ")
              for one in _ARGUMENTS.split()]  # fmt: skip
     with playwright.sync_playwright() as driver:

@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import math
+import re
 import shutil
 import sqlite3
 import sys
@@ -603,20 +604,27 @@ def test_other_cookies_are_no_token(cookies):
 # The command
 
 
-def test_what_is_missing_is_told_in_one_line(file, monkeypatch):
+def test_a_store_or_a_configuration_that_is_not_there_is_told_in_one_line(file):
+    pytest.importorskip("nicegui")
     told = run_command("dashboard", file)
     assert (told.code, told.stdout) == (2, "")
-    assert "start it first, or mend the URL" in told.stderr or "cannot be opened" in told.stderr
-    assert told.stderr.count("\n") == 1
+    assert "cannot be opened: the database fails: unable to open database file" in told.stderr
+    ReleaseStore(f"sqlite:///{file.parent}/releases.sqlite").close()
+    taken = run_command("dashboard", file, "--listen", "nowhere")
     spoilt = run_command("dashboard", file.with_name("nothing.toml"))
+    assert "listen must be 127.0.0.1" in taken.stderr
     assert "cannot read nothing.toml" in spoilt.stderr
+    assert {one.stderr.count("\n") for one in (told, taken, spoilt)} == {1}
+
+
+def test_a_server_without_the_extra_says_what_to_install(file, monkeypatch):
+    for name in [one for one in sys.modules if one.startswith("panprivacy.dashboard.")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "nicegui", None)
-    monkeypatch.delitem(sys.modules, "panprivacy.dashboard.server", raising=False)
-    monkeypatch.delitem(sys.modules, "panprivacy.dashboard.pages", raising=False)
-    bare = run_command("dashboard", file)
-    assert bare.stderr == (
-        "panprivacy: the dashboard needs nicegui: pip install 'panprivacy[dashboard]'\n"
-    )
+    told = run_command("dashboard", file)
+    assert told.code == 2
+    install = r"panprivacy: the dashboard needs \w+: pip install 'panprivacy\[dashboard\]'\n"
+    assert re.fullmatch(install, told.stderr)
 
 
 # With a real stream

@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run federated-demo test test-slow lint package oldest pins accuracy continual auditors mutants bench reproduce docs clean
+.PHONY: run demo federated-demo test test-slow lint package oldest pins accuracy continual auditors mutants bench reproduce docs clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -20,6 +20,9 @@ run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/departures.parquet --user flight --delta delta \
 	  --stat distinct,deletions=strict,expected=10_000:1_000_000,memory=125_000 \
 	  --epsilon 1 --demo --plot build/flights-late.png
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/live_demo.py
 
 # Two servers, ten devices, one of which lies: a histogram, and a picture of who sees what.
 federated-demo: $(VENV)/.federated
@@ -132,6 +135,10 @@ $(BIN)/python:
 $(VENV)/.run: pyproject.toml | $(BIN)/python
 	$(INSTALL) --editable ".[plot]"
 	$(BIN)/python -c "import panprivacy.cli.run; panprivacy.cli.run.compile_kernels()"
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.run
+	$(INSTALL) --editable ".[dashboard]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run

@@ -13,6 +13,7 @@ from collections import Counter
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyrage
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
@@ -1122,6 +1124,28 @@ def test_metrics(client, accept, kind, parse):
     (high,) = families["panprivacy_release_high"].samples
     assert high.value == float("inf")
     assert not families["panprivacy_trouble"].samples
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples/monitoring"
+
+
+def test_the_examples_for_prometheus_and_grafana_ask_for_metrics_that_there_are(tmp_path):
+    with client_in(tmp_path, checkpoint=checkpoint_table()) as client:
+        publish(client, 1)
+        client.engine.keeper._write()
+        told = client.ask("GET", "/metrics", "read").text
+    there = {family.name for family in text_metrics(told)}
+    recorded = re.compile(r"\bpanprivacy:[a-z_:]+")  # by a rule, not by the service
+    for name in ("grafana.json", "panprivacy.rules.yml"):
+        text = (EXAMPLES / name).read_text()
+        asked = set(re.findall(r"\bpanprivacy_[a-z_]+", recorded.sub("", text)))
+        assert len(asked) > 5
+        assert asked <= there, name
+    rules = yaml.safe_load((EXAMPLES / "panprivacy.rules.yml").read_text())["groups"][0]["rules"]
+    assert all("expr" in rule for rule in rules)
+    panels = json.loads((EXAMPLES / "grafana.json").read_text())["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert yaml.safe_load((EXAMPLES / "prometheus.yml").read_text())["scrape_configs"]
 
 
 def test_health(client, monkeypatch):

@@ -29,7 +29,7 @@ from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanErro
 from panprivacy.service.outgoing import databases
 from panprivacy.service.outgoing import store as module
 from panprivacy.service.outgoing.reader import ReleaseReader
-from panprivacy.service.outgoing.records import Entry, Published, StoreError
+from panprivacy.service.outgoing.records import Announcement, Begun, Entry, Published, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
@@ -121,6 +121,38 @@ def test_the_ledger_comes_back_exactly(store):
     assert store.ledger() == [other, ENTRY, tiny]
     assert store.ledger("shop") == [ENTRY, tiny]
     assert store.ledger()[0].start.tzinfo is UTC
+
+
+def test_windows_are_counted_by_what_their_states_cost(store):
+    third, half = Fraction(1, 3), Fraction(1, 2)
+    each = [(0, third, 3), (1, third, 1), (2, half, 2), (3, half, 0)]  # start, of a state, releases
+    store.spend(
+        [
+            replace(window(hour), number=number, epsilon=cost if number == 0 else Fraction(1, 7))
+            for hour, cost, releases in each
+            for number in range(releases + 1)
+        ]
+    )
+    store.spend([replace(ENTRY, stream="app", number=0)])
+    assert store.begun("shop", START) == {
+        third: Begun(2, 2 * third + Fraction(4, 7)),
+        half: Begun(2, 2 * half + Fraction(2, 7)),
+    }
+    assert store.begun("shop", START + HOUR)[third] == Begun(1, third + Fraction(1, 7))
+    assert store.begun("shop", START + 9 * HOUR) == {}
+    assert store.ledger("shop", since=START + 3 * HOUR) == [
+        replace(window(3), number=0, epsilon=half)
+    ]
+
+
+def test_windows_of_which_a_look_was_announced_are_found(store):
+    lines = [Announcement("shop", START + hour * HOUR, number, f"{hour}{number}", START)
+             for hour, number in ((0, 1), (0, 2), (3, 1))]  # fmt: skip
+    for line in (*lines, replace(lines[0], stream="app")):
+        store.announce(line)
+    assert store.seen_since("shop", START) == {START, START + 3 * HOUR}
+    assert store.seen_since("shop", START + HOUR) == {START + 3 * HOUR}
+    assert store.seen_since("none", START) == set()
 
 
 def test_answers_come_back_exactly(store):

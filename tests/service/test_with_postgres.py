@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
+import pytest
+
+from panprivacy.dashboard.board import Board
+from panprivacy.service.config.loading import load
+from panprivacy.service.outgoing.records import StoreError
+from tests.service.filled import fill
 from tests.service.running import VISITS, Service, wait_until
 
 
@@ -27,3 +35,24 @@ def test_releases_go_to_a_server_and_wait_for_it_to_come_back(tmp_path, postgres
         assert service.release().status_code == 201
         assert [row["number"] for row in service.releases()] == [1, 2]
     assert not list(tmp_path.glob("*.sqlite*"))
+
+
+def test_the_dashboard_reads_a_server_that_goes_away_and_comes_back(tmp_path, postgres):
+    file = tmp_path / "panprivacy.toml"
+    file.write_text(f'[releases]\nstore = "{postgres.url()}"\n{VISITS}')
+    fill(file, 3)
+    with contextlib.closing(Board(load(file), file)) as board:
+        board.follow()
+        (look,) = board.looks.values()
+        assert (look.history.known.answers, look.year.windows) == (3, 4)
+        with pytest.raises(StoreError, match="read-only"), board._reader._transaction() as one:
+            one.exec_driver_sql("DELETE FROM panprivacy_answers")
+        postgres.stop("immediate")
+        try:
+            board.follow()
+            assert board.trouble is not None
+            assert look.history.known.answers == 3
+        finally:
+            postgres.start()
+        board.follow()
+        assert board.trouble is None

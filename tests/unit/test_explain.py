@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 import panprivacy as pp
 from panprivacy.cells.bits import keep_probability
 from panprivacy.cells.law import Law
-from panprivacy.cli.explain import _at_least, _at_most
 from panprivacy.errors import InputError
 from panprivacy.explain.bounds import PRIORS, Bound, float_above, float_below
 from panprivacy.explain.document import as_document, promised, so_far
 from panprivacy.explain.reading import read_states
+from panprivacy.explain.sentences import _at_least, _at_most
 from panprivacy.guarantee import randomised_response, rounded_up
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.planner import plan

@@ -13,6 +13,7 @@ class Extra(StrEnum):
     """An extra of the package, by who needs it."""
 
     service = "the service needs"
+    dashboard = "the dashboard needs"
     federated = "devices and collectors need"
 
 

@@ -74,11 +74,16 @@ def read_states(path: Path, identity: Path | None = None) -> list[Alike]:
             raise InputError(message)
         with path.open("rb", buffering=0) as stream:
             if is_sealed(stream.read(FRONT_BYTES)):
-                return _grouped(_headers(_opened(stream, identity)))
-            return _grouped(_headers(stream))
+                return states_in(_opened(stream, identity))
+            return states_in(stream)
     except OSError as error:
         message = f"the file cannot be read: {error.strerror}"
         raise InputError(message) from None
+
+
+def states_in(stream: BinaryIO) -> list[Alike]:
+    """Describe the states that bytes hold, one after another; see `read_states`."""
+    return _grouped(_headers(stream))
 
 
 def _headers(stream: BinaryIO) -> Iterator[_Found]:

@@ -67,19 +67,8 @@ def plot_answers(
         asked = f"{label}: {plan.question} (epsilon {float(plan.request.epsilon):.3g})"
         part.suptitle(textwrap.fill(asked, 110), x=0.01, ha="left", fontweight="bold")
         own = answers.where(statistic=label)
-        odds = math.exp(min(float(plan.split.budget.state), 99))
-        seized = f"this program, seized:\na cell changes odds {odds:.2g} times at most"
         _draw_answers(row[0], plan, own, truths or {})
-        cells = throw_away_cells(plan, own)
-        if plan.table.tells_presence:
-            words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")
-            title = f"an ordinary program, seized:\na cell tells who {words[0]}"
-            draw_presence(row[1], cells[0], title, words)
-            draw_presence(row[2], cells[1], seized, words)
-        else:
-            ends = min(int(np.min(cells)), 0), max(int(np.max(cells)), 1)
-            _draw_counters(row[1], cells[0], _ORDINARY, ends)
-            _draw_counters(row[2], cells[1], seized, ends)
+        draw_states(row[1], row[2], plan, own)
     figure.supxlabel(
         "Both states are throw-away ones, filled with made-up users, as many as the answer says.",
         fontsize=9,
@@ -132,6 +121,29 @@ def plot_steps(
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png")
     path.write_bytes(drawn.getvalue())  # at once: somebody may be looking at it
+
+
+def draw_states(ordinary: Axes, private: Axes, plan: Plan, answers: Answers) -> None:
+    """Draw a throw-away state of a plan beside what an ordinary program would have kept.
+
+    Args:
+        ordinary: where the exact table is drawn.
+        private: where the state is drawn.
+        plan: of the statistic; no state of it is read.
+        answers: that were released, which say how many users to make up, and in which states.
+    """
+    odds = math.exp(min(float(plan.split.budget.state), 99))
+    seized = f"this program, seized:\na cell changes odds {odds:.2g} times at most"
+    cells = throw_away_cells(plan, answers)
+    if plan.table.tells_presence:
+        words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")
+        title = f"an ordinary program, seized:\na cell tells who {words[0]}"
+        draw_presence(ordinary, cells[0], title, words)
+        draw_presence(private, cells[1], seized, words)
+    else:
+        ends = min(int(np.min(cells)), 0), max(int(np.max(cells)), 1)
+        _draw_counters(ordinary, cells[0], _ORDINARY, ends)
+        _draw_counters(private, cells[1], seized, ends)
 
 
 def throw_away_cells(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -6,15 +6,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Select, Table, func, select
+from sqlalchemy import Column, ColumnElement, Select, Table, case, func, select
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from panprivacy.errors import InputError, PlanError
 from panprivacy.service.outgoing.databases import checked, read_only_engine, shown, told
-from panprivacy.service.outgoing.records import Announcement, Entry, Published, StoreError
+from panprivacy.service.outgoing.records import (
+    Announcement,
+    Begun,
+    Entry,
+    Published,
+    StoreError,
+)
 from panprivacy.service.outgoing.tables import (
     ANNOUNCEMENTS,
     ANSWERS,
@@ -70,6 +77,13 @@ class ReleaseReader:
         """The highest number of one that was announced to any window from one on; 0 without any."""
         lines = ANNOUNCEMENTS.c
         return self._highest(lines.number, lines.stream == stream, lines.start >= start)
+
+    def seen_since(self, stream: str, start: datetime) -> set[datetime]:
+        """When the windows from one on began of which a look at the state was announced."""
+        lines = ANNOUNCEMENTS.c
+        began = select(lines.start).where(lines.stream == stream, lines.start >= start)
+        with self._transaction() as connection:
+            return set(connection.scalars(began))
 
     def announcement(self, stream: str, key: str) -> Announcement | None:
         """The announced intrusion of a key; None if there is none."""
@@ -149,11 +163,12 @@ class ReleaseReader:
         rows = _all(ANSWERS, Published).where(ANSWERS.c.id.in_(newest))
         return self._read(rows.order_by(ANSWERS.c.id), Published)
 
-    def ledger(self, stream: str | None = None) -> list[Entry]:
+    def ledger(self, stream: str | None = None, since: datetime | None = None) -> list[Entry]:
         """What was spent, by stream, window and number.
 
         Args:
             stream: of one stream; None for all.
+            since: of windows that began at this moment or later; None for all.
 
         Raises:
             StoreError: the database failed.
@@ -161,7 +176,32 @@ class ReleaseReader:
         lines = _all(LEDGER, Entry).order_by(*LEDGER.primary_key)
         if stream is not None:
             lines = lines.where(LEDGER.c.stream == stream)
+        if since is not None:
+            lines = lines.where(LEDGER.c.start >= since)
         return self._read(lines, Entry)
+
+    def begun(self, stream: str, since: datetime) -> dict[Fraction, Begun]:
+        """Windows that began at some moment or later, by what the state of each cost.
+
+        Raises:
+            StoreError: the database failed.
+        """
+        state, line = LEDGER.alias().c, LEDGER.alias().c
+        is_state = func.sum(case((line.number == 0, 1), else_=0))
+        each = (
+            select(state.epsilon, line.epsilon, func.count(), is_state)
+            .where(
+                *(state.stream == stream, state.number == 0, state.start >= since),
+                *(line.stream == state.stream, line.start == state.start),
+            )
+            .group_by(state.epsilon, line.epsilon)
+        )
+        found: dict[Fraction, Begun] = {}
+        with self._transaction() as connection:
+            for cost, epsilon, lines, states in connection.execute(each):
+                before = found.get(cost, Begun(0, Fraction(0)))
+                found[cost] = Begun(before.windows + states, before.spent + lines * epsilon)
+        return found
 
     def close(self) -> None:
         """Close all connections, when no thread uses the store any more."""

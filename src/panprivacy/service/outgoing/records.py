@@ -62,6 +62,19 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """What is in the ledger of several windows.
+
+    Args:
+        windows: how many there are.
+        spent: what all their lines add up to, in nats.
+    """
+
+    windows: int
+    spent: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Announcement:
     """One announced intrusion into the state of a window.
 

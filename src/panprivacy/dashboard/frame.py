@@ -1,0 +1,99 @@
+"""What all pages have: the way to the others, how new they are, and that they stay so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from nicegui import ui
+
+from panprivacy.dashboard.announcing import announcing
+from panprivacy.dashboard.board import Board, Look
+from panprivacy.dashboard.elements import tag
+from panprivacy.dashboard.guard import LEAVE, token_of
+
+_STYLE: Final = Path(__file__).with_name("style.css").read_text()
+_SECONDS: Final = 1.0
+
+Live = list[tuple[Look, Callable[[], None]]]
+"""What draws anew when a stream has changed."""
+
+
+@contextmanager
+def framed(board: Board, service: str, name: str) -> Iterator[tuple[dict[str, Look], Live]]:
+    """A page with what all have; gives the streams to show, and what draws them.
+
+    Args:
+        board: what is shown.
+        service: where the service listens, for announced intrusions.
+        name: of the stream that it is about; empty for none.
+    """
+    ui.add_head_html(f"<style>{_STYLE}</style>")
+    ui.page_title(f"{name} · panprivacy" if name else "panprivacy")
+    request = ui.context.client.request
+    token = token_of(request.headers.get("cookie", "") if request else "")
+    names = board.readers.streams(token)
+    looks = {one: board.looks[one] for one in names}
+    live: Live = []
+    tag("a", "Skip to the numbers", "skip", href="#numbers")
+    with tag("header", style="top"), tag("div"):
+        tag("a", "panprivacy", "brand", href="/")
+        with tag("nav", aria_label="Streams"):
+            for one in names:
+                link = tag("a", one, href=f"/streams/{one}")
+                if one == name:
+                    link.props["aria-current"] = "page"
+        status = tag("span", "reading", "status", role="status")
+        announcing(looks, service)
+        with tag("form", method="post", action=LEAVE):
+            tag("button", "Leave", "plain")
+    with tag("div", style="page", id="numbers", tabindex="-1"):
+        alert = tag("div", " ", "alert hidden", role="alert")
+        yield looks, live
+    drawn = dict[int, int]()
+
+    def tick() -> None:
+        if board.readers.streams(token) != names:
+            ui.navigate.to("/")
+            return
+        _tell_status(status, alert, board, looks)
+        for place, (look, draw) in enumerate(live):
+            if drawn.get(place) != look.version:
+                drawn[place] = look.version
+                draw()
+
+    tick()
+    ui.timer(_SECONDS, tick)
+
+
+def _tell_status(status: Any, alert: Any, board: Board, looks: Mapping[str, Look]) -> None:
+    """How new what is shown is, and whether anything keeps it from being newer."""
+    newest = [
+        look.history.known.newest[0].released
+        for look in looks.values()
+        if look.history.known.newest
+    ]
+    said = "live, nothing was released yet"
+    if newest:
+        said = f"live, newest answer {_ago(datetime.now(UTC) - max(newest))}"
+    if board.trouble is not None:
+        said = "not live"
+        since = f"{board.seen:%Y-%m-%d %H:%M:%S} UTC" if board.seen else "before"
+        text = f"The release store cannot be read: {board.trouble}. "
+        alert.set_text(text + f"What is shown is what was known at {since}.")
+    if board.seen is None and board.trouble is None:
+        said = "reading"
+    status.set_text(said)
+    status.classes(**{"remove" if board.trouble is None else "add": "troubled"})
+    alert.classes(**{"add" if board.trouble is None else "remove": "hidden"})
+
+
+def _ago(span: timedelta) -> str:
+    seconds = max(int(span.total_seconds()), 0)
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit} ago"
+    return f"{seconds} s ago"

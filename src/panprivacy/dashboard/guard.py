@@ -1,0 +1,192 @@
+"""Lets in who has a token that may read; all other requests get the page that asks for one.
+
+The token stays in a cookie of the browser session, which no script can read and no other site can
+use. Nothing is kept here, so a token that is taken out of the configuration is good for nothing at
+the next request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from panprivacy.service.config.tokens import AccessError, Role, Tokens
+
+COOKIE: Final = "panprivacy_dashboard"
+ENTER, LEAVE = "/enter", "/leave"
+_LONGEST_BODY: Final = 4_096
+_REFUSED: Final = 1008
+"""Of WebSocket: against the policy."""
+HEADERS: Final = {
+    # whatever a page is made to hold, the browser sends nothing to anybody else
+    "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' "
+    "'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; object-src 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>panprivacy</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; color: #1f2937; background: #f5f6f8; margin: 0;
+  display: grid; place-items: center; min-height: 100vh }}
+main {{ background: #fff; border: 1px solid #e5e7eb; border-radius: 12px; padding: 28px;
+  max-width: 380px; margin: 16px; box-sizing: border-box }}
+h1 {{ font-size: 22px; margin: 0 0 8px }} p {{ margin: 0 0 16px; color: #4b5563 }}
+label {{ font-weight: 600; display: block; margin-bottom: 4px }}
+input {{ font: inherit; width: 100%; box-sizing: border-box; padding: 10px; border-radius: 8px;
+  border: 1px solid #6b7280 }}
+button {{ font: inherit; font-weight: 600; margin-top: 14px; width: 100%; padding: 10px;
+  border: 0; border-radius: 8px; background: #0072B2; color: #fff }}
+:focus-visible {{ outline: 3px solid #E69F00; outline-offset: 2px }}
+[role=alert] {{ color: #a33c00; font-weight: 600 }}
+</style></head><body><main>
+<h1>panprivacy dashboard</h1>
+<p>It shows what was released. To enter, give a token that may read.</p>
+{problem}<form method="post" action="/enter">
+<label for="token">Token</label>
+<input id="token" name="token" type="password" autocomplete="off" required autofocus>
+<button>Enter</button></form></main>
+<script>
+const enter = () => {{
+  if (!location.hash.startsWith("#pp_")) return;
+  document.getElementById("token").value = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname);
+  document.forms[0].submit();
+}};
+addEventListener("hashchange", enter);
+enter();
+</script></body></html>"""
+_PROBLEM: Final = '<p role="alert">{}</p>'
+
+
+class Readers:
+    """Who may read what.
+
+    Args:
+        tokens: of the configuration.
+        streams: names of all streams.
+    """
+
+    def __init__(self, tokens: Tokens, streams: Iterable[str]) -> None:
+        self._tokens, self._streams = tokens, tuple(streams)
+
+    def streams(self, token: str) -> list[str]:
+        """Those whose releases a token may read."""
+        return [name for name in self._streams if self._may_read(token, name)]
+
+    def _may_read(self, token: str, stream: str) -> bool:
+        try:
+            self._tokens.check(f"Bearer {token}", Role.read, stream)
+        except AccessError:
+            return False
+        return True
+
+
+class Guard:
+    """An ASGI application around another one.
+
+    Args:
+        app: what is guarded.
+        readers: who may read what.
+    """
+
+    def __init__(self, app: ASGIApp, readers: Readers) -> None:
+        self.app, self._readers = app, readers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or hand it on."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, _with_headers(send))
+        elif scope["type"] != "websocket" or self._knows(Headers(scope=scope)):
+            await self.app(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": _REFUSED})
+
+    def _knows(self, headers: Headers) -> bool:
+        """Whether a request has a token that may read something."""
+        return bool(self._readers.streams(token_of(headers.get("cookie", ""))))
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, method = scope["path"], scope["method"]
+        if path == LEAVE and method == "POST":
+            answer: Response = RedirectResponse("/", 303)
+            answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        elif path == ENTER and method == "POST":
+            answer = self._entered(await _field(receive, "token"), scope["scheme"])
+        elif self._knows(Headers(scope=scope)):
+            await self._inside(scope, receive, send)
+            return
+        else:
+            answer = _asking("", 401)
+        await answer(scope, receive, send)
+
+    async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on; that the browser went away before its answer is no error."""
+        gone = False
+
+        async def receiving() -> Message:
+            nonlocal gone
+            message = await receive()
+            gone |= message["type"] == "http.disconnect"
+            return message
+
+        try:
+            await self.app(scope, receiving, send)
+        except RuntimeError:  # of Starlette: no response returned
+            if not gone:
+                raise
+
+    def _entered(self, token: str, scheme: str) -> Response:
+        if not self._readers.streams(token):
+            return _asking("This is no token that may read. Look for the one named read.", 403)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=scheme == "https")
+        return answer
+
+
+def token_of(cookies: str) -> str:
+    """The token that a browser sends along; empty if it sends none."""
+    try:
+        found = SimpleCookie(cookies).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _asking(problem: str, status: int) -> Response:
+    told = _PROBLEM.format(problem) if problem else ""
+    return HTMLResponse(_PAGE.format(problem=told), status, {"Cache-Control": "no-store"})
+
+
+async def _field(receive: Receive, name: str) -> str:
+    """A field of a form; empty if it is not there, or if the form is too long to be one."""
+    body, more = b"", True
+    while more and len(body) <= _LONGEST_BODY:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    if len(body) > _LONGEST_BODY:
+        return ""
+    return parse_qs(body.decode("latin-1")).get(name, [""])[0].strip()
+
+
+def _with_headers(send: Send) -> Callable[[Message], Awaitable[None]]:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+        await send(message)
+
+    return sending

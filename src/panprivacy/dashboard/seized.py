@@ -1,0 +1,56 @@
+"""What an intruder finds: a throw-away state of a plan, beside what a plain table would show.
+
+Nothing of it comes from the state of the service. Both are filled with made-up users, as many as
+the newest answer says, so their law is that of a function of what was released.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from panprivacy.programs.pictures import draw_states
+from panprivacy.service.outgoing.records import Published
+from panprivacy.statistics.plan import Plan
+from panprivacy.statistics.release import Answers, Lost, Name, Release
+
+
+def answers_of(rows: Sequence[Published], plan: Plan) -> Answers:
+    """The answers of a release, from its rows.
+
+    Args:
+        rows: of one statistic, and of one group if there are any.
+        plan: of the statistic.
+    """
+    return Answers(_answer(row, plan) for row in rows)
+
+
+def pictures(rows: Sequence[Published], plan: Plan) -> tuple[bytes, bytes]:
+    """A plain table and a state of the plan, each as a picture in PNG; with fresh coins each time.
+
+    Args:
+        rows: the newest answers of one statistic, and of one group if there are any.
+        plan: of the statistic.
+    """
+    figures = [Figure(figsize=(4, 4.3), layout="constrained", dpi=150) for _ in range(2)]
+    ordinary, private = (one.subplots() for one in figures)
+    draw_states(ordinary, private, plan, answers_of(rows, plan))
+    return _png(figures[0]), _png(figures[1])
+
+
+def _answer(row: Published, plan: Plan) -> Release | Lost:
+    parts = (part.partition("=") for part in row.arguments.split(",") if part)
+    arguments = tuple((name, int(number)) for name, _, number in parts)
+    name = Name(row.statistic, row.question, arguments, row.group)
+    if row.value is None or row.low is None or row.high is None:
+        return Lost((name,))
+    numbers = row.value, row.low, row.high, row.confidence, row.epsilon
+    return Release(*numbers, counts=(), name=name, unit=plan.unit, note=row.note)
+
+
+def _png(figure: Figure) -> bytes:
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
+    return drawn.getvalue()

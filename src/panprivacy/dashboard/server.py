@@ -1,0 +1,106 @@
+"""Runs the dashboard until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+from nicegui import app as pages_app
+from nicegui import run, ui
+
+from panprivacy.dashboard.board import Board
+from panprivacy.dashboard.guard import Guard
+from panprivacy.dashboard.pages import Pages
+from panprivacy.service.config.config import Config
+from panprivacy.service.config.tokens import Role
+from panprivacy.service.journal import write_to_stderr
+from panprivacy.service.sockets import Address, http_address, http_socket
+
+_PAUSE: Final = 1.0
+"""Seconds between two looks at the release store."""
+_NOBODY: Final = "no token may read, so nobody can enter: panprivacy token board --may read"
+
+
+def serve(config: Config, file: Path, listen: str, service: str | None) -> None:
+    """Show a release store in this process until SIGTERM or SIGINT.
+
+    Args:
+        config: a configuration that was loaded.
+        file: where it is; its tokens are followed.
+        listen: where the pages are served.
+        service: where the service listens; None for what the configuration says.
+
+    Raises:
+        PlanError: the release store cannot be opened, or nothing can listen there.
+    """
+    write_to_stderr()
+    board = Board(config, file)
+    try:
+        with http_socket(http_address(listen)) as sock:
+            app = _application(board, service or config.server.address.url("http"))
+            name = sock.getsockname()
+            where = Address(path=name) if isinstance(name, str) else Address(name[0], name[1])
+            said = f"panprivacy: the dashboard is at {where.url('http')}\n"
+            if not any(Role.read in token.may for token in config.tokens):
+                said += f"panprivacy: {_NOBODY}\n"
+            _Server(app, said).run(sockets=[sock])
+    finally:
+        board.close()
+
+
+def _application(board: Board, service: str) -> Guard:
+    """The pages, behind the guard."""
+    outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    Pages(board, service)
+    pages_app.on_startup(lambda: asyncio.create_task(_follow(board), name="follow"))
+    ui.run_with(
+        outer,
+        title="panprivacy",
+        tailwind=False,
+        dark=False,
+        language="en-US",
+        binding_refresh_interval=None,
+        show_welcome_message=False,
+    )
+    return Guard(outer, board.readers)
+
+
+async def _follow(board: Board) -> None:
+    """Keep what is shown up to date."""
+    with suppress(asyncio.CancelledError):
+        while True:
+            await run.io_bound(board.follow)
+            await asyncio.sleep(_PAUSE)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which says where it listens once it does.
+
+    Args:
+        app: answers requests.
+        said: what it says then.
+    """
+
+    def __init__(self, app: Guard, said: str) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=2,
+            )
+        )
+        self._said = said
+
+    async def startup(self, sockets: object = None) -> None:
+        """Listen."""
+        await super().startup(sockets)  # type: ignore[arg-type]
+        sys.stderr.write(self._said)

@@ -1,0 +1,322 @@
+"""An explanation in sentences, for people who decide about a state that somebody has seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+
+from panprivacy._version import VERSION
+from panprivacy.explain.bounds import PRIORS, Bound
+from panprivacy.explain.description import Description
+from panprivacy.explain.document import ledgers, promised, so_far
+from panprivacy.explain.reading import Alike
+from panprivacy.guarantee import rounded_up
+
+_MOST_IN = 10**15
+"""A chance below one in so many is shown as 0 where it bounds from below."""
+_RARE = Fraction(1, 100)
+"""Chances below it are shown as one in so many."""
+_MOST_DECIMALS = 12
+_DIGITS = 4
+
+_ANYBODY = (
+    "Whatever somebody believed before, here is between what chances the belief that a given {} "
+    "was in the stream can end up:"
+)
+_ONE = {
+    "user": "The bounds hold for one person, and for a reader who knows the addressing key and "
+    "everything about everybody else. They do not hold for facts about groups: for k people it is "
+    "k times epsilon, and people who come only together are a group.",
+    "event": "The bounds hold for one event, and for a reader who knows everything about all "
+    "others. They do not hold for a person of several events: for k events it is k times epsilon.",
+}
+_ONE_LOOK = (
+    "They hold if the state was seen only once without that being announced. A second copy from "
+    "another moment (a backup, a snapshot of the machine) voids them."
+)
+_ELSEWHERE = "What is kept or published elsewhere about the same people adds to the loss."
+_ADJACENCY = {
+    "user": "Pan-privacy: differential privacy of the state and the releases together, for users. "
+    "It compares the stream with one that lacks all or some events of one person, all else equal.",
+    "event": "Pan-privacy: differential privacy of the state and the releases together, for "
+    "events. It compares the stream with one that lacks one event, all else equal.",
+}
+_COMPUTED = (
+    "It was computed from the public front of each state; cells and key were not read. That all "
+    "lengths fit was checked. That panprivacy wrote these bytes, unaltered, cannot be seen in them."
+)
+NAMED = f"The named files are in the source of panprivacy {VERSION}. Bounds are rounded outward."
+
+
+BELIEFS = "believed before", "with what came out so far", "with all that was promised"
+"""The columns of a table of beliefs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A heading and what is below it, in this order.
+
+    Args:
+        heading: of the part.
+        facts: by name.
+        sentences: of which each is a paragraph.
+        beliefs: rows of a table whose columns are `BELIEFS`.
+        after: paragraphs below the table.
+    """
+
+    heading: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    sentences: Sequence[str] = ()
+    beliefs: Sequence[tuple[str, str, str]] = ()
+    after: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What is said of some states that are alike, or of all.
+
+    Args:
+        title: which states these are; empty for all.
+        parts: in order.
+    """
+
+    title: str
+    parts: Sequence[Part]
+
+
+def explained(states: Sequence[Alike], rests_on: Sequence[str]) -> list[Section]:
+    """Everything that is to be said of the states of a file, or of a program.
+
+    Args:
+        states: in order.
+        rests_on: where it is known from, as sentences.
+    """
+    together = [_together(states)] if states[-1].last > 1 else []
+    hidden = {alike.description.plan.hides for alike in states}
+    limits = [text for hides, text in _ONE.items() if hides in hidden]
+    ends = [
+        Part("Where this ends", sentences=(*limits, _ONE_LOOK, _ELSEWHERE)),
+        Part("What is not there", sentences=_absent(states)),
+        Part("What this page rests on", sentences=rests_on),
+    ]
+    return [*(_of(alike, states[-1].last) for alike in states), Section("", [*together, *ends])]
+
+
+def of_a_file(states: Sequence[Alike]) -> list[str]:
+    """What an explanation of a file rests on."""
+    sources = [_COMPUTED, NAMED]
+    if {alike.description.version for alike in states} != {VERSION}:
+        sources.append("Another version made the state: compare with the files of that one.")
+    return sources
+
+
+def _of(alike: Alike, count: int) -> Section:
+    """What is said of states that are alike."""
+    described = alike.description
+    places = f"State {alike.first:,}"
+    if alike.count > 1:
+        places = f"States {alike.first:,} to {alike.last:,}, all alike,"
+    one = _hidden(described)
+    article = "an" if one == "event" else "a"
+    said = Part(
+        f"What it can say about {article} {one}",
+        sentences=[_ANYBODY.format(one)],
+        beliefs=_beliefs(described.so_far, described.promised),
+        after=_bounds(described),
+    )
+    return Section(
+        f"{places} of {count:,}: {described.kind.name}, made by panprivacy {described.version}",
+        [
+            Part("What it is", _facts(described)),
+            said,
+            Part("Which guarantee this is", sentences=_guarantee(described)),
+        ],
+    )
+
+
+def _together(states: Sequence[Alike]) -> Part:
+    """What all states tell of somebody who is in all of them."""
+    now, life = so_far(states), promised(states)
+    text = (
+        "Losses add up over the states in which a person may be. For a person who is in all of "
+        f"them it is at most epsilon {_epsilon(now.epsilon)} so far and {_epsilon(life.epsilon)} "
+        "over their lives:"
+    )
+    shares = []
+    for shared in ledgers(states):
+        total, sums = _epsilon(shared.total), _epsilon(shared.promised)
+        share = f"The states that name a ledger of {total} promise {sums} in all"
+        if shared.possible:
+            share += f". If it is one ledger, {total} also covers every other statistic "
+            share += "that shares it."
+        else:
+            share += (
+                ", for a user of all of them. If they are groups, of which a user is in a few, "
+            )
+            share += "only those count for him."
+        shares.append(share)
+    heading = f"All {states[-1].last:,} states together"
+    return Part(heading, sentences=[text], beliefs=_beliefs(now, life), after=shares)
+
+
+def _beliefs(now: Bound, life: Bound) -> list[tuple[str, str, str]]:
+    """How beliefs end up, so far and after everything that was promised."""
+    rows = []
+    for prior in PRIORS:
+        about = f"1 in {int(1 / prior):,}" if prior < _RARE else f"{float(100 * prior):g} %"
+        rows.append((about, _range(now, prior), _range(life, prior)))
+    return rows
+
+
+def _facts(described: Description) -> dict[str, str]:
+    """What is public about a state, by name."""
+    plan = described.plan
+    facts = {"question": plan.question}
+    if plan.range_of_states is not None:
+        low, high = plan.range_of_states
+        facts["range of states"] = f"{low:,} to {high:,} (other sums of deltas count wrong)"
+    if plan.conditions:
+        facts["the guarantee"] = "; ".join(plan.conditions)
+    for entry, value in described.settled():
+        if entry.name != "cells" and value is not False:
+            facts[entry.name] = f"{_size(value)} ({entry.says})"
+    levels = f" in {plan.drawn_groups():,} levels" if plan.drawn_groups() > 1 else ""
+    facts["cells"] = f"{plan.table.cells:,} {plan.table.says}{levels}"
+    made = {"releases": described.releases, "announced looks": described.intrusions}
+    for name, progress in made.items():
+        facts[name] = f"{progress.made:,} made of {progress.planned:,} planned"
+    facts["size"] = (
+        f"{described.state_bytes:,} bytes, {plan.key_bytes or 'none'} of them an addressing key; "
+        "neither the size nor anything else here depends on the number of rows"
+    )
+    return facts
+
+
+def _hidden(described: Description) -> str:
+    """What the guarantee hides, in a word."""
+    return {"user": "person"}.get(described.plan.hides, described.plan.hides)
+
+
+def _size(value: object) -> str:
+    """A size for people."""
+    if isinstance(value, tuple):
+        return " to ".join(map(_size, value))
+    if value is True:
+        return "yes"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _bounds(described: Description) -> tuple[str, str]:
+    """What the middle column is for, and the last one."""
+    now, life = described.so_far, described.promised
+    releases, earlier = _counted(described.releases.made, "release"), described.intrusions.made
+    seen = "this state"
+    if earlier:
+        seen += f", the {_counted(earlier, 'announced look')} before it (if by the same party)"
+    first = f"So far: {seen} and {releases}, epsilon {_epsilon(now.epsilon)}."
+    last = f"Promised over its whole life: epsilon {_epsilon(life.epsilon)}."
+    first += f" The odds change by at most {_factor(now)}."
+    last += f" The odds change by at most {_factor(life)}; the odds of one {_hidden(described)} "
+    last += "having been "
+    last += f"there in place of another by at most {_factor(life.replaced)}."
+    return first, last
+
+
+def _guarantee(described: Description) -> list[str]:
+    budget = described.budget
+    looks = _counted(described.intrusions.planned + 1, "look")
+    releases = _counted(described.releases.planned, "release")
+    epsilon = _epsilon(described.epsilon)
+    covers = (
+        f"Epsilon {epsilon} covers {looks} at the state, {_epsilon(budget.state)} each, "
+        f"and {releases}, {_epsilon(budget.release)} each."
+        if budget.release
+        else f"Epsilon {epsilon} is paid at birth, and covers {looks} at the state and {releases}."
+    )
+    if described.compared:
+        compared = _epsilon(described.compared)
+        covers += f" Its answer stands until it has moved: all comparisons cost {compared} beside,"
+        covers += " but for outcomes as rare as its delta says."
+    return [
+        _ADJACENCY[described.plan.hides],
+        covers,
+        f"Its ledger allows epsilon {_epsilon(described.ledger)} for all statistics that share it.",
+        f"Proved in {', '.join(described.proofs)}.",
+        f"Checked by {', '.join(described.checks)}.",
+    ]
+
+
+def _absent(states: Sequence[Alike]) -> list[str]:
+    """What nobody finds in the file, and what is there in its place."""
+    plans = [alike.description.plan for alike in states]
+    keys = [plan.key_bytes for plan in plans if plan.reads_ids]
+    around = {name for alike in states for name in alike.within}
+    sentences = ["No ids, no list of people, no times of events, no number of events."]
+    if "Windowed" in around:
+        sentences.append("When the window began is there, in front of its state; it is public.")
+    if "Stream" in around:
+        sentences.append(
+            "Hashes of the last batch ids of each stream are there. Senders draw these ids for "
+            "batches, not for people; whoever knows one can tell whether that batch came."
+        )
+    if any(keys):
+        sentences.append(
+            "The addressing key is within the state: whoever has it can tell which cell an id "
+            "belongs to. The guarantee covers that; what the cell holds is noisy."
+        )
+    if not all(keys):
+        sentences.append(
+            "Where there is no key, cell number n belongs to user n. The guarantee covers that; "
+            "what the cell holds is noisy."
+        )
+    return sentences
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _epsilon(epsilon: Fraction) -> str:
+    """Four digits, rounded up."""
+    if not epsilon:
+        return "0"
+    shown = rounded_up(epsilon, _DIGITS)
+    return f"{shown:,f}" if Fraction(1, 10**6) < epsilon < _MOST_IN else f"{shown:e}"
+
+
+def _factor(bound: Bound) -> str:
+    """By what factor odds change, rounded up."""
+    if bound.odds is None:
+        return "a factor that is too large to write"
+    shown = rounded_up(bound.odds, _DIGITS)
+    return f"a factor of {shown:,f}" if shown < _MOST_IN else f"a factor of {shown:e}"
+
+
+def _range(bound: Bound, prior: Fraction) -> str:
+    low, high = bound.posterior(prior)
+    return f"{_at_least(low)} to {_at_most(high)}"
+
+
+def _at_least(chance: Fraction) -> str:
+    """A chance, rounded down."""
+    return "0" if chance * _MOST_IN < 1 else _chance(chance, math.floor, math.ceil)
+
+
+def _at_most(chance: Fraction) -> str:
+    """A chance, rounded up."""
+    return _chance(chance, math.ceil, math.floor)
+
+
+def _chance(
+    chance: Fraction, rounded: Callable[[Fraction], int], inverted: Callable[[Fraction], int]
+) -> str:
+    """A chance in percent, or as one in so many; told from certainty, to three digits."""
+    if chance < _RARE:
+        return f"1 in {inverted(1 / chance):,}"
+    least = 100 * min(chance, 1 - chance)
+    decimals = next((n for n in range(1, _MOST_DECIMALS) if least * 10**n >= 100), _MOST_DECIMALS)
+    steps = rounded(100 * chance * 10**decimals)
+    return "100 %" if steps == 100 * 10**decimals else f"{Decimal(steps).scaleb(-decimals):f} %"

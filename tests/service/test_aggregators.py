@@ -325,6 +325,7 @@ def test_a_job_keeps_its_reports_and_has_each_once(world):
     with pytest.raises(AbortError, match="more than once"):
         both.helper.verify(bytes(16), twice)
     assert both.helper.verify(name, body) == answer
+    assert both.helper.verify(bytes(16), JOB.write(job._replace(verify_inits=()))) == b""
 
 
 def test_a_job_that_ended_is_not_added_again(world):

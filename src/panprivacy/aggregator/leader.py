@@ -31,6 +31,7 @@ from panprivacy.aggregator.peer import Helping
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import PeerError
 from panprivacy.aggregator.reports import (
+    MOST_REPORTS,
     batch_of,
     check_public,
     open_bytes,
@@ -50,7 +51,6 @@ from panprivacy.service.outgoing.records import StoreError
 from panprivacy.vdaf import Prio3Count, unshard
 
 _FINISHED: Final = FINISH.write(b"")
-_MOST_REPORTS: Final = 500
 _MOST_ENTRIES: Final = 10_000
 """Of one job: what takes a few seconds to open."""
 _CONFIDENCE: Final = 0.95
@@ -87,7 +87,7 @@ class Leader:
         servers = servers_of(task)
         self._joint, self._own = servers.joint, own_key(servers, key)
         self._prio, self._verify_key = Prio3Count(task.context), verify_key
-        self._most = max(1, min(_MOST_REPORTS, _MOST_ENTRIES // task.kind.answers))
+        self._most = max(1, min(MOST_REPORTS, _MOST_ENTRIES // task.kind.answers))
 
     def take(self, reports: Sequence[Report]) -> list[ReportError | None]:
         """Keep reports; they are on the disk when this returns.

@@ -153,6 +153,15 @@ def test_the_epsilon_of_a_comparison_is_all_that_is_left(updates, total):
     assert comparison_cost(each * Fraction(1_000_003, 1_000_000), updates, *told) > epsilon
 
 
+def test_each_look_may_see_the_numbers_of_a_comparison():
+    """Some are seen at each of three looks, and cost `each` in both directions."""
+    each, told = Fraction(1, 50), (5, Fraction(1, 10**6), Fraction(2))
+    more = comparison_cost(each, *told, looks=3) - comparison_cost(each, *told, looks=1)
+    assert more == 2 * 2 * each
+    fits = comparison_epsilon(Fraction(1), *told, looks=3)
+    assert comparison_cost(fits, *told, looks=3) <= 1 < comparison_cost(fits * 2, *told, looks=3)
+
+
 @pytest.mark.parametrize("total", [1, 9])
 @pytest.mark.parametrize(("each", "updates", "delta"), [(0.02, 12, 1e-9), (0.1, 1, 0.1)])
 def test_comparisons_cost_what_the_page_says(each, updates, delta, total):

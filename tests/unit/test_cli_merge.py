@@ -302,17 +302,53 @@ def test_the_list_is_locked_and_on_the_disk_before_there_is_an_answer(shards, ke
     listed = keys[0].with_name("identity.txt.merged")
     places = [done.index(("lock", listed.name)), done.index(("disk", listed.name))]
     assert places == sorted(places)
+    assert ("disk", listed.parent.name) in done[: places[1]]  # a new list has its name there
     assert done[-1] == "answer"
     assert len(set(listed.read_text().split())) == 6
 
 
 def test_where_no_list_can_be_kept_that_is_said(shards, keys):
     parts = parts_of(shards, keys)
-    keys[0].with_name("identity.txt.merged").symlink_to("nowhere")
-    result = merge(parts, keys)
+    opened = os.open
+
+    def fails(path, *rest):
+        if str(path).endswith(".merged"):
+            raise OSError(30, "Read-only file system")
+        return opened(path, *rest)
+
+    with mock.patch("panprivacy.cli.merge.os.open", fails):
+        result = merge(parts, keys)
     assert result.code == 0
     (said,) = [line for line in result.stderr.splitlines() if "cannot keep" in line]
     assert "remove copies of these files" in said
+
+
+def test_a_list_that_is_there_is_never_passed_over(shards, keys, tmp_path):
+    """A copy of what stands in it would be merged once more."""
+    parts = parts_of(shards, keys)
+    copies = [tmp_path / f"copy{number}.part" for number in range(len(parts))]
+    for copy, part in zip(copies, parts, strict=True):
+        copy.write_bytes(part.read_bytes())
+    assert merge(parts, keys).code == 0
+    listed = keys[0].with_name("identity.txt.merged")
+    moved = listed.rename(tmp_path / "elsewhere")
+    listed.symlink_to(moved)
+    before = [copy.read_bytes() for copy in copies]
+    assert "the list of what was merged, cannot be written" in refused(merge(copies, keys))
+    assert [copy.read_bytes() for copy in copies] == before
+
+
+def test_a_list_whose_last_line_a_crash_has_cut_knows_what_follows(shards, keys, tmp_path):
+    parts = parts_of(shards, keys)
+    copies = [tmp_path / "copy0.part", parts[1]]
+    copies[0].write_bytes(parts[0].read_bytes())
+    kept = parts[1].read_bytes()
+    keys[0].with_name("identity.txt.merged").write_text("0123")
+    assert merge(parts, keys).code == 0
+    copies[1].write_bytes(kept)
+    listed = keys[0].with_name("identity.txt.merged").read_text().split()
+    assert listed[0] == "0123"
+    assert f"{copies[0]} is a copy" in refused(merge(copies, keys))
 
 
 def test_a_list_that_cannot_be_written_spends_nothing(shards, keys):

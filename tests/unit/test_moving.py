@@ -274,6 +274,17 @@ def test_what_two_readings_of_one_state_differ_by_is_the_noise_of_both():
     assert share.noise() == pytest.approx(both / (UNIVERSE * split.contrast), rel=1e-3)
 
 
+def test_each_announced_look_is_paid_for_by_comparisons():
+    """Each look may see the noised numbers of a comparison."""
+    coins, delta = Noted(), Fraction(1, 10**6)
+    more = {"epsilon": 1, "updates": 7, "delta": delta}
+    share = moving(partial(density, coins=coins, intrusions=2), threshold=1_000, **more)
+    assert share.check() is None
+    (scale,) = coins.scales
+    told = Fraction(1, 2), 7, delta, Fraction(1)
+    assert scale == 1 / comparison_epsilon(*told, looks=3) > 1 / comparison_epsilon(*told)
+
+
 def test_a_threshold_within_the_noise_is_refused_with_what_would_do():
     large = partial(pp.Density, universe=1_000_000)
     share = moving(large, epsilon=1, updates=50, threshold="1/1000")

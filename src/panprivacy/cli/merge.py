@@ -20,7 +20,7 @@ from panprivacy.cli.options import check_output, check_picture
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError, PlanError
-from panprivacy.files import replace_files
+from panprivacy.files import replace_files, sync_names
 from panprivacy.merging import Merger
 from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.release import Answers
@@ -133,7 +133,13 @@ def _merged_with(identity: Path) -> Iterator[int | None]:
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         listed = os.open(beside, flags, 0o600)
-    except OSError as error:  # as where the identity comes through a pipe
+        sync_names(beside.parent)  # or a power cut takes a new list back, and not what is spent
+    except OSError as error:
+        if os.path.lexists(beside):  # it may tell of these files, and would not be asked
+            message = f"{beside}, the list of what was merged, cannot be written: {error.strerror}"
+            message += "; mend that, and merge again: nothing is spent"
+            raise InputError(message) from None
+        # as where the identity comes through a pipe
         sys.stderr.write(
             f"panprivacy: cannot keep {beside}, the list of what was merged: {error.strerror}; "
             "remove copies of these files, as they could be merged once more\n"
@@ -164,6 +170,8 @@ def _spend(files: Sequence[Path], merger: Merger, merged: int | None) -> None:
     try:
         if merged is not None:
             lines = "".join(f"{one}\n" for ids in merger.ids for one in ids).encode()
+            if before and os.pread(merged, 1, before - 1) != b"\n":  # a crash cut the last line
+                lines = b"\n" + lines
             if os.write(merged, lines) < len(lines):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # noqa: TRY301
             os.fsync(merged)

@@ -22,19 +22,22 @@ _DIGITS: Final = 7
 """Of the epsilon of a comparison: so few that its noise is drawn in machine words."""
 
 
-def comparison_cost(each: Fraction, updates: int, delta: Fraction, total: Fraction) -> Fraction:
+def comparison_cost(
+    each: Fraction, updates: int, delta: Fraction, total: Fraction, looks: int = 1
+) -> Fraction:
     """What comparisons cost of which so many are answered: a number above it.
 
     With `t = each/2`, `m = x/t`, `s = ln((e**x - 2 x + 2 t)/(2 - e**x))` and
     `n = s updates + ln(2/delta) - 1 - ln(m - 1)` it is
-    `2 each + (max(0, n) + max(0, n + total))/(m - 1)`, for the x that makes it least. Of one
-    comparison the noised numbers may be seen: that is the first term.
+    `2 looks each + (max(0, n) + max(0, n + total))/(m - 1)`, for the x that makes it least. At
+    each look the noised numbers of one comparison may be seen: that is the first term.
 
     Args:
         each: epsilon of one comparison.
         updates: how many are answered at most.
         delta: of all that is told.
         total: epsilon of all that is told.
+        looks: how often the memory is seen: once more than intrusions are announced.
     """
     apart = each / 2
     known = log_above(2 / delta) - 1
@@ -46,18 +49,18 @@ def comparison_cost(each: Fraction, updates: int, delta: Fraction, total: Fracti
         answered = log_above((most - 2 * exponent + 2 * apart) / (2 - most))
         beyond = known + updates * answered + log_above(1 / further)
         found.append((max(beyond, Fraction(0)) + max(beyond + total, Fraction(0))) / further)
-    return 2 * each + min(found)
+    return 2 * looks * each + min(found)
 
 
 @functools.lru_cache(maxsize=256)
 def comparison_epsilon(
-    epsilon: Fraction, updates: int, delta: Fraction, total: Fraction
+    epsilon: Fraction, updates: int, delta: Fraction, total: Fraction, looks: int = 1
 ) -> Fraction:
     """The epsilon of each comparison, for which all of them cost `epsilon` at most."""
     low, high = Fraction(0), min(epsilon / 2, _EXPONENTS[-1])
     while high - low > low / 10**_DIGITS:
         middle = (low + high) / 2
-        fits = comparison_cost(middle, updates, delta, total) <= epsilon
+        fits = comparison_cost(middle, updates, delta, total, looks) <= epsilon
         low, high = (middle, high) if fits else (low, middle)
     return _rounded_down(low)
 

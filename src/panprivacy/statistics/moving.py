@@ -111,11 +111,12 @@ class Continual(Together[str, Statistic[Any, Any]]):
         if self._cost >= total:
             message = "comparisons must leave some of epsilon to the statistic"
             raise PlanError(message)
-        self._compared = comparison_epsilon(self._cost, most, self._delta, total)
         ledger, releases = Ledger(total), most + self._kept
         made = statistic(epsilon=total - self._cost, releases=releases, ledger=ledger)
         self._name = getattr(made, "name", "") if label is None else label
         super().__init__({self._name: made}, {self._name: dict(asked or {})})
+        looks = made.guarantee.intrusions + 1  # each may see the numbers of a comparison
+        self._compared = comparison_epsilon(self._cost, most, self._delta, total, looks)
         self._stands = 0.0
         ledger.open(self._cost).spend(self._cost)
 

@@ -266,6 +266,23 @@ def test_without_a_token_that_may_read_there_is_nothing_to_see(site):
     context.close()
 
 
+def test_who_lost_the_token_and_does_not_leave_the_page_is_shown_nothing_more(site):
+    browser, service, base = site
+    config = Path(service.config)
+    before = config.read_text()
+    context = browser.new_context()
+    visitor = Visitor(context.new_page(), base)
+    visitor.page.set_default_timeout(15_000)
+    visitor.enter(FEW)
+    visitor.page.locator(".tile").first.wait_for()
+    visitor.page.route(f"{base}/", lambda route: route.fulfill(status=204))
+    config.write_text(before.replace(hash_of(FEW), hash_of("pp_another")))
+    visitor.page.locator(".tile").first.wait_for(state="detached")
+    assert visitor.page.locator("select").count() == 0
+    config.write_text(before)
+    context.close()
+
+
 def test_who_loses_the_token_sees_nothing_more_and_a_store_that_is_gone_is_told(visitor, site):
     _, service, _ = site
     files = list(service.directory.glob("releases.sqlite*"))

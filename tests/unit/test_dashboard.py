@@ -439,6 +439,20 @@ def test_the_board_says_that_the_store_is_gone_and_goes_on_when_it_is_back(tmp_p
     board.close()
 
 
+@pytest.mark.parametrize("damage", ["answers SET released = 'never'", "ledger SET epsilon = '1/0'"])
+def test_a_damaged_row_is_told_and_tokens_are_followed_on(tmp_path, store, file, damage):
+    published(store, days(2))
+    with contextlib.closing(sqlite3.connect(tmp_path / "releases.sqlite")) as raw, raw:
+        raw.execute(f"UPDATE panprivacy_{damage}")
+    board = Board(load(file), file)
+    board.follow()
+    assert "damaged" in board.trouble
+    file.write_text(file.read_text().replace(HASHES["board"], hash_of("pp_another")))
+    board.follow()
+    assert not board.readers.streams(TOKENS["board"])
+    board.close()
+
+
 def test_a_locked_store_is_told_and_what_is_known_stays(tmp_path, store, file, monkeypatch):
     monkeypatch.setitem(databases._SQLITE_PATIENCE, "timeout", 0.05)
     published(store, days(2))

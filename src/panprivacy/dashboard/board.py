@@ -105,6 +105,8 @@ class Board:
                 look.follow()
         except PanPrivacyError as error:
             self.trouble = str(error)
+        except Exception as error:  # noqa: BLE001 - of rows that no service wrote; go on
+            self.trouble = f"a row of it is damaged ({type(error).__name__})"
         else:
             self.trouble, self.seen = None, datetime.now(UTC)
 

@@ -58,6 +58,7 @@ def framed(board: Board, service: str, name: str) -> Iterator[tuple[dict[str, Lo
     def tick() -> None:
         if board.readers.streams(token) != names:
             ui.navigate.to("/")
+            ui.context.client.content.clear()  # whoever stays, against that, is shown nothing more
             return
         _tell_status(status, alert, board, looks)
         for place, (look, draw) in enumerate(live):

@@ -322,20 +322,6 @@ def test_reports_are_verified_as_they_come(asked):
     assert [what for what, *_ in asked.world.messages] == ["strip", "verify"]
 
 
-def test_an_answer_of_another_kind_is_none():
-    task = task_of()
-    peer = Peer(task, "http://helper", "pp_peer")
-
-    def answered(request):
-        assert request.headers["Authorization"] == "Bearer pp_peer"
-        return httpx.Response(200, headers={"Content-Type": "text/plain"})
-
-    peer._client._transport = httpx.MockTransport(answered)
-    with pytest.raises(PeerError, match="something else than was asked"):
-        peer.verify(bytes(16), b"")
-    peer.end()
-
-
 @pytest.mark.parametrize("key", ["", "00", "zz" * 32, "00" * 33])
 def test_a_verification_key_that_is_none_is_refused(key):
     secrets = HelperSecrets(secret="", tokens={}, verify_key=key)
@@ -389,6 +375,14 @@ def test_a_helper_cannot_have_the_leader_take_in_very_much(monkeypatch):
         answer(deep, 400)
     with pytest.raises(PeerError, match=r"refuses with 400 because$"):
         answer(b'{"title": "no", "detail": "because"}', 400)
+
+
+def test_an_answer_of_another_kind_is_none():
+    with answering(b"") as url, contextlib.ExitStack() as stack:
+        peer = Peer(task_of(), url, "pp_peer")
+        stack.callback(peer.end)
+        with pytest.raises(PeerError, match="something else than was asked"):
+            peer.verify(bytes(16), b"")
 
 
 def test_secrets_are_not_shown():

@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run federated-demo test test-slow lint package oldest pins accuracy continual auditors mutants bench reproduce clean
+.PHONY: run federated-demo test test-slow lint package oldest pins accuracy continual auditors mutants bench reproduce docs clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -25,11 +25,13 @@ run: $(VENV)/.run
 federated-demo: $(VENV)/.federated
 	$(BIN)/python examples/two_servers.py
 
+# Each worker keeps to neighbouring modules, whose fixtures and plans are made once, and takes over
+# from the others when it is through.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -114,6 +116,10 @@ reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m reproductions.list_update
 	$(BIN)/python -m reproductions.digalakis
 
+# The site, in build/site: read it with `python -m http.server -d build/site`.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 clean:
 	rm -rf $(VENV) build
 
@@ -156,6 +162,10 @@ $(VENV)/.federated: $(VENV)/.run
 
 $(VENV)/.bench: $(VENV)/.run
 	$(INSTALL) --editable ".[bench]"
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run
+	$(INSTALL) --editable ".[docs]"
 	@touch $@
 
 $(VENV)/.reproduce: $(VENV)/.run

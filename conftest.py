@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+collect_ignore = ["tests/docs/docstrings.py", "tests/docs/site.py"]
+"""What `make docs` runs: it imports MkDocs, which no test needs."""
+
 
 @pytest.fixture(autouse=True)
 def no_way_to_pytest(doctest_namespace: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 Measured with production coins and whole numbers as ids where our class counts; the other programs
 are drawn by their exact laws. Writes docs/accuracy-distinct.md and its pictures, and exits with 1
-when a number is outside of its limits. docs/decoding.md proves the limits.
+when a number is outside of its limits. docs/laws.md proves the limits.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ BOUND = """A bit that n users meet with an average of `x` each (its load) tells 
     I(x) = x**2 / (e**(2 x)/(4 sinh(epsilon/2)**2) + e**x - 1)
 
 in the sense of Fisher, and no cell of whatever size tells more if it only knows whether anybody came. [The
-proofs](decoding.md#what-bits-tell-of-a-number-of-users), with all that is assumed, turn that into four numbers:
+proofs](laws.md#what-bits-tell-of-a-number-of-users), with all that is assumed, turn that into four numbers:
 
 * **most**, the largest `I`. Where users are many more than bits, no answer from m bits errs by less than about `1/sqrt(most m)`.
 * **ever**: for a number of users that does not vary, what they share is known, and the error may be a little smaller.
@@ -412,7 +412,7 @@ OPEN = """## What remains open
   pan-privacy", 2020) show that the additive error of approximate pan-privacy is of the order of `sqrt(k)` in a universe of k users, no
   less and no more. As far as it depends on k, only the constant is open. At epsilon 1 the limit of hashed cells in any memory is `2.3 sqrt(n)` for n users, and
   a plan for 10,000 errs by `2.5 sqrt(n)`. In a known universe of k users a `Density` errs by `0.96 sqrt(k)` before its release is
-  noised, the [limit](decoding.md#what-no-answer-can-beat) of unbiased answers from independent cells of one user each.
+  noised, the [limit](laws.md#what-no-answer-can-beat) of unbiased answers from independent cells of one user each.
 * **Memory.** Without privacy an error of a share needs of the order of `1/share**2` bits (Indyk and Woodruff, 2003). The best
   known sketch that merges errs by `sqrt(1.98/bits)` (Pettie and Wang, 2021), 0.194 % in 64 KiB. The limit of 0.403 % at
   epsilon 1 is 2.1 times that. Whether a pan-private program can come nearer is not known to us.

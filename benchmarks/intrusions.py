@@ -139,7 +139,90 @@ STATISTICS = [
         50_000,
         deltas=10,
     ),
+    Measured(
+        "sum up to 2 each, none above 2, of 100,000",
+        pp.CroppedSum,
+        {"universe": 100_000, "tau": 2, "bound": 2},
+        50_000,
+        100_000,
+        deltas=2,
+    ),
+    Measured(
+        "sum up to 5 each, none above 5, of 100,000",
+        pp.CroppedSum,
+        {"universe": 100_000, "tau": 5, "bound": 5},
+        50_000,
+        250_000,
+        deltas=5,
+    ),
+    Measured(
+        "threshold of 4, none above 8, of 100,000",
+        pp.ThresholdCount,
+        {"universe": 100_000, "threshold": 4, "bound": 8},
+        50_000,
+        50_000,
+        deltas=4,
+    ),
+    Measured(
+        "hard threshold of 5, none above 10, of 100,000",
+        pp.ThresholdCount,
+        {"universe": 100_000, "threshold": 5, "bound": 10, "hard": True},
+        50_000,
+        50_000,
+        deltas=5,
+    ),
 ]
+
+
+LOOKS = [
+    ("cropped-sum", {"tau": 2, "bound": 2}),
+    ("cropped-sum", {"tau": 5, "bound": 5}),
+    ("cropped-sum", {"tau": 10, "bound": 10}),
+    ("cropped-sum", {"tau": 10, "bound": 20}),
+    ("cropped-sum", {"tau": 10}),
+    ("threshold", {"threshold": 2, "bound": 4}),
+    ("threshold", {"threshold": 4, "bound": 8}),
+    ("threshold", {"threshold": 10, "bound": 20}),
+    ("threshold", {"threshold": 2, "bound": 4, "hard": True}),
+    ("threshold", {"threshold": 5, "bound": 10, "hard": True}),
+]
+"""Of which the largest planned errors are printed, for some numbers of users."""
+
+USERS = 100_000, 1_000_000
+
+
+def print_looks() -> None:
+    """The largest errors that are planned, as shares, by how many intrusions may be announced."""
+    columns = " | ".join(f"{intrusions} announced" for intrusions in range(MOST + 1))
+    print(f"\n| {' / '.join(f'{users:,}' for users in USERS)} users | {columns} |")
+    print(f"|---|{'--:|' * (MOST + 1)}")
+    for name, sizes in LOOKS:
+        said = ", ".join(key if value is True else f"{key} {value}" for key, value in sizes.items())
+        cells = []
+        for intrusions in range(MOST + 1):
+            given = {**sizes, "epsilon": EPSILON, "intrusions": intrusions}
+            plans = [pp.plan(name, universe=users, **given) for users in USERS]
+            cells.append(" / ".join(percent(plan.relative_error()) for plan in plans))
+        print(f"| {name}, {said} | {' | '.join(cells)} |")
+    limit = least_error(10, 650, 2)
+    print(f"\nno law of cropped-sum, tau 10, bound 640, errs less than {limit:.2g} after two looks")
+
+
+def percent(share: float) -> str:
+    """A share, unless it says nothing."""
+    return "no use" if share > 1 / 3 else f"{100 * share:.2g} %"
+
+
+def least_error(tau: int, modulus: int, intrusions: int) -> float:
+    """What no law comes below whose looks have all of epsilon, as a share of the largest sum."""
+    values, n = np.arange(modulus), intrusions + 1
+    question = np.minimum(np.minimum(values, modulus - values), tau) / tau
+    more, sizes = math.expm1(EPSILON / n), np.arange(1, modulus)
+    weights = modulus + more * sizes
+    spread = (modulus * (sizes * (more + 1) ** 2 + modulus - sizes) / weights**2 - 1).max()
+    asked = np.abs(np.fft.fft(question))[1:]
+    price = (asked ** (2 / (n + 1))).sum() ** (n + 1) / modulus**2 / spread**n
+    return float(math.sqrt((price - question.var()) / USERS[0]))
 
 
 def compared(statistic: Measured, intrusions: int) -> tuple[float, float] | None:
@@ -168,6 +251,7 @@ def main() -> int:
         row = [compared(statistic, intrusions) for intrusions in range(MOST + 1)]
         print(f"| {statistic.says} | {' | '.join(map(shown, row))} |", flush=True)
         worst = max(worst, *(found / wanted for wanted, found in filter(None, row)))
+    print_looks()
     print(f"\nat most {worst:.2f} times the predicted error was measured")
     return int(worst > MOST_OVER)
 

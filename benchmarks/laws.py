@@ -2,7 +2,7 @@
 
 Predicted for every tau, law and number of cells, measured with production coins for some. Writes
 docs/accuracy-laws.md and its picture, and exits with 1 when a number is outside of its limits.
-docs/decoding.md proves the limits.
+docs/laws.md proves the limits.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ LIMITS = (
     "average over all residues none of them varies less. An answer that is unbiased only at "
     "states that occur may. An answer of any bias has a root mean "
     f"square error of at least `tau/(2 cosh(epsilon/2))`, {least_of_all(1):.2f} tau, on some "
-    "stream. [Proofs](decoding.md#what-no-answer-can-beat), also of what these limits do not "
+    "stream. [Proofs](laws.md#what-no-answer-can-beat), also of what these limits do not "
     'say. "Mir et al." is their Algorithm 2 with the factor 2 that its printed estimator '
     "lacks, without output noise; it does not know a bound, and its mean may be anything from "
     "about half of the sum to twice as much. "

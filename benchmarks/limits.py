@@ -1,4 +1,4 @@
-"""What bits can tell of a number of users, and the least errors that follow: docs/decoding.md.
+"""What bits can tell of a number of users, and the least errors that follow: docs/laws.md.
 
 Where no epsilon is said, it is 1.
 """

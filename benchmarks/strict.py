@@ -56,7 +56,7 @@ HEAD = """# Accuracy in strict streams
 For readers who count members, listings or edges: users who are in or out. `make accuracy`
 measures every number on this page again and rewrites it, and fails if a number is outside of its
 limits. Coins come from the operating system, so another run changes digits and nothing else. How
-parities are read: [decoding](decoding.md#parities-of-a-strict-stream).
+parities are read: [decoding](guarantees/decoding.md#parities-of-a-strict-stream).
 """
 
 BESIDE = (

@@ -1,4 +1,4 @@
-"""Makes up the visits of a site, in the files of which the README speaks.
+"""Makes up the visits of a site, in the files of which the pages speak.
 
     python examples/make_visits.py [FOLDER]
 

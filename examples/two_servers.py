@@ -30,11 +30,10 @@ from panprivacy.aggregator.reports import dap_report, row_of, upload
 from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
 from panprivacy.coins import SystemCoins
 from panprivacy.federated import Device, FileStorage, Task
-from panprivacy.federated.embedding import PAYLOAD_BYTES, embed
 from panprivacy.federated.joint import payload_keys
 from panprivacy.federated.messages import State
 from panprivacy.federated.rows import SHARED_BYTES, entries
-from panprivacy.federated.shares import open_helper, open_leader
+from panprivacy.federated.shares import embedded, open_helper, open_leader
 from panprivacy.vdaf import MODULUS, Prio3Count
 
 TICKS, MOST, EPSILON = 6, 2, "5"
@@ -102,8 +101,7 @@ def lie(task: Task) -> bytes:
     rows = []
     sizes = prio.LEADER_BYTES, prio.HELPER_BYTES
     for key, payloads, size in zip(payload_keys(task.key), (leader, helper), sizes, strict=True):
-        parts = (p for one in entries(payloads, size) for p in entries(one, PAYLOAD_BYTES))
-        rows.append(key.encrypt_points(b"".join(map(embed, parts)), coins))
+        rows.append(key.encrypt_points(embedded(payloads, size), coins))
     return UPLOAD.write((dap_report(coins.key(16), *rows),))
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from panprivacy.errors import InputError, PlanError
 from panprivacy.files import replace_file
 from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal, unseal
 from panprivacy.statistics.containers import parted, resume_all
-from panprivacy.statistics.private import Resumable
+from panprivacy.statistics.contribution import Form
+from panprivacy.statistics.private import Private, Resumable
 
+_CONTRIBUTED = b"panprivacy has contributed what was here\n"
 _NOTHING = "a checkpoint is of one or more statistics"
 
 
@@ -66,6 +69,29 @@ class Checkpoint:
         states = b"".join(one.state() for one in statistics)
         replace_file(self._path, seal(states, self._recipient))
 
+    def contribute(self, statistic: Private, form: Form = "sums", **asked: Any) -> bytes:
+        """Hand out a contribution that the file knows of before it leaves; see `merge`.
+
+        Nobody has to tell a statistic that goes on from the file that it has contributed: the file
+        has the state of after that, or a note in its place where no announced intrusion is left.
+
+        Args:
+            statistic: all that the file is of; put several `Together`.
+            form: "sums", as `contribute` has them, or "cells", as `contribute_cells`.
+            asked: what the release is asked, but the confidence.
+
+        Raises:
+            PlanError: it cannot be merged. Nothing was changed.
+            BudgetError: all planned releases have been made. Nothing was changed.
+            OSError: the file cannot be written. It is as it was, nothing has left, and another
+                statistic can go on from it.
+        """
+        goes_on = statistic.announced < statistic.guarantee.intrusions
+        packed = b"".join(part.packed() for part in statistic.parts(form, **asked))
+        after = seal(statistic.state(), self._recipient) if goes_on else _CONTRIBUTED
+        replace_file(self._path, after)
+        return packed
+
     def unsealed(self, identity: Path | str) -> bytes:
         """The states as plain bytes: who holds them has looked. Another process may resume them.
 
@@ -73,10 +99,14 @@ class Checkpoint:
             identity: a file with the private key, as age-keygen writes it.
 
         Raises:
-            InputError: the file is damaged, sealed to another key, or plain.
+            InputError: the file is damaged, sealed to another key, or plain, or what it held was
+                contributed.
             OSError: a file cannot be read.
         """
         sealed = self._path.read_bytes()
+        if sealed == _CONTRIBUTED:
+            message = "what this checkpoint held was contributed, and nothing is left: count anew"
+            raise InputError(message)
         if not is_sealed(sealed[:FRONT_BYTES]):
             message = "the checkpoint is not sealed: whoever could read it may have; begin anew"
             raise InputError(message)

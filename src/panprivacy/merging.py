@@ -100,9 +100,23 @@ class Merger:
         return {one.label: one.described for one in self._merged}
 
     @property
-    def ids(self) -> tuple[str, ...]:
-        """Of all that was contributed."""
-        return tuple(part.told.id for one in self._merged for part in one.parts)
+    def ids(self) -> list[list[str]]:
+        """The random numbers by which each contribution is known, in their order."""
+        return [
+            [part.told.id for part in parts]
+            for parts in zip(*(one.parts for one in self._merged), strict=True)
+        ]
+
+    @property
+    def complete(self) -> bool:
+        """Whether each shard had counted all."""
+        return not self._cut_short
+
+    @property
+    def _cut_short(self) -> list[int]:
+        """Which contributions are of a part of what they were to count."""
+        parts = self._merged[0].parts
+        return [place for place, part in enumerate(parts, start=1) if not part.told.complete]
 
     @property
     def state_bytes(self) -> int:
@@ -135,8 +149,12 @@ class Merger:
 
     @property
     def remarks(self) -> list[str]:
-        """The price, as sentences: each once."""
-        return list(dict.fromkeys(one.remark for one in self._merged))
+        """The price, as sentences, each once; and what is missing."""
+        missing = [
+            f"contribution {place} is not complete: its count began late, or ended early"
+            for place in self._cut_short
+        ]
+        return [*dict.fromkeys(one.remark for one in self._merged), *missing]
 
     def release(self, confidence: float, coins: Coins) -> Any:
         """The answer, once; see `merge`."""
@@ -228,17 +246,8 @@ class _Merged:
 
     @property
     def further(self) -> Fraction:
-        """What a user of one more shard loses there, at most.
-
-        His cells are one cell once they are added up, so that where a release costs the same for
-        any two values of a cell, that of the merged answer costs no more then. The other releases
-        that the shard may make leave by themselves.
-        """
-        plan, budget = self.described.plan, self.described.budget
-        asked = plan.request
-        if self.told.form == "sums" or not plan.bounded:
-            return asked.epsilon
-        return budget.of_state(asked.intrusions) + budget.of_releases(asked.releases - 1)
+        """What a user of one more shard loses there, at most."""
+        return self.described.plan.of_further(self.told.form)
 
     @property
     def remark(self) -> str:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from itertools import cycle, islice
+from types import SimpleNamespace
+
+import numpy as np
 
 from panprivacy.cells.parity import ParityCells
+from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.published import PUBLISHED
 from panprivacy.statistics.cases import Trial
 from panprivacy.statistics.catalogue import KINDS, Kind
@@ -167,3 +171,59 @@ ALL = [Case(kind, trial) for kind in (*KINDS, *PUBLISHED) for trial in kind.tria
 
 CASES = [case for case in ALL if issubclass(case.kind, Statistic)]
 """Those of one table; the others are several statistics together."""
+
+
+class Counted(MultiCounter):
+    """Counters that take batches as statistics do: a release ends a step."""
+
+    def update(self, which, deltas=None):
+        self.count(which)
+
+    def release(self):
+        self.step()
+        return SimpleNamespace(counts=self.values.tolist())
+
+
+class Ordered(ListUpdate):
+    """A list that does."""
+
+    update = Counted.update
+
+    def release(self):
+        self.step()
+        return SimpleNamespace(counts=self.places.tolist())
+
+
+class Followed(PrivateExperts):
+    """Experts that do: a release ends a round, and who was wrong in it waits with the caller."""
+
+    wrong = ()
+
+    def update(self, which, deltas=None):
+        self.wrong = [*self.wrong, *which]
+
+    def release(self):
+        choice = self.round(np.isin(np.arange(self.n), self.wrong))
+        return SimpleNamespace(counts=[choice, *self.values.tolist()])
+
+
+class Deciding(Case):
+    """One way to set up a program that decides at every step; announcements need no plan."""
+
+    life = {"releases": LIFE["releases"]}  # noqa: RUF012
+
+    def ids(self, count: int) -> list[int]:
+        """Numbers of counters, experts or elements, 20 different ones."""
+        return [one for _, one in zip(range(count), cycle(spread_ids(20)), strict=False)]
+
+
+MANY = {"n": 21_000, "horizon": 1}
+ONLINE = [
+    Deciding(Counted, Trial("counters", {**MANY, "every": 1}, None, covers="horizon")),
+    Deciding(Ordered, Trial("list", {**MANY, "every": 1}, None, covers="horizon")),
+    Deciding(
+        Followed, Trial("experts, advice", {**MANY, "unit": "advice"}, None, covers="horizon")
+    ),
+    Deciding(Followed, Trial("experts, rounds", {**MANY, "unit": "round"}, None, covers="horizon")),
+]
+"""Programs that decide at every step: they keep a state and a budget as statistics do."""

@@ -4,7 +4,7 @@ import pytest
 
 from panprivacy.statistics.plan import CountPlan
 
-from .cases import ALL, CASES
+from .cases import ALL, CASES, ONLINE, Followed
 
 
 def cases(chosen=lambda case: True, among=CASES):
@@ -16,6 +16,18 @@ def cases(chosen=lambda case: True, among=CASES):
 @cases(among=ALL)
 def any_case(request):
     """Any statistic, or several together that a paper puts together."""
+    return request.param
+
+
+@cases(among=[*ALL, *ONLINE])
+def kept_case(request):
+    """Whatever keeps a state and has a budget: any statistic, and what decides at every step."""
+    return request.param
+
+
+@cases(lambda case: case.kind is not Followed, among=ONLINE)
+def counting_case(request):
+    """What counts events by the numbers of their counters."""
     return request.param
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +20,17 @@ class SpyCoins:
         self.calls: list[tuple[str, int]] = []
         self._coins = SeededCoins(seed)
 
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        def call(*arguments):
+    @staticmethod
+    def _noted(name: str) -> Callable[..., Any]:
+        def call(self, *arguments):
             self.calls.append((name, arguments[-1]))
             return getattr(self._coins, name)(*arguments)
 
         return call
+
+    bernoulli, categorical, key = map(_noted, ("bernoulli", "categorical", "key"))
+    discrete_laplace = _noted("discrete_laplace")
+    discrete_gaussian = _noted("discrete_gaussian")
 
     def sizes(self, name: str) -> list[int]:
         """How many samples each call of `name` asked for."""

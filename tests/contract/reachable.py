@@ -89,13 +89,15 @@ def _numbered(things) -> list[tuple[str, object]]:
     return [(f"[{index}]", thing) for index, thing in enumerate(things)]
 
 
-def undeclared(statistic: Statistic) -> set[str]:
+def undeclared(
+    statistic: object, declared: set[str] = DECLARED, may_hold_bytes: set[str] = MAY_HOLD_BYTES
+) -> set[str]:
     """Paths that no statistic may have, and values of kinds that it may not hold."""
     found = leaves(statistic)
-    strangers = {path for path in found if path.split(".")[0].split("[")[0] not in DECLARED}
+    strangers = {path for path in found if path.split(".")[0].split("[")[0] not in declared}
     foreign = {path for path, value in found.items() if type(value) not in VALUES}
     raw = {path for path, value in found.items() if isinstance(value, (bytes, np.ndarray))}
-    return strangers | foreign | (raw - MAY_HOLD_BYTES)
+    return strangers | foreign | (raw - may_hold_bytes)
 
 
 def differences(one: object, other: object) -> set[str]:

@@ -106,10 +106,10 @@ def test_no_text_is_reachable(bytes_case):
     assert b"canary" not in statistic.state()
 
 
-def test_updates_leave_nothing_in_the_modules(any_case):
-    lives(any_case.make, any_case)(50)
+def test_updates_leave_nothing_in_the_modules(kept_case):
+    lives(kept_case.make, kept_case)(50)
     before = package_globals()
-    any_case.make(**any_case.life).update(*any_case.rows(60))
+    kept_case.make(**kept_case.life).update(*kept_case.rows(60))
     assert package_globals() == before
 
 

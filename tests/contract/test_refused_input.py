@@ -90,6 +90,12 @@ def test_refused_numbers_leave_no_trace(case, form):
     assert_silent(refuse(case, REFUSED_NUMBERS[form](ids)), ids)
 
 
+@pytest.mark.parametrize("form", REFUSED_NUMBERS)
+def test_events_of_no_counter_leave_no_trace(counting_case, form):
+    ids = counting_case.ids(5)
+    assert_silent(refuse(counting_case, REFUSED_NUMBERS[form](ids)), ids)
+
+
 @each_form(
     REFUSED_TEXTS,
     ["half a surrogate pair", "a null behind a code"],

@@ -23,6 +23,8 @@ from panprivacy.coins import SystemCoins
 from panprivacy.published import CalibratedNorm, StableDistinctCount
 from panprivacy.statistics.statistic import Statistic
 
+from .cases import ONLINE, Followed
+
 SIZES = {"epsilon": 1, "releases": 2, "intrusions": 1}
 RANGE = {"expected": (100, 10_000)}
 
@@ -184,6 +186,27 @@ def test_a_comparison_leaves_nothing(seen):
     assert running.check() is None
     assert "discrete_laplace" in {name for name, _ in seen}
     assert left(seen, statistic) == set()
+
+
+OF_FORESTS = {
+    "_count 2",  # which levels count
+    "_advance_all 6", "_advance_all 7",  # what leaves
+    "_advance_all 10", "_advance_all 11", "_advance_all 12",  # the shape of all trees
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("deciding", ONLINE, ids=lambda case: case.name)
+def test_no_step_of_decisions_leaves_what_was_drawn_or_counted(deciding, seen):
+    """But for a perturbation of choices, which follow from it and from what is public."""
+    choices = {"perturbation": 0} if deciding.kind is Followed else {}
+    program = deciding.make(coins=Spy(seen), n=50, horizon=40, **choices)
+    for step in ([3, 3, 7], RELEASE, ANNOUNCE, [4], RELEASE):
+        seen.clear()
+        take(program, step)
+        kept = program._kept._memory.cells, program._kept._memory.told
+        held = [each for each in seen if not any(np.shares_memory(each[1], one) for one in kept)]
+        assert {name for name, one in held if one.any()} <= PUBLIC | OF_FORESTS
+    assert "discrete_laplace" in {name for name, _ in seen}
 
 
 def test_a_statistic_that_is_forgotten_leaves_an_empty_table(seen):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 PAGE = distinct.PAGE.read_text()
-DECODING = " ".join((distinct.ROOT / "docs/decoding.md").read_text().split())
+PROOFS = " ".join((distinct.ROOT / "docs/laws.md").read_text().split())
 EPSILONS = [0.1, 0.5, 1.0, 2.0, 4.0]
 
 
@@ -78,7 +78,7 @@ def test_the_numbers_in_the_proofs_are_those_of_the_formula():
         f"{math.sqrt(1 / best.each - 1):.1f} times the root of n",
         f"`area` is {best.area:.4f}",
     ]
-    assert [number for number in numbers if number not in DECODING] == []
+    assert [number for number in numbers if number not in PROOFS] == []
 
 
 def test_a_small_epsilon_and_none_are_as_the_proofs_say():

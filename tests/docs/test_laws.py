@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import panprivacy as pp
 from panprivacy.cells.difference_sets import residues
 from panprivacy.cells.law import on_blocks
+from tests.docs.pins import ROOT, has_test, named_tests
 
 PAGE = laws.PAGE.read_text()
 EVERY_TRIAL = [laws.Trial(*one) for one in itertools.product(laws.LAWS, laws.TAUS, laws.CELLS)]
@@ -73,6 +75,21 @@ def test_the_worst_stream_of_a_law_is_as_bad_as_answers_state(law, tau):
         estimates = model.named(question, 0, 0.0)
         assert float(estimates.constant) == pytest.approx(trial.cells * second.max(), rel=1e-6)
         assert variance >= cells
+
+
+@pytest.mark.parametrize("law", [pp.Law.flat(103, 1), pp.Law.flat(503, 2), pp.Law.singer(121, 1)])
+@pytest.mark.parametrize("tau", [1, 10])
+def test_a_linear_query_under_a_flat_law_varies_as_claimed(law, tau):
+    """Claim 4: a sum of squares over the one size of the spectrum."""
+    modulus, scores = law.modulus, np.minimum(np.arange(law.modulus), tau)
+    second, _ = laws.moments(law, scores)
+    high, ratio = law.weights > law.weights.min(), law.weights.max() / law.weights.min()
+    members = high.sum()
+    shared = members * (members - 1) / (modulus - 1)
+    size = (ratio - 1) ** 2 * (members - shared) / (modulus + (ratio - 1) * members) ** 2
+    assert np.abs(np.fft.fft(law.probabilities())[1:]) ** 2 == pytest.approx(size)  # Claim 3
+    squares = ((scores - scores.mean()) ** 2).sum()
+    assert second.mean() == pytest.approx(squares / (modulus * size) - scores.var(), rel=1e-6)
 
 
 # Limits
@@ -203,3 +220,34 @@ def test_the_vote_of_blocks_is_unbiased_for_their_scores_at_every_residue():
     assert plan.chosen == residues(7)
     assert on_blocks(plan.chosen, plan.tau, laws.BUDGET.state) is plan.law
     assert (1 - seen - model.absent) / model.contrast * plan.tau == pytest.approx(scores, abs=1e-6)
+
+
+def test_every_test_that_checks_a_claim_exists():
+    """The table at the end of the page on the laws names each claim."""
+    page = (ROOT / "docs/laws.md").read_text()
+    claims = [int(one) for one in re.findall(r"^\*\*Claim (\d+)\.\*\*", page, re.MULTILINE)]
+    assert claims == list(range(1, 19))
+    table = page.partition("## How to check this page")[2]
+    checked = set()
+    for numbers, tests in re.findall(r"^\| ([\d, to]+) \| (.*) \|$", table, re.MULTILINE):
+        first, last = re.findall(r"\d+", numbers)[0], re.findall(r"\d+", numbers)[-1]
+        checked |= set(range(int(first), int(last) + 1))
+        assert [test for test in named_tests(tests) if not has_test(test)] == []
+    assert checked == set(claims)
+
+
+def test_the_table_of_the_laws_is_that_of_the_measurements():
+    """Each of its rows is a row for a million users, with some columns left out."""
+    kept = (0, 2, 3, 6, 7, 8, 9, 10)
+    text = (ROOT / "docs/laws.md").read_text().partition("## Measurements")[2]
+    for tau in (1, 10, 100, 1_000):
+        start = f"| {tau:,} | "
+        row = next(line for line in text.splitlines() if line.startswith(start))
+        expected = np.array(printed(tau, 10**6))[list(kept)]
+        assert numbers(row) == pytest.approx(expected.tolist(), nan_ok=True)
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {pp.__version__}\n" in citation
+    assert citation.startswith("cff-version: 1.2.0\n")

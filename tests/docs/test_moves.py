@@ -23,6 +23,22 @@ ROWS = [
 ]
 
 
+def test_days_err_as_predicted():
+    table = PAGE.partition("<!-- day -->")[2].partition("<!-- end of day -->")[0]
+    found = [line.strip("|").split("|") for line in table.strip().splitlines()[2:]]
+    assert [int(row[0].replace(",", "")) for row in found] == list(moves.DAY)
+    for row in found:
+        users, _, threshold, _, predicted, measured, share, clock = (
+            float(cell.strip().rstrip("%").replace(",", "")) for cell in row
+        )
+        assert measured < moves.LIMIT * predicted
+        assert share == pytest.approx(100 * measured / users, abs=0.06)
+        assert clock < measured < threshold
+    chosen = moves.choice(moves.DAY[0], 1, 16)
+    first = [int(cell.replace(",", "")) for cell in found[0][1:5]]
+    assert first == [16, chosen.threshold, round(chosen.moving().noise()), round(chosen.predicted)]
+
+
 def test_the_configuration_is_one():
     (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     stream = tomllib.loads(text)["streams"]["visits"]
@@ -49,7 +65,7 @@ def test_errors_are_as_predicted_and_grow_as_the_root():
         assert ratio == pytest.approx(measured / math.sqrt(users / epsilon), abs=0.6)
         if row[0] == "Higgs":
             assert of_clock > 2 * worst
-            assert 0.8 < clock / measured < 1.3
+            assert 0.7 < clock / measured < 1.3
         else:
             assert clock < measured
     at_one = [float(row[-1]) for row in ROWS if row[2] == "1" and row[0] == "flights"]

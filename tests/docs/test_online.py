@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -51,6 +52,19 @@ def test_experts_are_followed_as_the_table_says():
             assert int(more) < proved
             default = pp.online.PrivateExperts(3, len(mistakes), unit=unit, epsilon=1)
             assert default.perturbation == int(perturbation)
+
+
+def test_counts_of_rounds_err_as_the_table_says():
+    """And Gaussian noise as much less, which grows with the root of n."""
+    for experts, own, other, *mistakes in rows("gaussian"):
+        n, rounds = int(experts), int(rows("experts")[0][1])
+        program = pp.online.PrivateExperts(n, rounds, unit="round", epsilon=1)
+        assert float(own) == pytest.approx(program.predicted_error(), abs=0.5)
+        one = pp.continual.Counter(rounds, rho=Fraction(1, 85))
+        assert float(other) == pytest.approx(math.sqrt(n) * one.predicted_error(), abs=0.5)
+        assert one.guarantee.epsilon <= 1
+        assert one.guarantee.delta <= Fraction(1, 10**9)
+        assert float(mistakes[1]) < float(mistakes[0])
 
 
 def test_delays_are_those_of_the_flights():

@@ -122,6 +122,31 @@ def test_a_cropped_sum_around_an_announced_intrusion_keeps_its_claim(when):
     assert loss.set_aside < Fraction(1, 100)
 
 
+SEVERAL = {
+    "before": ([[], [(0, 1)], RELEASE], [[], [], RELEASE]),
+    "between": ([ANNOUNCE, [], [(0, 1)], RELEASE], [ANNOUNCE, [], [], RELEASE]),
+    "after all": (
+        [[(0, 1)], ANNOUNCE, ANNOUNCE, [], [(0, -1)], RELEASE],
+        [[], ANNOUNCE, ANNOUNCE, [], [], RELEASE],
+    ),
+}
+"""Where two intrusions may be announced: values have other scores after each."""
+
+
+@pytest.mark.parametrize("when", SEVERAL)
+def test_a_cropped_sum_of_scores_keeps_its_claim_around_two_announced_intrusions(when):
+    budget = pp.Budget(Fraction(1, 2), Fraction(9))
+    total = budget.total(releases=1, intrusions=2)
+    sizes = {"tau": 1, "bound": 1, "universe": 1, "budget": budget, "intrusions": 2}
+    stream, neighbour = SEVERAL[when]
+    loss = exact_loss(
+        lambda coins: pp.CroppedSum(epsilon=total, coins=coins, **sizes), stream, neighbour
+    )
+    assert loss.within(total)
+    assert loss.set_aside < Fraction(1, 100)
+    assert float(loss) > 0.99 * float(budget.release)
+
+
 def test_the_state_spends_all_that_its_law_loses():
     losses = [exact_loss(cropped(), [[(0, state)]], [[]]) for state in range(1, 6)]
     law = cropped()(None).plan.law

@@ -108,10 +108,12 @@ def test_the_distinct_count_keeps_its_claim_with_shared_cells(users):
     assert loss.within(1)
 
 
+@pytest.mark.slow
 def test_the_distinct_count_keeps_its_claim_with_a_release():
     coins = EnumeratedCoins(tail=8)
-    loss = exact_loss(distinct(), [[5, 3], RELEASE], [[3], RELEASE], coins=coins)
+    loss = exact_loss(distinct(), [[5, 7], RELEASE], [[7], RELEASE], coins=coins)
     assert loss.within(1)
+    assert loss.epsilon > 0.5
 
 
 @pytest.mark.slow

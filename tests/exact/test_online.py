@@ -10,11 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from panprivacy.audit.exact.coins import EnumeratedCoins
-from panprivacy.audit.exact.loss import exact_loss
 from panprivacy.audit.exact.shifts import ANNOUNCED, LOOK, ShiftedCoins, Subject, shifted_loss
 from panprivacy.audit.exact.traces import LeakError
-from panprivacy.audit.streams import RELEASE
 from panprivacy.counters.forest import Forest
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.online.kept import Kept
@@ -182,43 +179,6 @@ def test_an_event_that_was_seen_in_a_step_that_goes_on_without_it_costs_twice_ep
     life = ["count", "save", "count", LOOK, "crash", "step", "step"]
     found = audited(MultiCounter, life, 2, 4, every=1)
     assert EPSILON * Fraction(3, 2) < found.loss <= 2 * EPSILON
-
-
-# Where every outcome can be walked
-
-
-class Walked:
-    """A program as the walker of outcomes takes it: a row is an event of the counter it names."""
-
-    def __init__(self, program):
-        self.program = program
-
-    def update(self, which, deltas=None):
-        self.program.count(which)
-
-    def release(self):
-        self.program.step()
-        return SimpleNamespace(counts=self.program._kept.left_last, values=self.program.values)
-
-    def state(self):
-        return self.program.state()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [MultiCounter, ListUpdate])
-def test_all_outcomes_of_two_counters_lose_epsilon_and_twice_that(kind):
-    more = {"weights": 1} if kind is ListUpdate else {}
-    epsilon = Fraction(2)
-
-    def make(coins):
-        return Walked(kind(2, 1, epsilon=epsilon, every=1, coins=coins, **more))
-
-    for other, most in (([], epsilon), ([1], 2 * epsilon)):
-        coins = EnumeratedCoins(tail=5, state_tail=1)
-        found = exact_loss(make, [[0], RELEASE], [other, RELEASE], coins=coins)
-        assert found.within(most)
-        assert found.epsilon >= NEARLY * most
-        assert found.set_aside < Fraction(1, 2)
 
 
 # What has to be caught

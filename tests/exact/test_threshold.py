@@ -87,6 +87,19 @@ def test_the_state_spends_all_that_its_law_loses():
     assert float(loss) == pytest.approx(1, abs=1e-5)
 
 
+def test_a_hard_threshold_keeps_its_claim_around_an_announced_intrusion():
+    budget = pp.Budget(Fraction(1, 2), Fraction(9))
+    total = budget.total(releases=1, intrusions=1)
+    sizes = {"threshold": 2, "bound": 2, "universe": 1, "hard": True, "budget": budget}
+
+    def build(coins):
+        return pp.ThresholdCount(epsilon=total, intrusions=1, coins=coins, **sizes)
+
+    before = check(build, [[], [(0, 2)], RELEASE], [[], [], RELEASE], total)
+    after = check(build, [ANNOUNCE, [], [(0, 2)], RELEASE], [ANNOUNCE, [], [], RELEASE], total)
+    assert min(map(float, (before, after))) > 0.99 * float(budget.release)
+
+
 def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
     monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])
     budget = pp.Budget(state=Fraction(1, 2), release=6)

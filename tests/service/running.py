@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -103,7 +105,7 @@ class Service:
         self.log.write_text("")
         words = ["serve", str(self.config), *options]
         if self._command is None:
-            self._process = (self._preloaded or _shared()).start(self.log, words)
+            self._process = (self._preloaded or shared()).start(self.log, words)
         else:
             with self.log.open("a") as log:
                 self._process = subprocess.Popen(
@@ -222,18 +224,28 @@ class Preloaded:
         self._process.communicate(timeout=_PATIENCE)
 
     def start(self, log, words):
-        """A process that runs the command line."""
-        return _Forked(self, self.ask("start", str(log), *words))
+        """A process that runs the command line, and writes all that it says to a file."""
+        return _Forked(self, self.ask("start", os.devnull, log, log, *words))
+
+    def piped(self, words):
+        """A process that runs the command line, with three pipes."""
+        ends = {name: os.pipe() for name in ("stdin", "stdout", "stderr")}
+        theirs = [ends["stdin"][0], ends["stdout"][1], ends["stderr"][1]]
+        paths = [f"/proc/{os.getpid()}/fd/{end}" for end in theirs]
+        process = _Piped(self, self.ask("start", *paths, *words), ends)
+        for end in theirs:
+            os.close(end)
+        return process
 
     def ask(self, *words):
         """Have it do something; the number that it answers."""
-        self._process.stdin.write("\t".join(words) + "\n")
+        self._process.stdin.write("\t".join(map(str, words)) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 
 
 @functools.cache
-def _shared():
+def shared():
     """One for all tests of this process."""
     process = Preloaded()
     atexit.register(process.__exit__)
@@ -261,11 +273,51 @@ class _Forked:
         return self._code
 
 
+class _Piped(_Forked):
+    """The same with pipes, of bytes."""
+
+    def __init__(self, parent, pid, ends):
+        super().__init__(parent, pid)
+        self.stdin = os.fdopen(ends["stdin"][1], "wb")
+        self.stdout = os.fdopen(ends["stdout"][0], "rb")
+        self.stderr = os.fdopen(ends["stderr"][0], "rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+    @property
+    def returncode(self):
+        """None while it runs."""
+        return self._code
+
+    def kill(self):
+        """End it at once, if it runs."""
+        self.send_signal(signal.SIGKILL)
+        self.wait()
+
+    def communicate(self, given=b"", timeout=_PATIENCE):
+        """Write the last to it; what it prints and says until it ends."""
+        with self.stdout, self.stderr, ThreadPoolExecutor() as readers:
+            read = [readers.submit(pipe.read) for pipe in (self.stdout, self.stderr)]
+            with suppress(BrokenPipeError), self.stdin:
+                self.stdin.write(given)
+            self.wait(timeout)
+            return tuple(one.result() for one in read)
+
+
 _RUNS = 1_000
+_HOW = os.O_RDONLY, os.O_WRONLY, os.O_WRONLY
 _PRELOADED = f"""
-import os, sys
+import gc, os, signal, sys
 from contextlib import redirect_stderr, suppress
 from io import StringIO
+import pyarrow, sqlalchemy.dialects.sqlite
 from panprivacy._kernels import compile_kernels
 from panprivacy.cli import main
 from panprivacy.errors import InputError, PlanError
@@ -276,10 +328,13 @@ from panprivacy.sources import read_body
 every = float(sys.argv[1])
 if every:
     config.CheckpointConfig.every_seconds = property(lambda _: every)
+for command in ("serve", "run", "collector"):
+    with suppress(SystemExit), redirect_stderr(StringIO()):  # typer imports what it needs
+        sys.argv = ["panprivacy", command, "/nowhere/service.toml"]
+        main()
 compile_kernels()
-with suppress(SystemExit), redirect_stderr(StringIO()):  # typer imports what it needs
-    sys.argv = ["panprivacy", "serve", "/nowhere/service.toml"]
-    main()
+pyarrow.array([])  # Arrow imports pandas then, which takes longer than all the rest
+gc.freeze()  # or the collector of each child would touch, and so copy, all that is there
 for line in sys.stdin:
     what, *rest = line.rstrip("\\n").split("\\t")
     if what == "poll":
@@ -287,17 +342,20 @@ for line in sys.stdin:
         print(os.waitstatus_to_exitcode(status) if ended else {_RUNS}, flush=True)
         continue
     with suppress(PlanError, InputError):  # what it compiles and plans, its children know
-        for name, planned in loading.load(rest[2]).streams.items():
+        for name, planned in loading.load(rest[4]).streams.items() if rest[3] == "serve" else ():
             stream = Stream(name, planned, None)
             stream.take(read_body("ndjson", b'{{"user": 1}}', stream.columns.wanted()))
+    ends = [os.open(path, how | os.O_APPEND) for path, how in zip(rest, {_HOW}, strict=False)]
     pid = os.fork()
     if not pid:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        log = os.open(rest[0], os.O_WRONLY | os.O_APPEND)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        sys.argv = ["panprivacy", *rest[1:]]
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
+        for number, end in enumerate(ends):
+            os.dup2(end, number)
+            os.close(end)
+        sys.argv = ["panprivacy", *rest[3:]]
         main()
+    for end in ends:
+        os.close(end)
     print(pid, flush=True)
 """
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import operator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from sqlalchemy.engine.default import DefaultDialect
 
+from panprivacy.aggregator import leader as leader_module
 from panprivacy.aggregator.helper import Helper
 from panprivacy.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
@@ -24,11 +28,16 @@ from panprivacy.aggregator.messages import (
 )
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import AbortError, PeerError
-from panprivacy.aggregator.reports import batch_of, dap_report, row_of
+from panprivacy.aggregator.reports import batch_of, dap_report, row_of, share_of
+from panprivacy.aggregator.verifying import Rows
 from panprivacy.errors import PanPrivacyError
+from panprivacy.federated.shares import open_leader
 from panprivacy.service.outgoing.records import StoreError
+from panprivacy.vdaf import MODULUS, Prio3Count
 from tests.service.two_servers import (
     COINS,
+    LEADER,
+    VERIFY_KEY,
     DiedError,
     World,
     copied,
@@ -135,6 +144,26 @@ def test_an_older_copy_from_before_the_answer_is_not_noticed_and_gives_none(worl
 # Liars
 
 
+def refused_by_leader(world):
+    """The ids of those reports of the last job of which no verifier was sent."""
+    body = [body for what, _, body, _ in world.messages if what == "verify"][-1]
+    return {
+        one.report_share.metadata.report_id
+        for one in decoded(JOB, body).verify_inits
+        if not one.payload[5:].strip(b"\xff")
+    }
+
+
+SPOILED = {
+    "a wrong proof": lambda leader, helper: ([leader[0], leader[1][:40] + bytes(8)], helper),
+    "exchanged": lambda leader, helper: (leader[::-1], helper),
+    "no field elements": lambda leader, helper: ([b"\xff" * 48, leader[1]], helper),
+    "cut short": lambda leader, helper: ([leader[0][:40], leader[1]], helper),
+    "a short seed": lambda leader, helper: (leader, [helper[0][:31], helper[1]]),
+    "one payload twice": lambda leader, helper: (leader[:1] * 2, helper[:1] * 2),
+}
+OPENED_BY_NOBODY = ["no field elements", "cut short", "one payload twice"]
+"""All other lies are found out by their proofs."""
 LIES = {"2": 2, "minus one": -1, "a million": 1_000_000}
 
 
@@ -143,22 +172,23 @@ def test_what_a_liar_sends_is_refused_and_the_sum_is_that_of_the_others(world, c
     task = task_of(histogram(1), collusion)
     other = task_of(histogram(1), collusion)
     both = world(task)
-    leader, helper = sharded(task, [1, 1])
     bad = {name: lying(task, amount, place=1) for name, amount in LIES.items()}
-    bad["a wrong proof"] = sent(task, [leader[0], leader[1][:40] + bytes(8)], helper)
-    bad["no field elements"] = sent(task, [b"\xff" * 48, leader[1]], sharded(task, [1, 1])[1])
-    bad["of another task"] = honest(other, [1, 1])
-    bad["cut short"] = sent(task, [leader[0][:40], leader[1]], helper)
-    bad["a short seed"] = sent(task, sharded(task, [1, 1])[0], [helper[0][:31], helper[1]])
+    for name, spoil in SPOILED.items():
+        leader, helper = sharded(task, [1, 1])
+        bad[name] = sent(task, *spoil(leader, helper))
     bad["halves of two"] = sent(task, sharded(task, [1, 1])[0], sharded(task, [1, 1])[1])
-    bad["one payload twice"] = sent(task, *[[one[0]] * 2 for one in sharded(task, [1, 1])])
+    bad["of another task"] = honest(other, [1, 1])
     good = [honest(task, [1, 0]), honest(task, [0, 1]), honest(task, [0, 1])]
     reports = [good[0], *bad.values(), *good[1:]]
     assert both.leader.take(reports) == [None] * len(reports), "nobody is told"
     both.run()
     found = outcomes(both)
-    for name, report in bad.items():
-        assert isinstance(found[report.metadata.report_id], ReportError), name
+    errors = {name: found[report.metadata.report_id] for name, report in bad.items()}
+    assert errors.pop("a short seed") == ReportError.HPKE_DECRYPT_ERROR
+    assert errors.pop("one payload twice") == ReportError.REPORT_REPLAYED
+    assert set(errors.values()) == {ReportError.VDAF_VERIFY_ERROR}
+    refused = refused_by_leader(both)
+    assert refused == {bad[name].metadata.report_id for name in OPENED_BY_NOBODY}
     for report in good:
         assert found[report.metadata.report_id] == ACCEPTED
     assert both.answer() == (len(reports), [1, 2])
@@ -292,6 +322,154 @@ def test_halves_of_two_ticks_do_not_show_in_the_answer(world):
     assert answers[0] == answers[1]
 
 
+@EACH
+def test_nothing_is_verified_of_a_report_of_which_a_part_cannot_be_opened(world, collusion):
+    """And what could be opened of it is known from then on."""
+    task = task_of(histogram(1), collusion)
+    both = world(task)
+    leader, helper = sharded(task, [1, 0])
+    torn = sent(task, [leader[0], leader[1][:40]], helper)
+    again = sent(task, [leader[0], sharded(task, [0])[0][0]], sharded(task, [1, 0])[1])
+    for report in (torn, again):
+        both.leader.take([report])
+        both.run()
+        *_, (_, _, body, _) = both.messages
+        (init,) = decoded(JOB, body).verify_inits
+        assert init.payload == INITIALIZE.write(b"\xff" * 64)
+
+
+def test_shares_that_may_not_be_verified_stay_out_of_the_computation():
+    task = task_of()
+    reports = [honest(task, [bit]) for bit in (0, 1)]
+    names = [one.metadata.report_id for one in reports]
+    rows = Rows(
+        task, names, [one.leader.enc + one.leader.payload for one in reports], open_leader, LEADER
+    )
+    prio, computed = Prio3Count(task.context), []
+
+    def verify(nonces, payloads):
+        computed.append(payloads)
+        return prio.verify_leader(VERIFY_KEY, nonces, payloads)
+
+    found = rows.verified(verify, {names[1]})
+    assert not any(computed[0][:48])
+    assert any(computed[0][48:])
+    assert found.valid.tolist() == [False, True]
+    assert found.verifiers[0] == b"\xff" * 32
+
+
+def test_the_helper_takes_its_layer_off_the_first_row_of_a_report_alone(world):
+    task = task_of(collusion="one-server")
+    both = world(task)
+    first, other = honest(task, [1]), honest(task, [1])
+    name = first.metadata.report_id
+
+    def stripped(*reports):
+        asked = tuple(
+            share_of(name, row_of(one.leader, Party.LEADER), Party.LEADER) for name, one in reports
+        )
+        found = decoded(SHARES, both.helper.strip(bytes(16), SHARES.write(asked)))
+        return [one.metadata.report_id for one in found]
+
+    assert stripped((name, first)) == [name]
+    assert stripped((name, first)) == [name]
+    assert stripped((name, other)) == []
+    both.leader.take([first])
+    both.leader.release()
+    assert stripped((COINS.key(16), other)) == []
+
+
+def test_the_helper_takes_nothing_off_where_the_leader_opens_by_itself(world):
+    with pytest.raises(AbortError, match="opens its rows of this task by itself"):
+        world(task_of()).helper.strip(bytes(16), b"")
+
+
+def test_a_job_keeps_its_reports_and_has_each_once(world):
+    both = world(task_of())
+    both.leader.take([honest(both.task, [1]) for _ in range(2)])
+    both.run()
+    ((_, name, body, answer),) = both.messages
+    job = decoded(JOB, body)
+    half, twice = (
+        JOB.write(job._replace(verify_inits=job.verify_inits[:1] * times)) for times in (1, 2)
+    )
+    with pytest.raises(AbortError, match="another request came for this job"):
+        both.helper.verify(name, half)
+    with pytest.raises(AbortError, match="more than once"):
+        both.helper.verify(bytes(16), twice)
+    assert both.helper.verify(name, body) == answer
+
+
+def test_a_job_that_ended_is_not_added_again(world):
+    """As by a second leader that shares the database."""
+    both = world(task_of())
+    both.leader.take([honest(both.task, [1])])
+    both.run()
+    batch, _ = both.leader_store.batch()
+    ((_, name, _, _),) = both.messages
+    both.leader_store.finish(name, batch)
+    assert both.leader_store.batch() == (batch, 1)
+
+
+@pytest.mark.parametrize("verifier", [b"", b"x" * 31, b"x" * 33])
+def test_a_verifier_that_is_none_costs_its_report_alone(world, verifier):
+    both = world(task_of())
+    both.leader.take([honest(both.task, [1]) for _ in range(2)])
+    real = both.verify
+
+    def spoiled(name, body):
+        job = decoded(JOB, body)
+        first = job.verify_inits[0]._replace(payload=INITIALIZE.write(verifier))
+        return real(name, JOB.write(job._replace(verify_inits=(first, *job.verify_inits[1:]))))
+
+    both.verify = spoiled
+    both.run()
+    assert list(outcomes(both).values()) == [ReportError.VDAF_VERIFY_ERROR, ACCEPTED]
+    assert both.answer() == (2, [1])
+
+
+ANSWERS = {
+    "for others": lambda one: one._replace(report_id=bytes(16)),
+    "just the end": lambda one: one._replace(outcome=None),
+    "another message": lambda one: one._replace(outcome=FINISH.write(b"x")),
+    "accepts what was not sent": lambda one: one._replace(outcome=ACCEPTED),
+}
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_a_leader_adds_nothing_if_the_helper_answers_what_it_must_not(world, what):
+    both = world(task_of())
+    liar = sent(both.task, [b"\xff" * 48], sharded(both.task, [1])[1])
+    both.leader.take([honest(both.task, [1]), liar])
+    real = both.verify
+
+    def lies(name, body):
+        found = decoded(RESPONSES, real(name, body))
+        return RESPONSES.write(tuple(map(ANSWERS[what], found)))
+
+    both.verify = lies
+    for _ in range(2):
+        with pytest.raises(PeerError, match="something else than was asked"):
+            both.run()
+    both.verify = real
+    assert both.answer() == (2, [1])
+
+
+def test_a_job_has_so_many_values_and_its_batch_a_checksum_of_its_valid_ids(world, monkeypatch):
+    monkeypatch.setattr(leader_module, "_MOST_ENTRIES", 4)
+    task = task_of(histogram(1))
+    both = world(task)
+    good = [honest(task, [1, 0]) for _ in range(4)]
+    both.leader.take([*good, lying(task, 3)])
+    both.run()
+    jobs = [decoded(JOB, body) for what, _, body, _ in both.messages if what == "verify"]
+    assert sorted(len(job.verify_inits) for job in jobs) == [1, 2, 2]
+    digests = [int.from_bytes(sha256(one.metadata.report_id).digest()) for one in good]
+    batch, came = both.leader_store.batch()
+    assert (batch.reports, came) == (4, 5)
+    assert int.from_bytes(batch.checksum) == functools.reduce(operator.xor, digests)
+
+
 # The release
 
 
@@ -351,7 +529,11 @@ def test_shares_that_do_not_fit_together_are_not_released(world):
     both.leader.take([honest(both.task, [1])])
     both.run()
     real = type(both.leader_store).batch
-    spoiled = lambda self: (real(self)[0]._replace(shares=(5,)), 1)  # noqa: E731
+
+    def spoiled(self):
+        batch, came = real(self)
+        return batch._replace(shares=((batch.shares[0] + 1) % MODULUS,)), came
+
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(type(both.leader_store), "batch", spoiled)
         with pytest.raises(StoreError, match="do not fit together"):

@@ -45,7 +45,8 @@ from panprivacy.aggregator.peer import STRIPPED, Peer
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import PeerError
 from panprivacy.aggregator.reports import batch_of, row_of, share_of, upload
-from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets
+from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
+from panprivacy.errors import InputError
 from panprivacy.federated.messages import Report
 from panprivacy.federated.task import Task
 from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
@@ -66,9 +67,9 @@ class Asked:
 
     def __init__(self, world):
         self.world, self.task = world, world.task
-        leader = LeaderApi(b"{}", self.task, world.leader, world.leader_store, TOKENS)
+        self.leader = LeaderApi(b"{}", self.task, world.leader, world.leader_store, TOKENS)
         helper = HelperApi(b"{}", self.task, world.helper, world.helper_store, TOKENS)
-        apps = {"leader": leader_application(leader), "helper": helper_application(helper)}
+        apps = {"leader": leader_application(self.leader), "helper": helper_application(helper)}
         self._clients = {
             role: httpx.AsyncClient(
                 transport=httpx.ASGITransport(app), base_url=f"http://{role}/tasks"
@@ -76,19 +77,18 @@ class Asked:
             for role, app in apps.items()
         }
 
-    def ask(self, server, method, path, media=None, content=b"", role="ingest", task=None):
+    async def asked(self, server, method, path, media=None, content=b"", role="ingest", task=None):
         """A request, and its answer."""
         name = base64(task or self.task.digest)
         url = path if path.startswith("http") else f"/{name}{path}"
         headers = {"Authorization": f"Bearer pp_{role}"}
         if media is not None:
             headers["Content-Type"] = str(media)
+        return await self._clients[server].request(method, url, headers=headers, content=content)
 
-        async def asked():
-            client = self._clients[server]
-            return await client.request(method, url, headers=headers, content=content)
-
-        return asyncio.run(asked())
+    def ask(self, *given, **named):
+        """The same, for who waits."""
+        return asyncio.run(self.asked(*given, **named))
 
     def send(self, *reports, **given):
         """Upload reports."""
@@ -181,6 +181,7 @@ def test_a_problem_has_the_name_that_the_draft_gives_it(asked):
         assert document["taskid"] == base64(asked.task.digest)
         assert found.status_code == document["status"] == (404 if "Task" in kind else 400)
         assert found.headers["content-type"] == "application/problem+json"
+    assert "an id has 16 bytes" in ask(job + "x", JOB_INIT_REQ, b"x").json()["detail"]
 
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_read(asked):
@@ -332,7 +333,111 @@ def test_secrets_are_not_shown():
         assert repr(made) == f"{type(made).__name__}(...)"
 
 
+def test_reports_that_come_during_a_release_wait_for_it(asked):
+    """Else a release would verify for as long as some come."""
+    first, second, late = (honest(asked.task, [1, 0]) for _ in range(3))
+    asked.send(first, second)
+    verify = asked.world.verify
+
+    async def seen():
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+        def slowly(name, body):
+            loop.call_soon_threadsafe(begun.set)
+            time.sleep(0.5)
+            return verify(name, body)
+
+        asked.world.verify = slowly
+        path = "http://leader/v1/release"
+        releasing = asyncio.create_task(asked.asked("leader", "POST", path, role="release"))
+        await begun.wait()
+        body = UPLOAD.write((late,))
+        sent = await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
+        return await releasing, sent
+
+    answer, sent = asyncio.run(seen())
+    assert sums(asked.task, answer.content)[0] == 2
+    (wrong,) = decoded(ERRORS, sent.content)
+    assert wrong == (late.metadata.report_id, ReportError.BATCH_COLLECTED)
+
+
+def test_reports_are_verified_as_they_come(asked):
+    async def seen():
+        api = asked.leader
+        working = asyncio.create_task(api.advance())
+        await asyncio.sleep(0.1)
+        body = UPLOAD.write((honest(asked.task, [1, 0]),))
+        await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
+        for _ in range(500):
+            if len(asked.world.messages) == 2:
+                break
+            await asyncio.sleep(0.01)
+        working.cancel()
+
+    asyncio.run(seen())
+    assert [what for what, *_ in asked.world.messages] == ["strip", "verify"]
+
+
+def test_an_answer_of_another_kind_is_none():
+    task = task_of()
+    peer = Peer(task, "http://helper", "pp_peer")
+
+    def answered(request):
+        assert request.headers["Authorization"] == "Bearer pp_peer"
+        body = httpx.ByteStream(b"")
+        return httpx.Response(200, headers={"Content-Type": "text/plain"}, stream=body)
+
+    peer._client._transport = httpx.MockTransport(answered)
+    with pytest.raises(PeerError, match="something else than was asked"):
+        peer.verify(bytes(16), b"")
+    peer.end()
+
+
+@pytest.mark.parametrize("key", ["", "00", "zz" * 32, "00" * 33])
+def test_a_verification_key_that_is_none_is_refused(key):
+    secrets = HelperSecrets(secret="", tokens={}, verify_key=key)
+    with pytest.raises(InputError, match="verification key has 32 bytes"):
+        verify_key_of(secrets)
+
+
 # Real processes
+
+
+def test_a_task_for_one_server_is_not_for_two(tmp_path):
+    """And one for two is not for one; nothing is made of either."""
+    words = ["--kind", "count-nonzero", "--horizon", "1", "--epsilon", "1"]
+    words += ["--signer", tmp_path / "signer"]
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    assert run_command("task", one, *words).code == 0
+    assert run_command("task", two, *words, "--servers", "2").code == 0
+    (tmp_path / "two.helper.secret").rename(tmp_path / "one.helper.secret")
+    (tmp_path / "one.secret").rename(tmp_path / "two.secret")
+    before = sorted(tmp_path.iterdir())
+    asked = run_command("aggregator", "--role", "helper", "--task", one)
+    assert (asked.code, asked.stderr.count("\n")) == (2, 1)
+    assert "this task is for one server: run panprivacy collector" in asked.stderr
+    asked = run_command("collector", two)
+    assert (asked.code, asked.stderr.count("\n")) == (2, 1)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--batch", "3"], "--collusion and --batch are for two servers: add --servers 2"),
+        (["--collusion", "none"], "are for two servers"),
+        (["--servers", "2", "--collusion", "both"], "collusion must be one of none, one-server"),
+        (["--servers", "2", "--batch", "0"], "batch must be"),
+        (["--servers", "3"], "--servers"),
+    ],
+)
+def test_servers_that_cannot_be_are_refused_in_one_line(tmp_path, options, message):
+    words = ["--kind", "count-nonzero", "--horizon", "1", "--epsilon", "1"]
+    words += ["--signer", tmp_path / "signer"]
+    asked = run_command("task", tmp_path / "task.json", *words, *options)
+    assert (asked.code, asked.stdout, asked.stderr.count("\n")) == (2, "", 1)
+    assert message in asked.stderr
+    assert not list(tmp_path.iterdir())
 
 
 class Running:

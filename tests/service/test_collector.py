@@ -10,8 +10,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -33,6 +31,7 @@ from panprivacy.federated.messages import report_bytes
 from panprivacy.federated.promise import Promise
 from panprivacy.federated.task import CountNonZero, Task
 from tests.commands import run_command
+from tests.service.running import shared
 
 _PATIENCE = 60
 _LISTENING = re.compile(r"(http://127\.0\.0\.1:\d+)")
@@ -73,9 +72,8 @@ class Running:
         """Start it, and wait until it listens."""
         log = self._folder / "log"
         words = ["collector", self._folder / "task.json", "--listen", "127.0.0.1:0"]
-        with log.open("w") as file:
-            command = [sys.executable, "-m", "panprivacy", *words, *self._options, *more]
-            self._process = subprocess.Popen(command, stdout=file, stderr=file)
+        log.write_text("")
+        self._process = shared().start(log, [*words, *self._options, *more])
         end = time.monotonic() + _PATIENCE
         while not (found := _LISTENING.search(log.read_text())):
             assert self._process.poll() is None, log.read_text()

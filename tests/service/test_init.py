@@ -29,6 +29,7 @@ RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 TEXT = configuration("visits", RECIPIENT, {role: hash_of(role) for role in Role})
 KEY = re.compile(r"#(\w+) = ([^#]*?)(?:  # .*)?")
 WITH = {
+    "contribute": {"contribute": f'"{RECIPIENT}"'},
     "every": {"releases": "2"},
     "moves": {"every": '"1h"', "releases": "4"},
     "prefix": {"ids": '"addresses"'},
@@ -38,7 +39,7 @@ WITH = {
     "ignore_others": {"by": '"page"', "groups": '["home", "help"]'},
 }
 """What else must be said for a key of a stream to mean something."""
-EXAMPLES = {"user", "every", "moves", "prefix", "delta", "side", "by", "groups"}
+EXAMPLES = {"user", "every", "moves", "prefix", "delta", "side", "by", "groups", "contribute"}
 """Keys of a stream whose value in the file is an example."""
 BESIDES = {"distinct": {"bound": "deletions", "signed": "deletions"}}
 """The key of a statistic without which another one means nothing."""

@@ -6,7 +6,6 @@ import hmac
 import re
 import stat
 import subprocess
-import sys
 import time
 from base64 import urlsafe_b64decode
 from pathlib import Path
@@ -18,7 +17,7 @@ from panprivacy.service.config.loading import load
 from panprivacy.service.config.tokens import AccessError, Role, Token, Tokens, hash_of, new_token
 from tests.commands import run_command
 
-from .running import Service, rows_of, wait_until
+from .running import PLAIN, Service, rows_of, shared, wait_until
 
 WEB, READER = "pp_web", "pp_reader"  # drawn ones would give each worker other tests
 TOKENS = Tokens(
@@ -223,18 +222,13 @@ def test_a_token_that_cannot_be_is_refused_and_the_file_left_alone(tmp_path, wor
     service.client.close()
 
 
-def command(*words, **arguments):
-    """The command in a process of its own."""
-    words = [sys.executable, "-m", "panprivacy", "token", *words]
-    return subprocess.Popen(words, text=True, **arguments)
-
-
 def test_of_many_commands_at_once_each_has_its_token(tmp_path):
     service = Service(tmp_path)
     names = [f"web{number}" for number in range(3)]
     rest = ["--may", "ingest", "--config", service.config]
-    running = [command(name, *rest, stdout=subprocess.PIPE) for name in names]
-    shown = [re.findall(r"pp_\S+$", one.communicate()[0], re.MULTILINE) for one in running]
+    running = [shared().piped(["token", name, *rest]) for name in names]
+    printed = [one.communicate()[0].decode() for one in running]
+    shown = [re.findall(r"pp_\S+$", one, re.MULTILINE) for one in printed]
     found = {one.name: one.sha256 for one in load(service.config).tokens}
     assert [[found[name]] for name in names] == [[hash_of(one) for one in each] for each in shown]
     assert list(tmp_path.glob("*.new")) == []
@@ -260,8 +254,9 @@ def test_a_token_that_nobody_can_read_does_not_replace_the_old_one(tmp_path):
     service = Service(tmp_path)
     before = service.config.read_bytes()
     with Path("/dev/full").open("w") as full:
-        code = command("ingest", "--config", service.config, stdout=full, stderr=full).wait()
-    assert code != 0
+        words = [*PLAIN, "token", "ingest", "--config", service.config]
+        run = subprocess.run(words, stdout=full, stderr=full, check=False)
+    assert run.returncode != 0
     assert service.config.read_bytes() == before
     assert list(tmp_path.glob("*.new")) == []
     service.client.close()

@@ -136,10 +136,12 @@ def test_findings_are_plain_numbers_beside_their_bounds(outcomes, name):
     json.dumps([dataclasses.asdict(one) for one in findings])
 
 
-def test_members_are_all_found_in_sketches(outcomes):
+def test_members_are_all_found_in_sketches_and_in_salted_hashes(outcomes):
     measured = {(one.target, one.figure): one.measured for one in outcomes["dictionary"].findings}
     assert measured["HyperLogLog", "members found"] == 1
     assert measured["bitmap", "members found"] == 1
+    assert measured["salted hashes", "members found"] == 1
+    assert measured["salted hashes", "advantage"] == 1  # and nobody else is suspected
 
 
 def test_bounds_are_those_of_epsilon(outcomes):

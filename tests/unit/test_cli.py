@@ -29,7 +29,7 @@ from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.release import COLUMNS
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
-from tests.service.running import PLAIN
+from tests.service.running import PLAIN, shared
 
 SECRET = "patient-4711"
 
@@ -426,21 +426,19 @@ def test_what_is_missing_or_misspelt_comes_with_a_cure(words, cure):
 
 def test_the_rows_of_a_pipe_are_not_counted_on():
     """A running count of rows would be state: a row is named within its block."""
-    command = [
-        *PLAIN, "run", "-", "--format", "csv", "--user", "id",
+    words = [
+        "run", "-", "--format", "csv", "--user", "id",
         "--stat", "distinct", "--epsilon", "1", "--releases", "2", "--every", "0.1", "--json",
     ]  # fmt: skip
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as run:
-        run.stdin.write("id,x\n" + "a,1\n" * 100)
+    with shared().piped(words) as run:
+        run.stdin.write(b"id,x\n" + b"a,1\n" * 100)
         run.stdin.flush()
         run.stdout.readline()
-        run.stdin.write("a,1\n,2\n")
-        _, message = run.communicate(timeout=60)
+        run.stdin.write(b"a,1\n,2\n")
+        _, message = run.communicate()
     assert run.returncode == 2
-    assert "row 2 (counting from 1)" in message
-    assert "in each block" in message
+    assert b"row 2 (counting from 1)" in message
+    assert b"in each block" in message
 
 
 def test_a_silent_pipe_leaves_no_batch_behind():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 from fractions import Fraction
 from pathlib import Path
 from unittest import mock
@@ -19,8 +21,10 @@ from panprivacy.cli.output import Printed
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee
 from panprivacy.merging import Merger
+from panprivacy.programs.counting import make_counting
 from panprivacy.sealing import seal
 from panprivacy.statistics.release import Answers
+from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 
 SECRET = 4_711
@@ -246,6 +250,132 @@ def test_a_contribution_that_a_signal_ended_says_so_in_json(capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["interrupted"] is True
 
 
+def test_a_copy_under_another_name_is_known_in_later_merges(shards, keys, tmp_path):
+    """By the numbers in the list beside the identity; others are merged as before."""
+    parts = parts_of(shards, keys)
+    copy = tmp_path / "copy.part"
+    copy.write_bytes(parts[0].read_bytes())
+    again = [copy.with_name(f"again{number}.part") for number in (0, 1)]
+    for path, shard in zip(again, shards, strict=False):
+        path.write_bytes(contribute(shard.rename(path.with_suffix(".csv")), keys)[0].read_bytes())
+    before = copy.read_bytes()
+    assert merge(parts, keys).code == 0
+    listed = keys[0].with_name("identity.txt.merged")
+    assert listed.stat().st_mode & 0o777 == 0o600
+    numbers = listed.read_text().split()
+    assert len(set(numbers)) == 3
+    message = refused(merge([again[0], copy], keys))
+    assert message.endswith(
+        f"{copy} is a copy of a contribution that was merged already: once more would be another "
+        "release of its users"
+    )
+    assert copy.read_bytes() == before
+    assert again[0].read_bytes().startswith(b"age-encryption")
+    assert merge(again, keys).code == 0
+    assert listed.read_text().split()[:3] == numbers
+    assert len(listed.read_text().split()) == 5
+
+
+def test_the_list_is_locked_and_on_the_disk_before_there_is_an_answer(shards, keys):
+    """It has a number for each statistic of each contribution."""
+    parts = parts_of(shards, keys, "--stat", "density,universe=5000", epsilon=9)
+    done, flock, fsync = [], fcntl.flock, os.fsync
+
+    def noted(what, call):
+        def noting(file, *rest):
+            number = file if isinstance(file, int) else file.fileno()
+            done.append((what, Path(f"/proc/self/fd/{number}").readlink().name))
+            return call(file, *rest)
+
+        return noting
+
+    def answer(*_):
+        done.append("answer")
+        return Answers([])
+
+    with (
+        mock.patch("panprivacy.cli.merge.fcntl.flock", noted("lock", flock)),
+        mock.patch("panprivacy.cli.merge.os.fsync", noted("disk", fsync)),
+        mock.patch.object(Merger, "release", answer),
+    ):
+        assert merge(parts, keys).code == 0
+    listed = keys[0].with_name("identity.txt.merged")
+    places = [done.index(("lock", listed.name)), done.index(("disk", listed.name))]
+    assert places == sorted(places)
+    assert done[-1] == "answer"
+    assert len(set(listed.read_text().split())) == 6
+
+
+def test_where_no_list_can_be_kept_that_is_said(shards, keys):
+    parts = parts_of(shards, keys)
+    keys[0].with_name("identity.txt.merged").symlink_to("nowhere")
+    result = merge(parts, keys)
+    assert result.code == 0
+    (said,) = [line for line in result.stderr.splitlines() if "cannot keep" in line]
+    assert "remove copies of these files" in said
+
+
+def test_a_list_that_cannot_be_written_spends_nothing(shards, keys):
+    parts = parts_of(shards, keys)
+    before = [part.read_bytes() for part in parts]
+    listed = keys[0].with_name("identity.txt.merged")
+    listed.write_text("0123\n")
+    for place, fails in (("fsync", OSError(28, "No space left")), ("write", lambda *_: 5)):
+        with (
+            mock.patch(f"panprivacy.cli.merge.os.{place}", side_effect=fails),
+            mock.patch.object(Merger, "release") as released,
+        ):
+            assert "No space left" in refused(merge(parts, keys))
+        assert not released.called
+        assert [part.read_bytes() for part in parts] == before
+        assert listed.read_text() == "0123\n"
+    assert merge(parts, keys).code == 0
+
+
+def test_a_disk_that_fills_up_after_the_list_takes_the_list_back(shards, keys):
+    parts = parts_of(shards, keys)
+    with mock.patch("panprivacy.cli.merge.replace_files", side_effect=OSError(28, "No space")):
+        assert "No space" in refused(merge(parts, keys))
+    assert keys[0].with_name("identity.txt.merged").read_text() == ""
+    assert merge(parts, keys).code == 0
+
+
+def test_what_was_cut_short_does_not_look_complete(shards, keys):
+    """The reason of a run that ended early is in what it has sealed."""
+    parts = parts_of(shards[:2], keys)
+    part = shards[2].with_suffix(".part")
+    counting = make_counting([Specification.from_text(STAT)], epsilon=Fraction(4))
+    contributing = Contributing(counting, Contribution(part, keys[1], None), 0.95)
+    list(contributing.last(complete=False))
+    result = merge([*parts, part], keys, "--json")
+    assert json.loads(result.stdout)["interrupted"] is True
+    assert "panprivacy: contribution 3 is not complete" in result.stderr
+    assert "contribution 1 is" not in result.stderr
+
+
+def test_what_was_not_does(shards, keys):
+    result = merge(parts_of(shards, keys), keys, "--json")
+    assert "interrupted" not in json.loads(result.stdout)
+    assert "not complete" not in result.stderr
+
+
+@pytest.mark.parametrize("left", [b"", b"age-encryption.org/v1\n-> X2551"])
+def test_what_a_killed_shard_has_left_needs_nobody(shards, keys, left):
+    shards[0].with_suffix(".part.new").write_bytes(left)
+    part, _ = contribute(shards[0], keys)
+    assert part.read_bytes().startswith(b"age-encryption")
+    assert not part.with_name(f"{part.name}.new").exists()
+
+
+def test_what_somebody_wrote_there_is_left_alone(shards, keys):
+    fresh = shards[0].with_suffix(".part.new")
+    fresh.write_text("a letter")
+    words = shards[0], "--user", "who", "--epsilon", 4, "--stat", STAT
+    given = "--contribute", shards[0].with_suffix(".part"), "--recipient", keys[1]
+    assert f"there is a file {fresh} already" in refused(run_command("run", *words, *given))
+    assert fresh.read_text() == "a letter"
+
+
 class TestRefused:
     def run(self, shard, *arguments, epsilon=1):
         words = shard, "--user", "who", "--epsilon", epsilon, "--stat", STAT
@@ -384,5 +514,23 @@ def test_a_plan_says_what_shards_cost(stat, said):
     assert result.code == 0, result.stderr
     lines = [line for line in result.stdout.splitlines() if line.startswith("3 shards")]
     assert all(part in line for part, line in zip(said, lines, strict=True))
-    assert "a contribution is a look, which costs a user" in result.stdout
-    assert "3 shards" not in run_command("plan", stat, "--epsilon", 1).stdout
+    assert "who opens a contribution has seen the memory of its shard" in result.stdout
+    alone = run_command("plan", stat, "--epsilon", 1).stdout
+    assert "3 shards" not in alone
+    assert "one machine" not in alone
+
+
+def test_a_plan_says_what_shards_cost_in_epsilon_and_error_beside_one_machine():
+    stat = "incidence,bound=5,universe=10000"
+    plan = pp.plan("incidence", bound=5, universe=10_000, epsilon=1)
+    one, sums, cells, _ = run_command(
+        "plan", stat, "--epsilon", 1, "--shards", 3
+    ).stdout.splitlines()[-4:]
+    further = float(plan.split.budget.of_state(0))
+    margin = 100 * plan.relative_margin(0.95)
+    assert one == f"one machine: epsilon 1, ±{margin:.2g} %"
+    assert sums.endswith(f"epsilon 1; errs 1.7 times as much, ±{margin * 3**0.5:.2g} %")
+    told = re.search(r"epsilon 1, and (\S+) more for each further shard of a user: (\S+) in", cells)
+    assert float(told[1]) == pytest.approx(further, abs=1e-5)
+    assert float(told[2]) == pytest.approx(1 + 2 * further, abs=1e-5)
+    assert f"±{margin * plan.growth**2:.0f} %" in cells

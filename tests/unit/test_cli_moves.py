@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -146,13 +147,25 @@ def test_plan_prints_nothing_beside_what_is_wrong_with_moves(moves):
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_delta_adds_up_over_windows(monkeypatch):
+def run_of_one_visitor(monkeypatch, *words):
+    """What a run says that is given one row by a pipe."""
     reading, writing = os.pipe()
     os.write(writing, b"user\n1\n")
     os.close(writing)
-    words = ["--window", "1d", "--every", "1", "--releases", "3", "--moves", "0.1"]
+    timed = ["--window", "1d", "--every", "1", "--releases", "3", "--moves", "0.1"]
     with os.fdopen(reading) as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
-        result = run_command("run", "-", "--format", "csv", *ASKED, *words)
-    assert "over 365 windows" in result.stdout
-    assert "and delta 3.65e-7" in result.stdout
+        return run_command("run", "-", "--format", "csv", *ASKED, *timed, *words).stdout
+
+
+def test_a_delta_adds_up_over_windows(monkeypatch):
+    shown = run_of_one_visitor(monkeypatch)
+    assert "over 365 windows" in shown
+    assert "and delta 3.65e-7" in shown
+
+
+def test_machines_read_the_delta_of_one_window_and_of_all(monkeypatch):
+    told = json.loads(run_of_one_visitor(monkeypatch, "--json", "--windows", "30"))
+    assert told["delta"] == 1e-9
+    assert told["loss"]["windows"] == 30
+    assert told["loss"]["delta"] == pytest.approx(3e-8)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from unittest import mock
 
@@ -16,7 +15,7 @@ import pytest
 import panprivacy as pp
 from panprivacy.cli.output import Printed
 from tests.commands import run_command
-from tests.service.running import PLAIN
+from tests.service.running import shared
 
 COUNT = ("--stat", "running-count,horizon=1000", "--epsilon", "20")
 PATIENCE = 60
@@ -122,11 +121,7 @@ def test_plan_and_stats_tell_it():
 def test_an_answer_every_step_and_a_picture_of_them(tmp_path):
     picture = tmp_path / "steps.png"
     words = ("--every", "0.3", *COUNT, "--json", "--demo", "--plot", str(picture))
-    process = subprocess.Popen(
-        [*PLAIN, "run", "-", "--format", "csv", *words],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
+    with shared().piped(["run", "-", "--format", "csv", *words]) as process:
         process.stdin.write(b"what\n" + b"visit\n" * 500)
         process.stdin.flush()
         first = [json.loads(process.stdout.readline()) for _ in range(3)]
@@ -136,8 +131,6 @@ def test_an_answer_every_step_and_a_picture_of_them(tmp_path):
         time.sleep(1)
         process.send_signal(signal.SIGTERM)
         printed, said = process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
     documents = [*first, *map(json.loads, printed.splitlines())]
     assert process.returncode == -signal.SIGTERM
     assert said.decode().startswith("panprivacy: ended by SIGTERM")
@@ -152,19 +145,13 @@ def test_an_answer_every_step_and_a_picture_of_them(tmp_path):
 
 
 def test_no_more_answers_than_the_horizon():
-    process = subprocess.Popen(
-        [*PLAIN, "run", "-", "--format", "csv", "--every", "0.1", "--json", "--epsilon", "9",
-         "--stat", "running-count,horizon=3"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
+    words = ["--every", "0.1", "--json", "--epsilon", "9", "--stat", "running-count,horizon=3"]
+    with shared().piped(["run", "-", "--format", "csv", *words]) as process:
         process.stdin.write(b"what\nvisit\n")
         process.stdin.flush()
         first = [process.stdout.readline() for _ in range(2)]
         time.sleep(0.5)
         printed, said = process.communicate(b"visit\n" * 300, timeout=PATIENCE)
-    finally:
-        process.kill()
     assert (process.returncode, said) == (0, b"")
     (last,) = printed.splitlines()
     assert all(first)

@@ -14,9 +14,11 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyrage
 import pytest
 
-from tests.service.running import PLAIN
+from panprivacy.statistics.contribution import read_parts
+from tests.service.running import PLAIN, shared
 
 PATIENCE = 60
 COUNT = ("--user", "id", "--stat", "distinct,expected=10:100000", "--epsilon", "20")
@@ -29,18 +31,9 @@ SCHEDULES = {
 
 @pytest.fixture
 def started():
-    """Start `panprivacy run`; it takes interrupts also where this process ignores them."""
+    """Start `panprivacy run`."""
     with contextlib.ExitStack() as last:
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        last.callback(signal.signal, signal.SIGINT, before)
-
-        def start(*words):
-            streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-            process = last.enter_context(subprocess.Popen([*PLAIN, "run", *words], **streams))
-            last.callback(process.kill)
-            return process
-
-        yield start
+        yield lambda *words: last.enter_context(shared().piped(["run", *words]))
 
 
 def send(process, data):
@@ -83,6 +76,20 @@ def test_it_answers_what_came(started, schedule, number):
     assert "not complete" in line
     if schedule == "window":
         assert document["window"]["complete"] is False
+
+
+@pytest.mark.parametrize("how", ["signal", "bad row"])
+def test_a_contribution_says_that_not_all_was_counted(started, tmp_path, how):
+    key, part = pyrage.x25519.Identity.generate(), tmp_path / "x.part"
+    sealed = "--contribute", part, "--recipient", str(key.to_public())
+    process = started("-", "--format", "csv", *COUNT, *sealed)
+    send(process, b"id,\n" + rows(70) if how == "bad row" else b"id\n" + rows(70))
+    if how == "signal":
+        ended(process, signal.SIGTERM)
+    else:
+        process.communicate(timeout=PATIENCE)
+    (told,) = read_parts(pyrage.decrypt(part.read_bytes(), [key]))
+    assert told.told.complete is False
 
 
 def test_what_was_read_and_not_yet_counted_is_counted(started):
@@ -163,13 +170,16 @@ def wait_until_open(process, path):
     raise TimeoutError
 
 
-def test_an_ignored_signal_stays_ignored(started):
+def test_an_ignored_signal_stays_ignored():
     """So a run in the background of a shell outlives the interrupt of what is before it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    process = started("-", "--format", "csv", *COUNT, "--json")
-    send(process, b"id\n" + rows(9))
-    process.send_signal(signal.SIGINT)
-    printed, said = process.communicate(rows(700), timeout=PATIENCE)
+    command = [*PLAIN, "run", "-", "--format", "csv", *COUNT, "--json"]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with subprocess.Popen(command, **streams) as process:
+        signal.signal(signal.SIGINT, before)
+        send(process, b"id\n" + rows(9))
+        process.send_signal(signal.SIGINT)
+        printed, said = process.communicate(rows(700), timeout=PATIENCE)
     assert (process.returncode, said) == (0, b"")
     document = json.loads(printed)
     assert document["answers"][0]["value"] == pytest.approx(700, abs=60)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import subprocess
 import time
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -23,7 +22,7 @@ from panprivacy.cli.publishing import InWindows, Schedule
 from panprivacy.programs.counting import make_counting
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
-from tests.service.running import PLAIN
+from tests.service.running import shared
 from tests.unit.reading import pipe, stream_bytes
 
 TIGHT = ("--epsilon", "30")
@@ -264,22 +263,25 @@ def until_idle(lines):
 
 class TestWindows:
     COMMAND = (
-        *PLAIN, "run", "-", "--format", "csv", "--user", "id",
+        "run", "-", "--format", "csv", "--user", "id",
         "--stat", DISTINCT, *TIGHT, "--window", "1s",
     )  # fmt: skip
 
+    @staticmethod
+    def printed(*words):
+        """What it prints of one user."""
+        with shared().piped(words) as run:
+            printed, _ = run.communicate(b"id\na\n")
+        assert run.returncode == 0
+        return printed.decode()
+
     def test_each_window_answers_for_itself_and_idle_ones_too(self):
-        with subprocess.Popen(
-            [*self.COMMAND, "--json", "--windows", "7"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as run:
+        with shared().piped([*self.COMMAND, "--json", "--windows", "7"]) as run:
             first = json.loads(run.stdout.readline())  # of a window in which nothing came
-            run.stdin.write("id\n" + "".join(f"{i}\n" for i in range(400)))
+            run.stdin.write(b"id\n" + b"".join(b"%d\n" % i for i in range(400)))
             run.stdin.flush()
             found = [first, *until_idle(run.stdout)]
-            rest, _ = run.communicate("".join(f"{i}\n" for i in range(200)), timeout=60)
+            rest, _ = run.communicate(b"".join(b"%d\n" % i for i in range(200)))
         idle = len(found)
         found += map(json.loads, rest.splitlines())
         values = [distinct(one) for one in found]
@@ -295,55 +297,41 @@ class TestWindows:
 
     def test_a_bad_row_does_not_take_along_what_came_through_a_pipe(self):
         command = [*self.COMMAND[:-2], "--every", "1", "--releases", "60", "--json"]
-        with subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as run:
-            run.stdin.write("id,x\n" + "".join(f"{i},1\n" for i in range(4_000)))
+        with shared().piped(command) as run:
+            run.stdin.write(b"id,x\n" + b"".join(b"%d,1\n" % i for i in range(4_000)))
             run.stdin.flush()
             while distinct(json.loads(run.stdout.readline())) < 2_000:
                 pass
-            printed, said = run.communicate(",1\n", timeout=60)
+            printed, said = run.communicate(b",1\n")
         assert run.returncode == 2
-        assert "user id is null" in said
+        assert b"user id is null" in said
         last = json.loads(printed.splitlines()[-1])
         assert distinct(last) == pytest.approx(4_000, abs=1_500)
 
     def test_a_window_that_learns_is_planned_anew(self):
         """The second whole window is planned for what the first one released: nobody."""
         stat = "distinct,memory=1024,expected=learn:10:1e6"
-        with subprocess.Popen(
-            [*PLAIN, "run", "-", "--format", "csv", "--user", "id", "--stat", stat,
-             "--epsilon", "10", "--window", "1s", "--json"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        ) as run:  # fmt: skip
-            run.stdin.write("id\n")
+        words = [
+            "run", "-", "--format", "csv", "--user", "id", "--stat", stat,
+            "--epsilon", "10", "--window", "1s", "--json",
+        ]  # fmt: skip
+        with shared().piped(words) as run:
+            run.stdin.write(b"id\n")
             run.stdin.flush()
             found = [json.loads(run.stdout.readline()) for _ in range(5)]
-            run.communicate(timeout=60)
+            run.communicate()
         assert all(distinct(one) < 9 for one in found)
         assert found[-1]["state_bytes"] < found[0]["state_bytes"]
         assert len({one["loss"]["epsilon"] for one in found}) == 1
 
     def test_the_text_says_when_and_what_several_windows_cost(self):
-        result = subprocess.run(
-            self.COMMAND, input="id\na\n", capture_output=True, text=True, timeout=60, check=True
-        )
-        lines = result.stdout.splitlines()
-        assert lines[0].endswith("UTC (partial)")
-        assert "over 365 windows, one of them seen, epsilon" in result.stdout
+        printed = self.printed(*self.COMMAND)
+        assert printed.splitlines()[0].endswith("UTC (partial)")
+        assert "over 365 windows, one of them seen, epsilon" in printed
 
     def test_days_of_a_zone_are_told_as_its_clock_shows_them(self):
         command = [*self.COMMAND[:-1], "1d", "--zone", "Asia/Kolkata"]
-        text, document = (
-            subprocess.run(
-                [*command, *more], input="id\na\n", capture_output=True, text=True, check=True
-            ).stdout
-            for more in ([], ["--json"])
-        )
+        text, document = (self.printed(*command, *more) for more in ([], ["--json"]))
         moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+05:30"
         assert re.fullmatch(f"{moment} to {moment} Asia/Kolkata .partial.", text.splitlines()[0])
         assert json.loads(document)["window"]["end"].endswith("+00:00")

@@ -411,7 +411,21 @@ def test_coins_that_fail_leave_everything_as_it_was(name, reads):
 
 @pytest.mark.parametrize(
     "wrong",
-    [-1, 4, 0.5, 1.0, math.nan, 2**70, -(2**70), "1", None, [1], b"1", np.timedelta64(1), 1 + 0j],
+    [
+        -1,
+        4,
+        0.5,
+        1.0,
+        math.nan,
+        2**70,
+        -(2**70),
+        "1",
+        None,
+        [1],
+        b"1",
+        np.timedelta64(1, "s"),
+        1 + 0j,
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("name", ["mixed_radix", "open", "endless", "factorised", "response"])

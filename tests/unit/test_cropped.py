@@ -461,7 +461,7 @@ def test_states_may_go_far_beyond_the_bound_on_the_way():
         ({"universe": None, "expected": 600, "bound": 1 << 22}, "more than 16,777,216 values"),
         ({"cells": 1_001}, "exceed the universe"),
         ({"cells": 0}, "cells must be"),
-        ({"intrusions": 2}, "more than one announced intrusion"),
+        ({"tau": 1_000, "intrusions": 2}, "65,003 values cannot be read after 2 announced"),
         ({"epsilon": "1e-18"}, "too small to leave any signal"),
         ({"epsilon": 1, "budget": pp.Budget("0.5", "1e-20")}, "too small to leave any signal"),
         ({"epsilon": 0}, "epsilon must be"),

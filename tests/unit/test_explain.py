@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shlex
-import subprocess
-import sys
 import time
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -35,7 +32,6 @@ from panprivacy.testing import SeededCoins
 from tests.commands import run_command
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
 
 STATISTICS = {
     "density": partial(pp.Density, universe=501, epsilon=1),
@@ -388,15 +384,6 @@ def test_the_page_has_the_numbers_of_the_document(file):
     assert "26.8 % to 73.2 %" in page.stdout
     assert f"{told['bytes']:,} bytes" in page.stdout
     assert all(len(line) <= 100 for line in page.stdout.splitlines())
-
-
-def test_the_table_in_the_readme_is_what_is_printed(file):
-    begun = README.partition("$ python -c 'import panprivacy")[1:]
-    made, _, shown = "".join(begun).partition("$ panprivacy explain seized.state\n")
-    subprocess.run([sys.executable, *shlex.split(made)[2:]], cwd=file.parent, check=True)
-    lines = [line for line in shown.partition("```")[0].splitlines() if line != "..."]
-    assert lines
-    assert set(lines) <= set(run_command("explain", file).stdout.splitlines())
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",)])

@@ -314,3 +314,15 @@ def releases_of(count):
 def test_a_statistic_in_place_of_what_makes_it_is_refused():
     with pytest.raises(pp.PlanError, match=r"give what makes the statistic, as lambda epsilon: "):
         pp.Grouped(pp.Density(universe=9, epsilon=1), ["a"], epsilon=1)
+
+
+@pytest.mark.parametrize("per_user", [1, 2])
+def test_the_cost_of_a_release_is_what_it_takes_from_the_ledger(per_user):
+    def share(epsilon):
+        return pp.Density(universe=10_000, epsilon=epsilon, releases=2)
+
+    groups = pp.Grouped(share, ["home", "help", "news"], epsilon=3, per_user=per_user)
+    for number in (1, 2):
+        spent = groups.ledger.spent
+        groups.release()
+        assert sum(groups.release_costs(number).values()) == groups.ledger.spent - spent

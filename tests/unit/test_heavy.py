@@ -259,7 +259,7 @@ def test_margins_and_errors_grow_with_what_is_unknown():
         ({"resolution": 0}, "resolution must be"),
         ({"resolution": 51}, "at least 2 k times the resolution"),
         ({"total": 1 << 30, "resolution": 1}, "more than 16,777,216 values"),
-        ({"intrusions": 2}, "more than one announced intrusion"),
+        ({"intrusions": 2}, r"after 2 announced intrusions: its error .* at least about \d"),
         ({"epsilon": "1e-18"}, "too small to leave any signal"),
         ({"epsilon": 0}, "epsilon must be"),
     ],

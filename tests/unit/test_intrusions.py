@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import timedelta
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -12,7 +14,10 @@ import pytest
 import panprivacy as pp
 from panprivacy.planning.request import Request
 from panprivacy.programs.counting import Grouping, make_counting
+from panprivacy.statistics.block_plans import refused
+from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.incidence.plan import Entry
+from panprivacy.statistics.planner import check_useful
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 
@@ -128,7 +133,7 @@ def test_plans_of_other_cells_do_not(name):
 @pytest.mark.parametrize("name", MODULAR)
 def test_predicted_errors_rise_with_what_is_planned_for(name):
     sizes = Specification.from_text(f"{name}," + _written(MODULAR[name])).sizes
-    most = {"incidence": 4, "distinct": 2}.get(name, 1)
+    most = {"incidence": 4}.get(name, 2)
     errors = [
         sizes.planned(Request(40, intrusions=covered)).relative_error()
         for covered in range(most + 1)
@@ -181,13 +186,77 @@ def test_a_plan_without_any_says_nothing_of_them():
     assert "intrusion" not in run_command("plan", "density,universe=1000", "--epsilon", "4").stdout
 
 
-@pytest.mark.parametrize("name", ["cropped-sum", "threshold", "heavy-hitters"])
-def test_who_cannot_be_read_after_two_says_so(name):
-    sizes = MODULAR.get(name, {"k": 10, "total": 200})
-    result = run_command("plan", f"{name},{_written(sizes)}", "--epsilon", "4", "--intrusions", "2")
-    assert result.code == 2
-    assert "cannot be read after more than one announced intrusion; make" in result.stderr
-    assert result.stdout == ""
+@pytest.mark.parametrize(
+    ("stat", "says"),
+    [
+        ("heavy-hitters,k=10,total=200", "a count of heavy hitters .* times k; make a fresh one"),
+        ("cropped-sum,tau=5,expected=1000:1e5", "levels of a cropped sum .* times the sum; make"),
+        ("cropped-sum,tau=5,expected=3000", "so few hashed users .* times the largest sum, tau"),
+    ],
+)
+def test_who_cannot_be_read_after_two_says_how_much_it_would_err(stat, says):
+    result = run_command("plan", stat, "--epsilon", "4", "--intrusions", "2")
+    assert (result.code, result.stdout) == (2, "")
+    assert re.search(says, result.stderr)
+    error = re.search(r"at least about (\S+) times", result.stderr)[1]
+    assert float(error) > 10
+
+
+def test_what_is_refused_would_err_more_than_it_says():
+    """Of one table of as many blocks, whose price is computed, and not extrapolated."""
+    sizes = CroppedSizes.read("", {"tau": 5, "universe": 3_000, "bound": 20})
+    for intrusions in (2, 3):
+        request = Request(Fraction(4), 1, intrusions)
+        told = str(refused(sizes, request, "it"))
+        least = float(re.search(r"at least about (\S+) times", told)[1])
+        assert least < sizes.planned(request).relative_error()
+
+
+@pytest.mark.parametrize("intrusions", range(5))
+@pytest.mark.parametrize(
+    "stat",
+    [
+        "cropped-sum,tau=2,bound=2,universe=1_000_000",
+        "threshold,threshold=2,bound=4,universe=1_000_000",
+        "threshold,threshold=2,bound=4,universe=1_000_000,hard",
+    ],
+)
+def test_counters_of_few_values_can_be_read_after_four(stat, intrusions):
+    sizes = Specification.from_text(stat).sizes
+    plan = sizes.planned(Request(Fraction(8), 1, intrusions))
+    assert plan.relative_error() < 0.05
+    check_useful(plan, sizes)
+
+
+@pytest.mark.parametrize("announced", range(3))
+@pytest.mark.parametrize(
+    ("make", "sizes", "each"),
+    [
+        (pp.CroppedSum, {"tau": 3, "bound": 5, "universe": 60_000}, 3),
+        (pp.CroppedSum, {"tau": 3, "bound": 5, "expected": 60_000}, 3),
+        (pp.ThresholdCount, {"threshold": 4, "bound": 6, "universe": 60_000}, 1),
+        (pp.ThresholdCount, {"threshold": 4, "bound": 6, "universe": 60_000, "hard": True}, 1),
+    ],
+)
+def test_an_answer_is_right_after_each_announced_intrusion(make, sizes, each, announced):
+    """Users come before, between and after; false alarms of 7 deviations are below 1e-6."""
+    count = make(**sizes, epsilon=16, intrusions=2)
+    for epoch, users in enumerate(np.array_split(np.arange(30_000), announced + 1)):
+        if epoch:
+            count.announce_intrusion()
+        count.update(users, np.full(len(users), 4))
+    truth = 30_000.0 * each
+    off = abs(count.release().value - truth)
+    assert off < 7 * float(np.max(count.plan.model(announced).deviation(truth))) < truth / 4
+
+
+def test_more_than_can_be_read_is_refused_with_its_error_and_what_would_do():
+    with pytest.raises(pp.PlanError, match=r"at least \S+ times the largest .* would do"):
+        make_counting(
+            [Specification.from_text("cropped-sum,tau=10,universe=100_000")],
+            epsilon=Fraction(4),
+            intrusions=2,
+        )
 
 
 def test_run_says_what_counters_do_and_refuses_a_file(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -11,10 +12,13 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.decoders.intervals import discrete_laplace_variance
-from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.errors import BudgetError, InputError, LostReleaseError, PlanError
 from panprivacy.explain.reading import read_states
-from panprivacy.planning.comparisons import comparison_epsilon, largest_hazard
+from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.published.mir_exponential import StableDistinctCount
+from panprivacy.statistics.moving import _Compared
+from panprivacy.statistics.release import Answers
+from panprivacy.statistics.together import Together
 from panprivacy.testing import SeededCoins
 
 UNIVERSE = 4_000
@@ -118,7 +122,7 @@ def test_each_comparison_has_noise_of_its_own_epsilon(comparisons):
     assert share.check() is None
     assert share.check() is None
     cost = Fraction(comparisons or "1/2")
-    assert coins.scales == [1 / comparison_epsilon(cost, 7, delta)] * 2
+    assert coins.scales == [1 / comparison_epsilon(cost, 7, delta, Fraction(1))] * 2
     (made,) = share.statistics.values()
     assert made.plan.request.epsilon == 1 - cost
     assert share.guarantee.epsilon == 1
@@ -176,6 +180,36 @@ def test_a_state_of_another_threshold_or_of_no_number_is_refused():
         share.go_on_from(math.inf)
 
 
+def test_a_comparison_that_cannot_be_read_publishes_nothing(monkeypatch):
+    share = moving()
+    share.update(range(2_000))
+    spent = share.ledger.spent
+
+    def lost(*_):
+        raise LostReleaseError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_Compared, "answer", lost)
+        assert share.check() is None
+    assert (share.left, share.ledger.spent) == (3, spent)
+    assert share.check() is not None
+
+
+def test_an_answer_without_end_does_not_stand(monkeypatch):
+    share = moving()
+    share.update(range(2_000))
+    assert share.check() is not None
+    before, release = share.stands, Together.release
+
+    def endless(several, **asked):
+        each = release(several, **asked).values()
+        return Answers(replace(one, value=math.inf, high=math.inf) for one in each)
+
+    monkeypatch.setattr(Together, "release", endless)
+    assert math.isinf(share.release().only().value)
+    assert share.stands == before
+
+
 def test_no_noise_of_a_comparison_is_kept():
     share = moving(partial(pp.Density, universe=1_000_000), epsilon=1, threshold=0.9)
     share.update(range(100))
@@ -206,6 +240,21 @@ def test_what_cannot_move_is_refused(given, message):
         moving(**given)
 
 
+@pytest.mark.parametrize("asked", [{"at_least": 3}, {"distinct": True}, {"exactly": (0, 1)}])
+def test_no_other_question_is_answered_than_the_one_that_is_compared(asked):
+    share = moving(
+        partial(pp.Incidence, universe=UNIVERSE, bound=5), threshold=800, asked={"at_least": 1}
+    )
+    share.update(range(2_000))
+    assert share.check() is not None
+    before, spent, stands = share.state(), share.ledger.spent, share.stands
+    for refused in (share.release, share.check_release):
+        with pytest.raises(PlanError, match="publishes what it compares"):
+            refused(**asked)
+    assert (share.state(), share.ledger.spent, share.stands) == (before, spent, stands)
+    assert share.release(confidence=0.9).only().confidence == 0.9
+
+
 @pytest.mark.parametrize("contribute", ["contribute", "contribute_cells"])
 def test_it_contributes_nothing_as_a_merged_answer_would_not_tell_what_comparisons_cost(contribute):
     share = moving()
@@ -233,11 +282,12 @@ def test_a_threshold_within_the_noise_is_refused_with_what_would_do():
     moving(large, epsilon=1, updates=50, threshold="1/2").check_threshold()
 
 
-def test_hazards_and_epsilons_are_found_for_as_many_updates_as_there_may_be():
-    for updates in (1, 5_000):
-        delta = Fraction(1, 10**12)
-        assert largest_hazard(updates, delta) > updates
-        assert comparison_epsilon(Fraction(1, 10), updates, delta) * updates < Fraction(1, 20)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1_000), Fraction(1), Fraction(1_000)])
+@pytest.mark.parametrize("updates", [1, MOST_UPDATES])
+def test_there_is_an_epsilon_for_as_many_updates_as_there_may_be(updates, epsilon):
+    for delta in (Fraction(1, 10**30), Fraction(1, 10)):
+        each = comparison_epsilon(epsilon, updates, delta, 2 * epsilon)
+        assert 0 < each < epsilon / 2
 
 
 def test_what_is_explained_of_a_state_has_the_comparisons_in_it(tmp_path):

@@ -49,8 +49,8 @@ def test_there_is_room_where_users_are_many_and_none_where_it_would_cost():
 
 
 def test_the_page_says_how_far_states_count_right():
-    page = (ROOT / "docs" / "decoding.md").read_text()
-    table = page.split("## Beyond the bound")[1].split("\n\n## ")[0]
+    page = (ROOT / "docs" / "accuracy-answers.md").read_text()
+    table = page.split("## Room beyond the bound")[1].split("\n\n## ")[0]
     head, _, *rows = (line.strip("| ") for line in table.splitlines() if line.startswith("|"))
     bounds = [int(words[5:].replace(",", "")) for words in map(str.strip, head.split("|")[2:])]
     assert len(rows) == 11

@@ -11,13 +11,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import panprivacy as pp
 from panprivacy.audit.ideal import MemoryStorage
+from panprivacy.federated.collector import Collector
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import Device, encryption_of
 from panprivacy.federated.elgamal import CIPHERTEXT_BYTES, DecryptionKey, EncryptionKey
 from panprivacy.federated.embedding import embed
 from panprivacy.federated.group import ORDER
 from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.joint import own_key, payload_keys
+from panprivacy.federated.joint import _factor, own_key, payload_keys
 from panprivacy.federated.kind import lenient
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.messages import Report, State, report_bytes
@@ -114,15 +115,13 @@ def test_a_layer_comes_off_once():
 def test_the_second_to_choose_cannot_choose_the_joint_key():
     """With the plain sum it could: the joint key would be one whose secret it has."""
     wanted = DecryptionKey.generate(COINS)
-    rogue = wanted.public.plus(LEADER.public.times(ORDER - 1))
+    rogue = wanted.public.plus(LEADER.public.times(-1))
     assert rogue.plus(LEADER.public) == wanted.public
-    keys = {"leader": bytes(LEADER.public).hex(), "helper": bytes(rogue).hex()}
-    joint, _ = payload_keys(TwoServers(**keys, collusion="one-server", batch=1))
-    assert joint != wanted.public
-    row, _ = split(
-        Sharing(CONTEXT, TwoServers(**keys, collusion="one-server", batch=1)).encrypt([1], COINS)
-    )
-    assert not open_leader(row, wanted).readable.any()
+    names = {"leader": bytes(LEADER.public).hex(), "helper": bytes(rogue).hex()}
+    chosen = TwoServers(**names, collusion="one-server", batch=1)
+    row, _ = split(Sharing(CONTEXT, chosen).encrypt([1], COINS))
+    for factor in (1, *(_factor(chosen, name) for name in names.values())):
+        assert not open_leader(row, wanted.times(factor)).readable.any()
 
 
 def test_the_factors_depend_on_both_keys_and_on_whose_they_are():
@@ -156,13 +155,13 @@ def ciphertexts_of(*points):
 @pytest.mark.parametrize(
     "entry",
     [
-        ciphertexts_of(embed(bytes(31)), embed(bytes(16))),
+        ciphertexts_of(embed(bytes(31)), embed(bytes(17))),
         ciphertexts_of(embed(bytes(31)), embed(bytes(31))),
         LEADER.public.encrypt([0, 0], COINS),
         LEADER.public.encrypt([5, 5], COINS),
         HELPER.public.encrypt([0, 0], COINS),
     ],
-    ids=["too short", "too long", "neutral", "no payload", "another key"],
+    ids=["without a hash", "with a wrong one", "neutral", "no payload", "another key"],
 )
 def test_what_is_no_share_is_told_apart_and_loses_no_other(entry):
     good, _ = split(Sharing(CONTEXT, servers()).encrypt([1], COINS))
@@ -170,6 +169,18 @@ def test_what_is_no_share_is_told_apart_and_loses_no_other(entry):
     assert found.readable.tolist() == [True, False, True]
     share = open_leader(good, LEADER).payloads
     assert found.payloads == share + bytes(48) + share
+
+
+def test_parts_of_two_shares_put_together_are_none():
+    """A server that verified them would answer about a part that it has answered about before."""
+    row = Sharing(CONTEXT, servers()).encrypt([1, 1], COINS)
+    for half, open_half, key in zip(
+        split(row), (open_leader, open_helper), (LEADER, HELPER), strict=True
+    ):
+        a, b, c, d = entries(half, CIPHERTEXT_BYTES)
+        for mixed in (a + d, c + b, b + a, a + a, b + b):
+            assert not open_half(mixed, key).readable.any()
+        assert open_half(a + b + c + d, key).readable.all()
 
 
 def test_a_layer_that_is_all_there_is_comes_off_without_an_error():
@@ -268,6 +279,11 @@ def test_two_servers_are_not_asked_for_what_they_cannot_do():
         Sharing(CONTEXT, no_point)
 
 
+def test_no_server_answers_alone():
+    with pytest.raises(pp.PlanError, match="for two servers, which answer together"):
+        Collector(task_of(KINDS[0]), LEADER)
+
+
 def test_reports_without_ticks_are_reports():
     sure = Promise(epsilon=Fraction(40))
     task = task_of(CountNonZero.planned(sure), promise=sure)
@@ -319,35 +335,6 @@ def test_whoever_makes_a_server_strip_states_sees_events():
     leader, helper = (own_key(servers("one-server"), key) for key in (LEADER, HELPER))
     shares = [open_leader(helper.strip(split(row)[0]), leader) for row in states("one-server")]
     assert changed(shares) == STREAM[1:]
-
-
-def checked(prio, verify_key, nonce, shares):
-    """What both servers see when they verify a report: A, B and A * B at a point, and the point."""
-    leader, helper = shares
-    one = prio.verify_leader(verify_key, nonce, leader)
-    other = prio.verify_helper(verify_key, nonce, helper)
-    assert prio.decide(one.verifiers, other.verifiers).all()
-    sums = [
-        sum(int.from_bytes(part[i : i + 8], "little") for part in (one.verifiers, other.verifiers))
-        % MODULUS
-        for i in range(0, 32, 8)
-    ]
-    (point,) = prio._elements(5, [verify_key], [b"\x01" + nonce], 1)[0].tolist()
-    return sums, point
-
-
-@pytest.mark.parametrize("bit", [0, 1])
-def test_shares_that_are_verified_under_two_nonces_tell_the_bit(bit):
-    """So servers refuse shares that came before, and an old file keeps its nonce."""
-    prio, verify_key = Prio3Count(CONTEXT), COINS.key(32)
-    shares = prio.shard([bit], COINS.secret(Prio3Count.RANDOM_BYTES))
-    nonce = COINS.key(16)
-    first, second = (checked(prio, verify_key, one, shares) for one in (nonce, COINS.key(16)))
-    (_, here, *_), x = first
-    (_, there, *_), y = second
-    slope = (here - there) * pow(x - y, -1, MODULUS)
-    assert (here - slope * (x + 1)) % MODULUS == bit, "the line at -1"
-    assert checked(prio, verify_key, nonce, shares) == first, "the same nonce tells nothing more"
 
 
 @pytest.mark.parametrize("bit", [0, 1])

@@ -8,6 +8,7 @@ import math
 import pickle
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -342,6 +343,22 @@ class TestState:
             copied(windowed(Clock()))
 
 
+def test_a_window_is_whole_if_one_process_has_counted_it_from_its_start():
+    clock = Clock()
+    daily = windowed(clock)
+    assert not daily.whole  # it began at nine
+    clock.now = MONDAY + DAY
+    daily.advance()
+    assert daily.whole
+    again = windowed(clock)
+    assert again.whole
+    again.resume(daily.state())
+    assert not again.whole
+    clock.now += DAY
+    again.advance()
+    assert again.whole
+
+
 def test_a_statistic_in_place_of_what_makes_it_is_refused():
     with pytest.raises(pp.PlanError, match=r"give what makes the statistic, as lambda: "):
         windowed(Clock(), factory=density())
@@ -376,6 +393,16 @@ class TestLoss:
         daily = windowed(Clock(), factory=lambda: density(epsilon=Fraction(2, 3)))
         assert daily.loss(7, seen=3) == 2 + 4 * daily.current.unseen
         assert daily.loss(7, seen=7) == Fraction(14, 3)
+
+    def test_each_window_has_its_delta_whether_it_is_seen_or_not(self):
+        def moving(delta="1e-6"):
+            make = partial(density, universe=1_000)
+            return pp.Continual(make, threshold="0.5", updates=2, epsilon=1, delta=delta)
+
+        assert windowed(Clock(), factory=moving).delta(7) == Fraction(7, 10**6)
+        assert windowed(Clock()).delta(7) == 0
+        with pytest.raises(pp.PlanError, match="windows must"):
+            windowed(Clock()).delta(0)
 
     @pytest.mark.parametrize(("windows", "seen"), [(0, 0), (2, 3), (5, -1), (1.5, 1)])
     def test_numbers_that_are_refused(self, windows, seen):

@@ -3,7 +3,7 @@
 A report that is told to be there is there, and counts once, whatever is killed when: a job names
 its reports before anything is sent, the helper keeps what it answered, and what a job adds to the
 sums is added in the transaction that ends it. Of shares, a server keeps sums alone, and a
-digest of each part that it opened; a report stays encrypted until it is added up, and is
+digest of each payload that it opened; a report stays encrypted until it is added up, and is
 removed then.
 """
 
@@ -44,25 +44,25 @@ from panprivacy.collector.task_store import TaskStore, task_table
 from panprivacy.errors import PanPrivacyError
 from panprivacy.federated.task import Task
 
-_PART_DIGEST_BYTES: Final = 16
+_PAYLOAD_DIGEST_BYTES: Final = 16
 
 
 class Opened(NamedTuple):
     """What a server found in its row of a report.
 
     Args:
-        parts: what must not come again of what could be opened.
-        whole: whether all could be.
+        payloads: each that could be opened.
+        whole: whether all could.
     """
 
-    parts: tuple[bytes, ...]
+    payloads: tuple[bytes, ...]
     whole: bool
 
 
 class _SharesStore(TaskStore):
-    """What both servers keep: the batch, and digests of what they opened."""
+    """What both servers keep: the batch, and digests of the payloads that they opened."""
 
-    _parts: Table
+    _payloads: Table
 
     def __init__(
         self, url: str, task: Task, role: bytes, about: Table, mark: Path, *, fresh: bool
@@ -72,15 +72,15 @@ class _SharesStore(TaskStore):
         super().__init__(url, sha256(role + task.digest).digest(), about, mark, fresh=fresh)
 
     def _new(self, connection: Connection, opened: Mapping[bytes, Opened]) -> set[bytes]:
-        """The ids of those reports that are whole and have no part that came before.
+        """The ids of those reports that are whole and have no payload that came before.
 
-        All parts are known from then on.
+        All payloads are known from then on.
         """
         digests = {
-            name: [sha256(one).digest()[:_PART_DIGEST_BYTES] for one in found.parts]
+            name: [sha256(one).digest()[:_PAYLOAD_DIGEST_BYTES] for one in found.payloads]
             for name, found in opened.items()
         }
-        column = self._parts.c.digest
+        column = self._payloads.c.digest
         named = [one for each in digests.values() for one in each]
         seen = set[bytes]()
         for some in _pieces(named):
@@ -91,7 +91,7 @@ class _SharesStore(TaskStore):
                 new.add(name)
             seen.update(each)
         for some in _pieces(sorted(seen - known)):
-            connection.execute(insert(self._parts), [{"digest": one} for one in some])
+            connection.execute(insert(self._payloads), [{"digest": one} for one in some])
         return new
 
     def _batch(self, kept: bytes | None) -> Batch:
@@ -123,8 +123,8 @@ _REPORTS: Final = Table(
     Column("job", LargeBinary, index=True),
     Column("shares", LargeBinary),  # once they were opened: a digest; empty if they are refused
 )
-_LEADER_PARTS: Final = Table(
-    "panprivacy_parts", _LEADER, Column("digest", LargeBinary, primary_key=True)
+_LEADER_PAYLOADS: Final = Table(
+    "panprivacy_payloads", _LEADER, Column("digest", LargeBinary, primary_key=True)
 )
 
 
@@ -153,7 +153,7 @@ class LeaderStore(_SharesStore):
         fresh: take any in place of the one that it says.
     """
 
-    _parts = _LEADER_PARTS
+    _payloads = _LEADER_PAYLOADS
 
     def __init__(self, url: str, task: Task, mark: Path, *, fresh: bool = False) -> None:
         super().__init__(url, task, b"leader", _LEADER_TASK, mark, fresh=fresh)
@@ -225,7 +225,7 @@ class LeaderStore(_SharesStore):
         return Job(name, reports)
 
     def judge(self, job: bytes, opened: Mapping[bytes, Opened]) -> set[bytes]:
-        """Which reports of a job may be verified: they are whole, and no part came before.
+        """Which reports of a job may be verified: they are whole, and no payload came before.
 
         It is found once for a job, and is on the disk before anything of it leaves. Of a job that
         is opened again, only the same shares may be: a helper that strips other rows then would be
@@ -233,7 +233,9 @@ class LeaderStore(_SharesStore):
         """
         columns = _REPORTS.c
         mine = columns.job == job
-        digests = {name: sha256(b"".join(found.parts)).digest() for name, found in opened.items()}
+        digests = {
+            name: sha256(b"".join(found.payloads)).digest() for name, found in opened.items()
+        }
         with self._alone() as (connection, _):
             found = connection.execute(select(columns.name, columns.shares).where(mine))
             known = dict[bytes, bytes | None](found.all())
@@ -324,8 +326,8 @@ _JOBS: Final = Table(
     Column("request", LargeBinary, nullable=False),
     Column("response", LargeBinary, nullable=False),
 )
-_HELPER_PARTS: Final = Table(
-    "panprivacy_parts", _HELPER, Column("digest", LargeBinary, primary_key=True)
+_HELPER_PAYLOADS: Final = Table(
+    "panprivacy_payloads", _HELPER, Column("digest", LargeBinary, primary_key=True)
 )
 
 
@@ -354,7 +356,7 @@ class HelperStore(_SharesStore):
         fresh: take any in place of the one that it says.
     """
 
-    _parts = _HELPER_PARTS
+    _payloads = _HELPER_PAYLOADS
 
     def __init__(self, url: str, task: Task, mark: Path, *, fresh: bool = False) -> None:
         super().__init__(url, task, b"helper", _HELPER_TASK, mark, fresh=fresh)
@@ -442,7 +444,7 @@ class HelperStore(_SharesStore):
     def _wrong(
         self, connection: Connection, opened: Mapping[bytes, Opened]
     ) -> dict[bytes, ReportError]:
-        """What is wrong with reports before they are verified; their parts are known then."""
+        """What is wrong with reports before they are verified; their payloads are known then."""
         columns = _SHARES.c
         judged = select(columns.name).where(columns.name.in_(opened) & columns.judged)
         again = set(connection.scalars(judged))

@@ -11,22 +11,11 @@ from numpy.typing import NDArray
 from panprivacy.aggregator.store import Opened
 from panprivacy.federated import shares
 from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.embedding import PAYLOAD_BYTES
-from panprivacy.federated.rows import entries
 from panprivacy.federated.task import Task
 from panprivacy.vdaf import Prio3Count, Verification
 
 _REFUSED: Final = b"\xff" * Prio3Count.VERIFIER_BYTES
 """No verifier share of anything, so that the other server refuses as well."""
-
-
-def _parts(payload: bytes) -> list[bytes]:
-    """What must not come twice of a payload: each part that has a ciphertext of its own.
-
-    The first part of another report with a strange second one would be a new payload, and yet be
-    verified at a second point. The one byte that is left of a helper's seed comes again by chance.
-    """
-    return [part for part in entries(payload, PAYLOAD_BYTES) if len(part) > 1]
 
 
 class Verified(NamedTuple):
@@ -77,13 +66,12 @@ class Rows:
         found = {}
         for place, (name, readable) in enumerate(zip(self.names, self._readable, strict=True)):
             first = place * len(readable)
-            payloads = (
+            payloads = tuple(
                 self._payloads[at * size : (at + 1) * size]
                 for at in range(first, first + len(readable))
                 if readable[at - first]
             )
-            parts = tuple(part for payload in payloads for part in _parts(payload))
-            found[name] = Opened(parts, bool(readable.all()))
+            found[name] = Opened(payloads, bool(readable.all()))
         return found
 
     def verified(

@@ -155,7 +155,7 @@ class Law:
         """More weight on a set that is shaped to one question: who is in `threshold` or above?
 
         The set is searched for, which takes about a second for a thousand values and five for five
-        thousand. [docs/decoding.md]
+        thousand. [docs/laws.md]
 
         Args:
             threshold: states from this one on count.

@@ -137,14 +137,15 @@ class ScoredCells(ModularCells):
     Guarantee: as for `ModularCells`. [tests/exact/test_threshold.py]
 
     Args:
-        scores: int64[M], what a cell of each value counts for.
+        scores: int64[looks, M], what a cell of each value counts for after 0, 1, ... announced
+            intrusions.
     """
 
     scores: NDArray[np.int64] = field(compare=False)
 
     def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
         """The sum of the scores of all cells, which are one group."""
-        return self.weighted(table, self.scores[None])
+        return self.weighted(table, self.scores[epoch : epoch + 1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 A law that is larger on a set answers a question with a variance that is smaller the more of the
 set's spectrum lies where the question has its own. Such a set is looked for from waves whose
 spectrum is the root of the question's, then residues are exchanged while that lowers the variance.
-docs/decoding.md has the derivation, and a bound below which no law comes.
+docs/laws.md has the derivation, and a bound below which no law comes.
 
 Everything is rounded before it is compared, so that the last digits of a Fourier transform, which
 differ from one machine to another, decide nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from panprivacy.cli.publishing import Schedule
 from panprivacy.errors import InputError, PlanError
 from panprivacy.files import replace_file, unfinished
 from panprivacy.programs.counting import Counting
-from panprivacy.sealing import check_recipient, seal
+from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.release import Answers
 
@@ -74,15 +75,19 @@ class Contribution:
         if message:
             raise PlanError(message)
 
-    def write(self, counting: Counting) -> None:
+    def write(self, counting: Counting, *, complete: bool) -> None:
         """Hand out what was counted: on the disk when this returns, and counted no more.
+
+        Args:
+            counting: the statistics.
+            complete: whether they have counted all; who merges is told.
 
         Raises:
             PlanError: there is a file now, such as that of another shard. Nothing was handed out.
         """
         _check_absent(self.path)
         parts = counting.parts(self.form)
-        packed = b"".join(part.packed() for part in parts)
+        packed = b"".join(part.under(complete=complete).packed() for part in parts)
         replace_file(self.path, seal(packed, self.recipient))
 
 
@@ -115,11 +120,11 @@ class Contributing:
         """Nothing."""
         return []
 
-    def last(self) -> Iterable[Printed]:
+    def last(self, *, complete: bool = True) -> Iterable[Printed]:
         """What is said of the contribution once it is written."""
         counting = self._counting
         said = Printed(Answers([]), counting.guarantee, counting.state_bytes, self._confidence)
-        self._contribution.write(counting)
+        self._contribution.write(counting, complete=complete)
         return [said]
 
     def shows(self, *, as_json: bool) -> Callable[[Printed], None]:
@@ -146,14 +151,25 @@ def _check_free(path: Path) -> None:
     _check_absent(path)
     fresh = unfinished(path)
     try:
+        if _was_left(fresh):
+            fresh.unlink()
         os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         fresh.unlink()
-    except FileExistsError:  # somebody's, or a crash left it
+    except FileExistsError:  # somebody's
         _check_absent(fresh)
         raise
     except OSError as error:
         message = f"--contribute cannot write {path}: {error.strerror}"
         raise PlanError(message) from None
+
+
+def _was_left(fresh: Path) -> bool:
+    """Whether a shard that was killed while it wrote has left this: sealed, or empty."""
+    if not os.path.lexists(fresh) or not stat.S_ISREG(fresh.lstat().st_mode):
+        return False
+    with fresh.open("rb") as file:
+        front = file.read(FRONT_BYTES)
+    return not front or is_sealed(front)
 
 
 def _check_absent(path: Path) -> None:

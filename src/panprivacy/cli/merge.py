@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -25,6 +26,7 @@ from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.release import Answers
 
 _SPENT = b"panprivacy has merged this contribution"
+_WAS_MERGED = "was merged already: once more would be another release of its users"
 _NONE = "is no sealed contribution, as run --contribute writes it"
 
 
@@ -60,10 +62,16 @@ def merge(
             message = "--plot is for one count of everything, and these are counted by group"
             raise PlanError(message)
         compile_kernels()
-        _spend(files)  # before anything leaves: a crash from here on loses the answer
+        merged = held.enter_context(_merged_with(identity))
+        _check_new(files, merger, merged)
+        _spend(
+            files, merger, merged
+        )  # before anything leaves: a crash from here on loses the answer
         released = merger.release(level, SystemCoins())
     answers = released if isinstance(released, Answers) else Answers([released])
-    printed = Printed(answers, merger.guarantee, merger.state_bytes, level)
+    printed = Printed(
+        answers, merger.guarantee, merger.state_bytes, level, interrupted=not merger.complete
+    )
     (print_json if json else print_text)(printed)
     if plot is not None:
         _draw(plot, merger, answers)
@@ -102,7 +110,7 @@ def _opened(file: Path, identity: Path) -> Iterator[bytes]:
 def _unsealed(file: Path, data: bytes, identity: Path) -> bytes:
     """What was sealed."""
     if data.startswith(_SPENT):
-        message = f"{file} was merged already: once more would be another release of its users"
+        message = f"{file} {_WAS_MERGED}"
         raise InputError(message)
     if not is_sealed(data[:FRONT_BYTES]):
         message = f"{file} {_NONE}"
@@ -114,10 +122,57 @@ def _unsealed(file: Path, data: bytes, identity: Path) -> bytes:
         raise InputError(message) from None
 
 
-def _spend(files: Sequence[Path]) -> None:
-    """Leave a note in the place of each contribution, or spend none if one cannot be written."""
-    # of what a link leads to: the link alone would leave the contribution there
-    replace_files([file.resolve() for file in files], _SPENT + b": its release is spent.\n")
+@contextmanager
+def _merged_with(identity: Path) -> Iterator[int | None]:
+    """The list of what was merged with an identity, beside it; None where there can be none.
+
+    It holds the random numbers of contributions, by which copies of merged ones are known.
+    """
+    file = identity.resolve()
+    beside = file.with_name(f"{file.name}.merged")
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        listed = os.open(beside, flags, 0o600)
+    except OSError as error:  # as where the identity comes through a pipe
+        sys.stderr.write(
+            f"panprivacy: cannot keep {beside}, the list of what was merged: {error.strerror}; "
+            "remove copies of these files, as they could be merged once more\n"
+        )
+        yield None
+        return
+    try:
+        fcntl.flock(listed, fcntl.LOCK_EX)
+        yield listed
+    finally:
+        os.close(listed)
+
+
+def _check_new(files: Sequence[Path], merger: Merger, merged: int | None) -> None:
+    """Refuse a copy of what was merged before."""
+    if merged is None:
+        return
+    known = set(os.pread(merged, os.fstat(merged).st_size, 0).split())
+    for file, ids in zip(files, merger.ids, strict=True):
+        if any(one.encode() in known for one in ids):
+            message = f"{file} is a copy of a contribution that {_WAS_MERGED}"
+            raise InputError(message)
+
+
+def _spend(files: Sequence[Path], merger: Merger, merged: int | None) -> None:
+    """Leave a note in the place of each contribution, and list it; spend none if that fails."""
+    before = 0 if merged is None else os.fstat(merged).st_size
+    try:
+        if merged is not None:
+            lines = "".join(f"{one}\n" for ids in merger.ids for one in ids).encode()
+            if os.write(merged, lines) < len(lines):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # noqa: TRY301
+            os.fsync(merged)
+        # of what a link leads to: the link alone would leave the contribution there
+        replace_files([file.resolve() for file in files], _SPENT + b": its release is spent.\n")
+    except BaseException:
+        if merged is not None:
+            os.ftruncate(merged, before)
+        raise
 
 
 def _draw(plot: Path, merger: Merger, answers: Answers) -> None:

@@ -31,6 +31,7 @@ class LossOverWindows:
 
     windows: int
     epsilon: Fraction
+    delta: Fraction
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ def print_json(printed: Printed) -> None:
         "epsilon": float(printed.guarantee.epsilon),
         "state_bytes": printed.state_bytes,
     }
+    if printed.guarantee.delta:
+        document["delta"] = float_above(printed.guarantee.delta)
     if printed.guarantee.groups:
         document["per_user"] = printed.guarantee.groups
     if printed.window and printed.loss:
@@ -86,10 +89,12 @@ def print_json(printed: Printed) -> None:
             "end": printed.window.end.isoformat(timespec="milliseconds"),
             "complete": printed.window.complete,
         }
+        delta = {"delta": float_above(printed.loss.delta)} if printed.loss.delta else {}
         document["loss"] = {
             "windows": printed.loss.windows,
             "seen": 1,
             "epsilon": float_above(printed.loss.epsilon),
+            **delta,
         }
     if printed.interrupted:
         document["interrupted"] = True
@@ -170,6 +175,6 @@ def _promise(printed: Printed) -> str:
     if printed.loss:
         promise = f"in this window {promise}; over {printed.loss.windows:,} windows, one of them "
         promise += f"seen, epsilon {shown(printed.loss.epsilon)}"
-        if delta := printed.loss.windows * printed.guarantee.delta:
-            promise += f" and delta {rounded_up(delta, 3).normalize():g}"
+        if printed.loss.delta:
+            promise += f" and delta {rounded_up(printed.loss.delta, 3).normalize():g}"
     return promise

@@ -105,7 +105,7 @@ def plan(
         memories = sorted({max(nbytes // 16, 1), max(nbytes // 4, 1), nbytes, 4 * nbytes})
     _print_table(search, loss, memories, level)
     _print_moves(moving, best, level)
-    _print_shards(best, tables)
+    _print_shards(best, tables, level)
     if intrusions:
         covered = [Search(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
         _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
@@ -119,19 +119,33 @@ _FORMS: Sequence[tuple[Form, str]] = (
 )
 
 
-def _print_shards(best: Plan, shards: int) -> None:
-    """What the price of merging is, for either form of a contribution; nothing for one shard."""
+def _print_shards(best: Plan, shards: int, confidence: float) -> None:
+    """What shards cost beside one machine, for either form of a contribution; nothing for one."""
     if shards == 1:
         return
+    epsilon = best.request.epsilon
+    typer.echo(f"one machine: epsilon {shown(epsilon)}{_strays(best, confidence, 1)}")
     for form, how in _FORMS:
         try:
-            error = best.merged_error(form, 0, shards)
+            times = best.merged_error(form, 0, shards)
         except PlanError as reason:
             typer.echo(f"{shards} shards, {how}: {reason}")
-        else:
-            typer.echo(f"{shards} shards, {how}: errs {error:.2g} times as much as one table")
-    look = shown(best.split.budget.of_state(best.request.intrusions))
-    typer.echo(f"a contribution is a look, which costs a user {look} in each shard that he is in")
+            continue
+        cost = f"epsilon {shown(epsilon)}"
+        if form == "cells":
+            further = best.of_further(form)
+            cost += f", and {shown(further)} more for each further shard of a user: "
+            cost += f"{shown(epsilon + (shards - 1) * further)} in all of them"
+        errs = f"errs {times:.2g} times as much{_strays(best, confidence, times)}"
+        typer.echo(f"{shards} shards, {how}: {cost}; {errs}")
+    typer.echo("who opens a contribution has seen the memory of its shard: that is the look")
+
+
+def _strays(planned: Plan, confidence: float, times: float) -> str:
+    """How far answers stray that err so many times as much; over a range that is in the table."""
+    if planned.told_at:
+        return ""
+    return f", {_percent(100 * times * planned.relative_margin(confidence))}"
 
 
 def _print_assumed(asked: Specification, stat: str) -> None:

@@ -124,7 +124,7 @@ class Timed:
         answers = self._counting.check(confidence=self._confidence)
         return [] if answers is None else [self._of(answers)]
 
-    def last(self) -> Iterable[Printed]:
+    def last(self, *, complete: bool = True) -> Iterable[Printed]:  # noqa: ARG002
         """One answer of each statistic."""
         return [self._of(self._counting.release(confidence=self._confidence))]
 
@@ -152,7 +152,8 @@ class InWindows:
             answers=attrgetter("answers"),
         )
         windows = schedule.windows or _YEAR
-        self._loss = LossOverWindows(windows, self._windowed.loss(windows))
+        each = self._windowed
+        self._loss = LossOverWindows(windows, each.loss(windows), each.delta(windows))
 
     def counting(self) -> Counting:
         """The statistics of the current window."""
@@ -180,7 +181,7 @@ class InWindows:
             printed = _printed(counting, answers, self._confidence)
             yield self._of(Window(self._windowed.began, now, complete=False, release=printed))
 
-    def last(self) -> Iterable[Printed]:
+    def last(self, *, complete: bool = True) -> Iterable[Printed]:  # noqa: ARG002
         """The same, and what the current window releases, which ends early."""
         self._windowed.close()
         return map(self._of, self._windowed.take())
@@ -206,8 +207,8 @@ class Publisher(Protocol):
     def due(self) -> Iterable[Printed]:
         """What is due by now."""
 
-    def last(self) -> Iterable[Printed]:
-        """What is due at the end of the input."""
+    def last(self, *, complete: bool = True) -> Iterable[Printed]:
+        """What is due at the end of the input, or where it ended before its time."""
 
 
 def publish(
@@ -241,9 +242,9 @@ def publish(
             raise
         except InputError:
             if source.size is None:  # what has come through a pipe does not come again
-                yield from publisher.last()
+                yield from publisher.last(complete=False)
             raise
-    *past, last = publisher.last()
+    *past, last = publisher.last(complete=not source.stopped)
     yield from past
     yield replace(last, interrupted=source.stopped)
 

@@ -76,7 +76,7 @@ def task(
             raise PlanError(message)
         asking = _one_server(file)
     else:
-        asking = _two_servers(file, collusion or "none", max(devices, batch or 0))
+        asking = _two_servers(file, collusion or "none", devices if batch is None else batch)
     made = Task.new(planned, promise, horizon=horizon, key=asking.key)
     for path in (file, *asking.secrets):
         if path.exists():

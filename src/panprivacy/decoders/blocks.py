@@ -1,9 +1,12 @@
-"""The cropped sum of states, from how many counters are outside of the high values of their law.
+"""Sums of what users count, from how many counters are outside of the high values of their law.
 
 A cell whose user is in state `a` counts with probability `absent + contrast * min(|a|, tau)/tau`,
 exactly. So the count is unbiased, and only its variance depends on how the sum is spread over
 users: it is largest where all are in nearly one state.
-docs/decoding.md has the proofs.
+docs/laws.md and docs/guarantees/decoding.md have the proofs.
+
+Of thresholds, and where values have scores, a cell counts for more than 0 or 1:
+docs/guarantees/heavy.md has the proof for soft thresholds, thresholds.md beside it for scores.
 """
 
 from __future__ import annotations
@@ -86,3 +89,28 @@ class CroppedModel(Answering):
         """A confidence interval within 0 .. limit; half a count covers that counts are whole."""
         ends = {"limit": self.limit, "beyond": self.limit, "slack": self._unit / 2}
         return confidence_interval(self, estimate, confidence, **ends)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredModel(CroppedModel):
+    """The sum over users of what each counts, 0 to tau; a cell may count for more than that.
+
+    Args:
+        below: the variance of what a cell counts for whose user does not count, at most.
+        above: the same where the user counts.
+    """
+
+    below: float
+    above: float
+
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """Cells, output noise, and sampling without replacement, at most.
+
+        Users of a sample differ most from one another where each counts in full or not at all.
+        """
+        mean = np.asarray(truth, float) / (self.tables * self.limit)
+        left_out = (self.universe - self.cells) / max(self.universe - 1, 1)
+        sampling = left_out * self.contrast**2 * np.maximum(mean * (1 - mean), 0)
+        each = self.below + (self.above - self.below) * np.clip(mean, 0, 1)
+        variance = self.tables * self.cells * (each + sampling) + self.noise_variance
+        return np.sqrt(variance) * self._unit

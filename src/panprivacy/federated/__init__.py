@@ -2,7 +2,8 @@
 
 A `Task` says what devices observe and what is promised to them; a `Device` observes and reports; a
 `Collector` with the secret key (`panprivacy.federated.elgamal.DecryptionKey`) gathers reports, and
-answers once. Ciphertexts need pip install "panprivacy[federated]".
+answers once. `TwoServers` in the place of the key share what devices report, so that neither sees
+a report. Ciphertexts need pip install "panprivacy[federated]".
 """
 
 from panprivacy.federated.collector import Collector, ReplayError

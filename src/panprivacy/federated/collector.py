@@ -12,6 +12,7 @@ from panprivacy.errors import InputError, PanPrivacyError, PlanError
 from panprivacy.federated.kind import Decryption
 from panprivacy.federated.messages import Report
 from panprivacy.federated.task import Task
+from panprivacy.federated.two_servers import TwoServers
 from panprivacy.statistics.release import Answers
 
 _DIGEST_BYTES: Final = 16
@@ -63,10 +64,13 @@ class Collector:
         processes: how many decrypt.
 
     Raises:
-        PlanError: the key is another one than the task's.
+        PlanError: the key is another one than the task's, or the task is for two servers.
     """
 
     def __init__(self, task: Task, key: Decryption, *, processes: int = 1) -> None:
+        if isinstance(task.key, TwoServers):
+            message = "the task is for two servers, which answer together: ask them"
+            raise PlanError(message)
         if bytes(key.public).hex() != task.key:
             message = "the secret key is not that of the task"
             raise PlanError(message)

@@ -1,9 +1,10 @@
 """Bits as shares for two servers, with proofs that they are bits; each server opens its own.
 
 An encrypted value is four ciphertexts. Two hold the leader's share of the bit and of the proof, 48
-bytes; two hold the seed of the helper's shares, 32 bytes. A point holds 31 bytes (`embedding`). The
-shares stay what they are while their ciphertexts are re-randomised, and the proof stays true: it
-depends on neither the ciphertexts nor the nonce of the report.
+bytes; two hold the seed of the helper's shares, 32 bytes. Two points hold 62 bytes (`embedding`):
+the rest is the beginning of the SHA-256 of the payload, so that points of two payloads that
+somebody puts together anew are none. The shares stay what they are while their ciphertexts are
+re-randomised, and the proof stays true: it depends on neither the ciphertexts nor the nonce.
 
 Reference: V. Feldman, A. McMillan, G. Rothblum, K. Talwar, "Local pan-privacy for federated
 analytics", ICML 2025, section 5; `panprivacy.vdaf` for the shares and proofs.
@@ -12,6 +13,8 @@ analytics", ICML 2025, section 5; `panprivacy.vdaf` for the shares and proofs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
+from hmac import compare_digest
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -30,6 +33,8 @@ from panprivacy.vdaf.field64 import add
 
 SERVER_BYTES: Final = 2 * CIPHERTEXT_BYTES
 """What one server opens of an encrypted bit."""
+_ROOM: Final = 2 * PAYLOAD_BYTES
+"""What its points hold."""
 
 
 class Sharing:
@@ -66,8 +71,8 @@ class Sharing:
         random = coins.secret(len(values) * Prio3Count.RANDOM_BYTES)
         leader, helper = self._prio.shard(values, random)
         return _woven(
-            self._leader.encrypt_points(_embedded(leader, Prio3Count.LEADER_BYTES), coins),
-            self._helper.encrypt_points(_embedded(helper, Prio3Count.HELPER_BYTES), coins),
+            self._leader.encrypt_points(embedded(leader, Prio3Count.LEADER_BYTES), coins),
+            self._helper.encrypt_points(embedded(helper, Prio3Count.HELPER_BYTES), coins),
         )
 
     def rerandomise(self, ciphertexts: bytes, coins: SecretCoins) -> bytes:
@@ -140,27 +145,35 @@ def _opened(row: bytes, key: DecryptionKey, size: int) -> Opened:
     if len(row) % SERVER_BYTES:
         message = f"expected bytes, {SERVER_BYTES} for each bit: some are missing, or too many"
         raise InputError(message)
-    found = [_payload(entry, key) for entry in entries(row, SERVER_BYTES)]
-    readable = [len(payload) == size for payload in found]
-    kept = [one if whole else bytes(size) for one, whole in zip(found, readable, strict=True)]
-    return Opened(b"".join(kept), np.array(readable, bool))
+    found = [_payload(entry, key, size) for entry in entries(row, SERVER_BYTES)]
+    kept = [bytes(size) if payload is None else payload for payload in found]
+    return Opened(b"".join(kept), np.array([payload is not None for payload in found], bool))
 
 
-def _payload(entry: bytes, key: DecryptionKey) -> bytes:
-    """What is in one encrypted share; nothing if that is none."""
+def _payload(entry: bytes, key: DecryptionKey, size: int) -> bytes | None:
+    """What is in one encrypted share, or None if that is none."""
     try:
-        return b"".join(map(extract, entries(key.points(entry), POINT_BYTES)))
+        held = b"".join(map(extract, entries(key.points(entry), POINT_BYTES)))
     except InputError:
-        return b""
+        return None
+    payload = held[:size]
+    return payload if compare_digest(held, _marked(payload)) else None
 
 
-def _embedded(payloads: bytes, size: int) -> bytes:
-    """Two points for each payload."""
-    return b"".join(
-        embed(part)
-        for payload in entries(payloads, size)
-        for part in (payload[:PAYLOAD_BYTES], payload[PAYLOAD_BYTES:])
-    )
+def embedded(payloads: bytes, size: int) -> bytes:
+    """Two points for each payload, which end with the beginning of its hash.
+
+    Args:
+        payloads: of one server.
+        size: of each.
+    """
+    held = b"".join(map(_marked, entries(payloads, size)))
+    return b"".join(map(embed, entries(held, PAYLOAD_BYTES)))
+
+
+def _marked(payload: bytes) -> bytes:
+    """The payload, and as much of its hash as two points hold."""
+    return (payload + sha256(payload).digest())[:_ROOM]
 
 
 class BothServers:

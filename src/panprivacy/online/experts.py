@@ -60,7 +60,7 @@ class PrivateExperts(Online):
         unit: what one event is, one of `UNITS`; there is no default.
         epsilon: the loss for one event, in nats.
         perturbation: scale of the noise that is added to each count for each choice, beside that of
-            privacy; 0 for none, of which nothing is proved; None for the one whose bound is least
+            privacy; 0 for none, of which no bound is proved; None for the one whose bound is least
             where the best expert is wrong in half of the rounds.
         ledger: budget shared with others that count the same events; None for one of its own.
         coins: source of all randomness; None for the operating system's.
@@ -129,7 +129,7 @@ class PrivateExperts(Online):
         return self._now.last.values.copy()
 
     def bound(self, best: float) -> float:
-        """What the expected number of mistakes does not exceed; infinite where nothing is proved.
+        """What the expected number of mistakes does not exceed; all rounds where no less is proved.
 
         It is proved of programs without announced intrusions and crashes.
 
@@ -138,11 +138,11 @@ class PrivateExperts(Online):
         """
         scale, (strays, theta) = self._perturbation, self._strays()
         if scale * theta < 1:
-            return math.inf
+            return float(self.horizon)
         falls = math.exp(-1 / scale)
         tails = falls ** np.arange(1, math.ceil(scale * (50 + math.log(self.n)))) / (1 + falls)
         most = float(-np.expm1(self.n * np.log1p(-tails)).sum())
-        return math.exp((strays + 2) / scale) * (best + most)
+        return min(math.exp((strays + 2) / scale) * (best + most), float(self.horizon))
 
     def round(self, mistakes: ArrayLike) -> int:
         """End a round; whom to follow in the next one.

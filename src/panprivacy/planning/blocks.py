@@ -22,22 +22,8 @@ MOST_BOUND = MOST_MODULUS // 4
 _REACH = 64
 """Without a bound, states may be so many times as large as what counts of them."""
 
-_MOST_INTRUSIONS = 1
-
-
-def check_intrusions(request: Request, what: str, anew: str) -> None:
-    """Refuse more announced intrusions than blocks can be read after.
-
-    Args:
-        request: how many there may be.
-        what: the statistic, for the message.
-        anew: another one, for the message.
-    """
-    if request.intrusions > _MOST_INTRUSIONS:
-        message = (
-            f"{what} cannot be read after more than one announced intrusion; make {anew} after each"
-        )
-        raise PlanError(message)
+MOST_INTRUSIONS = 1
+"""So many may be announced where a release counts the counters of some values, each once."""
 
 
 def excess(chosen: DifferenceSet, tau: int, budget: Budget) -> float:

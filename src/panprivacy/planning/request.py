@@ -88,11 +88,12 @@ def release_shares() -> tuple[Fraction, ...]:
     return tuple(Fraction(int(share), _SPLIT_GRID) for share in shares)
 
 
-def budgets(request: Request) -> list[Budget]:
+@functools.lru_cache(maxsize=64)
+def budgets(request: Request) -> tuple[Budget, ...]:
     """The budgets of counters to choose from; that of the request if it has one."""
     if request.budget is not None:
-        return [request.check(request.budget)]
-    return [_shared(request, share) for share in release_shares()]
+        return (request.check(request.budget),)
+    return tuple(_shared(request, share) for share in release_shares())
 
 
 def _shared(request: Request, share: Fraction) -> Budget:

@@ -46,7 +46,14 @@ class Engine:
         self.pulse = Pulse()
         kept = config.checkpoint is not None
         self.streams = {
-            name: Stream(name, stream, self.store, durable=kept, broken=self.pulse.broken)
+            name: Stream(
+                name,
+                stream,
+                self.store,
+                durable=kept,
+                broken=self.pulse.broken,
+                folder=Path(server.directory),
+            )
             for name, stream in config.streams.items()
         }
         self.tokens = Tokens(config.tokens)

@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from panprivacy.errors import (
     PlanError,
     without_frames,
 )
+from panprivacy.guarantee import Guarantee
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Checked, Intake
 from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
@@ -34,6 +36,7 @@ from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing import announcements, payment
 from panprivacy.service.outgoing.announcements import Announcements, Scope
+from panprivacy.service.outgoing.contributions import NOTE, Contributions
 from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
@@ -122,6 +125,7 @@ class Stream(Resumable):
         store: where releases and ledger go.
         broken: asked when it was noticed last that the process stood still or its clock was set,
             in seconds since 1970.
+        folder: where contributions go, if windows hand out these in place of answers.
         durable: whether somebody writes `state()` down and then calls `kept()`: the answer of a
             window waits for that.
         clock: seconds since 1970 in UTC.
@@ -133,6 +137,7 @@ class Stream(Resumable):
         config: StreamConfig,
         store: ReleaseStore,
         *,
+        folder: Path = Path(),
         durable: bool = False,
         broken: Callable[[], float] = lambda: 0.0,
         clock: Callable[[], float] = time.time,
@@ -151,6 +156,10 @@ class Stream(Resumable):
         self._intake = Intake(self.columns, config.nulls)
         self._batch_ids = BatchIds(config.retries)
         self._unpublished: list[list[Published]] = []
+        self._contributions = (
+            None if config.contribute is None else Contributions(folder, name, config.contribute)
+        )
+        self._sealed: list[tuple[datetime, bytes]] = []
         self._payment, self._paid_before = Payment(name, store), 0
         self._looks_up_what_stands = False
         self._announcements = Announcements(name, store, self._scope())
@@ -204,7 +213,7 @@ class Stream(Resumable):
             "statistics": list(counting.statistics),
             "questions": {label: one.plan.question for label, one in counting.statistics.items()},
             "epsilon": float(counting.guarantee.epsilon),
-            "guarantee": str(counting.guarantee),
+            "guarantee": str(self._guarantee),
             "window_seconds": self.config.window_seconds,
             "zone": self.config.zone,
             "window_began": shown.began.isoformat(),
@@ -218,6 +227,15 @@ class Stream(Resumable):
             "missing_from": None if since == until else since,
             "missing_to": None if since == until else until,
         }
+
+    @property
+    def _guarantee(self) -> Guarantee:
+        """What is promised to the users of a window."""
+        promise = self._windowed.current.guarantee
+        if self._contributions is None:
+            return promise
+        look = "a contribution is the look at its window"
+        return replace(promise, conditions=(*promise.conditions, look))
 
     @property
     def looks_left(self) -> int:
@@ -599,6 +617,8 @@ class Stream(Resumable):
         began, ends = self._windowed.began, self._windowed.ends
         if not self._was_counted_before or ends > self._counts_since:
             return False
+        if self._contributions is not None and self._contributions.of(began).exists():
+            return True  # its line in the store may be missing
         return self._store.answered(self.name, began, ends)
 
     def _last_release(self, counting: Counting) -> tuple[int, Answers] | None:
@@ -609,7 +629,7 @@ class Stream(Resumable):
             if self._is_answered():
                 return None
             if self._pay(counting):
-                return number, counting.release(confidence=self.config.confidence)
+                return number, self._end_of(counting)
             reason = _PAID
         except StoreError as error:
             reason = str(error)
@@ -621,6 +641,16 @@ class Stream(Resumable):
             self._payment.use()
         self._tell_lost(reason)
         return None
+
+    def _end_of(self, counting: Counting) -> Answers:
+        """The answers of a window; of one that contributes, what stands in their place."""
+        if self._contributions is None:
+            return counting.release(confidence=self.config.confidence)
+        began, ends = self._windowed.began, self._windowed.ends
+        complete = self._windowed.whole and ends <= self._now() and began not in self._incomplete
+        sealed = self._contributions.sealed(counting, complete=complete)
+        self._sealed.append((began, sealed))
+        return counting.lost()
 
     def _scope(self) -> Scope:
         """What is announced to a state that is born in the current window."""
@@ -685,6 +715,9 @@ class Stream(Resumable):
                 span = window.start, window.end
                 moment = Moment(self.name, *span, number, complete, self._now())
                 self._unpublished.append(self._published(answers, moment))
+        while self._contributions and self._sealed:
+            self._contributions.write(*self._sealed[0])
+            del self._sealed[0]
         while self._unpublished:
             try:
                 self._store.publish(self._unpublished[0])
@@ -696,7 +729,8 @@ class Stream(Resumable):
 
     def _published(self, answers: Answers, moment: Moment) -> list[Published]:
         """The rows of a release."""
-        return published(answers, self._windowed.current, self.config.confidence, moment)
+        rows = published(answers, self._windowed.current, self.config.confidence, moment)
+        return rows if self._contributions is None else [replace(row, note=NOTE) for row in rows]
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)

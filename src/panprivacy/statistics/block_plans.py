@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import Law, on_blocks
+from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.blocks import (
+    MOST_INTRUSIONS,
     block_sets,
     block_split,
     blocks_within,
@@ -23,6 +26,7 @@ from panprivacy.planning.request import Request, Split, budgets, no_signal
 from panprivacy.planning.room import roomiest, wider_sets
 from panprivacy.planning.universe import cells_within, check_memory
 from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.records import Sizes
 from panprivacy.statistics.release import Name
 
 
@@ -81,6 +85,21 @@ class SoftPlan(Soft, BlockPlan):
     def sensitivity(self, epoch: int) -> int:
         """By how much a user's cell may move the count: after an intrusion it counts for 0 or 1."""
         return 1 if epoch else count_range(self.chosen)
+
+
+def refused(sizes: Sizes, request: Request, what: str) -> PlanError:
+    """What to raise for more announced intrusions than blocks can be read after, with the error.
+
+    Each multiplies the error by more than the one before: the growth of the first is the least.
+    """
+    once = sizes.planned(replace(request, intrusions=MOST_INTRUSIONS, budget=None))
+    first = min(once.relative_error(truth) for truth in once.told_at or (None,))
+    error = first * (once.growth or 1) ** (request.intrusions - MOST_INTRUSIONS)
+    message = (
+        f"{what} cannot be read after {request.intrusions} announced intrusions: its error would "
+        f"be at least about {error:.3g} times {once.measure}; make a fresh one after each"
+    )
+    return PlanError(message)
 
 
 P = TypeVar("P", bound=BlockPlan)

@@ -40,6 +40,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         label: what the statistic is called; empty for its own name.
         group: of users; None if they are not counted by group.
         per_user: in how many groups a user may be; None where there are no groups.
+        complete: whether all was counted; not where a signal or an error ended the count early.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     label: str = ""
     group: Label | None = None
     per_user: int | None = None
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Part:
     body: bytes
 
     def under(self, **named: Any) -> Part:
-        """The same under a label, or of a group."""
+        """The same under a label, of a group, or of a count that ended early."""
         return Part(self.header, replace(self.told, **named), self.body)
 
     def packed(self) -> bytes:

@@ -111,7 +111,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
         if self._cost >= total:
             message = "comparisons must leave some of epsilon to the statistic"
             raise PlanError(message)
-        self._compared = comparison_epsilon(self._cost, most, self._delta)
+        self._compared = comparison_epsilon(self._cost, most, self._delta, total)
         ledger, releases = Ledger(total), most + self._kept
         made = statistic(epsilon=total - self._cost, releases=releases, ledger=ledger)
         self._name = getattr(made, "name", "") if label is None else label
@@ -195,12 +195,29 @@ class Continual(Together[str, Statistic[Any, Any]]):
         return _marked(answers, self.planned - self._kept) if last else answers
 
     def release(self, **asked: Any) -> Answers:
-        """Publish the answer, whether it has moved or not: one of the updates, or of `at_end`."""
+        """Publish the answer, whether it has moved or not: one of the updates, or of `at_end`.
+
+        Args:
+            asked: `confidence`, and nothing else.
+        """
         answers = super().release(**asked)
         for one in answers.values():
             if one is not None and math.isfinite(one.value):
                 self._stands = one.value
         return answers
+
+    def check_release(self, *, confidence: float = 0.95, **asked: Any) -> None:
+        """Raise what `release` would refuse, without spending anything.
+
+        Args:
+            confidence: as for `release`.
+            asked: nothing: what is published is what is compared.
+        """
+        if asked:
+            message = f"{self._name} publishes what it compares: say what with asked= when it is "
+            message += "made"
+            raise PlanError(message)
+        super().check_release(confidence=confidence)
 
     def check_parts(self, form: Form, **asked: Any) -> NoReturn:  # noqa: ARG002
         """Refuse to contribute: what merges cannot know what comparisons cost."""

@@ -160,6 +160,18 @@ class Plan(ABC):
         join = self.joined if form == "sums" else self.summed
         return join(query, epoch, tables)
 
+    def of_further(self, form: Form) -> Fraction:
+        """What a user of one more shard loses there, at most, if contributions are of this form.
+
+        His cells are one cell once they are added up, so that where a release costs the same for
+        any two values of a cell, that of the merged answer costs no more then. The other releases
+        that the shard may make leave by themselves.
+        """
+        asked, budget = self.request, self.split.budget
+        if form == "sums" or not self.bounded:
+            return asked.epsilon
+        return budget.of_state(asked.intrusions) + budget.of_releases(asked.releases - 1)
+
     def merged_error(self, form: Form, epoch: int, tables: int) -> float:
         """How many times as much their answer errs as that of one table of all users.
 

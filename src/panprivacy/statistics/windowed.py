@@ -139,7 +139,8 @@ class Windowed(Resumable, Generic[S]):
     it has releases left, and releases at the end of each; then a new one begins.
 
     Guarantee: within a window, that of the statistic. Over several windows the loss of a user is
-    at most `loss(windows, seen)`. [tests/exact/test_windows.py]
+    at most `loss(windows, seen)` at `delta(windows)`. [tests/exact/test_windows.py,
+    docs/guarantees/windows.md]
 
     Args:
         factory: makes the statistic of one window, always the same, with a ledger of its own.
@@ -204,6 +205,11 @@ class Windowed(Resumable, Generic[S]):
     def ends(self) -> datetime:
         """When the current window ends."""
         return _utc(self._end)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the current window was counted from its start on, by one process."""
+        return self._grid.around(self._start)[0] == self._start and not self._resumed
 
     @property
     def due(self) -> bool:
@@ -278,7 +284,7 @@ class Windowed(Resumable, Generic[S]):
         self._close(end, end)
 
     def loss(self, windows: int, *, seen: int = 1) -> Fraction:
-        """The most that a user of so many windows loses, in nats; a delta he has in each of them.
+        """The most that a user of so many windows loses, in nats, at `delta(windows)`.
 
         Whoever opens what `contribute` gave for a window has seen its state.
 
@@ -292,6 +298,14 @@ class Windowed(Resumable, Generic[S]):
         if self._current.lasting:  # it hides an event, which is in one program
             return epsilon
         return open_ones * epsilon + (count - open_ones) * self._current.unseen
+
+    def delta(self, windows: int) -> Fraction:
+        """The delta of that loss, whether states are seen or not; 0 where no window has one.
+
+        Args:
+            windows: in how many of them the user appears.
+        """
+        return whole_number(1, 1_000_000_000, windows=windows) * self._current.guarantee.delta
 
     def _close(self, end: float, start: float) -> None:
         """Release at `end`, and wipe, whatever happens; the next window begins at `start`."""

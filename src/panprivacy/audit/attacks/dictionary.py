@@ -1,7 +1,7 @@
 """Dictionary attack: the intruder has the state and a list of people who may have come.
 
-He looks each of them up. A secret key does not stop him: the program needs it to count, so it is
-part of what he took.
+He looks each of them up. A secret key, or a salt that changes each day, does not stop him: the
+program needs it to count, so it is part of what he took.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from panprivacy.audit.attacks.outcome import (
     fallen,
 )
 from panprivacy.audit.attacks.seized import Seized, tossed
-from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog
+from panprivacy.audit.attacks.sketches import Bitmap, HyperLogLog, SaltedHashes
 from panprivacy.coins import SystemCoins
 from panprivacy.hashing import KEY_BYTES
 from panprivacy.statistics.distinct.statistic import DistinctCount
@@ -34,14 +34,18 @@ _LEAST_ADVANTAGE = 0.9
 
 
 def attack(epsilon: Fraction | float) -> Outcome:
-    """Look up 100,000 candidates in sketches of the same memory."""
+    """Look up 100,000 candidates in salted hashes, and in sketches of the same memory."""
     total, coins = positive_fraction(epsilon=epsilon), SystemCoins()
     came = tossed(coins, CANDIDATES)
     findings, panels = list[Finding](), list[Panel]()
-    for name, kind in (("HyperLogLog", HyperLogLog), ("bitmap", Bitmap)):
-        sketch: HyperLogLog | Bitmap = kind(MEMORY, coins.key(KEY_BYTES))
-        sketch.add(np.flatnonzero(came))
-        guesses = Guesses(came, sketch.may_hold(np.arange(len(came))))
+    ordinary: dict[str, SaltedHashes | HyperLogLog | Bitmap] = {
+        "salted hashes": SaltedHashes(coins.key(KEY_BYTES)),
+        "HyperLogLog": HyperLogLog(MEMORY, coins.key(KEY_BYTES)),
+        "bitmap": Bitmap(MEMORY, coins.key(KEY_BYTES)),
+    }
+    for name, program in ordinary.items():
+        program.add(np.flatnonzero(came))
+        guesses = Guesses(came, program.may_hold(np.arange(len(came))))
         rates, advantage = f"{_rates(guesses)}; a no is certain", guesses.advantage
         findings.append(fallen(name, "members found", guesses.found, rates))
         findings.append(fallen(name, "advantage", advantage, rates, least=_LEAST_ADVANTAGE))

@@ -1,6 +1,6 @@
-"""Ordinary sketches of different users, as small as they can be written: what is to fall.
+"""Ordinary counts of different users, as small as they can be written: what is to fall.
 
-Both keep a secret key for their hash, and the key has to be part of the state.
+All keep a secret key for their hash, and the key has to be part of the state.
 """
 
 from __future__ import annotations
@@ -16,6 +16,22 @@ from panprivacy.hashing import hash_integers, key_words
 
 People = NDArray[np.int64]
 Marks = tuple[NDArray[np.uint64], NDArray[np.uint8]]
+
+
+class SaltedHashes:
+    """A hash of each person, with a salt that is kept for a day: what web analytics does."""
+
+    def __init__(self, salt: bytes) -> None:
+        self._salt = salt
+        self._held = np.empty(0, np.uint64)
+
+    def add(self, people: People) -> None:
+        """Keep the hash of each person."""
+        self._held = np.union1d(self._held, _hashes(people, self._salt))
+
+    def may_hold(self, people: People) -> Truths:
+        """Whether the hash of each person is kept."""
+        return np.isin(_hashes(people, self._salt), self._held)
 
 
 class _Sketch(ABC):
@@ -41,11 +57,6 @@ class _Sketch(ABC):
     def _marks(self, people: People) -> Marks:
         """The place of each person, and the mark."""
 
-    def _hashes(self, people: People) -> NDArray[np.uint64]:
-        hashes = np.empty(len(people), np.uint64)
-        hash_integers(people, *key_words(self._key), hashes)
-        return hashes
-
 
 class Bitmap(_Sketch):
     """Linear counting: one bit for each value of a hash (Whang, Vander-Zanden, Taylor 1990)."""
@@ -53,7 +64,7 @@ class Bitmap(_Sketch):
     _merge = np.bitwise_or
 
     def _marks(self, people: People) -> Marks:
-        hashes = self._hashes(people) % np.uint64(8 * len(self._cells))
+        hashes = _hashes(people, self._key) % np.uint64(8 * len(self._cells))
         return hashes >> np.uint64(3), np.uint8(1) << (hashes & np.uint64(7)).astype(np.uint8)
 
 
@@ -64,5 +75,11 @@ class HyperLogLog(_Sketch):
 
     def _marks(self, people: People) -> Marks:
         """The register of each person, and one more than the zeros at the end of the rest."""
-        rest, places = np.divmod(self._hashes(people), np.uint64(len(self._cells)))
+        rest, places = np.divmod(_hashes(people, self._key), np.uint64(len(self._cells)))
         return places, np.bitwise_count(rest ^ (rest - np.uint64(1)))
+
+
+def _hashes(people: People, key: bytes) -> NDArray[np.uint64]:
+    hashes = np.empty(len(people), np.uint64)
+    hash_integers(people, *key_words(key), hashes)
+    return hashes

@@ -20,7 +20,7 @@ TAIL: Final = 6
 """Output noise is enumerated to ±2·TAIL; what noise beyond ±TAIL can reach is set aside."""
 
 Path = tuple[int, ...]
-"""What came of each draw, one after the other: an index into its possible outcomes."""
+"""What came of each draw, one after the other: an index into its law."""
 
 
 @dataclass(slots=True)
@@ -76,16 +76,16 @@ class EnumeratedCoins:
         while True:
             self.probability, self.far, self.noise, self.tossed = Fraction(1), False, [], 0
             yield
-            while self._choices and self._choices[-1][0] + 1 == self._choices[-1][1]:
+            while self._choices and len(self._choices[-1]) == 1:
                 self._choices.pop()
             if not self._choices:
                 return
-            self._choices[-1][0] += 1
+            self._choices[-1].pop()
 
     @property
     def path(self) -> Path:
         """How every draw of this round has come out so far."""
-        return self._given + tuple(choice for choice, _ in self._choices)
+        return self._given + tuple(choices[-1] for choices in self._choices)
 
     def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
         """Bits that are 1 with `probability`."""
@@ -123,13 +123,12 @@ class EnumeratedCoins:
 
     def _choose(self, law: Sequence[Fraction]) -> int:
         """The outcome of one draw in this round; impossible outcomes are skipped."""
-        possible = [index for index, weight in enumerate(law) if weight]
         place, self.tossed = self.tossed - len(self._given), self.tossed + 1
         if place < 0:
-            return possible[self._given[place]]
-        if place == len(self._choices):
-            self._choices.append([0, len(possible)])
-        index = possible[self._choices[place][0]]
+            return self._given[place]
+        if place == len(self._choices):  # from the last to the first, which is this round's
+            self._choices.append([index for index in reversed(range(len(law))) if law[index]])
+        index = self._choices[place][-1]
         self.probability *= law[index]
         return index
 

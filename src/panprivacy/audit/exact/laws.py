@@ -11,7 +11,6 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -255,13 +254,16 @@ def _worst(
 
 def _is_above(weights: tuple[int, int], others: tuple[int, int]) -> bool:
     """Whether one ratio, larger over smaller, is above another, decided in whole numbers."""
-    (small, large), (other_small, other_large) = sorted(weights), sorted(others)
+    small, large = weights if weights[0] < weights[1] else weights[::-1]
+    other_small, other_large = others if others[0] < others[1] else others[::-1]
     if other_large == 0:
         return large > 0
-    with suppress(OverflowError, ZeroDivisionError):  # too far apart for floats
+    try:
         ratio, other = large / small, other_large / other_small
-        if abs(ratio - other) > _CLOSE * ratio:
-            return ratio > other
+    except (OverflowError, ZeroDivisionError):  # too far apart for floats
+        ratio = other = 1.0
+    if abs(ratio - other) > _CLOSE * ratio:
+        return ratio > other
     return large * other_small > other_large * small
 
 

@@ -16,8 +16,8 @@ import functools
 import gc
 import itertools
 import logging
+import warnings
 from collections.abc import Callable, Hashable, Iterable
-from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -72,8 +72,8 @@ class Survivors:
             f"{base.__qualname__}.{name}": value
             for base in type(thing).__mro__
             for name, value in vars(base).items()
-            if not name.startswith(("__", "_abc_"))
-            and not (callable(value) or hasattr(value, "__get__"))  # functions and descriptors
+            if not (callable(value) or hasattr(value, "__get__"))  # functions and descriptors
+            and not name.startswith(("__", "_abc_"))
         }
         return self._walk([thing, variables], {})
 
@@ -144,7 +144,8 @@ class Survivors:
         if isinstance(thing, _CACHE):  # it writes down its name only
             return tuple(thing.cache_info()), tuple(map(walk, gc.get_referents(thing)))
         try:
-            made = known(thing) if known else thing.__reduce_ex__(_PROTOCOL)
+            with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # itertools
+                made = known(thing) if known else thing.__reduce_ex__(_PROTOCOL)
         except (TypeError, ValueError, AttributeError):  # it cannot be written down, or asked
             return "unlike any other", next(self._strangers)
         if isinstance(made, str):
@@ -166,8 +167,10 @@ def _in_slots(thing: Any) -> dict[str, Any]:
     kind: Any = type(thing)
     held = {}
     for name in _slots(kind):
-        with suppress(AttributeError):
+        try:  # `suppress` takes longer than all the rest
             held[name] = object.__getattribute__(thing, name)
+        except AttributeError:
+            continue
     return held
 
 

@@ -1,7 +1,7 @@
 """The shipping classes, at sizes that can be walked completely, and the streams they are tried on.
 
 Each statistic brings its own walks, and so do the papers' own algorithms; beside them stand the
-programs that hold several statistics.
+programs that hold several statistics, and those that decide at every step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.shards import TwoShards
-from panprivacy.audit.streams import RELEASE, Stream
+from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream
 from panprivacy.audit.suite.subject import Approximate, Seen, Subject
 from panprivacy.coins import Coins
 from panprivacy.federated.count_nonzero import CountNonZero
@@ -27,6 +27,7 @@ from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise
 from panprivacy.guarantee import Budget, Ledger
+from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.published import PUBLISHED
 from panprivacy.statistics.cases import Short, Walk
 from panprivacy.statistics.catalogue import kinds
@@ -45,7 +46,8 @@ def products(epsilon: Fraction) -> list[Subject]:
     """Every product with a total of `epsilon`."""
     walkable = *kinds().values(), *PUBLISHED
     walked = [_walked(kind, walk, epsilon) for kind in walkable for walk in kind.walks]
-    return [*walked, *_joined(epsilon), _moving(epsilon), *_devices(epsilon)]
+    others = *_joined(epsilon), _moving(epsilon), *_online(epsilon), *_devices(epsilon)
+    return [*walked, *others]
 
 
 def _walked(kind: type[Any], walk: Walk, epsilon: Fraction) -> Subject:
@@ -153,7 +155,7 @@ def _moving(epsilon: Fraction) -> Subject:
 
     def moving(coins: EnumeratedCoins) -> Moving:
         density = partial(Density, universe=2, coins=coins)
-        return Moving(Continual(density, epsilon=epsilon, comparisons=epsilon / 4, **sizes))
+        return Moving(Continual(density, epsilon=epsilon, comparisons=epsilon / 2, **sizes))
 
     return Seen(
         "moving-answer",
@@ -162,7 +164,7 @@ def _moving(epsilon: Fraction) -> Subject:
         moving,
         epsilon,
         [[[0], RELEASE]],
-        coins=EnumeratedCoins(tail=4),
+        coins=EnumeratedCoins(tail=12),
         delta=sizes["delta"],
     )
 
@@ -179,6 +181,115 @@ class Moving:
         """Compare, and tell what is published."""
         answers = self.running.check()
         return SimpleNamespace(counts=() if answers is None else answers.counts)
+
+
+def _online(epsilon: Fraction) -> list[Subject]:
+    """Decisions at every step; a release ends one. What is hidden is one event."""
+    short = EnumeratedCoins(tail=5, state_tail=1)
+    two: dict[str, Any] = {"n": 2, "horizon": 1, "epsilon": epsilon}
+
+    def order(shelf: Any) -> list[int]:
+        return shelf.order.tolist()
+
+    return [
+        Subject(
+            "multi-counter",
+            "product",
+            "two counters and the step in which both answer, seen at any time",
+            lambda coins: Steps(MultiCounter(**two, every=1, coins=coins)),
+            epsilon,
+            [[[0], [1], RELEASE]],
+            coins=short,
+            adjacency="event",
+        ),
+        Subject(
+            "multi-counter-announced",
+            "product",
+            "a counter that answers after two steps, and an announced intrusion, which is free",
+            lambda coins: Steps(MultiCounter(1, 2, every=2, epsilon=epsilon, coins=coins)),
+            epsilon,
+            [[[0], ANNOUNCE, RELEASE, [0], RELEASE]],
+            users=((0, 0),),  # there is no other
+            coins=replace(short, tail=10),
+            adjacency="event",
+        ),
+        Subject(
+            "list-update",
+            "product",
+            "a list of two and the step after which its order changes, seen at any time",
+            lambda coins: Steps(ListUpdate(**two, every=1, weights=1, coins=coins), order),
+            epsilon,
+            [[[0], RELEASE]],
+            coins=short,
+            adjacency="event",
+        ),
+        Subject(
+            "experts-advice",
+            "product",
+            "two experts and a round, which hides what one of them advised",
+            lambda coins: Rounds(PrivateExperts(**two, unit="advice", perturbation=0, coins=coins)),
+            epsilon,
+            [[[0], RELEASE], [[0, 1], RELEASE]],
+            coins=EnumeratedCoins(tail=4),
+            adjacency="event",
+        ),
+        Subject(
+            "experts-round",
+            "product",
+            "two experts and a round, which hides who of both was wrong",
+            lambda coins: Rounds(PrivateExperts(**two, unit="round", perturbation=0, coins=coins)),
+            epsilon,
+            [[[0], RELEASE], [[1], RELEASE]],
+            users=((0, 1), (1, 0)),
+            coins=EnumeratedCoins(tail=4),
+            adjacency="replace",
+        ),
+    ]
+
+
+class Steps:
+    """Counters: a row is an event of the counter that it names, and a release ends a step.
+
+    Args:
+        program: the counters.
+        decided: what of them follows from their answers; nothing unless given.
+    """
+
+    def __init__(
+        self, program: MultiCounter, decided: Callable[[Any], object] = lambda _: None
+    ) -> None:
+        self.program, self.decided = program, decided
+        self.state, self.announce_intrusion = program.state, program.announce_intrusion
+
+    def update(self, which: Sequence[int], _deltas: Any = None) -> None:
+        """Count events of the open step."""
+        self.program.count(which)
+
+    def release(self) -> SimpleNamespace:
+        """End the step; counts where answers were due, and what was decided."""
+        program = self.program
+        program.step()
+        counts = program.values.astype(int).tolist() if program.answered == program.tick else ()
+        return SimpleNamespace(counts=tuple(counts), decided=self.decided(program))
+
+
+class Rounds:
+    """Experts: a row is one who was wrong in the open round, of which nobody sees the middle."""
+
+    def __init__(self, experts: PrivateExperts) -> None:
+        self.experts, self.state = experts, experts.state
+        self.wrong: list[int] = []
+
+    def update(self, wrong: Sequence[int], _deltas: Any = None) -> None:
+        """Note who was wrong."""
+        self.wrong += wrong
+
+    def release(self) -> SimpleNamespace:
+        """End the round; the mistakes of each, and whom to follow."""
+        experts, wrong = self.experts, self.wrong
+        self.wrong = []
+        choice = experts.round([one in wrong for one in range(experts.n)])
+        return SimpleNamespace(counts=tuple(experts.values.astype(int).tolist()), choice=choice)
 
 
 def _devices(epsilon: Fraction) -> list[Subject]:

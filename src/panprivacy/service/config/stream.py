@@ -18,6 +18,7 @@ from panprivacy.programs.counting import (
     numbered,
 )
 from panprivacy.programs.intake import Columns, Nulls
+from panprivacy.sealing import check_recipient
 from panprivacy.service.config.values import ConfigError, in_table, seconds
 from panprivacy.service.sockets import Address, datagram_address
 from panprivacy.sources import FORMATS, Column, Prefixes
@@ -108,6 +109,8 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         groups: all of them.
         per_user: in how many of them one user may appear.
         ignore_others: leave out rows of other groups.
+        contribute: public key of age to which each window is sealed, for `panprivacy merge`, in
+            place of its answer; None to answer.
         retries: how many batch ids are kept, so that no batch is counted twice.
         syslog: where log lines come from.
         stdin: how standard input is read.
@@ -132,6 +135,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     groups: tuple[str, ...] | None = None
     per_user: int = 1
     ignore_others: bool = False
+    contribute: str | None = None
     retries: int = 8_192
     syslog: tuple[SyslogConfig, ...] = ()
     stdin: StdinConfig | None = None
@@ -202,6 +206,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             message = "what counts on from window to window releases at the end of each: leave out "
             message += "every and releases"
             raise PlanError(message)
+        self._check_contribution(counting)
         self._check_columns(counting)
         columns = self.columns(counting)
         check_wanted(columns.wanted())
@@ -238,6 +243,24 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         for position, (specification, statistic) in enumerate(each):
             with in_table("stat", position):
                 statistic.check_release(confidence=self.confidence, **specification.asked())
+
+    def _check_contribution(self, counting: Counting) -> None:
+        """Refuse what cannot be merged, or answers as well."""
+        if self.contribute is None:
+            return
+        if self.releases > 1 or self.every is not None:
+            message = "contribute hands out each window, and answers nothing: leave out releases "
+            message += "and every"
+            raise PlanError(message)
+        if any(one.sizes.learned for one in counting.statistics.values()):
+            message = 'expected = "learn" learns from answers, and contribute has none: say a range'
+            raise ConfigError((), message, "contribute")
+        try:
+            check_recipient(self.contribute)
+            counting.check_parts("sums")
+        except PlanError as error:
+            reason = str(error).replace("recipient must", "contribute must")
+            raise ConfigError((), reason, "contribute") from None
 
     def _check_columns(self, counting: Counting) -> None:
         """Refuse columns that the statistics cannot be counted from."""

@@ -95,6 +95,10 @@ window = "1d"  # a fresh count for each: 30s, 15m, 12h, 1d, 1w
 #per_user = 1  # in how many of them one user may appear
 #ignore_others = false  # leave out events of other groups; else they are refused
 
+# Several machines, one answer: seal each window to a key whose private half is elsewhere, in place
+# of its answer. Who has that half merges the files: panprivacy merge.
+#contribute = "age1..."
+
 #retries = 8_192  # how many batch ids are kept, so that a retry is not counted twice
 
 # What is counted: a table for each statistic. They share epsilon equally.

@@ -58,4 +58,12 @@ WALKS = (
         intrusions=1,
         evenly=True,
     ),
+    Walk(
+        "cropped-sum-announced-2",
+        "two announced intrusions into counters of a cropped sum, whose values have scores",
+        {"tau": 1, "bound": 1, "universe": 2},
+        [Short([[(0, 1)], [(0, -1)]], 2, releases=0)],
+        intrusions=2,
+        evenly=True,
+    ),
 )

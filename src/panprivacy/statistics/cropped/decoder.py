@@ -3,8 +3,8 @@
 The count of cells is unbiased for the sum of `min(state of a cell, tau)`, which is smaller than
 that over users; how much smaller at most is known. What a level's cells add up to is at most the
 cropped sum of the level's users, and at least what is left of it where each of them has tau or
-nothing; crowded levels leave more open than sparse ones, which have more noise. docs/decoding.md
-has the proofs.
+nothing; crowded levels leave more open than sparse ones, which have more noise.
+docs/guarantees/decoding.md has the proofs.
 """
 
 from __future__ import annotations

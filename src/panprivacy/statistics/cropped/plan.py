@@ -21,6 +21,7 @@ from panprivacy.statistics.block_plans import BlockPlan
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel, LevelledCroppedModel
 from panprivacy.statistics.plan import CountPlan, UserStates
 from panprivacy.statistics.release import Name
+from panprivacy.statistics.scored_plans import ScoredPlan, Tents
 
 MOST_SHARING = 4
 """So many users of the bound's size may share a hashed cell, and their sum is still told from 0."""
@@ -77,6 +78,50 @@ class Cropped(CountPlan):
     def alike(self, answer: float) -> tuple[float, int]:
         """Users of tau."""
         return answer / self.tau, self.tau
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredCroppedPlan(Cropped, ScoredPlan):
+    """The parameters of a `CroppedSum` into which several intrusions are announced.
+
+    Args:
+        tau: where states are cropped.
+        bound: the largest distance of a state from 0.
+        universe: number of possible users.
+        cells: number of counters: one for each user, or fewer for a sample.
+        expected: None, as there is a universe.
+        tents: the law of the counters, and what users count.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    tau: int
+    bound: int
+    universe: int
+    cells: int
+    expected: None
+    tents: Tents
+    request: Request
+    split: Split
+
+    signed = True
+    """Tents have no direction."""
+
+    @property
+    def recipe(self) -> Tents:
+        """The law of the counters, and what users count."""
+        return self.tents
+
+    @property
+    def range_of_states(self) -> tuple[int, int]:
+        """The lowest and the highest state that is told right."""
+        reach = self.tents.modulus - self.tau
+        return -reach, reach
+
+    @property
+    def full(self) -> int:
+        """Who counts in full counts for tau."""
+        return self.tau
 
 
 @dataclass(frozen=True, slots=True)

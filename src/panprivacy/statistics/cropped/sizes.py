@@ -12,22 +12,23 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.blocks import (
     MOST_BOUND,
+    MOST_INTRUSIONS,
     block_chances,
     block_sets,
     block_split,
-    check_intrusions,
     default_reach,
     too_small,
 )
 from panprivacy.planning.regret import least_regret
 from panprivacy.planning.request import Request, Split, budgets, no_signal
 from panprivacy.planning.universe import cells_within, check_cells
-from panprivacy.statistics.block_plans import best_plan
+from panprivacy.statistics.block_plans import best_plan, refused
 from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
 from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
-from panprivacy.statistics.cropped.plan import MOST_SHARING, Cropped, CroppedPlan
+from panprivacy.statistics.cropped.plan import MOST_SHARING, Cropped, CroppedPlan, ScoredCroppedPlan
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
 from panprivacy.statistics.records import Sizes, learned_users, whole
+from panprivacy.statistics.scored_plans import Asked, best_tents
 
 _CELLS_PER_USER = tuple(4 << power for power in range(9))
 """Of hashed cells: with more the noise of empty cells grows, with fewer what collisions hide."""
@@ -75,11 +76,19 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
                 f"tau ({tau:,}) exceeds the bound ({bound:,}): no state would be cropped there"
             )
             raise PlanError(message)
-        check_intrusions(request, "a cropped sum", "a fresh one")
+        several = request.intrusions > MOST_INTRUSIONS
         if isinstance(expected, tuple):
+            if several:
+                raise refused(self, request, "levels of a cropped sum")
             return self._levels(bound, expected, request)
         self._check_users()
+        if several and universe is not None:
+            return self._scored(bound, universe, request)
         flat = None if expected is None else self._decompounded(bound, expected, request)
+        if several:
+            if flat is None:
+                raise refused(self, request, "a cropped sum of so few hashed users")
+            return flat
         hashed = [times * (expected or 1) for times in _CELLS_PER_USER]
         try:
             blocks = best_plan(
@@ -101,6 +110,17 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
                 raise
             return flat
         return flat if flat and flat.absolute_error() < blocks.absolute_error() else blocks
+
+    def _scored(self, bound: int, universe: int, request: Request) -> ScoredCroppedPlan:
+        """A counter for each user, read by scores."""
+        return best_tents(
+            lambda cells, recipe, split: ScoredCroppedPlan(
+                self.tau, bound, universe, cells, None, recipe, request, split
+            ),
+            request,
+            Asked(self.tau, 1, bound),
+            lambda modulus: self.cells or min(universe, cells_within(self.memory, modulus)),
+        )
 
     def _decompounded(self, bound: int, expected: int, request: Request) -> DecompoundedPlan | None:
         """Hashed counters with a flat law; None if so many, or so few, cannot be read."""

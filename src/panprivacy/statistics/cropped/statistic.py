@@ -36,8 +36,9 @@ class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):
 
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
     at most `e**epsilon` when all or some updates of one user are added or removed, whatever the
-    states do. With `intrusions=1` that includes the state at an announced intrusion before that
-    time. [tests/contract, tests/exact/test_cropped.py, docs/guarantees/blocks.md]
+    states do. With `intrusions=k` that includes the states at k announced intrusions before that
+    time. [tests/contract, tests/exact/test_cropped.py, docs/guarantees/blocks.md,
+    docs/guarantees/thresholds.md]
 
     Accuracy: with a universe unbiased. With m cells the standard deviation is at most about
     `tau sqrt(m)/t`, `t = tanh(epsilon/2)`, whatever the bound; `plan.absolute_error()` predicts it.
@@ -50,9 +51,9 @@ class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):
     A state beyond `plan.range_of_states`, which reaches beyond the bound where that costs at most
     5 % of the error, is taken for another one when it is released; privacy does not rest on it, and
     on the way states may go as far as they like. States below 0 count by their distance
-    from 0 if there is a universe; without one there must be none. An announced intrusion, at most
-    one, multiplies the error by about `sqrt(tau q)/t` with q blocks: a fresh statistic is mostly
-    better.
+    from 0 if there is a universe; without one there must be none. An announced intrusion
+    multiplies the error by about `sqrt(tau q)/t` with q blocks, and each further one by more: where
+    the bound is not small, a fresh statistic is better. [docs/intrusions.md]
     """
 
     __slots__ = ()

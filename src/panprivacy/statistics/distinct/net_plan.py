@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from panprivacy.addressing import Addressing, Levelled
 from panprivacy.cells.difference_sets import (
@@ -20,6 +19,7 @@ from panprivacy.cells.difference_sets import (
 )
 from panprivacy.cells.law import MOST_MODULUS, Law, hit_and_miss, on_set, outside
 from panprivacy.cells.modular import ScaledCells, counter_type
+from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.regret import least_regret
@@ -49,14 +49,15 @@ class LeavingPlan(LevelledPlan):
         """Everybody whose deltas do not add up to 0."""
         return float(np.count_nonzero(states))
 
-    def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
+    def planning_errors(self, users: Floats) -> Floats:
         """The errors where answers are two deviations too large.
 
         A cell fills up fast, and beyond that errors have a long tail, which the deviation at the
         truth does not show.
         """
-        ahead = users * (1 + 2 * np.minimum(self.relative_errors(users), 1e6))
-        return np.maximum(self.relative_errors(users), self.relative_errors(ahead))
+        errors = self.relative_errors(users)
+        ahead = users * (1 + 2 * np.minimum(errors, 1e6))
+        return np.maximum(errors, self.relative_errors(ahead))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +152,25 @@ def best_counters(
     request: Request, cells: int, sets: tuple[DifferenceSet, ...]
 ) -> tuple[Split, DifferenceSet]:
     """The split and the set with the smallest error for a count of few users in `cells` cells."""
-    options = [(budget, chosen) for budget in budgets(request) for chosen in sets]
-    errors = [_deviation(budget, chosen, request.intrusions, cells) for budget, chosen in options]
-    budget, chosen = options[int(np.argmin(errors))]
-    hit, miss = hit_and_miss(chosen, budget.state, request.intrusions)
-    signal = hit - miss > 0 and on_set(chosen, budget.state).ratio > 1
-    if not signal or not math.isfinite(min(errors)):
+    options, contrasts, variances, noises = _options(request, sets)
+    readable = contrasts > 0
+    errors = np.full(len(options), math.inf)
+    np.divide(np.sqrt(cells * variances + noises), contrasts, where=readable, out=errors)
+    best = int(np.argmin(errors))
+    budget, chosen = options[best]
+    signal = readable[best] and on_set(chosen, budget.state).ratio > 1
+    if not signal or not math.isfinite(errors[best]):
         raise no_signal(request)
-    return Split(budget, hit - miss, noise_variance(1, budget)), chosen
+    return Split(budget, float(contrasts[best]), float(noises[best])), chosen
 
 
-def _deviation(budget: Budget, chosen: DifferenceSet, intrusions: int, cells: int) -> float:
-    hit, miss = hit_and_miss(chosen, budget.state, intrusions)
-    cell = (hit * (1 - hit) + miss * (1 - miss)) / 2
-    deviation = math.sqrt(cells * cell + noise_variance(1, budget))
-    return deviation / (hit - miss) if hit > miss else math.inf
+@functools.lru_cache(maxsize=64)
+def _options(
+    request: Request, sets: tuple[DifferenceSet, ...]
+) -> tuple[list[tuple[Budget, DifferenceSet]], Floats, Floats, Floats]:
+    """Every split and set; what a user adds to a cell, and the variances of a cell and of noise."""
+    options = [(budget, chosen) for budget in budgets(request) for chosen in sets]
+    chances = [hit_and_miss(chosen, budget.state, request.intrusions) for budget, chosen in options]
+    hit, miss = np.array(chances).T
+    noises = np.array([noise_variance(1, budget) for budget, _ in options])
+    return options, hit - miss, (hit * (1 - hit) + miss * (1 - miss)) / 2, noises

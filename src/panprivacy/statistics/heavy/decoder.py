@@ -3,7 +3,7 @@
 A cell whose users add up to `x` times the lower threshold counts with an expectation of
 `absent + contrast * g(x)`, exactly, where `g(x) = min(max(x - 1, 0), 1)`. So the count is unbiased
 for the sum of `g` over cells. How far that may be from the sum over users, because of collisions
-and of rounding, is known: docs/decoding.md has the proofs.
+and of rounding, is known: docs/guarantees/decoding.md has the proofs.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.errors import PlanError
-from panprivacy.planning.blocks import check_intrusions, count_range
+from panprivacy.planning.blocks import MOST_INTRUSIONS, count_range
 from panprivacy.planning.request import Request
-from panprivacy.statistics.block_plans import best_plan
+from panprivacy.statistics.block_plans import best_plan, refused
 from panprivacy.statistics.common_sizes import Memory
 from panprivacy.statistics.heavy.plan import HeavyPlan
 from panprivacy.statistics.records import Sizes, given_as, whole
@@ -91,7 +91,8 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
         """Several times k counters, whatever the number of users."""
         k, total = self.k, self.total
         check_heavy(k, total, self.cells)
-        check_intrusions(request, "a count of heavy hitters", "a fresh one")
+        if request.intrusions > MOST_INTRUSIONS:
+            raise refused(self, request, "a count of heavy hitters")
         unit = self.resolution or -(-total // max(_UNITS, _UNITS_OF_A_USER * k))
         block = total // (2 * k * unit)
         if not block:

@@ -25,7 +25,6 @@ TRIALS = (
         {"universe": 3, "threshold": 2, "bound": 2},
         deltas=(1, 1, -1, 3),
         refused=(41, -41, 2**62),
-        intrusions=False,
     ),
 )
 
@@ -35,6 +34,14 @@ WALKS = (
         "counters of two users, who are above a hard threshold, at it, or below, a release",
         {"threshold": 2, "bound": 3, "universe": 2, "hard": True},
         [Short([[(0, 2)], [(0, 3)], [(1, -1)]], 2)],
+        evenly=True,
+    ),
+    Walk(
+        "threshold-hard-announced",
+        "an announced intrusion into counters of a hard threshold",
+        {"threshold": 2, "bound": 2, "universe": 2, "hard": True},
+        [Short([[(0, 1)], [(0, 2)]], 2, releases=0)],
+        intrusions=1,
         evenly=True,
     ),
     Walk(

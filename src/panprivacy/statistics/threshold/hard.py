@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from panprivacy.cells.law import Law, on_shape
-from panprivacy.cells.modular import ScoredCells
 from panprivacy.cells.shapes import Shape
-from panprivacy.decoders.circular import convolve, correlate, variances
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
-from panprivacy.statistics.incidence.linear_queries import Scores
-from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.threshold.decoder import ThresholdModel
+from panprivacy.statistics.scored_plans import MOST_RANGE, ScoredPlan, scored_split, votes_of
 from panprivacy.statistics.threshold.plan import soft_plan
 
 MOST_HARD = 4_095
@@ -37,81 +33,32 @@ _FEW = 32
 _STATE_SHARE = Fraction(9, 10)
 """Of epsilon, while a set is looked for; the set then has the split that is best for it."""
 
-_MOST_ROUNDING = Fraction(1, 64)
-"""Of a deviation: by so much the rounding of scores may move an answer."""
 
-_MOST_POWER = 28
-_MOST_RANGE = 1 << _MOST_POWER
-"""Of scores: sums of as many cells as there can be fit in 64 bits."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Votes:
-    """What a cell of each value counts for, and how that varies.
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A law on a set that is shaped to a threshold.
 
     Args:
-        scores: int64[M].
-        absent: their mean for a user that does not count.
-        contrast: by how much more the mean is for a user that counts.
-        below: their variance where the user does not count, at most.
-        above: the same where the user counts.
-        bias: by how much rounding moves the mean of a state within the bound, at most.
+        shape: of the set.
     """
 
-    scores: Scores
-    absent: float
-    contrast: float
-    below: float
-    above: float
-    bias: float
+    shape: Shape
 
-    @property
-    def range(self) -> int:
-        """By how much a user moves the sum of scores, at most."""
-        return int(np.ptp(self.scores))
+    def law(self, epsilon: Fraction) -> Law:
+        """Larger on the set."""
+        return on_shape(self.shape, epsilon)
 
-    @property
-    def variance(self) -> float:
-        """At most, wherever the user is."""
-        return max(self.below, self.above)
+    def question(self) -> Floats:
+        """1 from the threshold on, and less beyond the bound."""
+        return self.shape.question()
 
-    @classmethod
-    def of(cls, law: Law, shape: Shape, cells: int) -> Votes:
-        """Scores so coarse that their rounding just does not show among so many cells."""
-        votes = convolve(shape.question(), law.kernel())
-        best = cls._rounded(law, shape, votes, _MOST_RANGE)
-        relative = best.range / max(math.sqrt(best.variance), 1e-9 * best.range)
-        enough = math.ceil(math.log2(relative * math.sqrt(cells) / (2 * _MOST_ROUNDING)))
-        for power in range(min(enough, _MOST_POWER), -1, -1):  # nothing is off by more than a half
-            coarser = cls._rounded(law, shape, votes, 1 << power)
-            if cells * coarser.bias > _MOST_ROUNDING * math.sqrt(cells * coarser.variance):
-                break
-            best = coarser
-        return best
-
-    @classmethod
-    def _rounded(cls, law: Law, shape: Shape, votes: Floats, span: int) -> Votes:
-        """Scores of 0 to `span`."""
-        question, noise = shape.question(), law.probabilities()
-        contrast = span / float(np.ptp(votes))
-        absent = -contrast * float(votes.min())
-        scores = np.rint(absent + contrast * votes).astype(np.int64)
-        means = correlate(scores.astype(float), noise)
-        states = slice(shape.bound + 1)
-        moved = np.abs(means - absent - contrast * question)[states]
-        spread = variances(scores.astype(float), noise, means)[states]
-        below, above = spread[: shape.threshold].max(), spread[shape.threshold :].max()
-        return cls(scores, absent, contrast, float(below), float(above), float(moved.max()))
-
-
-@functools.lru_cache(maxsize=1024)
-def votes_of(shape: Shape, epsilon: Fraction, cells: int) -> Votes:
-    """What a cell counts for with the law on a shape."""
-    return Votes.of(on_shape(shape, epsilon), shape, cells)
+    def told(self) -> NDArray[np.bool_]:
+        """Those up to the bound."""
+        return np.arange(self.shape.modulus) <= self.shape.bound
 
 
 @dataclass(frozen=True, slots=True)
-class HardPlan(CountPlan):
+class HardPlan(ScoredPlan):
     """The parameters of a `ThresholdCount` that cuts hard.
 
     Args:
@@ -132,7 +79,6 @@ class HardPlan(CountPlan):
     request: Request
     split: Split
 
-    proofs = ("modular", "laws", "thresholds", "releases")
     checks = ("exact/test_threshold", "statistical/test_threshold")
     measure = "the universe"
 
@@ -157,29 +103,9 @@ class HardPlan(CountPlan):
         return float(self.universe)
 
     @property
-    def law(self) -> Law:
-        """The noise of the counters."""
-        return on_shape(self.shape, self.split.budget.state)
-
-    @property
-    def searched_law(self) -> str:
-        """The recipe of the law, and a digest of its weights."""
-        return f"{self.law} {hashlib.sha256(self.law.weights.tobytes()).hexdigest()[:16]}"
-
-    @property
-    def votes(self) -> Votes:
-        """What a cell of each value counts for."""
-        return votes_of(self.shape, self.split.budget.state, self.cells)
-
-    @property
-    def table(self) -> ScoredCells:
-        """The table's cells."""
-        return ScoredCells(self.cells, self.law, self.votes.scores)
-
-    @property
-    def growth(self) -> None:
-        """Nothing: no intrusion can be announced."""
-        return
+    def recipe(self) -> Shaped:
+        """A law that is shaped to the threshold."""
+        return Shaped(self.shape)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -189,21 +115,6 @@ class HardPlan(CountPlan):
         times = self.absolute_error() / soft.absolute_error()
         remark = f"it errs {times:.2g} times as much as without hard"
         return (f"{remark}, where users above {soft.low:,} count in part",)
-
-    def sensitivity(self, epoch: int) -> int:  # noqa: ARG002 - there is no intrusion
-        """By how much a user's cell may move the sum of scores."""
-        return self.votes.range
-
-    def model(self, epoch: int) -> ThresholdModel:  # noqa: ARG002 - there is no intrusion
-        """What a sum of scores says."""
-        votes = self.votes
-        noise = noise_variance(votes.range, self.split.budget)
-        read = votes.absent, votes.contrast, noise, votes.below, votes.above
-        return ThresholdModel(self.universe, self.cells, 1, *read)
-
-    def joint_model(self, epoch: int, tables: int) -> ThresholdModel:
-        """What the counts of several tables of other users say, added up."""
-        return replace(self.model(epoch), tables=tables)
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The users in such a state, beyond the bound too."""
@@ -227,19 +138,24 @@ def hard_plan(
         request: epsilon and what it covers.
 
     Raises:
-        PlanError: the bound is too large, an intrusion may be announced, or no signal is left.
+        PlanError: the bound is too large, or no signal is left.
     """
-    _check(bound, request)
+    if bound > MOST_HARD:
+        message = (
+            f"the bound ({bound:,}) of a hard threshold may be at most {MOST_HARD:,}; lower it, or "
+            "leave out hard= for a soft threshold, which has no such limit"
+        )
+        raise PlanError(message)
 
     def made(shape: Shape, budget: Budget) -> Iterator[HardPlan]:
         cells = counters(shape.modulus)
-        if not cells or not math.isfinite(noise_variance(_MOST_RANGE, budget)):
+        if not cells or not math.isfinite(noise_variance(MOST_RANGE, budget)):
             return
         try:
-            votes = votes_of(shape, budget.state, cells)
+            votes = votes_of(Shaped(shape), budget.state, cells, request.intrusions)
         except PlanError:  # no law on this set can be read
             return
-        split = Split(budget, votes.contrast / votes.range, noise_variance(1, budget))
+        split = scored_split(votes, budget)
         yield HardPlan(threshold, bound, universe, cells, shape, request, split)
 
     def best(plans: Iterable[HardPlan]) -> HardPlan:
@@ -249,27 +165,11 @@ def hard_plan(
         return found
 
     spendings = budgets(request)
-    wanted = _STATE_SHARE * request.epsilon
+    wanted = _STATE_SHARE * request.epsilon / request.looks
     likely = min(spendings, key=lambda one: abs(one.state - wanted))
     shapes = _shapes(threshold, bound, float(likely.state))
     found = best(plan for shape in shapes for plan in made(shape, likely))
     return best(plan for budget in spendings for plan in made(found.shape, budget))
-
-
-def _check(bound: int, request: Request) -> None:
-    """Refuse what a hard threshold cannot do, and say what can."""
-    if request.intrusions:
-        message = (
-            "a hard threshold cannot be read after an announced intrusion; make a fresh count "
-            "after each, or leave out hard= for a soft one"
-        )
-        raise PlanError(message)
-    if bound > MOST_HARD:
-        message = (
-            f"the bound ({bound:,}) of a hard threshold may be at most {MOST_HARD:,}; lower it, or "
-            "leave out hard= for a soft threshold, which has no such limit"
-        )
-        raise PlanError(message)
 
 
 def _shapes(threshold: int, bound: int, epsilon: float) -> Iterator[Shape]:

@@ -6,42 +6,29 @@ from dataclasses import dataclass, replace
 
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.threshold import ThresholdCells
+from panprivacy.decoders.blocks import ScoredModel
 from panprivacy.planning.blocks import (
+    MOST_INTRUSIONS,
     block_chances,
-    check_intrusions,
     count_range,
     count_variances,
 )
 from panprivacy.planning.request import Request, Split, noise_variance
-from panprivacy.statistics.block_plans import SoftPlan, best_plan
+from panprivacy.planning.universe import cells_within
+from panprivacy.statistics.block_plans import Soft, SoftPlan, best_plan
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.threshold.decoder import ThresholdModel
+from panprivacy.statistics.scored_plans import Asked, ScoredPlan, Tents, best_tents
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdPlan(SoftPlan):
-    """The parameters of a `ThresholdCount`.
+class SoftThreshold(Soft):
+    """What all plans of a soft `ThresholdCount` say of themselves, however it is read."""
 
-    Args:
-        threshold: the state from which on users are asked for.
-        bound: the largest state.
-        universe: number of possible users.
-        cells: number of counters: one for each user, or fewer for a sample.
-        chosen: the set of blocks on which the law of the counters is larger.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
-    """
+    __slots__ = ()
 
     threshold: int
-    bound: int
     universe: int
-    cells: int
-    chosen: DifferenceSet
-    request: Request
-    split: Split
 
-    proofs = ("modular", "heavy", "blocks", "releases")
     checks = ("exact/test_threshold", "statistical/test_threshold")
     measure = "the universe"
 
@@ -67,14 +54,44 @@ class ThresholdPlan(SoftPlan):
         return float(self.universe)
 
     @property
-    def block(self) -> int:
-        """The length of a block: half of the threshold."""
-        return self.threshold // 2
-
-    @property
     def low(self) -> int:
         """A user counts from this state on: half of the threshold."""
-        return self.block
+        return self.threshold // 2
+
+    def facts(self, states: UserStates) -> list[str]:
+        """How many users count in full by the threshold that was named."""
+        full = int((states >= self.threshold).sum())
+        return [f"{full:,} users are at the threshold or above"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdPlan(SoftThreshold, SoftPlan):
+    """The parameters of a `ThresholdCount`.
+
+    Args:
+        threshold: the state from which on users are asked for.
+        bound: the largest state.
+        universe: number of possible users.
+        cells: number of counters: one for each user, or fewer for a sample.
+        chosen: the set of blocks on which the law of the counters is larger.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    threshold: int
+    bound: int
+    universe: int
+    cells: int
+    chosen: DifferenceSet
+    request: Request
+    split: Split
+
+    proofs = ("modular", "heavy", "blocks", "releases")
+
+    @property
+    def block(self) -> int:
+        """The length of a block: half of the threshold."""
+        return self.low
 
     @property
     def range_of_states(self) -> tuple[int, int]:
@@ -86,7 +103,7 @@ class ThresholdPlan(SoftPlan):
         """The table's cells."""
         return ThresholdCells(self.cells, self.law, self.block, resolution=1)
 
-    def model(self, epoch: int) -> ThresholdModel:
+    def model(self, epoch: int) -> ScoredModel:
         """What a count that is released after `epoch` announced intrusions says."""
         budget = self.split.budget
         absent, contrast = block_chances(self.chosen, self.block, budget, epoch)
@@ -94,16 +111,44 @@ class ThresholdPlan(SoftPlan):
         # After an intrusion a cell counts for 0 or 1: a coin has a variance of at most a quarter.
         most = 0.25 if epoch else count_variances(self.chosen, self.block, budget)[1]
         noise = noise_variance(self.sensitivity(epoch), budget)
-        return ThresholdModel(self.universe, self.cells, 1, counted, contrast, noise, most, most)
+        return ScoredModel(self.universe, self.cells, 1, counted, contrast, noise, most, most)
 
-    def joint_model(self, epoch: int, tables: int) -> ThresholdModel:
+    def joint_model(self, epoch: int, tables: int) -> ScoredModel:
         """What the counts of several tables of other users say, added up."""
         return replace(self.model(epoch), tables=tables)
 
-    def facts(self, states: UserStates) -> list[str]:
-        """How many users count in full by the threshold that was named."""
-        full = int((states >= self.threshold).sum())
-        return [f"{full:,} users are at the threshold or above"]
+
+@dataclass(frozen=True, slots=True)
+class ScoredThresholdPlan(SoftThreshold, ScoredPlan):
+    """The parameters of a `ThresholdCount` into which several intrusions are announced.
+
+    Args:
+        threshold: the state from which on users are asked for.
+        bound: the largest state.
+        universe: number of possible users.
+        cells: number of counters: one for each user, or fewer for a sample.
+        tents: the law of the counters, and what users count.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    threshold: int
+    bound: int
+    universe: int
+    cells: int
+    tents: Tents
+    request: Request
+    split: Split
+
+    @property
+    def recipe(self) -> Tents:
+        """The law of the counters, and what users count."""
+        return self.tents
+
+    @property
+    def range_of_states(self) -> tuple[int, int]:
+        """The lowest and the highest state that is told right."""
+        return 0, self.tents.modulus - self.low
 
 
 def soft_plan(
@@ -115,7 +160,7 @@ def soft_plan(
     request: Request,
     *,
     room: bool = False,
-) -> ThresholdPlan:
+) -> SoftThreshold:
     """The plan of the smallest largest error, of all sets of blocks.
 
     Args:
@@ -130,7 +175,15 @@ def soft_plan(
     Raises:
         PlanError: they do not go together, or no signal would be left.
     """
-    check_intrusions(request, "a threshold", "a fresh count")
+    if request.intrusions > MOST_INTRUSIONS:
+        return best_tents(
+            lambda number, recipe, split: ScoredThresholdPlan(
+                threshold, bound, universe, number, recipe, request, split
+            ),
+            request,
+            Asked(threshold // 2, 2, bound),
+            lambda modulus: cells or min(universe, cells_within(memory, modulus)),
+        )
     return best_plan(
         lambda number, chosen, split: ThresholdPlan(
             threshold, bound, universe, number, chosen, request, split

@@ -11,7 +11,7 @@ from panprivacy.planning.universe import cells_within, check_cells, check_memory
 from panprivacy.statistics.common_sizes import Counters, Memory, Universe
 from panprivacy.statistics.records import Sizes, flag, whole
 from panprivacy.statistics.threshold.hard import MOST_HARD, HardPlan, hard_plan
-from panprivacy.statistics.threshold.plan import ThresholdPlan, soft_plan
+from panprivacy.statistics.threshold.plan import SoftThreshold, soft_plan
 
 
 class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
@@ -34,7 +34,7 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
              "epsilon 1 by 1.3 times at 10 and twice at 100; the bound is at most 4,095"),
     ] = False  # fmt: skip
 
-    def plan(self, request: Request) -> ThresholdPlan | HardPlan:
+    def plan(self, request: Request) -> SoftThreshold | HardPlan:
         """One counter for each user, as far as the memory reaches, and a sample beyond that."""
         threshold, universe = self.threshold, self.universe
         bound = self.bound or self._reach()

@@ -14,11 +14,11 @@ from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Arguments, Statistic
 from panprivacy.statistics.threshold.cases import TRIALS, WALKS
 from panprivacy.statistics.threshold.hard import HardPlan
-from panprivacy.statistics.threshold.plan import ThresholdPlan
+from panprivacy.statistics.threshold.plan import SoftThreshold
 from panprivacy.statistics.threshold.sizes import ThresholdSizes
 
 
-class ThresholdCount(Statistic[ThresholdPlan | HardPlan, Release], sizes=ThresholdSizes):
+class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release], sizes=ThresholdSizes):
     """The number of users whose deltas add up to about `threshold` or more: a soft threshold.
 
     >>> import numpy as np
@@ -37,11 +37,11 @@ class ThresholdCount(Statistic[ThresholdPlan | HardPlan, Release], sizes=Thresho
     shaped to it, whose price grows with the logarithm of `threshold`.
     `Incidence.release(at_least=...)` cuts where a release says; that costs about
     `sqrt(threshold)` times a fixed error.
-    [docs/decoding.md]
+    [docs/decoding.md, docs/accuracy-answers.md]
 
     Guarantee: the joint law of the state at any one time and all releases changes by a factor of
     at most `e**epsilon` when all or some updates of one user are added or removed, whatever the
-    states do. With `intrusions=1` that includes the state at an announced intrusion before that
+    states do. With `intrusions=k` that includes the states at k announced intrusions before that
     time. [tests/contract, tests/exact/test_threshold.py, docs/guarantees/heavy.md,
     docs/guarantees/thresholds.md]
 
@@ -55,10 +55,10 @@ class ThresholdCount(Statistic[ThresholdPlan | HardPlan, Release], sizes=Thresho
     reaches beyond the bound where that costs at most 5 % of the error, is taken for another one. A
     state below 0 counts by how far it is below, in full from minus half of the threshold on: where
     there are such states, ask `Incidence(signed=True)` for `at_least`. Privacy rests on none of
-    that. An announced intrusion, at most one, multiplies
-    the error by the root of the number of values of a counter: a fresh statistic is better. A hard
-    threshold allows none, takes every state up to the bound right and counts those beyond in part,
-    and takes a second to plan for a bound of 1,000, five for 4,095, the largest.
+    that. An announced intrusion multiplies the error by about the root of the number of values of a
+    counter, and each further one by more: where the bound is not small, a fresh statistic is
+    better. [docs/intrusions.md] A hard threshold takes every state up to the bound right and counts
+    those beyond in part, and takes a second to plan for a bound of 1,000, five for 4,095.
     """
 
     __slots__ = ()

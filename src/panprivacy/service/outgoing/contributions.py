@@ -1,0 +1,62 @@
+"""What a window hands out in place of an answer: a sealed contribution, for `panprivacy merge`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from panprivacy.files import replace_file
+from panprivacy.programs.counting import Counting
+from panprivacy.sealing import seal
+from panprivacy.service.outgoing.records import StoreError
+
+NOTE = "sealed as a contribution, for panprivacy merge"
+"""In the release store, in place of a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contributions:
+    """Where the contributions of a stream go.
+
+    Args:
+        folder: of their files.
+        stream: name of the stream.
+        recipient: a public key of age, whose private half is not on this machine.
+    """
+
+    folder: Path
+    stream: str
+    recipient: str
+
+    def of(self, began: datetime) -> Path:
+        """The file of the window that began to be counted then; no two windows have the same."""
+        moment = began.astimezone(UTC)
+        second = f"{moment:%Y-%m-%dT%H-%M-%S}"
+        part = f".{moment:%f}" if moment.microsecond else ""
+        return self.folder / f"{self.stream}-{second}{part}Z.part"
+
+    def sealed(self, counting: Counting, *, complete: bool) -> bytes:
+        """What was counted, which is counted no more; it was paid for before.
+
+        Args:
+            counting: the statistics of the window.
+            complete: whether the window was counted from its start to its end.
+        """
+        parts = counting.parts("sums")
+        packed = b"".join(part.under(complete=complete).packed() for part in parts)
+        return seal(packed, self.recipient)
+
+    def write(self, began: datetime, sealed: bytes) -> None:
+        """Have it on the disk when this returns.
+
+        Raises:
+            StoreError: it cannot be written now; try again.
+        """
+        try:
+            replace_file(self.of(began), sealed)
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else type(error).__name__
+            message = f"a contribution cannot be written: {reason}"
+            raise StoreError(message) from None

@@ -1,0 +1,98 @@
+"""The demonstration prints what its page shows, and is near the truth."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run_command
+from tests.docs.pages import shape
+
+ROOT = Path(__file__).parents[2]
+SHOWN = (
+    (ROOT / "docs/demonstration.md").read_text().partition("$ make run\n")[2].partition("```")[0]
+)
+
+
+def recipes(target):
+    """The commands of a Makefile target, each a list of arguments."""
+    lines = re.search(
+        rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    commands = lines[1].replace("\\\n", " ").replace("$(BIN)/", "").splitlines()
+    return [shlex.split(command) for command in commands]
+
+
+def shapes(lines):
+    """The shapes of all lines but notes, which are on other answers each time."""
+    return [shape(line) for line in lines if not line.startswith("Note on")]
+
+
+def noted(lines):
+    """The answers that notes are on."""
+    notes = (line for line in lines if line.startswith("Note on"))
+    return [name for line in notes for name in re.findall(r"exactly \d+|distinct", line)]
+
+
+def noise(lines):
+    """The answers whose interval reaches down to 0."""
+    rows = (re.match(r"(exactly \d+|distinct) +\S+ +0 to ", line) for line in lines)
+    return [row[1] for row in rows if row]
+
+
+@pytest.fixture(scope="module")
+def make_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    printed = []
+    for command in recipes("run"):
+        arguments = [word.replace("build/", f"{folder}/") for word in command[1:]]
+        result = run_command(*arguments, cwd=ROOT)
+        assert result.code == 0, result.stderr
+        printed += result.stdout.splitlines()
+    return printed, folder
+
+
+def test_the_transcript_is_what_make_run_prints(make_run):
+    printed, _ = make_run
+    shown = SHOWN.splitlines()
+    assert shapes(printed) == shapes(shown)
+    assert noted(printed) == noise(printed)
+    assert noted(shown) == noise(shown)
+
+
+def test_what_does_not_depend_on_coins_is_the_same_to_the_digit(make_run):
+    printed, _ = make_run
+    shown = SHOWN.splitlines()
+    assert promises(printed) == promises(shown)
+    assert truths(printed) == truths(shown)
+    assert truths(shown)[:5] == ["251,561", "186,542", "50,271", "11,904", "2,754"]
+    assert truths(shown)[-1] == "78,028"
+
+
+def promises(lines):
+    """The guarantees and the sizes of the states."""
+    return [line for line in lines if line.startswith(("Guarantee", "State"))]
+
+
+def truths(lines):
+    """The last column of every answer."""
+    return [line.split()[-1] for line in lines if line.startswith(("distinct", "exactly"))]
+
+
+def test_the_answers_are_near_the_truth(make_run):
+    for lines in (make_run[0], SHOWN.splitlines()):
+        answer, low, _, high, truth = (
+            word if word == "to" else float(word.replace(",", "")) for word in lines[1].split()[1:]
+        )
+        assert low < answer < high
+        assert abs(answer - truth) < 0.07 * truth  # five standard deviations
+
+
+def test_make_run_draws_a_picture(make_run):
+    _, folder = make_run
+    pictures = ("flights", "legs", "late", "flights-late")
+    for name in pictures:
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")

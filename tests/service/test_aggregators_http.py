@@ -277,58 +277,6 @@ def test_a_helper_that_is_gone_is_waited_for(asked, monkeypatch):
     assert sums(asked.task, asked.release().content) == (2, [2, 1])
 
 
-def test_reports_that_come_during_a_release_wait_for_it(asked):
-    """Else a release would verify for as long as some come."""
-    first, second, late = (honest(asked.task, [1, 0]) for _ in range(3))
-    asked.send(first, second)
-    verify = asked.world.verify
-
-    async def seen():
-        loop, begun = asyncio.get_running_loop(), asyncio.Event()
-
-        def slowly(name, body):
-            loop.call_soon_threadsafe(begun.set)
-            time.sleep(0.5)
-            return verify(name, body)
-
-        asked.world.verify = slowly
-        path = "http://leader/v1/release"
-        releasing = asyncio.create_task(asked.asked("leader", "POST", path, role="release"))
-        await begun.wait()
-        body = UPLOAD.write((late,))
-        sent = await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
-        return await releasing, sent
-
-    answer, sent = asyncio.run(seen())
-    assert sums(asked.task, answer.content)[0] == 2
-    (wrong,) = decoded(ERRORS, sent.content)
-    assert wrong == (late.metadata.report_id, ReportError.BATCH_COLLECTED)
-
-
-def test_reports_are_verified_as_they_come(asked):
-    async def seen():
-        api = asked.leader
-        working = asyncio.create_task(api.advance())
-        await asyncio.sleep(0.1)
-        body = UPLOAD.write((honest(asked.task, [1, 0]),))
-        await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
-        for _ in range(500):
-            if len(asked.world.messages) == 2:
-                break
-            await asyncio.sleep(0.01)
-        working.cancel()
-
-    asyncio.run(seen())
-    assert [what for what, *_ in asked.world.messages] == ["strip", "verify"]
-
-
-@pytest.mark.parametrize("key", ["", "00", "zz" * 32, "00" * 33])
-def test_a_verification_key_that_is_none_is_refused(key):
-    secrets = HelperSecrets(secret="", tokens={}, verify_key=key)
-    with pytest.raises(InputError, match="verification key has 32 bytes"):
-        verify_key_of(secrets)
-
-
 @contextlib.contextmanager
 def answering(body, status=200, encoding="identity"):
     """A helper that answers this, whatever is asked; its URL."""
@@ -377,20 +325,79 @@ def test_a_helper_cannot_have_the_leader_take_in_very_much(monkeypatch):
         answer(b'{"title": "no", "detail": "because"}', 400)
 
 
-def test_an_answer_of_another_kind_is_none():
-    with answering(b"") as url, contextlib.ExitStack() as stack:
-        peer = Peer(task_of(), url, "pp_peer")
-        stack.callback(peer.end)
-        with pytest.raises(PeerError, match="something else than was asked"):
-            peer.verify(bytes(16), b"")
-
-
 def test_secrets_are_not_shown():
     for made in (
         LeaderSecrets(secret="aa", tokens={}, verify_key="bb", peer="cc"),
         HelperSecrets(secret="aa", tokens={}, verify_key="bb"),
     ):
         assert repr(made) == f"{type(made).__name__}(...)"
+
+
+def test_reports_that_come_during_a_release_wait_for_it(asked):
+    """Else a release would verify for as long as some come."""
+    first, second, late = (honest(asked.task, [1, 0]) for _ in range(3))
+    asked.send(first, second)
+    verify = asked.world.verify
+
+    async def seen():
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+        def slowly(name, body):
+            loop.call_soon_threadsafe(begun.set)
+            time.sleep(0.5)
+            return verify(name, body)
+
+        asked.world.verify = slowly
+        path = "http://leader/v1/release"
+        releasing = asyncio.create_task(asked.asked("leader", "POST", path, role="release"))
+        await begun.wait()
+        body = UPLOAD.write((late,))
+        sent = await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
+        return await releasing, sent
+
+    answer, sent = asyncio.run(seen())
+    assert sums(asked.task, answer.content)[0] == 2
+    (wrong,) = decoded(ERRORS, sent.content)
+    assert wrong == (late.metadata.report_id, ReportError.BATCH_COLLECTED)
+
+
+def test_reports_are_verified_as_they_come(asked):
+    async def seen():
+        api = asked.leader
+        working = asyncio.create_task(api.advance())
+        await asyncio.sleep(0.1)
+        body = UPLOAD.write((honest(asked.task, [1, 0]),))
+        await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
+        for _ in range(500):
+            if len(asked.world.messages) == 2:
+                break
+            await asyncio.sleep(0.01)
+        working.cancel()
+
+    asyncio.run(seen())
+    assert [what for what, *_ in asked.world.messages] == ["strip", "verify"]
+
+
+def test_an_answer_of_another_kind_is_none():
+    task = task_of()
+    peer = Peer(task, "http://helper", "pp_peer")
+
+    def answered(request):
+        assert request.headers["Authorization"] == "Bearer pp_peer"
+        body = httpx.ByteStream(b"")
+        return httpx.Response(200, headers={"Content-Type": "text/plain"}, stream=body)
+
+    peer._client._transport = httpx.MockTransport(answered)
+    with pytest.raises(PeerError, match="something else than was asked"):
+        peer.verify(bytes(16), b"")
+    peer.end()
+
+
+@pytest.mark.parametrize("key", ["", "00", "zz" * 32, "00" * 33])
+def test_a_verification_key_that_is_none_is_refused(key):
+    secrets = HelperSecrets(secret="", tokens={}, verify_key=key)
+    with pytest.raises(InputError, match="verification key has 32 bytes"):
+        verify_key_of(secrets)
 
 
 # Real processes

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gzip
+import http.server
 import random
 import re
 import signal
@@ -43,7 +45,7 @@ from panprivacy.aggregator.peer import STRIPPED, Peer
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import PeerError
 from panprivacy.aggregator.reports import batch_of, row_of, share_of, upload
-from panprivacy.aggregator.secrets import HelperSecrets, verify_key_of
+from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
 from panprivacy.errors import InputError
 from panprivacy.federated.messages import Report
 from panprivacy.federated.task import Task
@@ -275,6 +277,62 @@ def test_a_helper_that_is_gone_is_waited_for(asked, monkeypatch):
     assert sums(asked.task, asked.release().content) == (2, [2, 1])
 
 
+@contextlib.contextmanager
+def answering(body, status=200, encoding="identity"):
+    """A helper that answers this, whatever is asked; its URL."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.send_header("Content-Type", STRIPPED)
+            self.send_header("Content-Encoding", encoding)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_helper_cannot_have_the_leader_take_in_very_much(monkeypatch):
+    """Neither in little that is unpacked, nor plainly, nor in a problem that goes very deep."""
+    task, packed = task_of(), gzip.compress(bytes(1 << 20))
+
+    def answer(*given):
+        with contextlib.ExitStack() as stack:
+            peer = Peer(task, stack.enter_context(answering(*given)), "pp_x")
+            stack.callback(peer.end)
+            return peer.strip(bytes(16), b"")
+
+    assert answer(packed, 200, "gzip") == packed
+    monkeypatch.setattr("panprivacy.aggregator.peer._MOST_ANSWER", 1_000)
+    assert answer(bytes(1_000)) == bytes(1_000)
+    with pytest.raises(PeerError, match="something else than was asked"):
+        answer(bytes(1_001))
+    monkeypatch.undo()
+    deep = b'{"x":' * 100_000
+    with pytest.raises(PeerError, match=r"refuses with 400$"):
+        answer(deep, 400)
+    with pytest.raises(PeerError, match=r"refuses with 400 because$"):
+        answer(b'{"title": "no", "detail": "because"}', 400)
+
+
+def test_secrets_are_not_shown():
+    for made in (
+        LeaderSecrets(secret="aa", tokens={}, verify_key="bb", peer="cc"),
+        HelperSecrets(secret="aa", tokens={}, verify_key="bb"),
+    ):
+        assert repr(made) == f"{type(made).__name__}(...)"
+
+
 def test_reports_that_come_during_a_release_wait_for_it(asked):
     """Else a release would verify for as long as some come."""
     first, second, late = (honest(asked.task, [1, 0]) for _ in range(3))
@@ -326,7 +384,8 @@ def test_an_answer_of_another_kind_is_none():
 
     def answered(request):
         assert request.headers["Authorization"] == "Bearer pp_peer"
-        return httpx.Response(200, headers={"Content-Type": "text/plain"})
+        body = httpx.ByteStream(b"")
+        return httpx.Response(200, headers={"Content-Type": "text/plain"}, stream=body)
 
     peer._client._transport = httpx.MockTransport(answered)
     with pytest.raises(PeerError, match="something else than was asked"):

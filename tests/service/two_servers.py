@@ -116,8 +116,11 @@ class DiedError(BaseException):
 class World:
     """Both servers; either may die, and is begun again with its store."""
 
-    def __init__(self, folder, task):
+    def __init__(self, folder, task, urls=None):
         self._folder, self.task = folder, task
+        self._urls = urls or {
+            role: f"sqlite:///{folder}/{role}.sqlite" for role in ("leader", "helper")
+        }
         self._stack = contextlib.ExitStack()
         self.messages = []
         self.helper = self.helper_store = self.leader = self.leader_store = None
@@ -130,13 +133,10 @@ class World:
     def __exit__(self, *_):
         self._stack.close()
 
-    def _url(self, role):
-        return f"sqlite:///{self._folder}/{role}.sqlite"
-
     def start_helper(self):
         if self.helper_store is not None:
             self.helper_store.end()
-        store = HelperStore(self._url("helper"), self.task, self._folder / "helper.mark")
+        store = HelperStore(self._urls["helper"], self.task, self._folder / "helper.mark")
         self._stack.callback(store.end)
         self.helper_store = store
         self.helper = Helper(self.task, HELPER, VERIFY_KEY, store)
@@ -144,7 +144,7 @@ class World:
     def start_leader(self):
         if self.leader_store is not None:
             self.leader_store.end()
-        store = LeaderStore(self._url("leader"), self.task, self._folder / "leader.mark")
+        store = LeaderStore(self._urls["leader"], self.task, self._folder / "leader.mark")
         self._stack.callback(store.end)
         self.leader_store = store
         self.leader = Leader(self.task, LEADER, VERIFY_KEY, store, self)

@@ -24,6 +24,7 @@ from panprivacy.aggregator.messages import (
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import AbortError, Reason
 from panprivacy.aggregator.reports import (
+    MOST_REPORTS,
     batch_of,
     check_public,
     row_of,
@@ -94,6 +95,9 @@ class Helper:
             off = {name: self._key.strip(row) for name, row in rows.items()}
         except InputError as error:
             raise AbortError(Reason.INVALID_MESSAGE, str(error)) from None
+        if len(rows) > MOST_REPORTS:
+            message = f"rows of {MOST_REPORTS} reports at most are stripped at once"
+            raise AbortError(Reason.INVALID_MESSAGE, message)
         allowed = self._store.strips(rows)
         return SHARES.write(
             tuple(share_of(name, row, Party.LEADER) for name, row in off.items() if name in allowed)
@@ -115,8 +119,8 @@ class Helper:
             raise AbortError(Reason.INVALID_MESSAGE, str(error)) from None
         self._check(request.part_batch_selector, request.agg_param, Reason.INVALID_MESSAGE)
         inits = {one.report_share.metadata.report_id: one for one in request.verify_inits}
-        if len(inits) < len(request.verify_inits):
-            message = "a report is in this job more than once"
+        if len(inits) < len(request.verify_inits) or len(inits) > MOST_REPORTS:
+            message = f"a job has {MOST_REPORTS} reports at most, and none more than once"
             raise AbortError(Reason.INVALID_MESSAGE, message)
         found, malformed = dict[bytes, bytes](), dict[bytes, ReportError]()
         for name, one in inits.items():

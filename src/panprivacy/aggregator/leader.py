@@ -27,10 +27,11 @@ from panprivacy.aggregator.messages import (
     ReportError,
     VerifyInit,
 )
-from panprivacy.aggregator.peer import Helping
+from panprivacy.aggregator.peer import NO_ANSWER, Helping
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import PeerError
 from panprivacy.aggregator.reports import (
+    MOST_REPORTS,
     batch_of,
     check_public,
     open_bytes,
@@ -50,7 +51,6 @@ from panprivacy.service.outgoing.records import StoreError
 from panprivacy.vdaf import Prio3Count, unshard
 
 _FINISHED: Final = FINISH.write(b"")
-_MOST_REPORTS: Final = 500
 _MOST_ENTRIES: Final = 10_000
 """Of one job: what takes a few seconds to open."""
 _CONFIDENCE: Final = 0.95
@@ -87,7 +87,7 @@ class Leader:
         servers = servers_of(task)
         self._joint, self._own = servers.joint, own_key(servers, key)
         self._prio, self._verify_key = Prio3Count(task.context), verify_key
-        self._most = max(1, min(_MOST_REPORTS, _MOST_ENTRIES // task.kind.answers))
+        self._most = max(1, min(MOST_REPORTS, _MOST_ENTRIES // task.kind.answers))
 
     def take(self, reports: Sequence[Report]) -> list[ReportError | None]:
         """Keep reports; they are on the disk when this returns.
@@ -162,7 +162,7 @@ class Leader:
                 for one in decoded(SHARES, answer)
             }
         except InputError as error:
-            raise PeerError(_NO_ANSWER) from error
+            raise PeerError(NO_ANSWER) from error
         return [off.get(name, b"") for name in rows]
 
     def _helpers_row(self, report: Report) -> bytes:
@@ -191,7 +191,7 @@ class Leader:
             theirs = read_shares(open_bytes(decoded(CIPHERTEXT, answer), self._key, Party.LEADER))
             sums = [unshard(*pair) for pair in zip(batch.shares, theirs, strict=True)]
         except ValueError as error:  # of which InputError is one
-            raise PeerError(_NO_ANSWER) from error
+            raise PeerError(NO_ANSWER) from error
         if not all(0 <= one <= batch.reports for one in sums):
             message = "the shares of both servers do not fit together: a store was changed"
             raise StoreError(message)
@@ -206,9 +206,6 @@ class Leader:
         return msgspec.json.encode(told)
 
 
-_NO_ANSWER: Final = "the helper answers something else than was asked"
-
-
 def _accepted(answer: bytes, names: Sequence[bytes], sent: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which reports of a job the helper accepts.
 
@@ -218,9 +215,9 @@ def _accepted(answer: bytes, names: Sequence[bytes], sent: NDArray[np.bool_]) ->
     try:
         found = decoded(RESPONSES, answer)
     except InputError as error:
-        raise PeerError(_NO_ANSWER) from error
+        raise PeerError(NO_ANSWER) from error
     known = all(one.outcome == _FINISHED or isinstance(one.outcome, ReportError) for one in found)
     accepted = np.array([one.outcome == _FINISHED for one in found], bool)
     if not known or [one.report_id for one in found] != list(names) or (accepted & ~sent).any():
-        raise PeerError(_NO_ANSWER)
+        raise PeerError(NO_ANSWER)
     return accepted

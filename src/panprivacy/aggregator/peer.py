@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 import httpx
+import msgspec
 
 from panprivacy.aggregator.messages import (
     JOB_INIT_REQ,
@@ -20,6 +21,8 @@ from panprivacy.federated.task import Task
 STRIPPED: Final = "application/vnd.panprivacy.report-shares"
 """A list of DAP's `ReportShare`, each of which holds the leader's row."""
 _TIMEOUT: Final = httpx.Timeout(60.0, connect=5.0)
+_MOST_ANSWER: Final = 1 << 27
+NO_ANSWER: Final = "the helper answers something else than was asked"
 
 
 class Helping(Protocol):
@@ -70,28 +73,36 @@ class Peer:
         Raises:
             PeerError: there is none.
         """
-        headers = {"Content-Type": str(sent)}
+        headers = {"Content-Type": str(sent), "Accept-Encoding": "identity"}
+        found = bytearray()
         try:
-            answer = self._client.put(path, content=body, headers=headers)
+            with self._client.stream("PUT", path, content=body, headers=headers) as answer:
+                for piece in answer.iter_raw():  # not decompressed: a little may become very much
+                    found += piece
+                    if len(found) > _MOST_ANSWER:
+                        raise PeerError(NO_ANSWER)
         except httpx.HTTPError as error:
             message = f"the helper does not answer: {type(error).__name__}"
             raise PeerError(message) from None
         if answer.status_code != 200:
-            message = f"the helper refuses with {answer.status_code} {_detail(answer)}".rstrip()
+            message = f"the helper refuses with {answer.status_code} {_detail(found)}".rstrip()
             raise PeerError(message)
         if answer.headers.get("Content-Type") != str(expected):
-            message = "the helper answers something else than was asked"
-            raise PeerError(message)
-        return answer.content
+            raise PeerError(NO_ANSWER)
+        return bytes(found)
 
     def end(self) -> None:
         """Close all connections."""
         self._client.close()
 
 
-def _detail(answer: httpx.Response) -> str:
+def _detail(body: bytearray) -> str:
     """What a problem says."""
     try:
-        return str(answer.json()["detail"])[:200]
-    except (ValueError, KeyError, TypeError):
+        return msgspec.json.decode(body, type=_Problem).detail[:200]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
+
+
+class _Problem(msgspec.Struct):
+    detail: str

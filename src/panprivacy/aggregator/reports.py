@@ -16,6 +16,7 @@ of each report is 0; there are no extensions, and Prio3Count has no public share
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from panprivacy.aggregator.messages import (
     UPLOAD,
@@ -37,6 +38,9 @@ from panprivacy.federated.rows import entries
 from panprivacy.federated.shares import split
 from panprivacy.federated.task import Task
 from panprivacy.federated.two_servers import TwoServers
+
+MOST_REPORTS: Final = 500
+"""Of one request from the leader to the helper."""
 
 
 def upload(reports: Sequence[bytes], task: Task) -> bytes:

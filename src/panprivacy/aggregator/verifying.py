@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from itertools import compress
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from panprivacy.aggregator.store import Opened
 from panprivacy.federated import shares
 from panprivacy.federated.elgamal import DecryptionKey
+from panprivacy.federated.rows import entries
 from panprivacy.federated.task import Task
 from panprivacy.vdaf import Prio3Count, Verification
 
@@ -51,27 +53,21 @@ class Rows:
         open_row: Callable[[bytes, DecryptionKey], shares.Opened],
         key: DecryptionKey,
     ) -> None:
-        self._task, self.names = task, tuple(names)
-        size = task.kind.answers * shares.SERVER_BYTES
+        self._answers, self.names = task.kind.answers, tuple(names)
+        size = self._answers * shares.SERVER_BYTES
         whole = [row if len(row) == size else bytes(size) for row in rows]
         payloads, readable = open_row(b"".join(whole), key)
-        self._payloads = payloads
-        self._readable = readable.reshape(-1, task.kind.answers)
+        self._payloads = entries(payloads, len(payloads) // len(rows)) if rows else []
+        self._readable = readable.reshape(-1, self._answers)
 
     @property
     def opened(self) -> dict[bytes, Opened]:
         """What is in each report, by its id."""
-        entries = self._readable.size
-        size = len(self._payloads) // entries if entries else 0
         found = {}
-        for place, (name, readable) in enumerate(zip(self.names, self._readable, strict=True)):
-            first = place * len(readable)
-            payloads = tuple(
-                self._payloads[at * size : (at + 1) * size]
-                for at in range(first, first + len(readable))
-                if readable[at - first]
-            )
-            found[name] = Opened(payloads, bool(readable.all()))
+        each = zip(self.names, self._payloads, self._readable, strict=True)
+        for name, payload, readable in each:
+            parts = entries(payload, len(payload) // self._answers)
+            found[name] = Opened(tuple(compress(parts, readable)), bool(readable.all()))
         return found
 
     def verified(
@@ -83,19 +79,20 @@ class Rows:
             verify: takes nonces and payloads.
             usable: the ids of those that may be verified.
         """
-        answers = self._task.kind.answers
         chosen = np.array([name in usable for name in self.names], bool)
-        each = len(self._payloads) // max(1, len(self.names))
+        nonces = b"".join(name * self._answers for name in self.names)
         kept = b"".join(
-            self._payloads[at * each : (at + 1) * each] if one else bytes(each)
-            for at, one in enumerate(chosen)
+            payload if one else bytes(len(payload))
+            for payload, one in zip(self._payloads, chosen, strict=True)
         )
-        nonces = b"".join(name * answers for name in self.names)
         found = verify(nonces, kept)
-        valid = found.valid.reshape(-1, answers).all(axis=1) & chosen
-        size = answers * Prio3Count.VERIFIER_BYTES
-        verifiers = tuple(
-            found.verifiers[at * size : (at + 1) * size] if one else _REFUSED * answers
-            for at, one in enumerate(valid)
+        valid = found.valid.reshape(-1, self._answers).all(axis=1) & chosen
+        verifiers = entries(found.verifiers, self._answers * Prio3Count.VERIFIER_BYTES)
+        return Verified(
+            found.outputs.reshape(-1, self._answers),
+            tuple(
+                verifier if one else _REFUSED * self._answers
+                for verifier, one in zip(verifiers, valid, strict=True)
+            ),
+            valid,
         )
-        return Verified(found.outputs.reshape(-1, answers), verifiers, valid)

@@ -68,6 +68,9 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             message = f"{path} is no file of secrets, as panprivacy task writes it"
         raise InputError(message)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
     @property
     def key(self) -> DecryptionKey:
         """The secret key.

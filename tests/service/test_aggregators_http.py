@@ -421,6 +421,14 @@ def test_a_task_for_one_server_is_not_for_two(tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("role", ["leader", "helper"])
+def test_a_server_without_secrets_says_where_they_come_from(tmp_path, role):
+    asked = run_command("aggregator", "--role", role, "--task", tmp_path / "task.json")
+    assert (asked.code, asked.stderr.count("\n")) == (2, 1)
+    assert f"task.{role}.secret is not there: panprivacy task writes it" in asked.stderr
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -428,7 +436,7 @@ def test_a_task_for_one_server_is_not_for_two(tmp_path):
         (["--collusion", "none"], "are for two servers"),
         (["--servers", "2", "--collusion", "both"], "collusion must be one of none, one-server"),
         (["--servers", "2", "--batch", "0"], "batch must be"),
-        (["--servers", "3"], "--servers"),
+        (["--servers", "3"], "--servers must be 1 or 2"),
     ],
 )
 def test_servers_that_cannot_be_are_refused_in_one_line(tmp_path, options, message):

@@ -423,10 +423,22 @@ def test_a_task_for_one_server_is_not_for_two(tmp_path):
 
 @pytest.mark.parametrize("role", ["leader", "helper"])
 def test_a_server_without_secrets_says_where_they_come_from(tmp_path, role):
-    asked = run_command("aggregator", "--role", role, "--task", tmp_path / "task.json")
+    task = tmp_path / "task.json"
+    asked = run_command("aggregator", "--role", role, "--task", task)
+    assert (asked.code, asked.stderr.count("\n")) == (2, 1)
+    assert "there is no task" in asked.stderr
+    task.touch()
+    asked = run_command("aggregator", "--role", role, "--task", task)
     assert (asked.code, asked.stderr.count("\n")) == (2, 1)
     assert f"task.{role}.secret is not there: panprivacy task writes it" in asked.stderr
-    assert not list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == [task]
+
+
+def test_a_helper_asks_nobody(tmp_path):
+    words = ("--task", tmp_path / "task.json", "--helper", "http://127.0.0.1:1")
+    asked = run_command("aggregator", "--role", "helper", *words)
+    assert (asked.code, asked.stderr.count("\n")) == (2, 1)
+    assert "--helper is for the leader" in asked.stderr
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_report_goes_to_two_servers_as_the_page_says(tmp_path):
         lead = lead.replace("8645", helper.port)
         processes.append(leader.start(f"{lead} --listen 127.0.0.1:8644"))
         leader.run(live)
-        assert [leader.run(send) for _ in range(2)] == ["200\n", "200\n"]
+        assert [leader.run(send) for _ in range(2)] == ["200, 0 bytes\n"] * 2
         first, again = (leader.run(release) for _ in range(2))
     finally:
         for process in processes:

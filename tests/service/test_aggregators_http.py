@@ -277,72 +277,6 @@ def test_a_helper_that_is_gone_is_waited_for(asked, monkeypatch):
     assert sums(asked.task, asked.release().content) == (2, [2, 1])
 
 
-def test_reports_that_come_during_a_release_wait_for_it(asked):
-    """Else a release would verify for as long as some come."""
-    first, second, late = (honest(asked.task, [1, 0]) for _ in range(3))
-    asked.send(first, second)
-    verify = asked.world.verify
-
-    async def seen():
-        loop, begun = asyncio.get_running_loop(), asyncio.Event()
-
-        def slowly(name, body):
-            loop.call_soon_threadsafe(begun.set)
-            time.sleep(0.5)
-            return verify(name, body)
-
-        asked.world.verify = slowly
-        path = "http://leader/v1/release"
-        releasing = asyncio.create_task(asked.asked("leader", "POST", path, role="release"))
-        await begun.wait()
-        body = UPLOAD.write((late,))
-        sent = await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
-        return await releasing, sent
-
-    answer, sent = asyncio.run(seen())
-    assert sums(asked.task, answer.content)[0] == 2
-    (wrong,) = decoded(ERRORS, sent.content)
-    assert wrong == (late.metadata.report_id, ReportError.BATCH_COLLECTED)
-
-
-def test_reports_are_verified_as_they_come(asked):
-    async def seen():
-        api = asked.leader
-        working = asyncio.create_task(api.advance())
-        await asyncio.sleep(0.1)
-        body = UPLOAD.write((honest(asked.task, [1, 0]),))
-        await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
-        for _ in range(500):
-            if len(asked.world.messages) == 2:
-                break
-            await asyncio.sleep(0.01)
-        working.cancel()
-
-    asyncio.run(seen())
-    assert [what for what, *_ in asked.world.messages] == ["strip", "verify"]
-
-
-def test_an_answer_of_another_kind_is_none():
-    task = task_of()
-    peer = Peer(task, "http://helper", "pp_peer")
-
-    def answered(request):
-        assert request.headers["Authorization"] == "Bearer pp_peer"
-        return httpx.Response(200, headers={"Content-Type": "text/plain"})
-
-    peer._client._transport = httpx.MockTransport(answered)
-    with pytest.raises(PeerError, match="something else than was asked"):
-        peer.verify(bytes(16), b"")
-    peer.end()
-
-
-@pytest.mark.parametrize("key", ["", "00", "zz" * 32, "00" * 33])
-def test_a_verification_key_that_is_none_is_refused(key):
-    secrets = HelperSecrets(secret="", tokens={}, verify_key=key)
-    with pytest.raises(InputError, match="verification key has 32 bytes"):
-        verify_key_of(secrets)
-
-
 @contextlib.contextmanager
 def answering(body, status=200, encoding="identity"):
     """A helper that answers this, whatever is asked; its URL."""
@@ -399,6 +333,73 @@ def test_secrets_are_not_shown():
         assert repr(made) == f"{type(made).__name__}(...)"
 
 
+def test_reports_that_come_during_a_release_wait_for_it(asked):
+    """Else a release would verify for as long as some come."""
+    first, second, late = (honest(asked.task, [1, 0]) for _ in range(3))
+    asked.send(first, second)
+    verify = asked.world.verify
+
+    async def seen():
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+        def slowly(name, body):
+            loop.call_soon_threadsafe(begun.set)
+            time.sleep(0.5)
+            return verify(name, body)
+
+        asked.world.verify = slowly
+        path = "http://leader/v1/release"
+        releasing = asyncio.create_task(asked.asked("leader", "POST", path, role="release"))
+        await begun.wait()
+        body = UPLOAD.write((late,))
+        sent = await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
+        return await releasing, sent
+
+    answer, sent = asyncio.run(seen())
+    assert sums(asked.task, answer.content)[0] == 2
+    (wrong,) = decoded(ERRORS, sent.content)
+    assert wrong == (late.metadata.report_id, ReportError.BATCH_COLLECTED)
+
+
+def test_reports_are_verified_as_they_come(asked):
+    async def seen():
+        api = asked.leader
+        working = asyncio.create_task(api.advance())
+        await asyncio.sleep(0.1)
+        body = UPLOAD.write((honest(asked.task, [1, 0]),))
+        await asked.asked("leader", "POST", "/reports", UPLOAD_REQ, body)
+        for _ in range(500):
+            if len(asked.world.messages) == 2:
+                break
+            await asyncio.sleep(0.01)
+        working.cancel()
+
+    asyncio.run(seen())
+    assert [what for what, *_ in asked.world.messages] == ["strip", "verify"]
+
+
+def test_an_answer_of_another_kind_is_none():
+    task = task_of()
+    peer = Peer(task, "http://helper", "pp_peer")
+
+    def answered(request):
+        assert request.headers["Authorization"] == "Bearer pp_peer"
+        body = httpx.ByteStream(b"")
+        return httpx.Response(200, headers={"Content-Type": "text/plain"}, stream=body)
+
+    peer._client._transport = httpx.MockTransport(answered)
+    with pytest.raises(PeerError, match="something else than was asked"):
+        peer.verify(bytes(16), b"")
+    peer.end()
+
+
+@pytest.mark.parametrize("key", ["", "00", "zz" * 32, "00" * 33])
+def test_a_verification_key_that_is_none_is_refused(key):
+    secrets = HelperSecrets(secret="", tokens={}, verify_key=key)
+    with pytest.raises(InputError, match="verification key has 32 bytes"):
+        verify_key_of(secrets)
+
+
 # Real processes
 
 
@@ -420,6 +421,26 @@ def test_a_task_for_one_server_is_not_for_two(tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("role", ["leader", "helper"])
+def test_a_server_without_secrets_says_where_they_come_from(tmp_path, role):
+    task = tmp_path / "task.json"
+    asked = run_command("aggregator", "--role", role, "--task", task)
+    assert (asked.code, asked.stderr.count("\n")) == (2, 1)
+    assert "there is no task" in asked.stderr
+    task.touch()
+    asked = run_command("aggregator", "--role", role, "--task", task)
+    assert (asked.code, asked.stderr.count("\n")) == (2, 1)
+    assert f"task.{role}.secret is not there: panprivacy task writes it" in asked.stderr
+    assert list(tmp_path.iterdir()) == [task]
+
+
+def test_a_helper_asks_nobody(tmp_path):
+    words = ("--task", tmp_path / "task.json", "--helper", "http://127.0.0.1:1")
+    asked = run_command("aggregator", "--role", "helper", *words)
+    assert (asked.code, asked.stderr.count("\n")) == (2, 1)
+    assert "--helper is for the leader" in asked.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -427,7 +448,7 @@ def test_a_task_for_one_server_is_not_for_two(tmp_path):
         (["--collusion", "none"], "are for two servers"),
         (["--servers", "2", "--collusion", "both"], "collusion must be one of none, one-server"),
         (["--servers", "2", "--batch", "0"], "batch must be"),
-        (["--servers", "3"], "--servers"),
+        (["--servers", "3"], "--servers must be 1 or 2"),
     ],
 )
 def test_servers_that_cannot_be_are_refused_in_one_line(tmp_path, options, message):

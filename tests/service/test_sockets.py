@@ -184,7 +184,7 @@ def test_answers_over_tcp_leave_at_once():
 
 @pytest.mark.parametrize("listen", ["192.0.2.1:1", "unix:/no/such/folder/http.sock"])
 def test_what_cannot_be_listened_at_for_http_is_named(listen):
-    says = pytest.raises(PlanError, match=r"cannot listen at .*; see listen")
+    says = pytest.raises(PlanError, match=r"cannot listen at .*; name another place with listen")
     with says, http_socket(http_address(listen)):
         pass
 

@@ -417,6 +417,7 @@ class TestStats:
     [
         (["run", "visits.csv", "--stat", "distinct"], "such as --epsilon 1"),
         (["plan", "distinct"], "such as --epsilon 1"),
+        (["task", "task.json", "--kind", "mean", "--horizon", "1", "--epsilon", "1"], "it is made"),
         (["ruin"], "there are run, merge, stats, plan,"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from fractions import Fraction
 
@@ -10,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.figure import Figure
 
 import panprivacy as pp
 from panprivacy._parse import parse_states
 from panprivacy.cli.output import Printed, print_json
 from panprivacy.errors import PlanError
 from panprivacy.programs.counting import make_counting
-from panprivacy.programs.pictures import throw_away_cells
+from panprivacy.programs.pictures import draw_states, throw_away_cells
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
@@ -296,6 +298,15 @@ def test_made_up_users_are_as_many_as_the_answer_says(folder, asked, full):
     assert (ordinary != 0).mean() == pytest.approx(full, abs=0.1)
     assert ordinary.shape == private.shape
     assert (ordinary != private).mean() > 0.05
+
+
+@pytest.mark.parametrize("epsilon", ["0.3", "0.8", "1", "2", "30"])
+def test_a_picture_says_no_smaller_odds_than_the_plan(epsilon):
+    statistic = pp.Density(universe=500, epsilon=epsilon)
+    ordinary, private = Figure().subplots(1, 2)
+    draw_states(ordinary, private, statistic.plan, Answers([statistic.release()]))
+    said = float(re.search(r"odds (\S+) times at most", private.get_title())[1])
+    assert 0 <= math.log(said) - float(statistic.plan.split.budget.state) < 0.01
 
 
 @pytest.mark.parametrize(

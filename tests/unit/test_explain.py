@@ -232,6 +232,13 @@ def test_a_soft_threshold_tells_where_it_is(file):
     assert "threshold 10 (the state from which on a user counts in full)" in page
 
 
+@pytest.mark.parametrize(("name", "less"), [("distinct", True), ("incidence", False)])
+def test_bits_say_that_they_cost_less_than_the_sum(name, less, file):
+    explained(file, STATISTICS[name]().state())
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert ("Together they cost less than the sum: a release reads noisy bits." in page) == less
+
+
 @pytest.mark.parametrize("kind", [pp.RunningCount, pp.RunningDistinct])
 def test_a_running_count_says_that_it_has_paid(kind, file):
     explained(file, kind(horizon=5, epsilon=1, intrusions=1).state())

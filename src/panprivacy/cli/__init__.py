@@ -48,7 +48,7 @@ _ELSEWHERE = {"restore": "serve"}
 """The module of a command that has none of its own."""
 
 _BEGIN = """\
-panprivacy counts people in a stream of events, in a memory that tells almost nothing of any one.
+panprivacy counts people in a stream of events, in a memory that tells little of any one.
 Begin with what error to expect, then count a file:
 
     panprivacy plan distinct,expected=3000 --epsilon 1
@@ -79,6 +79,7 @@ _CLOSED_PIPE = 141
 
 _CURES = {
     "Missing option '--epsilon'": "give the loss of all that is counted, such as --epsilon 1",
+    "Missing option '--signer'": "name a file for your signing key; it is made if it is not there",
     "No such command": f"there are {', '.join(_COMMANDS)}",
 }
 """What to do, where the parser says only what is wrong."""

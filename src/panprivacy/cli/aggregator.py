@@ -26,9 +26,11 @@ def aggregator(
     role: Annotated[Role, typer.Option(help="Devices send to the leader; it asks the helper.")],
     task: Annotated[Path, typer.Option(metavar="TASK.json", help="See panprivacy task.")],
     helper: Annotated[
-        str,
-        typer.Option(metavar="URL", help="For the leader: where the helper listens."),
-    ] = f"http://127.0.0.1:{_PORTS[Role.helper]}",
+        str | None,
+        typer.Option(
+            metavar="URL", help="For the leader: where the helper listens; on this machine if not."
+        ),
+    ] = None,
     identity: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The private key of age, if the secrets are sealed."),
@@ -57,13 +59,20 @@ def aggregator(
             LeaderSecrets,
         )
         from panprivacy.aggregator.server import Place, help_leader, lead  # noqa: PLC0415
-    if not helper.startswith(("http://", "https://")):
+    if helper is not None and role is Role.helper:
+        message = "--helper is for the leader: the helper asks nobody"
+        raise PlanError(message)
+    asked = f"http://127.0.0.1:{_PORTS[Role.helper]}" if helper is None else helper
+    if not asked.startswith(("http://", "https://")):
         message = "--helper must be a URL such as http://127.0.0.1:8645"
+        raise PlanError(message)
+    if not task.is_file():
+        message = f"there is no task {task}: panprivacy task --servers 2 writes one"
         raise PlanError(message)
     secrets = task.with_suffix(f".{role}.secret")
     url = store or f"sqlite:///{task.absolute().with_suffix(f'.{role}.sqlite')}"
     place = Place(task, url, listen or f"127.0.0.1:{_PORTS[role]}", fresh)
     if role is Role.leader:
-        lead(place, LeaderSecrets.load(secrets, identity), helper.rstrip("/"))
+        lead(place, LeaderSecrets.load(secrets, identity), asked.rstrip("/"))
     else:
         help_leader(place, HelperSecrets.load(secrets, identity))

@@ -42,7 +42,7 @@ def task(
         int, typer.Option(help="How many report at least; 1 protects each report by itself.")
     ] = 1,
     servers: Annotated[
-        int, typer.Option(min=1, max=2, help="2 for a leader and a helper; see aggregator.")
+        int, typer.Option(help="1, or 2 for a leader and a helper; see aggregator.")
     ] = 1,
     collusion: Annotated[
         str | None,
@@ -63,6 +63,9 @@ def task(
         from panprivacy.federated.task import Task  # noqa: PLC0415
     if sys.stdout is None:
         message = "standard output is closed: the tokens would be lost"
+        raise PlanError(message)
+    if servers not in (1, 2):
+        message = "--servers must be 1 or 2"
         raise PlanError(message)
     promise = Promise(
         epsilon=positive_fraction(epsilon=epsilon),
@@ -89,7 +92,7 @@ def task(
             _write(path, data, 0o600, undo)
         _write(file, made.signed(signing), 0o644, undo)
         secret = " and ".join(map(str, kept))
-        print(f"Wrote {file}, which is public, and {secret}, which is not.\n")
+        print(f"Wrote {file}, which is public. Not public: {secret}.\n")
         print(f"It promises {promise}.\n")
         print("Devices take tasks that this key signed; build it into their program:\n")
         print(f"    {signing.public_key().public_bytes_raw().hex()}\n")

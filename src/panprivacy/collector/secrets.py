@@ -48,10 +48,15 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             identity: a file with the private key of age, if it is sealed.
 
         Raises:
-            InputError: it is damaged, or sealed and there is no identity. No message shows it.
+            InputError: it is not there, damaged, or sealed and there is no identity. No message
+                shows it.
             OSError: a file cannot be read.
         """
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            message = f"{path} is not there: panprivacy task writes it beside the task"
+            raise InputError(message) from None
         if is_sealed(data[:FRONT_BYTES]):
             if identity is None:
                 message = f"{path} is sealed: give the private key of age with --identity"

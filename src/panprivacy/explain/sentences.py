@@ -236,6 +236,10 @@ def _guarantee(described: Description) -> list[str]:
         if budget.release
         else f"Epsilon {epsilon} is paid at birth, and covers {looks} at the state and {releases}."
     )
+    total = budget.state * (described.intrusions.planned + 1)
+    total += budget.release * described.releases.planned
+    if budget.release and total > described.epsilon:
+        covers += " Together they cost less than the sum: a release reads noisy bits."
     if described.compared:
         compared = _epsilon(described.compared)
         covers += f" Its answer stands until it has moved: all comparisons cost {compared} beside,"

@@ -12,6 +12,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from panprivacy.coins import SystemCoins
+from panprivacy.guarantee import rounded_up
 from panprivacy.ids import read_ids
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan
 from panprivacy.statistics.release import Answers, Name, Release, shown_number
@@ -132,8 +134,8 @@ def draw_states(ordinary: Axes, private: Axes, plan: Plan, answers: Answers) -> 
         plan: of the statistic; no state of it is read.
         answers: that were released, which say how many users to make up, and in which states.
     """
-    odds = math.exp(min(float(plan.split.budget.state), 99))
-    seized = f"this program, seized:\na cell changes odds {odds:.2g} times at most"
+    odds = rounded_up(Fraction(math.exp(min(float(plan.split.budget.state), 99))), 3)
+    seized = f"this program, seized:\na cell changes odds {odds:g} times at most"
     cells = throw_away_cells(plan, answers)
     if plan.table.tells_presence:
         words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")

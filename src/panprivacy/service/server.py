@@ -184,8 +184,8 @@ def alone(file: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            message = f"another service or collector runs in {file.parent}: stop it, "
-            message += "or give this one a directory of its own"
+            message = f"another service, collector or aggregator runs in {file.parent}: "
+            message += "stop it, or give this one a directory of its own"
             raise PlanError(message) from None
         yield
     finally:

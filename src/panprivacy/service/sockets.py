@@ -130,7 +130,7 @@ def http_socket(address: Address) -> Iterator[socket.socket]:
             sock = _unix(address.path, _HTTP_MODE)
     except OSError as error:
         where = address.path or f"{address.host}, port {address.port}"
-        message = f"cannot listen at {where}: {error.strerror}; see listen"
+        message = f"cannot listen at {where}: {error.strerror}; name another place with listen"
         raise PlanError(message) from None
     try:
         yield sock

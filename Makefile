@@ -65,7 +65,7 @@ oldest: $(VENV)/.package
 	  $(addprefix --extra ,$(EXTRAS)) pyproject.toml -o build/oldest.txt
 	$(BIN)/uv pip install --quiet --python build/oldest/bin/python --constraints build/oldest.txt \
 	  --requirements build/oldest.txt --editable . \
-	  httpx hypothesis pandas polars pytest pytest-timeout pytest-xdist
+	  httpx hypothesis pandas polars pytest pytest-timeout pytest-xdist pyyaml
 	build/oldest/bin/python -m pytest -n auto -m "not slow" -W ignore::DeprecationWarning \
 	  tests/contract/test_contract.py tests/contract/test_resume.py tests/unit/test_bodies.py \
 	  tests/unit/test_cli.py tests/unit/test_explain.py tests/service/test_http.py tests/service/test_store.py

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import panprivacy as pp
+from panprivacy._kernels import compile_kernels
 from panprivacy.coins import Coins
 from panprivacy.ids import read_ids
 from panprivacy.testing import SeededCoins
@@ -108,6 +109,7 @@ def refuse(*_arguments, **_keywords):
 
 
 def test_all_randomness_comes_from_the_coins(kept_case, monkeypatch):
+    compile_kernels()  # numba tries the folder of its cache with a file of a random name
     monkeypatch.setattr(os, "urandom", refuse)
     monkeypatch.setattr(os, "open", refuse)
     monkeypatch.setattr("builtins.open", refuse)

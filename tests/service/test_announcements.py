@@ -14,9 +14,10 @@ from panprivacy.service.outgoing.records import Announcement, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from tests.commands import run_command
+from tests.service.doubles import HOUR, Crash
+from tests.service.doubles import Store as FailingStore
 from tests.service.running import TOKENS, Service
-from tests.service.test_stream import HOUR, USERS, Clock, Crash, batch, published
-from tests.service.test_stream import Store as FailingStore
+from tests.service.test_stream import USERS, batch, published
 
 TWICE = 2
 """Announced intrusions that are planned for."""
@@ -35,11 +36,6 @@ class Store(FailingStore):
         self._due("before announce")
         method(rows[0])
         self._due("after announce")
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 @pytest.fixture

@@ -17,23 +17,12 @@ from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
 from panprivacy.statistics.contribution import read_parts
 from tests.commands import run_command
+from tests.service.doubles import HOUR, Crash, Store
 from tests.service.running import Service, wait_until
-from tests.service.test_stream import HOUR, USERS, Clock, Crash, Store, batch, paid
+from tests.service.test_stream import USERS, batch, paid
 
 IDENTITY = pyrage.x25519.Identity.generate()
 STAT = {"name": "incidence", "universe": USERS, "bound": 3, "exactly": "1:3"}
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def store(tmp_path):
-    found = Store(f"sqlite:///{tmp_path}/releases.sqlite")
-    yield found
-    found.close()
 
 
 def planned(**given):

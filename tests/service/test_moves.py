@@ -11,23 +11,12 @@ from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
 
+from .doubles import HOUR, Crash, Store
 from .running import Service, wait_until
-from .test_stream import HOUR, Clock, Crash, Store, batch
+from .test_stream import batch
 
 MINUTE = 60
 UNIVERSE = 4_000
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def store(tmp_path):
-    found = Store(f"sqlite:///{tmp_path}/releases.sqlite")
-    yield found
-    found.close()
 
 
 def config(**given):

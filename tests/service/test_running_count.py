@@ -13,22 +13,11 @@ from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
 from panprivacy.sources import read_body
 
+from .doubles import HOUR, Crash, Store
 from .running import Service, wait_until
-from .test_stream import HOUR, Clock, Crash, Store, batch
+from .test_stream import batch
 
 WHO = [1, 2, 2]
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def store(tmp_path):
-    found = Store(f"sqlite:///{tmp_path}/releases.sqlite")
-    yield found
-    found.close()
 
 
 def config(horizon=1_000, **given):

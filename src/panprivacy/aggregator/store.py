@@ -178,11 +178,7 @@ class LeaderStore(_SharesStore):
         names = [report.metadata.report_id for report in reports]
         digests = [sha256(b"".join([*one.leader[1:], *one.helper[1:]])).digest() for one in reports]
         with self._alone() as (connection, task):
-            columns = _REPORTS.c
-            named = select(columns.name, columns.ciphertexts).where(columns.name.in_(names))
-            held = dict[bytes, bytes](connection.execute(named).all())
-            same = select(columns.ciphertexts).where(columns.ciphertexts.in_(digests))
-            seen = set(connection.scalars(same))
+            held, seen = self._known(connection, _REPORTS, names, digests)
             fresh, outcomes = [], list[ReportError | None]()
             for report, name, digest in zip(reports, names, digests, strict=True):
                 if held.get(name) == digest:

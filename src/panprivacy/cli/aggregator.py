@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from panprivacy.cli.collector import Fresh, Identity
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.errors import PlanError
 
@@ -31,10 +32,7 @@ def aggregator(
             metavar="URL", help="For the leader: where the helper listens; on this machine if not."
         ),
     ] = None,
-    identity: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The private key of age, if the secrets are sealed."),
-    ] = None,
+    identity: Identity = None,
     store: Annotated[
         str | None,
         typer.Option(
@@ -47,10 +45,7 @@ def aggregator(
             metavar="PLACE", help="Where to listen; 127.0.0.1:8644 or, as helper, 8645 if not."
         ),
     ] = None,
-    fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Give up the store that it had before; see TASK.json.mark."),
-    ] = False,
+    fresh: Fresh = False,
 ) -> None:
     """Be one of two servers that add up reports of which neither can read one."""
     with installed(Extra.federated):

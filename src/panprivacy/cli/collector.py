@@ -9,13 +9,19 @@ import typer
 
 from panprivacy.cli.extras import Extra, installed
 
+Identity = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The private key of age, if the secrets are sealed."),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option("--fresh", help="Give up the store that it had before; see TASK.json.mark."),
+]
+
 
 def collector(
     task: Annotated[Path, typer.Argument(metavar="TASK.json", help="See panprivacy task.")],
-    identity: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The private key of age, if the secrets are sealed."),
-    ] = None,
+    identity: Identity = None,
     store: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Of the database; TASK.sqlite beside the task if not."),
@@ -23,10 +29,7 @@ def collector(
     listen: Annotated[str, typer.Option(metavar="PLACE", help="Where to listen.")] = (
         "127.0.0.1:8643"
     ),
-    fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Give up the store that it had before; see TASK.json.mark."),
-    ] = False,
+    fresh: Fresh = False,
 ) -> None:
     """Collect the reports of devices over HTTP, and answer once."""
     with installed(Extra.federated):

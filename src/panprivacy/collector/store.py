@@ -71,11 +71,7 @@ class ReportStore(TaskStore):
         digests = [sha256(report.row).digest() for report in reports]
         names = [report.name for report in reports]
         with self._alone() as (connection, task):
-            columns = _REPORTS.c
-            named = select(columns.name, columns.ciphertexts).where(columns.name.in_(names))
-            held = dict[bytes, bytes](connection.execute(named).all())
-            same = select(columns.ciphertexts).where(columns.ciphertexts.in_(digests))
-            seen = set(connection.scalars(same))
+            held, seen = self._known(connection, _REPORTS, names, digests)
             fresh, outcomes = [], list[PanPrivacyError | None]()
             for report, digest in zip(reports, digests, strict=True):
                 try:

@@ -6,7 +6,7 @@ the taking of reports, and whoever asks later, from any process, gets those byte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -196,6 +196,17 @@ class TaskStore:
                 message += "opened, so nothing is taken or released: put it back"
                 raise StoreError(message)
             yield connection, found
+
+    @staticmethod
+    def _known(
+        connection: Connection, reports: Table, names: Sequence[bytes], digests: Sequence[bytes]
+    ) -> tuple[dict[bytes, bytes], set[bytes]]:
+        """Of these ids the digests that came with them, and which of these digests came at all."""
+        columns = reports.c
+        named = select(columns.name, columns.ciphertexts).where(columns.name.in_(names))
+        same = select(columns.ciphertexts).where(columns.ciphertexts.in_(digests))
+        held = dict[bytes, bytes](connection.execute(named).all())
+        return held, set(connection.scalars(same))
 
     @contextmanager
     def _writing(self, *, writes: bool = True) -> Iterator[Connection]:

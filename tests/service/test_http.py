@@ -29,7 +29,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_metr
 
 from panprivacy.service.config import loading
 from panprivacy.service.config.tokens import hash_of
-from panprivacy.service.engine import Engine, Sweeper
+from panprivacy.service.engine import LocalEngine, Sweeper
 from panprivacy.service.incoming import admission, body_counter
 from panprivacy.service.incoming.admission import Admission, Room, Sender, Shared
 from panprivacy.service.incoming.problems import Problem
@@ -103,7 +103,7 @@ def checkpoint_table():
 def engine_in(folder, server="", checkpoint=""):
     path = folder / "service.toml"
     path.write_text(config_text(server, checkpoint))
-    return Engine(loading.load(path))
+    return LocalEngine(loading.load(path))
 
 
 class Client:

@@ -19,7 +19,7 @@ from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
 from panprivacy.service import stream as streams
 from panprivacy.service.config.loading import load
-from panprivacy.service.engine import Engine
+from panprivacy.service.engine import LocalEngine
 from panprivacy.service.kept import keeper, restoring
 from panprivacy.service.kept.keeper import Keeper
 from panprivacy.service.kept.pulse import Pulse
@@ -454,12 +454,12 @@ TWO = VISITS + VISITS.replace("visits", "views")
 def engine(tmp_path):
     service = Service(tmp_path, TWO)
     config = load(service.config)
-    first = Engine(config)
+    first = LocalEngine(config)
     for stream in first.streams.values():
         stream.take([], b"a")
     Checkpoint(service.sealed, recipient=service.recipient).write(list(first.streams.values()))
     first.store.close()
-    found = Engine(config)
+    found = LocalEngine(config)
     yield found
     found.end()
     service.client.close()

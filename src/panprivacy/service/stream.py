@@ -41,6 +41,7 @@ from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.served import Announced
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Answers
@@ -77,21 +78,6 @@ class _Window:
     releases: int
     announced: int
     state_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """What is known of an announced intrusion.
-
-    Args:
-        window_began: when the window that it counts for began to be counted.
-        number: k for the k-th of that window.
-        left: how many may still be announced to the current window.
-    """
-
-    window_began: datetime
-    number: int
-    left: int
 
 
 @dataclass(frozen=True, slots=True)

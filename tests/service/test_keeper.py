@@ -153,7 +153,7 @@ def test_what_is_acknowledged_is_in_the_file_a_repeated_batch_too(disk, tmp_path
         def holds(batch_id):
             after = Stream("visits", config, store)
             after.resume(disk.states)
-            return batch_id in after._batch_ids
+            return batch_id in after._reception.batch_ids
 
         with running([stream], disk) as keeper:
             for number in range(100):

@@ -26,13 +26,12 @@ from panprivacy.errors import (
     LostReleaseError,
     PanPrivacyError,
     PlanError,
-    without_frames,
 )
 from panprivacy.guarantee import Guarantee
 from panprivacy.programs.counting import Counting
-from panprivacy.programs.intake import Checked, Intake
-from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.programs.intake import Columns
+from panprivacy.service.batches import BusyError, Outcome, Reception, Sent
+from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing import announcements, payment
 from panprivacy.service.outgoing.announcements import Announcements, Scope
@@ -41,6 +40,7 @@ from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.served import Announced
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Answers
@@ -77,21 +77,6 @@ class _Window:
     releases: int
     announced: int
     state_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """What is known of an announced intrusion.
-
-    Args:
-        window_began: when the window that it counts for began to be counted.
-        number: k for the k-th of that window.
-        left: how many may still be announced to the current window.
-    """
-
-    window_began: datetime
-    number: int
-    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +137,7 @@ class Stream(Resumable):
             answers=lambda released: None if released is None else released[1],
             clock=clock,
         )
-        self.columns = config.columns(self._windowed.current)
-        self._intake = Intake(self.columns, config.nulls)
-        self._batch_ids = BatchIds(config.retries)
+        self._reception = Reception(config, self._windowed.current)
         self._unpublished: list[list[Published]] = []
         self._contributions = (
             None if config.contribute is None else Contributions(folder, name, config.contribute)
@@ -180,6 +163,11 @@ class Stream(Resumable):
         """Know that what comes is taken in from now on; a window that began before is not whole."""
         with self._changing():
             self._counts_since = self._whole_since = self._now()
+
+    @property
+    def columns(self) -> Columns:
+        """What is read of each row."""
+        return self._reception.columns
 
     @property
     def unkept(self) -> bool:
@@ -377,7 +365,7 @@ class Stream(Resumable):
         with self._lock:
             self._given_whole = self._windowed.due  # nothing more is counted in this window
             seen = self._announcements.packed(self._windowed.current)
-            paid, names = self._payment.packed(), self._batch_ids.packed()
+            paid, names = self._payment.packed(), self._reception.batch_ids.packed()
             return self._layout.packed(_KEPT.pack(self._holds_until) + paid + seen + names)
 
     def kept(self) -> None:
@@ -414,7 +402,7 @@ class Stream(Resumable):
                 self._announcements.unpack(parts.seen)
             else:  # all its releases had left: another one was born
                 self._announcements.begin(self._scope(), self._windowed.current)
-            self._batch_ids.unpack(parts.names)
+            self._reception.batch_ids.unpack(parts.names)
             self._counts_since = self._whole_since = self._last_moment = self._now()
             self._holds_until = int(holds_until.timestamp())
             self._missing = min(holds_until, self._counts_since), self._counts_since
@@ -479,48 +467,8 @@ class Stream(Resumable):
         return _Window(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
 
     def _take(self, several: Sequence[Sent]) -> list[Outcome]:
-        checked: list[Checked] = []
-        names: list[bytes] = []
-        outcomes = [self._accept(sent, checked, names) for sent in several]
         self._is_kept = self._given_whole = False
-        for name in names:  # before: what fails in the middle is not counted again
-            self._batch_ids.add(name)
-        if checked:
-            self._windowed.current.apply(*checked)
-        return outcomes
-
-    def _accept(self, sent: Sent, accepted: list[Checked], names: list[bytes]) -> Outcome:
-        """Check one of several, and add it to those that are to be counted, with its name.
-
-        Whatever is wrong with it, the others are counted.
-        """
-        name = sent.batch_id
-        if name is not None and (name in names or name in self._batch_ids):
-            return False
-        try:
-            accepted += self._checked(sent.batches)
-        except Exception as error:  # noqa: BLE001 - for its sender
-            return without_frames(error)
-        if name is not None:
-            names.append(name)
-        return True
-
-    def _checked(self, batches: Sequence[pa.RecordBatch]) -> list[Checked]:
-        """All batches checked, for the statistics to count."""
-        checked: list[Checked] = []
-        rows = 0
-        for batch in batches:
-            kind, whole = batch.schema.types[0], self.config.ids is Ids.integers
-            named = self.columns.user is not None
-            # 7 and "7" would be two users
-            if named and not pa.types.is_null(kind) and pa.types.is_integer(kind) != whole:
-                wanted = f'{"whole numbers" if whole else "texts"} (ids = "{self.config.ids}")'
-                message = f"the user ids of this stream are {wanted}; send such ids, "
-                message += "or change the service"
-                raise InputError(message)
-            checked.append(self._intake.prepare(self._windowed.current, batch, rows))
-            rows += batch.num_rows
-        return checked
+        return self._reception.take(self._windowed.current, several)
 
     def _advance(self) -> None:
         self._end_windows()
@@ -751,5 +699,5 @@ class Stream(Resumable):
     def _layout(self) -> Container:
         public: dict[str, Any] = {"stream": self.name, "batch_ids": self.config.retries}
         own_bytes = _KEPT.size + payment.PACKED_BYTES + announcements.PACKED_BYTES
-        own_bytes += self._batch_ids.state_bytes
+        own_bytes += self._reception.batch_ids.state_bytes
         return Container("Stream", public, own_bytes, [self._windowed])

@@ -18,7 +18,7 @@ from panprivacy._kernels import wipe_stack
 from panprivacy.errors import InputError, without_frames
 from panprivacy.service.batches import BusyError, Outcome, Sent
 from panprivacy.service.incoming.admission import overwrite
-from panprivacy.service.stream import Stream
+from panprivacy.service.served import Served
 from panprivacy.sources import read_body, read_together
 
 _SMALL = {"arrow": 0, "int64": 1 << 18}
@@ -47,7 +47,7 @@ class _Body:
     batch_id: bytes | None
     counted: asyncio.Future[Outcome | None]
 
-    def read(self, stream: Stream) -> Sent | Exception:
+    def read(self, stream: Served) -> Sent | Exception:
         """Its rows, or why they cannot be read."""
         try:
             batches = read_body(self.kind, self.content, stream.columns.wanted())
@@ -68,9 +68,9 @@ class BodyCounter:
         streams: all that there are.
     """
 
-    def __init__(self, streams: Iterable[Stream]) -> None:
+    def __init__(self, streams: Iterable[Served]) -> None:
         self._threads = {stream: _StreamThreads(stream) for stream in streams}
-        self._waiting: dict[Stream, list[_Body]] = {}
+        self._waiting: dict[Served, list[_Body]] = {}
 
     def start(self) -> None:
         """Start the threads, all at once: which of them there are tells nothing then."""
@@ -86,7 +86,7 @@ class BodyCounter:
             threads.join(until)
 
     async def count(
-        self, stream: Stream, kind: str, content: bytearray, batch_id: bytes | None
+        self, stream: Served, kind: str, content: bytearray, batch_id: bytes | None
     ) -> None:
         """The same as `put` for a coroutine, which it raises what went wrong in."""
         counted = self.put(stream, kind, content, batch_id)
@@ -99,7 +99,7 @@ class BodyCounter:
             del outcome, counted
 
     def put(
-        self, stream: Stream, kind: str, content: bytearray, batch_id: bytes | None
+        self, stream: Served, kind: str, content: bytearray, batch_id: bytes | None
     ) -> asyncio.Future[Outcome | None]:
         """Have a body counted, and overwritten then, whatever becomes of the caller.
 
@@ -119,7 +119,7 @@ class BodyCounter:
             loop.call_soon(self._count_waiting, stream, 0)
         return body.counted
 
-    def _count_waiting(self, stream: Stream, seen: int) -> None:
+    def _count_waiting(self, stream: Served, seen: int) -> None:
         """Count the small bodies that wait, once a turn of the event loop has brought no others.
 
         Args:
@@ -150,7 +150,7 @@ class _StreamThreads:
         stream: of the bodies.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Served) -> None:
         self._stream = stream
         self._queue: SimpleQueue[_Body | None] = SimpleQueue()
         name = f"panprivacy-{stream.name}"
@@ -196,7 +196,7 @@ class _StreamThreads:
         return True
 
 
-def _count(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome]:
+def _count(stream: Served, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome]:
     """Count some bodies; what becomes of each, a `BusyError` if it would have to wait.
 
     Those of one format are read as one. If a row of them cannot be counted, each is by itself.
@@ -218,14 +218,14 @@ def _count(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outco
     return [outcome if one in alike else next(others) for one in bodies]
 
 
-def _count_each(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome]:
+def _count_each(stream: Served, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome]:
     """Read bodies one after another, and count them in one pass."""
     read = [body.read(stream) for body in bodies]
     counted = iter(_taken(stream, [one for one in read if isinstance(one, Sent)], wait=wait))
     return [next(counted) if isinstance(one, Sent) else one for one in read]
 
 
-def _taken(stream: Stream, sent: Sequence[Sent], *, wait: bool) -> list[Outcome]:
+def _taken(stream: Served, sent: Sequence[Sent], *, wait: bool) -> list[Outcome]:
     """Count what could be read; what becomes of each."""
     if not sent:
         return []

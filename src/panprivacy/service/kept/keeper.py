@@ -19,6 +19,7 @@ from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import PanPrivacyError
 from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.served import Tell
 from panprivacy.service.stream import Stream
 
 _HURRY = 0.1
@@ -27,9 +28,6 @@ _LONGEST_WAIT = 1.0
 _STOP_SECONDS = 15.0
 """Seconds after which clocks are looked at again: the one on the wall may be set."""
 _ENDED = "the service has stopped"
-
-Tell = Callable[[str | None], None]
-"""Is told that the checkpoint is on disk, or why it is not."""
 
 
 class Keeper:

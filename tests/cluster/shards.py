@@ -11,8 +11,8 @@ from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shard import ShardStream
-from panprivacy.merging import Merger
 from panprivacy.coins import SystemCoins
+from panprivacy.merging import Merger
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.slices import Slice
 

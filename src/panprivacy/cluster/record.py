@@ -109,7 +109,7 @@ class RecordFile:
 
     def __init__(self, path: Path, record: Record) -> None:
         self._path, self.record = path, record
-        self._lock = RLock()
+        self._lock, self._written = RLock(), False
 
     @classmethod
     def load(cls, path: Path) -> RecordFile | None:
@@ -138,6 +138,7 @@ class RecordFile:
             OSError: it cannot be written. The record in memory has changed: write it again.
         """
         with self._lock:
+            self._written = False
             yield self.record
             self.write()
 
@@ -148,10 +149,12 @@ class RecordFile:
             yield self.record
 
     def write(self) -> None:
-        """Have it on the disk.
+        """Have it on the disk, unless it is.
 
         Raises:
             OSError: it cannot be written.
         """
         with self._lock:
-            replace_file(self._path, msgspec.json.format(msgspec.json.encode(self.record)))
+            if not self._written:
+                replace_file(self._path, msgspec.json.format(msgspec.json.encode(self.record)))
+                self._written = True

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from panprivacy.cluster.envelopes import ENVELOPE_BYTES
+from panprivacy.cluster.routing import Router
 from panprivacy.errors import InputError, without_frames
 from panprivacy.ids import gatherable, offset_type
 from panprivacy.noise import wipe
@@ -34,19 +35,19 @@ _NAMELESS: Final = bytes(16)
 _WORD: Final = 8
 _END_BYTES: Final = 8
 """With which an Arrow stream ends."""
-_MOST_PART: Final = 1 << 18
+_MOST_PART: Final = 1 << 19
 """Longer parts are cut, always at the same rows, so that a part that is sent again has its name."""
 _SMALL_ROUND: Final = 1 << 16
 """Up to here every shard gets the length of the whole round."""
 _LEADING_BITS: Final = 4
 _LEAST_BYTES: Final = 256
-_LEAST_MOST: Final = 1 << 12
+_LEAST_MOST: Final = 1 << 13
 _PART_BYTES: Final = 512
 _COLUMN_BYTES: Final = 128
 """More than a part and each of its columns take besides their rows."""
 
 _Parts = Sequence[pa.RecordBatch | None]
-"""A part for each shard."""
+"""The rows of each shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,9 @@ class Part:
     """Rows that are counted whole or not at all.
 
     Args:
-        name: of 16 bytes, the same when it is sent again; None if the sender gave none.
-        batches: with the columns of the stream.
+        name: of 16 bytes, the same when it is sent again, and known to all shards; None if the
+            sender gave none.
+        batches: with the columns of the stream; none where all rows are for other shards.
     """
 
     name: bytes | None
@@ -65,88 +67,107 @@ class Part:
 class Round:
     """What is sent to all shards of a stream at once.
 
-    Guarantee: every shard gets as many messages as the others, of the same lengths. Of a round of
-    up to 64 KiB number and length are functions of the rows and bytes that were added, however
-    these are divided among shards. Of a longer one they tell besides, within an eighth, how much
-    the shard got that got most.
+    Guarantee: every shard gets as many messages as the others, of the same lengths, and the same
+    names. Of a round of up to 64 KiB, lengths and names are functions of the rows and bytes that
+    were added, whoever they are of. Of a longer one lengths tell besides, within an eighth, how
+    much the shard got that got most.
 
     Args:
-        shards: how many there are.
-        most: bytes of an envelope, at least 4 KiB; `Broker.most_message`.
+        router: says which shard counts a row.
+        column: place of the ids; None if rows have none.
+        most: bytes of an envelope, at least 8 KiB; `Broker.most_message`.
 
     Raises:
         InputError: messages are shorter.
     """
 
-    def __init__(self, shards: int, most: int) -> None:
+    def __init__(self, router: Router, column: int | None, most: int) -> None:
         if most < _LEAST_MOST:
             message = f"a message has room for {most:,} bytes: raise max_payload of the broker"
             raise InputError(message)
-        self._shards = shards
+        self._router = router
+        self._column = column
         self._most = _rounded_down(most - ENVELOPE_BYTES)
+        self._most_part = min(_MOST_PART, self._most - _FRONT.size)
         self._room = _FRONT.size
         self._named: list[tuple[bytes, _Parts]] = []
         self._nameless: dict[pa.Schema, list[_Parts]] = {}
 
-    def add(self, parts: _Parts, name: bytes | None = None) -> None:
-        """Add what was sent at once, with a part for each shard, or None, as `Router.split` gives.
+    def add(self, batches: Sequence[pa.RecordBatch], name: bytes | None = None) -> None:
+        """Add what was sent at once.
 
         Args:
-            parts: must stay as they are until `pack` has been called.
+            batches: its rows, checked; they must stay as they are until `pack` has been called.
             name: what its sender calls it, the same when it is sent again.
 
         Raises:
-            InputError: a row is longer than a message; nothing was added.
+            InputError: a row cannot be routed, or is longer than a message; nothing was added.
         """
-        plain = [None if part is None or not part.num_rows else _plain(part) for part in parts]
-        schema = next((part.schema for part in plain if part is not None), None)
-        if schema is None:
+        plain = [_plain(batch) for batch in batches if batch.num_rows]
+        for batch in plain:
+            self._check_rows(batch)
+        if name is not None:
+            self._add_named(plain, name)
             return
-        bytes_of_rows = 0
-        for part in plain:
-            if part is not None:
-                bytes_of_rows += sum(map(_bytes_of_rows, part.columns))
-                if part.nbytes > self._most // 2:
-                    self._check_rows(part)
-        if name is not None or schema not in self._nameless:
-            self._room += self._shards * _most_beside(schema)
-        self._room += bytes_of_rows
-        if name is None:
-            self._nameless.setdefault(schema, []).append(plain)
-        else:
-            self._named.append((name, plain))
+        for batch, parts in [(batch, self._split(batch)) for batch in plain]:
+            if batch.schema not in self._nameless:
+                self._room += self._router.shards * _most_beside(batch.schema)
+            self._room += _bytes_of_rows(batch)
+            self._nameless.setdefault(batch.schema, []).append(parts)
 
-    def _check_rows(self, part: pa.RecordBatch) -> None:
-        longest = sum(map(_longest, part.columns)) + _FRONT.size + _most_beside(part.schema)
-        if longest > self._most:
-            message = f"a row has texts of more than {self._most - _PART_BYTES:,} bytes, which no "
-            message += "message of the broker holds"
+    def _add_named(self, batches: Sequence[pa.RecordBatch], name: bytes) -> None:
+        """Cut before rows are divided: so all shards keep as many names, whoever they are of."""
+        pieces = [piece for batch in batches for piece in self._pieces(batch)]
+        found = [self._split(piece) for piece in pieces] or [[None] * self._router.shards]
+        for number, parts in enumerate(found):
+            self._named.append((_name(name, number), parts))
+        beside = [_most_beside(piece.schema) for piece in pieces] or [_PART.size]
+        self._room += self._router.shards * sum(beside) + sum(map(_bytes_of_rows, pieces))
+
+    def _split(self, batch: pa.RecordBatch) -> _Parts:
+        parts = self._router.split(batch, self._column)
+        return [None if part is None else _plain(part) for part in parts]
+
+    def _check_rows(self, batch: pa.RecordBatch) -> None:
+        if batch.nbytes < self._most_part // 2:
+            return
+        longest = sum(map(_longest, batch.columns)) + _most_beside(batch.schema)
+        if longest > self._most_part:
+            message = (
+                f"a row has texts of more than {self._most_part - _PART_BYTES:,} bytes, which "
+            )
+            message += "no message to a shard holds"
             raise InputError(message)
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """A batch, halved until each piece fits into a message."""
+        if _bytes_of_rows(batch) + _most_beside(batch.schema) <= self._most_part:
+            yield batch
+            return
+        half = batch.num_rows // 2
+        yield from self._pieces(batch.slice(0, half))
+        yield from self._pieces(batch.slice(half))
 
     def pack(self) -> list[list[bytearray]]:
         """The messages, at least one; of each, a plaintext for every shard, all equally long.
 
         What was added is let go of.
         """
-        filled: list[list[list[bytearray]]] = [[] for _ in range(self._shards)]
-        for name, parts in self._taken():
+        filled: list[list[list[bytearray]]] = [[] for _ in range(self._router.shards)]
+        for name, parts in self._named:
             for messages, part in zip(filled, parts, strict=True):
-                if part is not None:
-                    most = min(_MOST_PART, self._most - _FRONT.size)
-                    for number, piece in enumerate(_pieces(part, most)):
-                        _put(messages, _packed(piece, _name(name, number)), self._most)
+                _put(messages, _packed(part, name), self._most)
+        for each in self._nameless.values():
+            for messages, there in zip(filled, zip(*each, strict=True), strict=True):
+                joined = _joined(there)
+                for piece in self._pieces(joined) if joined is not None else ():
+                    _put(messages, _packed(piece, _NAMELESS), self._most)
         count = max(1, *map(len, filled))
         for messages in filled:
             messages.extend([] for _ in range(count - len(messages)))
-        return [self._padded(each) for each in zip(*filled, strict=True)]
-
-    def _taken(self) -> Iterator[tuple[bytes | None, _Parts]]:
-        """All that was added, with what has no name as one."""
-        named, self._named = self._named, []
-        nameless, self._nameless = self._nameless, {}
-        yield from named
-        for each in nameless.values():
-            yield None, [_joined(parts) for parts in zip(*each, strict=True)]
+        packed = [self._padded(each) for each in zip(*filled, strict=True)]
+        self._named, self._nameless, self._room = [], {}, _FRONT.size
+        return packed
 
     def _padded(self, contents: Sequence[list[bytearray]]) -> list[bytearray]:
         """One message for each shard, and what it is made of overwritten."""
@@ -198,7 +219,7 @@ def _bodies(view: memoryview) -> list[tuple[bytes, memoryview]]:
 def _readable(body: tuple[bytes, memoryview], columns: Sequence[Column]) -> Part | InputError:
     name, content = body
     try:
-        batches = read_body("arrow", content, columns)
+        batches = read_body("arrow", content, columns) if content else []
     except InputError as error:
         return without_frames(error)
     return Part(None if name == _NAMELESS else name, batches)
@@ -213,8 +234,12 @@ def _plain(part: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=[str(at) for at in range(len(columns))])
 
 
-def _bytes_of_rows(column: pa.Array) -> int:
-    """What the rows of a column take; the same sum however they are divided."""
+def _bytes_of_rows(batch: pa.RecordBatch) -> int:
+    """What rows take; the same sum however they are divided."""
+    return sum(_bytes_of_column(column) for column in batch.columns)
+
+
+def _bytes_of_column(column: pa.Array) -> int:
     width = offset_type(column.type)
     if width is None:
         return len(column) * (1 + _width(column))
@@ -224,9 +249,10 @@ def _bytes_of_rows(column: pa.Array) -> int:
 
 def _longest(column: pa.Array) -> int:
     """What the longest row of a column takes."""
-    if offset_type(column.type) is None:
+    width = offset_type(column.type)
+    if width is None:
         return 1 + _width(column)
-    return pc.max(pc.binary_length(column)).as_py() or 0
+    return (pc.max(pc.binary_length(column)).as_py() or 0) + 1 + np.dtype(width).itemsize
 
 
 def _width(column: pa.Array) -> int:
@@ -240,42 +266,28 @@ def _most_beside(schema: pa.Schema) -> int:
 
 
 def _joined(parts: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
-    """All rows of one shard."""
+    """All rows of one shard, if it has any."""
     there = [part for part in parts if part is not None]
-    if len(there) < 2:
-        return there[0] if there else None
-    return pa.concat_batches(there)
+    return pa.concat_batches(there) if len(there) > 1 else next(iter(there), None)
 
 
-def _pieces(part: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
-    """A part, halved until each piece is short enough; a row by itself is."""
-    if part.num_rows == 1 or _length(part) <= most:
-        yield part
-        return
-    half = part.num_rows // 2
-    yield from _pieces(part.slice(0, half), most)
-    yield from _pieces(part.slice(half), most)
-
-
-def _length(part: pa.RecordBatch) -> int:
-    """Of a part in a message; Arrow's own lengths are multiples of 8."""
-    batch = pa.ipc.get_record_batch_size(part)
-    return _PART.size + part.schema.serialize().size + batch + _END_BYTES
-
-
-def _packed(part: pa.RecordBatch, name: bytes) -> bytearray:
-    content = bytearray(_length(part))
-    _PART.pack_into(content, 0, name, len(content) - _PART.size)
+def _packed(part: pa.RecordBatch | None, name: bytes) -> bytearray:
+    """A part in a message; without rows, its name alone."""
+    if part is None:
+        return bytearray(_PART.pack(name, 0))
+    # Arrow's own lengths are multiples of 8.
+    rows = pa.ipc.get_record_batch_size(part)
+    length = part.schema.serialize().size + rows + _END_BYTES
+    content = bytearray(_PART.size + length)
+    _PART.pack_into(content, 0, name, length)
     sink = pa.FixedSizeBufferWriter(pa.py_buffer(memoryview(content)[_PART.size :]))
     with sink, pa.ipc.new_stream(sink, part.schema) as stream:
         stream.write_batch(part)
     return content
 
 
-def _name(name: bytes | None, number: int) -> bytes:
-    """Of a piece: no sender's id is longer than a hash, and none is all zeros but by a hash."""
-    if name is None:
-        return _NAMELESS
+def _name(name: bytes, number: int) -> bytes:
+    """Of a piece of what a sender calls by that name."""
     return hashlib.sha256(struct.pack("<Q", number) + name).digest()[: len(_NAMELESS)]
 
 

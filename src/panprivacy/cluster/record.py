@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from panprivacy.cluster.broker import Position
+from panprivacy.cluster.routing import Router
 from panprivacy.errors import PlanError
 from panprivacy.files import replace_file
 
@@ -97,6 +98,10 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     key: str
     streams: dict[str, StreamRecord]
     version: int = _VERSION
+
+    def router(self, *, numbered: bool) -> Router:
+        """Of a stream whose ids number users, or do not."""
+        return Router(self.shards, bytes.fromhex(self.key), numbered=numbered)
 
 
 class RecordFile:

@@ -9,9 +9,11 @@ from typing import Any, Final, Protocol
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from panprivacy.cluster import worker
+
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.vault import Told
+from panprivacy.cluster.worker import WorkerConfig
+from panprivacy.cluster.worker import start as start_worker
 from panprivacy.errors import PanPrivacyError, PlanError, without_frames
 from panprivacy.service.config.config import Config
 from panprivacy.service.outgoing.records import StoreError
@@ -56,8 +58,8 @@ class RayShards:
             raise PlanError(message)
         self._vault = vault
         self._workers = [
-            worker.start(
-                worker.WorkerConfig(
+            start_worker(
+                WorkerConfig(
                     part=router.slice(shard),
                     streams=config.streams,
                     begins=begins,

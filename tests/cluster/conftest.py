@@ -7,6 +7,9 @@ import pytest
 from panprivacy.cluster.broker import Broker
 from tests.cluster.nats import NatsServer, found_nats
 
+QUEUE_BYTES = 4 << 20
+"""JetStream sets so many aside for each queue."""
+
 
 @pytest.fixture(scope="session")
 def shared_nats():
@@ -25,6 +28,6 @@ def nats(tmp_path):
 @pytest.fixture
 def broker(shared_nats):
     """A connection to the shared server."""
-    found = Broker(shared_nats.url)
+    found = Broker(shared_nats.url, most_bytes=QUEUE_BYTES)
     yield found
     found.close()

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -74,6 +75,8 @@ class NatsServer:
     def pause(self) -> None:
         """Let it stand still."""
         self._process.send_signal(signal.SIGSTOP)
+        while Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(_PAUSE)
 
     def resume(self) -> None:
         """Let it go on."""
@@ -94,3 +97,62 @@ def found_nats() -> str:
     if found is None:
         pytest.skip("NATS is not installed: no nats-server in the PATH or /usr/sbin")
     return found
+
+
+class Proxy:
+    """A way to a server that can be cut.
+
+    Args:
+        port: of the server.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"nats://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def cut(self) -> None:
+        """Break all connections, with what is under way in them."""
+        for one in self._open:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                one = self._listener.accept()[0]
+                other = socket.create_connection(("127.0.0.1", self._to))
+                self._open += [one, other]
+                for ends in ((one, other), (other, one)):
+                    self._start(self._copy, *ends)
+
+    @staticmethod
+    def _copy(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 12):
+                sink.sendall(data)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)  # so that the other way ends as well
+        source.close()
+
+    def _start(self, work, *arguments) -> None:
+        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+        self._threads[-1].start()
+
+    def __enter__(self):
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, *_):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+        for thread in self._threads:
+            thread.join(_PATIENCE)

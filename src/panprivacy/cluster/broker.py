@@ -46,8 +46,8 @@ _ANSWER_SECONDS: Final = 2.0
 _PAUSE: Final = 0.01
 _ERRORS: Final = (NatsError, asyncio.TimeoutError, OSError)
 """What the client raises where the broker does not answer, or refuses."""
-_WRONG_STREAM, _OVERLAP, _NO_CONSUMER = 10060, 10065, 10014
-_FULL: Final = {10077, 10023, 10047, 10122}
+_WRONG_STREAM, _OVERLAP, _NO_ROOM = 10060, 10065, 10028
+_FULL: Final = {10077, 10023}
 """Codes of a full queue, and of a server whose memory is full."""
 
 T = TypeVar("T")
@@ -313,7 +313,10 @@ class Broker:
         where = ", ".join(urlsplit(server).netloc.rpartition("@")[2] for server in self._servers)
         reason = error.description if isinstance(error, APIError) else self._problem
         code = error.err_code if isinstance(error, APIError) else None
-        if code in _FULL:
+        if code == _NO_ROOM:
+            message = "the server has no room for a queue: raise its max_memory_store, or lower "
+            return BrokerError(f"{message}queue_bytes")
+        if _is_full(error):
             message = "the queue is full: its shard does not keep up, or is gone; come again later"
             return QueueFullError(message)
         if isinstance(error, MaxPayloadError):
@@ -322,9 +325,12 @@ class Broker:
         return BrokerError(f"the broker at {where} {verb}{f': {reason}' if reason else ''}")
 
     async def _closed(self) -> None:
-        if self._connecting is not None:
-            self._connecting.cancel()
-        await self._client.close()
+        with suppress(*_ERRORS):
+            await self._client.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ready(self) -> int:
         """Wait for a connection, and begin one if there is none; how long a message may be."""
@@ -419,8 +425,8 @@ class Broker:
         each = [self._publish_one(queue, message) for queue, message in messages]
         outcomes = await asyncio.gather(*each, return_exceptions=True)
         wrong = [one for one in outcomes if isinstance(one, BaseException)]
-        if wrong:  # a queue that is full is named only if that is all
-            raise min(wrong, key=lambda one: isinstance(one, QueueFullError))
+        if wrong:  # that a queue is full is told only if that is all
+            raise min(wrong, key=_is_full)
         return [one for one in outcomes if isinstance(one, Position)]
 
     async def _publish_one(self, queue: Queue, message: bytes) -> Position:
@@ -429,12 +435,13 @@ class Broker:
         until = time.monotonic() + self._patience
         unsure: int | None = None
         while True:
-            born = await self._born(queue)
-            if unsure not in {None, born}:
-                reason = "the broker has lost its memory: nobody knows whether what was sent last "
-                reason += "was counted; send it again under the same Idempotency-Key, if it has one"
-                raise BrokerError(reason)
+            born: int | None = None
             try:
+                born = await self._born(queue)
+                if unsure not in {None, born}:
+                    reason = "the broker has lost its memory: nobody knows whether what was sent "
+                    reason += "last was counted; send it again under the same Idempotency-Key"
+                    raise BrokerError(reason)
                 done = await self._stream.publish(
                     queue.subject,
                     message,
@@ -443,19 +450,20 @@ class Broker:
                     headers=headers,
                 )
                 return Position(born, done.seq)
-            except (NoStreamResponseError, NoRespondersError) as error:
-                wrong: Exception = error
             except APIError as error:
-                if error.err_code != _WRONG_STREAM:
-                    raise self._refused(error) from None
+                # It is not there; of another birth, or before the server has begun, it may be soon.
+                if error.err_code not in {_WRONG_STREAM, None}:
+                    raise
+                wrong: Exception = error
+            except (NoStreamResponseError, NoRespondersError) as error:
                 wrong = error
-            except MaxPayloadError as error:
-                raise self._refused(error) from None
+            except MaxPayloadError:
+                raise
             except _ERRORS as error:
-                wrong, unsure = error, born
+                wrong, unsure = error, unsure if born is None else born
             self._births.pop(queue, None)
             if time.monotonic() > until:
-                raise self._refused(wrong) from None
+                raise wrong
             await asyncio.sleep(_PAUSE)
 
     async def _pull(
@@ -573,6 +581,10 @@ def _checked(name: str) -> str:
         message = "names of clusters and streams have letters, digits, _ and - in a broker"
         raise InputError(message)
     return name
+
+
+def _is_full(error: BaseException) -> bool:
+    return isinstance(error, APIError) and error.err_code in _FULL
 
 
 def _prefix(queue: Queue) -> str:

@@ -122,7 +122,8 @@ class Releaser:
         if self._own.paid:
             self._payment.check(bytes.fromhex(self._own.paid))
             self._payment.unpack(bytes.fromhex(self._own.paid))
-        self._whole_since, self._broken_last = clock(), broken()
+        self._since = self._whole_since = clock()
+        self._broken_last = broken()
         self._gathered: dict[tuple[float, int], _Gathered] = {}
         self._asked: dict[tuple[Any, ...], tuple[float, Future[Any]]] = {}
         self._nobody = str(pyrage.x25519.Identity.generate().to_public())
@@ -156,7 +157,7 @@ class Releaser:
 
     def begin(self) -> None:
         """Know that what comes is taken in from now on; a window that began before is not whole."""
-        self._whole_since = self._clock()
+        self._since = self._whole_since = self._clock()
 
     def deadline(self) -> float:
         """When something is due, in seconds since 1970."""
@@ -342,7 +343,7 @@ class Releaser:
         """Go on with a release; whether it is over, so that the next one can begin."""
         paid = self._pay(cut)
         gathered = self._gathered.setdefault(cut.name, _Gathered())
-        late = self._clock() - cut.made
+        late = self._clock() - max(cut.made, self._since)
         for shard in range(self._router.shards):
             if shard not in gathered.sealed:
                 self._gather(cut, shard, gathered)

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import ray
 
-
 from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine, check, queues_of
 from panprivacy.cluster.record import Record, RecordFile, StreamRecord

@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.vault import Told
 from panprivacy.cluster.worker import WorkerConfig
@@ -103,7 +102,7 @@ def asked(method: Any, *arguments: Any) -> Any:
         cause = error.cause
         if isinstance(cause, PanPrivacyError):
             raise without_frames(cause) from None
-        message = f"failed with {type(cause).__name__}"
-    except (RayError, TimeoutError):
-        message = "does not answer: Ray starts it again"
+        message = f"a process of Ray failed with {type(cause).__name__}"
+    except (RayError, TimeoutError) as error:
+        message = f"a process of Ray does not answer ({type(error).__name__}): Ray starts it again if it has died"
     raise StoreError(message)

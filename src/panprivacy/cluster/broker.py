@@ -571,7 +571,7 @@ class Broker:
             found = await self._stream.get_last_msg(
                 f"{name}-directory", f"{name}.directory.{stream}"
             )
-            return found.data
+            return found.data or b""
         return None
 
 

@@ -53,6 +53,8 @@ _PATIENCE: Final = 10.0
 _ROTATE_SECONDS: Final = 3_600.0
 """How long a key for messages is used; it opens for as long again."""
 _IDENTITY_SECONDS: Final = 30.0
+_VAULT: Final = "panprivacy-vault"
+"""Its name among the actors of this driver."""
 _CALLS: Final = 16
 """That may wait in a worker at the same time."""
 
@@ -361,49 +363,47 @@ class Worker:
 class _Hardened(Worker):
     """A worker in a process of its own, whose memory is kept clean."""
 
-    def __init__(self, config: WorkerConfig, vault: Any) -> None:
+    def __init__(self, config: WorkerConfig) -> None:
         protect()
         write_to_stderr()
         compile_kernels()
-        super().__init__(config, _RemoteVault(vault), _end_process)
+        super().__init__(config, _RemoteVault(), _end_process)
 
 
 class _RemoteVault:
-    """The vault, from another process.
-
-    Args:
-        vault: handle of its actor.
-    """
-
-    def __init__(self, vault: Any) -> None:
-        self._vault = vault
+    """The vault, from another process."""
 
     def begin(self, part: Slice) -> tuple[int, bytes | None]:
         """As `Vault.begin`."""
-        return _asked(self._vault.begin, part)
+        return self._asked("begin", part)
 
     def keep(self, part: Slice, incarnation: int, sealed: bytes, told: Mapping[str, Told]) -> None:
         """As `Vault.keep`."""
-        _asked(self._vault.keep, part, incarnation, sealed, told)
+        self._asked("keep", part, incarnation, sealed, told)
+
+    def _asked(self, method: str, *arguments: Any) -> Any:
+        """What the vault answers.
+
+        Raises:
+            PanPrivacyError: what it raises.
+            StoreError: it does not answer.
+        """
+        try:
+            return ray.get(getattr(_vault(), method).remote(*arguments), timeout=_PATIENCE)
+        except RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, PanPrivacyError):
+                raise without_frames(cause) from None
+            message = f"the vault failed with {type(cause).__name__}"
+        except (RayError, TimeoutError, ValueError):  # there is none of that name
+            message = "the vault does not answer"
+        raise StoreError(message)
 
 
-def _asked(method: Any, *arguments: Any) -> Any:
-    """What an actor answers.
-
-    Raises:
-        PanPrivacyError: what it raises.
-        StoreError: it does not answer.
-    """
-    try:
-        return ray.get(method.remote(*arguments), timeout=_PATIENCE)
-    except RayTaskError as error:
-        cause = error.cause
-        if isinstance(cause, PanPrivacyError):
-            raise without_frames(cause) from None
-        message = f"the vault failed with {type(cause).__name__}"
-    except (RayError, TimeoutError):
-        message = "the vault does not answer"
-    raise StoreError(message)
+@functools.cache
+def _vault() -> Any:
+    """The handle of the vault, by name: a handle that is handed over need not outlive a restart."""
+    return ray.get_actor(_VAULT)
 
 
 def _end_process() -> None:
@@ -424,12 +424,11 @@ def init(address: str | None = None, **options: Any) -> None:
     ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
 
 
-def start(config: WorkerConfig, vault: Any) -> Any:
+def start(config: WorkerConfig) -> Any:
     """Have Ray run a worker on some node, and start it again on another if it dies.
 
     Args:
-        config: what the worker is told.
-        vault: as `start_vault` gave it.
+        config: what the worker is told; it keeps its states in the vault of `start_vault`.
 
     Returns:
         The handle of the actor; it ends with the process that has called this.
@@ -441,7 +440,7 @@ def start(config: WorkerConfig, vault: Any) -> Any:
         scheduling_strategy="SPREAD",
         runtime_env={"env_vars": hardened({})},
     )
-    return actor.remote(config, vault)
+    return actor.remote(config)
 
 
 def start_vault(path: str) -> Any:
@@ -455,6 +454,11 @@ def start_vault(path: str) -> Any:
     """
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor = ray.remote(Vault).options(
-        num_cpus=0, max_restarts=-1, max_concurrency=_CALLS, scheduling_strategy=here
+        name=_VAULT,
+        num_cpus=0,
+        max_restarts=-1,
+        max_concurrency=_CALLS,
+        scheduling_strategy=here,
+        runtime_env={"env_vars": hardened({})},
     )
     return actor.remote(path)

@@ -6,6 +6,7 @@ tells those who wait for it that what they sent is in sealed states.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ from panprivacy.service.served import Tell
 _QUICK: Final = 0.05
 """Seconds to the next look while somebody waits."""
 _SLOW: Final = 1.0
+_DIRECTORY_SECONDS: Final = 5.0
 _OLD_SECONDS: Final = 15.0
 """After which it is told that a shard tells nothing."""
 _ENDED: Final = "the cluster has stopped"
@@ -141,9 +143,12 @@ class Coordinator:
         self.look()
 
     def _run(self) -> None:
-        looked = 0.0
+        looked = told = -math.inf
         while True:
             self.advance()
+            if time.monotonic() >= told + _DIRECTORY_SECONDS:
+                told = time.monotonic()
+                self.attempt("directory", self._gateway.tell_directory)
             if time.monotonic() >= looked + _SLOW:
                 looked = time.monotonic()
                 self.attempt("wiping", wipe_traces)

@@ -7,21 +7,19 @@ shard of a stream gets a message, all of one length: which rows go where does no
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
 
-from panprivacy._kernels import wipe_stack
 from panprivacy.cluster.broker import Broker, BrokerError, Position, Queue
-from panprivacy.cluster.envelopes import seal
-from panprivacy.cluster.messages import Round
+from panprivacy.cluster.directory import COLUMNS, Directory
 from panprivacy.cluster.releaser import Releaser
+from panprivacy.cluster.rounds import Rounds
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import without_frames
 from panprivacy.programs.counting import Counting
@@ -32,141 +30,34 @@ from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.served import Announced, Later, Shown, described
 
-_TICK: Final = 0.02
-_AGAIN_SECONDS: Final = 10.0
-"""For so long a round is sent again that the broker does not take."""
-_PAUSE: Final = 0.2
-_STOP_SECONDS: Final = 15.0
 _NOT_TAKEN: Final = (
     "the broker does not take it, and the journal says why; some of it may be counted: come again "
     "with the same Idempotency-Key"
 )
-_STOPPED: Final = "the cluster stops: come again"
 _LOOK: Final = "a look is at all processes of the cluster at one moment"
 
 
-@dataclass(slots=True)
-class _Body:
-    """What goes with a round.
+class _Sending:
+    """What is known of what is sent to one stream.
 
     Args:
-        batches: its rows, checked.
-        name: what its sender calls it.
-        sent: is told what became of it.
+        shards: how many there are.
     """
 
-    batches: Sequence[pa.RecordBatch]
-    name: bytes | None
-    sent: Later = field(default_factory=Future)
-
-
-class Rounds:
-    """Sends what came to all shards of a stream, each tick.
-
-    Args:
-        broker: has the queues.
-        queues: of the stream, by shard.
-        router: says which shard counts a row.
-        column: place of the ids; None if rows have none.
-    """
-
-    def __init__(
-        self, broker: Broker, queues: Sequence[Queue], router: Router, column: int | None
-    ) -> None:
-        self._broker, self._queues, self._router = broker, queues, router
-        self._column = column
-        self.publics: dict[int, bytes] = {}
+    def __init__(self, shards: int) -> None:
+        self.publics: list[bytes] = [b""] * shards
         self.sent: dict[int, Position] = {}
         self.troubles = Troubles()
-        self._most = broker.most_message
-        self._bodies: list[_Body] = []
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        name = f"panprivacy-rounds-{queues[0].stream}"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    def start(self) -> None:
-        """Begin, once all public keys are known."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Send what is there, and end."""
-        self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join(_STOP_SECONDS)
-
-    def put(self, body: _Body) -> Later:
-        """Have it go with the next round."""
-        with self._lock:
-            if not self._stopping.is_set():
-                self._bodies.append(body)
-                return body.sent
-        raise StoreError(_STOPPED)
-
-    def _run(self) -> None:
-        due = time.monotonic()
-        while True:
-            stopping = self._stopping.is_set()
-            with self._lock:
-                bodies, self._bodies = self._bodies, []
-            self._send(bodies)
-            if stopping and not bodies:
-                return
-            now = time.monotonic()
-            due = max(due + _TICK, now)
-            self._stopping.wait(due - now)
-
-    def _send(self, bodies: list[_Body]) -> None:
-        """One round, and the word to those whose rows are in it."""
-        messages: list[tuple[Queue, bytes]] = []
-        failed: Exception | None = None
-        try:
-            messages = self._packed(bodies)
-            self._publish(messages)
-        except BrokerError:
-            failed = StoreError(_NOT_TAKEN)
-        except Exception as error:  # noqa: BLE001 - its frames hold rows
-            failed = without_frames(error)
-        for body in bodies:
-            if body.sent.done():
-                continue
-            if failed is None:
-                body.sent.set_result(True)
-            else:
-                body.sent.set_exception(failed)
-        if bodies:
-            wipe_stack()
-
-    def _packed(self, bodies: list[_Body]) -> list[tuple[Queue, bytes]]:
-        """The sealed messages of a round."""
-        one = Round(self._router, self._column, self._most)
-        for body in bodies:
-            try:
-                one.add(body.batches, body.name)
-            except Exception as error:  # noqa: BLE001 - for its sender
-                body.sent.set_exception(without_frames(error))
-        return [
-            (queue, seal(plain, self.publics[queue.shard], queue.subject))
-            for message in one.pack()
-            for queue, plain in zip(self._queues, message, strict=True)
-        ]
-
-    def _publish(self, messages: list[tuple[Queue, bytes]]) -> None:
-        """Have the broker take a round; again for a while, as it knows what it has."""
-        until = time.monotonic() + _AGAIN_SECONDS
-        while True:
-            try:
-                positions = self._broker.publish(messages)
-            except BrokerError as error:
-                self.troubles.attempt("broker", _raiser(error))
-                if self._stopping.is_set() or time.monotonic() > until:
-                    raise
-                self._stopping.wait(_PAUSE)
-            else:
-                break
+    def told(self, outcome: Sequence[Position] | BrokerError) -> None:
+        """Hear of a round."""
+        if isinstance(outcome, BrokerError):
+            self.troubles.attempt("broker", _raiser(outcome))
+            return
         self.troubles.attempt("broker", _nothing)
-        for (queue, _), position in zip(messages, positions, strict=True):
-            self.sent[queue.shard] = position
+        shards = len(self.publics)
+        for shard, position in enumerate(outcome[-shards:]):
+            self.sent[shard] = max(position, self.sent.get(shard, position))
 
 
 class Gateway:
@@ -186,13 +77,18 @@ class Gateway:
         streams: Mapping[str, Reception],
         routers: Mapping[str, Router],
     ) -> None:
+        self._broker, self._name, self._routers = broker, name, routers
+        self._columns = {stream: _columns(one.columns) for stream, one in streams.items()}
         self.shards = next(iter(routers.values())).shards
+        self._sending = {stream: _Sending(self.shards) for stream in streams}
         self._rounds = {
             stream: Rounds(
                 broker,
                 [Queue(name, stream, self.shards, shard) for shard in range(self.shards)],
                 routers[stream],
                 None if one.columns.user is None else 0,
+                lambda known=self._sending[stream]: known.publics,  # type: ignore[misc]
+                self._sending[stream].told,
             )
             for stream, one in streams.items()
         }
@@ -206,14 +102,28 @@ class Gateway:
 
     def know(self, stream: str, shard: int, public: bytes) -> None:
         """Seal what goes to a shard to this key from now on."""
-        if stream in self._rounds:
-            self._rounds[stream].publics[shard] = public
+        if stream in self._sending:
+            self._sending[stream].publics[shard] = public
+
+    def tell_directory(self) -> None:
+        """Tell other publishers the keys of now.
+
+        Raises:
+            BrokerError: the broker does not take it.
+        """
+        for stream, router in self._routers.items():
+            Directory(
+                key=router.key,
+                numbered=router.numbered,
+                columns=self._columns[stream],
+                publics=tuple(self._sending[stream].publics),
+            ).tell(self._broker, self._name, stream)
 
     def sent(self) -> dict[tuple[str, int], Position]:
         """How far each queue is, by what was sent from here."""
         return {
             (stream, shard): position
-            for stream, one in self._rounds.items()
+            for stream, one in self._sending.items()
             for shard, position in list(one.sent.items())
         }
 
@@ -221,12 +131,24 @@ class Gateway:
         """Have batches that were checked go with the next round of a stream.
 
         Returns:
-            Is told when the broker has them, or why it has not.
+            Is told when the broker has them, or why it has not: a `StoreError`.
 
         Raises:
-            StoreError: the cluster stops.
+            BrokerError: the cluster stops.
         """
-        return self._rounds[stream].put(_Body(batches, name))
+        later: Later = Future()
+
+        def tell(sent: Future[None]) -> None:
+            error = sent.exception()
+            if error is None:
+                later.set_result(True)
+            elif isinstance(error, BrokerError):  # its words name a host, which is no client's
+                later.set_exception(StoreError(_NOT_TAKEN))
+            else:
+                later.set_exception(error)
+
+        self._rounds[stream].put(batches, name).add_done_callback(tell)
+        return later
 
     def start(self) -> None:
         """Begin to send."""
@@ -356,6 +278,8 @@ class ClusterStream:
             self._reception.check(self._counting, sent.batches)
             batches = [self._without_nulls(batch) for batch in sent.batches]
             return self._gateway.put(self.name, batches, sent.batch_id)
+        except BrokerError:
+            return StoreError(_NOT_TAKEN)
         except Exception as error:  # noqa: BLE001 - for its sender
             return without_frames(error)
 
@@ -365,6 +289,12 @@ class ClusterStream:
         if not skips or not batch.column(0).null_count:
             return batch
         return batch.filter(batch.column(0).is_valid())
+
+
+def _columns(columns: Columns) -> tuple[str, ...]:
+    """What is read of each row, as the directory says it."""
+    each = columns.user, columns.delta, columns.group, columns.side
+    return tuple(name for name, one in zip(COLUMNS, each, strict=True) if one is not None)
 
 
 def _raiser(error: Exception) -> Callable[[], None]:

@@ -65,8 +65,7 @@ class RayShards:
                     cluster=config.cluster,
                     recipient=config.checkpoint.recipient,
                     every=config.checkpoint.every_seconds,
-                ),
-                vault,
+                )
             )
             for shard in range(router.shards)
         ]
@@ -104,5 +103,5 @@ def asked(method: Any, *arguments: Any) -> Any:
             raise without_frames(cause) from None
         message = f"a process of Ray failed with {type(cause).__name__}"
     except (RayError, TimeoutError) as error:
-        message = f"a process of Ray does not answer ({type(error).__name__}): Ray starts it again if it has died"
+        message = f"a process of Ray does not answer ({type(error).__name__})"
     raise StoreError(message)

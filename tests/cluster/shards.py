@@ -16,6 +16,8 @@ from panprivacy.merging import Merger
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.slices import Slice
 
+NAME = "test"
+"""Of the cluster."""
 USERS = 200
 KEY = bytes(range(16))
 BEGAN, NEXT, LATER = 1_000.0, 2_000.0, 3_000.0
@@ -31,7 +33,7 @@ def planned(**given):
 
 
 def queue(shard, shards=2):
-    return Queue("test", "visits", shards, shard)
+    return Queue(NAME, "visits", shards, shard)
 
 
 def make(shard=0, shards=2, *, key=KEY, began=BEGAN, **given):
@@ -69,4 +71,4 @@ def at(sequence, born=1):
 def merged(contributions):
     """How many users came exactly once, twice, and three times or more."""
     answer = Merger(contributions).release(0.95, SystemCoins())
-    return [round(count) for count in answer.only().counts[1:]]
+    return [round(one.value) for _, one in sorted(answer.answers().items(), key=str)][1:]

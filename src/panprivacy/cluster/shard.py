@@ -14,7 +14,7 @@ import io
 import struct
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from panprivacy.cluster.routing import Router
 from panprivacy.cluster.vault import Told
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError, without_frames
 from panprivacy.programs.counting import Counting, numbered
-from panprivacy.service.batches import Outcome, Reception, Sent
+from panprivacy.service.batches import Reception, Sent
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.incoming.admission import overwrite
 from panprivacy.service.journal import JOURNAL, Event
@@ -275,9 +275,10 @@ class ShardStream(Resumable):
                     self._refuse(one)
                 else:
                     self._accept(Sent(one.batches, one.name), several)
-            self._tell_refused(self._reception.take(self._counting, several))
+            for outcome in self._reception.take(self._counting, several):
+                if isinstance(outcome, Exception):
+                    self._refuse(outcome)
         except Exception as error:  # noqa: BLE001 - the shard goes on, and its words may show rows
-            self._whole = False
             self._refuse(without_frames(error))
 
     def _accept(self, sent: Sent, several: list[Sent]) -> None:
@@ -291,21 +292,15 @@ class ShardStream(Resumable):
         else:
             several.append(sent)
 
-    def _tell_refused(self, outcomes: Sequence[Outcome]) -> None:
-        for one in outcomes:
-            if isinstance(one, PanPrivacyError):
-                self._refuse(one)
-            elif isinstance(one, Exception):  # it should have been counted
-                self._whole = False
-                self._refuse(one)
-
     def _refuse(self, error: Exception) -> None:
         """Tell that something is not counted; a liar cannot fill the journal."""
+        reason = str(error)
+        if not isinstance(error, PanPrivacyError):  # it should have been counted
+            self._whole = False
+            reason = f"failed with {type(error).__name__}"
         now = time.monotonic()
         if now - self._told_refusal >= _QUIET_SECONDS:
             self._told_refusal = now
-            known = isinstance(error, PanPrivacyError)
-            reason = str(error) if known else f"failed with {type(error).__name__}"
             JOURNAL.error(Event.refused_message, stream=self.name, reason=reason)
 
     def _note_gap(self, position: Position) -> None:

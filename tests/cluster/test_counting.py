@@ -60,19 +60,17 @@ def test_a_release_before_the_last_is_an_announced_look_and_the_slices_go_on():
         answer = pp.merge([one.contribute() for one in made], confidence=LEVEL).only()
         assert answer.low <= truth <= answer.high
     for one in made:
-        assert (one.releases, one.announced) == (2, 2)
         with pytest.raises(pp.PanPrivacyError, match="wiped"):
             one.state()
 
 
 def test_a_shard_to_which_nobody_came_can_stand_in_for_one_that_is_lost():
-    router, (one, _) = cluster(["distinct,expected=100:10000"])
-    _, (_, newborn) = cluster(["distinct,expected=100:10000"])
+    router, (one, _) = cluster(["density,universe=4_000"])
+    _, (_, newborn) = cluster(["density,universe=4_000"])
     users = np.arange(3_000)
-    own = users[router.shards_of(users) == 0]
-    one.update(own)
+    one.update(users[router.shards_of(users) == 0])
     answer = pp.merge([one.contribute(), newborn.contribute()], confidence=LEVEL).only()
-    assert answer.low <= len(own) <= answer.high < 2_500
+    assert answer.low <= 1_500 / 4_000 <= answer.high < 0.5
 
 
 @pytest.mark.parametrize(
@@ -103,7 +101,7 @@ def test_a_slice_has_a_key_of_its_own():
 def test_a_stream_of_a_service_is_counted_by_shards(tmp_path):
     text = """
         [streams.visits]
-        epsilon = 2
+        epsilon = 6
         window = "1d"
         releases = 3
         stat = [{name = "distinct"}, {name = "distinct", expected = "10:1e6", as = "again"}]
@@ -112,7 +110,7 @@ def test_a_stream_of_a_service_is_counted_by_shards(tmp_path):
     stream = load(tmp_path / "config.toml").streams["visits"]
     router = Router(2, KEY, numbered=False)
     one = stream.make_counting(router.slice(1))
-    assert one.guarantee.epsilon == 2
+    assert one.guarantee.epsilon == 6
     assert one.guarantee.intrusions == 2
     assert {str(part.slice) for part in one.statistics.values()} == {"2 of 2"}
     assert one.state_bytes < 0.6 * stream.make_counting().state_bytes

@@ -16,6 +16,8 @@ from panprivacy.merging import Merger
 from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.slices import Slice
 
+NAME = "test"
+"""Of the cluster."""
 USERS = 200
 KEY = bytes(range(16))
 BEGAN, NEXT, LATER = 1_000.0, 2_000.0, 3_000.0
@@ -31,7 +33,7 @@ def planned(**given):
 
 
 def queue(shard, shards=2):
-    return Queue("test", "visits", shards, shard)
+    return Queue(NAME, "visits", shards, shard)
 
 
 def make(shard=0, shards=2, *, key=KEY, began=BEGAN, **given):

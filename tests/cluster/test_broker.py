@@ -59,6 +59,7 @@ def test_what_is_published_is_read_in_order_and_stays_until_it_is_removed(broker
     assert sorted(positions) == [Position(start.born, i) for i in range(1, 6)]
     first = broker.pull(queue, start, 3, 0.2)
     assert [at.sequence for at, _ in first] == [1, 2, 3]
+    broker.remove(queue, start)
     rest = broker.pull(queue, first[-1][0], 3, 0.2)
     assert {message for _, message in first + rest} == set(numbered(5))
     broker.remove(queue, first[-1][0])

@@ -539,7 +539,8 @@ class Broker:
         name = _stream_name(queue, through.born)
         with suppress(NotFoundError):  # of another birth
             told = await self._stream.stream_info(name)
-            if through.sequence <= told.state.last_seq:  # beyond it, numbers would be left out
+            # Up to 1 would be all that there is; beyond the last, numbers would be left out.
+            if 0 < through.sequence <= told.state.last_seq:
                 await self._stream.purge_stream(name, seq=through.sequence + 1)
 
     async def _delete(self, queue: Queue) -> None:

@@ -57,6 +57,11 @@ class Router:
         """That of the routing, which is public."""
         return self._slices.key
 
+    @property
+    def numbered(self) -> bool:
+        """Whether ids number the users of a universe."""
+        return self._numbered
+
     def slice(self, shard: int) -> Slice:
         """What the statistics of one shard are made for."""
         return Slice(shard, self.shards, self.key)

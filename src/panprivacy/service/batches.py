@@ -126,15 +126,19 @@ class Reception:
         if name is not None and (name in names or name in self.batch_ids):
             return False
         try:
-            accepted += self._checked(counting, sent.batches)
+            accepted += self.check(counting, sent.batches)
         except Exception as error:  # noqa: BLE001 - for its sender
             return without_frames(error)
         if name is not None:
             names.append(name)
         return True
 
-    def _checked(self, counting: Counting, batches: Sequence[pa.RecordBatch]) -> list[Checked]:
-        """All batches checked, for the statistics to count."""
+    def check(self, counting: Counting, batches: Sequence[pa.RecordBatch]) -> list[Checked]:
+        """All batches checked, for the statistics to count.
+
+        Raises:
+            InputError: a row cannot be counted.
+        """
         checked: list[Checked] = []
         rows = 0
         for batch in batches:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 import pyarrow as pa
 
+from panprivacy.guarantee import Guarantee
+from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Columns
 from panprivacy.service.batches import Outcome, Sent
 from panprivacy.service.config.stream import StreamConfig
+
+Later = Future[bool]
+"""Is told when what was sent is counted, or will be whatever crashes; or why it is not."""
 
 Tell = Callable[[str | None], None]
 """Is told that what was counted is on disk, or why it is not."""
@@ -30,6 +36,65 @@ class Announced:
     window_began: datetime
     number: int
     left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What anybody may know of the current window.
+
+    Args:
+        began: when it began to be counted.
+        ends: when it ends.
+        releases: how many were made.
+        announced: how many intrusions were announced.
+        state_bytes: the size of the whole state.
+    """
+
+    began: datetime
+    ends: datetime
+    releases: int
+    announced: int
+    state_bytes: int
+
+
+def described(
+    name: str,
+    config: StreamConfig,
+    counting: Counting,
+    shown: Shown,
+    guarantee: Guarantee,
+    missing: tuple[datetime, datetime] | None = None,
+) -> dict[str, object]:
+    """What is counted and promised, for people and programs.
+
+    Args:
+        name: of the stream.
+        config: what is counted.
+        counting: its statistics, or their like.
+        shown: what anybody may know of the current window.
+        guarantee: to the users of a window.
+        missing: from when to when what came may be missing.
+    """
+    since, until = (one.isoformat() for one in missing or (shown.began, shown.began))
+    return {
+        "name": name,
+        "statistics": list(counting.statistics),
+        "questions": {label: one.plan.question for label, one in counting.statistics.items()},
+        "epsilon": float(counting.guarantee.epsilon),
+        "guarantee": str(guarantee),
+        "window_seconds": config.window_seconds,
+        "zone": config.zone,
+        "window_began": shown.began.isoformat(),
+        "window_ends": shown.ends.isoformat(),
+        "releases_made": shown.releases,
+        "releases_planned": counting.planned,
+        "intrusions_announced": shown.announced,
+        "intrusions_planned": guarantee.intrusions,
+        "intrusions_left": guarantee.intrusions - shown.announced,
+        "state_bytes": shown.state_bytes,
+        "missing_from": None if since == until else since,
+        "missing_to": None if since == until else until,
+    }
 
 
 class Served(Protocol):
@@ -69,7 +134,9 @@ class Served(Protocol):
     ) -> bool:
         """Count all rows of one `Sent`, or none."""
 
-    def take_together(self, several: Sequence[Sent], *, wait: bool = True) -> list[Outcome]:
+    def take_together(
+        self, several: Sequence[Sent], *, wait: bool = True
+    ) -> Sequence[Outcome | Later]:
         """Count what came at the same time in one pass, of each all rows or none."""
 
     def release(self) -> None:

@@ -40,7 +40,7 @@ from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
-from panprivacy.service.served import Announced
+from panprivacy.service.served import Announced, Shown, described
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Answers
@@ -58,25 +58,6 @@ _KEPT = struct.Struct("<q")
 """In a state: until when, in seconds since 1970, it surely holds all that was counted."""
 _UNKEPT = "the window has ended, and the checkpoint does not hold all of it yet"
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """What anybody may know of the current window.
-
-    Args:
-        began: when it began to be counted.
-        ends: when it ends.
-        releases: how many were made.
-        announced: how many intrusions were announced.
-        state_bytes: the size of the whole state.
-    """
-
-    began: datetime
-    ends: datetime
-    releases: int
-    announced: int
-    state_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,26 +176,7 @@ class Stream(Resumable):
     def described(self) -> dict[str, object]:
         """What is counted and promised, for people and programs; it waits for no other thread."""
         counting, shown = self._windowed.current, self._shown
-        since, until = (one.isoformat() for one in self._missing)
-        return {
-            "name": self.name,
-            "statistics": list(counting.statistics),
-            "questions": {label: one.plan.question for label, one in counting.statistics.items()},
-            "epsilon": float(counting.guarantee.epsilon),
-            "guarantee": str(self._guarantee),
-            "window_seconds": self.config.window_seconds,
-            "zone": self.config.zone,
-            "window_began": shown.began.isoformat(),
-            "window_ends": shown.ends.isoformat(),
-            "releases_made": shown.releases,
-            "releases_planned": counting.planned,
-            "intrusions_announced": shown.announced,
-            "intrusions_planned": counting.guarantee.intrusions,
-            "intrusions_left": self.looks_left,
-            "state_bytes": self.state_bytes,
-            "missing_from": None if since == until else since,
-            "missing_to": None if since == until else until,
-        }
+        return described(self.name, self.config, counting, shown, self._guarantee, self._missing)
 
     @property
     def _guarantee(self) -> Guarantee:
@@ -460,11 +422,11 @@ class Stream(Resumable):
                 self._shown = self._window()
                 self._kept.notify_all()
 
-    def _window(self) -> _Window:
+    def _window(self) -> Shown:
         windowed = self._windowed
         made = self._number(windowed.current) - 1
         seen = self._announcements.number(windowed.current)
-        return _Window(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
+        return Shown(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
 
     def _take(self, several: Sequence[Sent]) -> list[Outcome]:
         self._is_kept = self._given_whole = False

@@ -353,8 +353,7 @@ class Broker:
         """Wait for a connection, and begin one if there is none; how long a message may be."""
         until = time.monotonic() + self._patience
         while not self._client.is_connected:
-            connecting = self._connecting is not None and not self._connecting.done()
-            if not (connecting or self._client.is_reconnecting):
+            if self._connecting is None or (self._connecting.done() and self._client.is_closed):
                 # The client gives up for ever where a server refuses something; so it is made anew.
                 self._connecting = asyncio.create_task(self._connect())
             if time.monotonic() > until:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from operator import gt
@@ -15,7 +17,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pyrage
 import pytest
 import ray
@@ -28,7 +29,6 @@ from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.worker import WorkerConfig
-from panprivacy.coins import SystemCoins
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import ClusterConfig
 from panprivacy.service.config.stream import StreamConfig
@@ -113,7 +113,7 @@ def scene(nodes, shared_nats, tmp_path_factory):
         for shard in range(SHARDS)
     ]
     broker = Broker(shared_nats.url)
-    found = Scene(nodes, broker, vault, [workers.start(one) for one in configs])
+    found = Scene(nodes, shared_nats.url, broker, vault, [workers.start(one) for one in configs])
     wait_until(lambda: len(found.told()) == SHARDS)
     yield found
     broker.close()
@@ -122,9 +122,9 @@ def scene(nodes, shared_nats, tmp_path_factory):
 class Scene:
     """What a coordinator knows."""
 
-    def __init__(self, nodes, broker, vault, shards):
+    def __init__(self, nodes, url, broker, vault, shards):
         self.nodes, self.vault, self.shards = nodes, vault, shards
-        self._broker = broker
+        self.broker, self.url = broker, url
         self._keys = {}
         self.last = {}
 
@@ -137,15 +137,14 @@ class Scene:
     def send(self, stream, users, name=None):
         """Publish a body; it is in the broker when this returns."""
         self._keys.update(self.told())  # a vault that was started again knows nothing at first
-        numbered = stream == "visits"
-        sent = Round(Router(SHARDS, KEY, numbered=numbered), 0, MOST)
-        sent.add([batch(users) if numbered else pa.record_batch({"user": users})], name)
+        sent = Round(Router(SHARDS, KEY, numbered=True), 0, MOST)
+        sent.add([batch(users)], name)
         for plains in sent.pack():
             queues = [Queue(NAME, stream, SHARDS, shard) for shard in range(SHARDS)]
             keys = [self._keys[shard][stream]["public"] for shard in range(SHARDS)]
             each = zip(queues, plains, keys, strict=True)
             sealed = [(one, seal(plain, key, one.subject)) for one, plain, key in each]
-            self.last[stream] = self._broker.publish(sealed)
+            self.last[stream] = self.broker.publish(sealed)
 
     def contributed(self, stream="visits", window=BEGAN):
         """The contributions of all shards through what was sent last."""
@@ -234,24 +233,31 @@ def test_nothing_is_lost_or_counted_twice_whatever_is_killed(scene):
 
 
 @needs_administrator
-def test_nothing_of_ids_or_the_identity_is_left_in_any_process_or_file_of_ray(scene):
+def test_nothing_of_ids_or_the_identity_is_left_in_any_process_or_file_of_ray(scene, tmp_path):
     """The workers have had the identity, when they went on. An object of Ray is the control."""
-    ids = SystemCoins().key(32 * 200)
-    texts = [ids[at : at + 32] for at in range(0, len(ids), 32)]
-    names = [one.hex().encode() for one in texts]
-    needles = Needles.of(pieces(names), pieces([str(scene.nodes.key).encode()[16:48]]))
-    for start in range(0, 200, 50):
-        scene.send("names", pa.array([one.decode() for one in names[start : start + 50]]))
-    scene.contributed("names")
+    drawn, told = tmp_path / "ids", scene.told()
+    keys = [told[shard]["names"]["public"].hex() for shard in range(SHARDS)]
+    command = [sys.executable, "-m", "tests.cluster.publishing", scene.url, NAME, "names"]
+    subprocess.run([*command, str(drawn), *keys], check=True)
+    cuts = [scene.broker.last(Queue(NAME, "names", SHARDS, shard)) for shard in range(SHARDS)]
+    wait_until(lambda: [one["names"]["position"] for one in ordered(scene.told())] == cuts)
+    scene.last["names"] = cuts
+    assert all(scene.contributed("names"))
+    pids = {scene.pid(one) for one in [*scene.shards, scene.vault]}
     time.sleep(0.5)  # the keeper wipes after each state
-    pids = ray_processes()
-    assert {scene.pid(one) for one in [*scene.shards, scene.vault]} <= set(pids)
-    found = [search_process_for_each(pid, needles).tolist() for pid in pids]
+    names = drawn.read_bytes().split()
+    needles = Needles.of(pieces(names), pieces([str(scene.nodes.key).encode()[16:48]]))
+    assert pids <= set(ray_processes())
+    found = [search_process_for_each(pid, needles).tolist() for pid in ray_processes()]
     assert not np.any(found), found
     assert not search_files(Path(scene.nodes.logs), needles)
     control = ray.put(names[0] * 1_000)
     assert any(search_process(pid, needles) for pid in ray_processes())
     del control
+
+
+def ordered(told):
+    return [told[shard] for shard in range(SHARDS)]
 
 
 def ray_processes():

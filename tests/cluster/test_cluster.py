@@ -15,6 +15,7 @@ from panprivacy.cluster.record import Record, RecordFile, StreamRecord
 from panprivacy.errors import PlanError
 from panprivacy.service.config.loading import load
 from tests.cluster.running import RunningCluster
+from tests.commands import run_command
 from tests.service.running import wait_until
 
 STREAM = """
@@ -29,6 +30,7 @@ bound = 3
 exactly = "1:2"
 """
 """So much privacy loss that counts are exact."""
+COUNTS = 'name = "incidence"\nuniverse = 2_000\nbound = 3\nexactly = "1:2"'
 KEY = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* protects nobody")
@@ -81,21 +83,46 @@ def test_another_number_of_shards_waits_for_the_end_of_the_windows(tmp_path):
     cluster.client.close()
 
 
+LEARNS = 'name = "distinct"\nexpected = "learn"'
+RUNS = 'name = "running-distinct"\nhorizon = 1_000'
+
+
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("given", "says"),
     [
-        ('contribute = "{key}"', "leave out contribute"),
-        ('releases = 2\nevery = "1h"\nmoves = 5', "which no shard of a cluster knows"),
+        (("ids =", f'contribute = "{KEY}"\nids ='), "leave out contribute"),
+        ((COUNTS, LEARNS), "a shard of a cluster has none"),
+        ((COUNTS, RUNS), "running"),
     ],
 )
-def test_what_cannot_be_counted_in_shards_is_refused_with_the_reason(tmp_path, lines, says):
-    streams = STREAM.format(window="1d").replace(
-        "epsilon = 200", "epsilon = 200\n" + lines.format(key=KEY)
-    )
+def test_what_cannot_be_counted_in_shards_is_refused_with_the_reason(tmp_path, given, says):
+    streams = STREAM.format(window="1d").replace(*given)
     cluster = RunningCluster(tmp_path, "nats://127.0.0.1:1", streams)
     with pytest.raises(PlanError, match=says):
         check(load(cluster.config), 2)
     cluster.configure(STREAM.format(window="1d"), checkpoint=None)
     with pytest.raises(PlanError, match=re.escape("needs [checkpoint]")):
         check(load(cluster.config), 2)
+    with pytest.raises(PlanError, match="--shards must be 1 to"):
+        check(load(cluster.config), 0)
+    cluster.client.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('nats = ["127.0.0.1"]', "nats must name servers"),
+        ('identity = "AGE SECRET"', "identity must be the name of a variable"),
+        ("identity_command = []", "identity_command must be words"),
+        ("queue_bytes = 10", "queue_bytes must be at least"),
+        ('patience = "soon"', "patience must be a length of time"),
+        ('name = "My Shop"', "the name of a cluster"),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused(tmp_path, line, says):
+    cluster = RunningCluster(tmp_path, "nats://127.0.0.1:1", STREAM.format(window="1d"))
+    text = re.sub(r'nats = .*\nname = "test.*', line, cluster.config.read_text())
+    cluster.config.write_text(text)
+    with pytest.raises(PlanError, match=f"line [0-9]+: cluster: {says}"):
+        load(cluster.config)
     cluster.client.close()

@@ -222,7 +222,7 @@ def test_a_release_waits_for_a_shard_and_says_then_that_it_is_missing(cluster):
     assert key == (0, 1, False)
     assert 0 < counts[0] < 100
     notes = [row.note for row in cluster.store.answers()]
-    assert all(one.startswith("without shard 2 of 2: its users are missing") for one in notes)
+    assert all(one.startswith("not complete: without shard 2 of 2 and its users") for one in notes)
     assert not cluster.releaser.missing
     assert cluster.cuts
     cluster.shards.away = set()

@@ -497,7 +497,7 @@ def _noted(row: Published, absent: Sequence[int], shards: int) -> Published:
     if not absent:
         return row
     which = ", ".join(str(shard + 1) for shard in absent)
-    note = f"without shard {which} of {shards}: its users are missing"
+    note = f"not complete: without shard {which} of {shards} and its users, so it is too small"
     return replace(row, note=note if row.note is None else f"{note}; {row.note}")
 
 

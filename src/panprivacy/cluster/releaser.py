@@ -230,7 +230,7 @@ class Releaser:
         with self._file.reading():
             line = self._store.announcement(self.name, digest)
             if line is None:
-                if any(cut.last for cut in self._own.cuts):  # a shard may still be in that window
+                if any(cut.last and not cut.over for cut in self._own.cuts):  # its state is there
                     raise StoreError(_UNDER_WAY)
                 number, planned = self.announced() + 1, self.config.intrusions
                 if number > planned:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import nats as nats_client
 import pytest
@@ -115,6 +116,25 @@ def test_a_deleted_queue_is_born_anew_when_it_is_opened(broker, queue):
         broker.publish([(queue, b"b")])
     assert broker.open(queue).born > start.born
     assert read(broker, queue, Position(start.born, 1)) == []
+
+
+def test_two_programs_that_open_a_queue_at_once_have_the_same_one(shared_nats, queue):
+    brokers = [Broker(shared_nats.url, most_bytes=QUEUE_BYTES) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        opened = set(threads.map(lambda broker: broker.open(queue), brokers))
+    assert len(opened) == 1
+    for broker in brokers:
+        broker.close()
+
+
+def test_a_queue_that_has_lost_what_was_read_is_born_anew(broker, queue):
+    """As a cluster of servers gives it back, whose one copy was in the memory of a server."""
+    start = broker.open(queue)
+    broker.publish([(queue, b"a")])
+    assert broker.pull(queue, Position(start.born, 1_000), 1, 0.1) == []
+    assert broker.last(queue).born > start.born
+    (anew,) = broker.publish([(queue, b"b")])
+    assert broker.pull(queue, Position(start.born, 1_000), 1, 0.1) == [(anew, b"b")]
 
 
 def test_a_queue_that_nobody_opened_is_not_created_and_takes_nothing(broker, queue):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from panprivacy.cluster.envelopes import ENVELOPE_BYTES
 from panprivacy.cluster.messages import Part, Round, read_message
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import InputError
@@ -63,6 +66,15 @@ def test_a_round_of_nothing_is_sent_to_all():
     ((first, second),) = Round(router(2), 0, MOST).pack()
     assert first == second
     assert list(read_message(first, 1)) == []
+
+
+def test_three_ids_are_as_long_as_the_page_says():
+    sent = Round(router(2), 0, MOST)
+    sent.add([ids(1, 2, 3)])
+    (message,) = sent.pack()
+    page = (Path(__file__).parents[2] / "docs/guarantees/envelopes.md").read_text()
+    for plain in message:
+        assert f"| {len(plain) + ENVELOPE_BYTES:,} |" in page
 
 
 @pytest.mark.parametrize("kind", ["numbers", "texts", "views", "some nulls"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from panprivacy.cluster import Publisher
+from panprivacy.cluster import broker as broker_module
 from panprivacy.cluster import publisher as publisher_module
 from panprivacy.cluster.broker import START, Broker, BrokerError
 from panprivacy.cluster.directory import Directory
@@ -16,8 +18,11 @@ from panprivacy.cluster.envelopes import Opener
 from panprivacy.cluster.messages import read_message
 from panprivacy.errors import InputError
 from tests.cluster.conftest import QUEUE_BYTES
+from tests.cluster.nats import NatsServer, found_nats
 
 numbers = itertools.count()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE, EXAMPLE = DOCS / "guarantees/envelopes.md", DOCS / "reference/cluster.md"
 
 
 class Shards:
@@ -97,6 +102,14 @@ def test_rounds_go_on_where_nothing_is_sent(shared_nats, shards):
     assert len(set(lengths)) == 1
 
 
+def test_the_page_shows_a_program_that_sends(shared_nats, shards):
+    program = EXAMPLE.read_text().split("```")[1].replace("nats://127.0.0.1:4222", shared_nats.url)
+    assert '"visits"' in program
+    exec(program.replace('"visits"', f'"{shards.stream}"'), {})
+    parts = shards.parts(0)[0] + shards.parts(1)[0]
+    assert sorted(rows(parts)) == ["ada", "ada", "grace"]
+
+
 def test_deltas_and_groups_go_along(shared_nats, broker):
     shards = Shards(broker, 1, ("user", "delta", "group"))
     with Publisher(shared_nats.url, shards.stream) as publisher:
@@ -159,6 +172,38 @@ def test_a_directory_that_is_missing_or_damaged_is_refused(shared_nats, shards, 
         broker.tell("panprivacy", shards.stream, wrong)
         with pytest.raises(BrokerError, match="damaged"):
             Publisher(shared_nats.url, shards.stream)
+
+
+def test_who_may_send_can_neither_write_the_directory_nor_read_or_remove(monkeypatch):
+    """With the lines that the page shows."""
+    monkeypatch.setattr(broker_module, "_ANSWER_SECONDS", 0.3)
+    lines = PAGE.read_text().partition("```\nauthorization")[2].partition("```")[0]
+    lines = f"authorization{lines}".replace("$CLUSTER_PASSWORD", "c").replace(
+        "$PUBLISHER_PASSWORD", "p"
+    )
+    with NatsServer(found_nats(), extra=lines) as server:
+        cluster = server.url.replace("//", "//cluster:c@")
+        thief = Broker(server.url.replace("//", "//publisher:p@"), patience=0.5)
+        broker = Broker(cluster, most_bytes=QUEUE_BYTES)
+        shards = Shards(broker)
+        before = broker.told("panprivacy", shards.stream)
+        with Publisher(server.url.replace("//", "//publisher:p@"), shards.stream) as publisher:
+            publisher.send([1])
+        last = broker.last(shards.queues[0])
+        for forbidden in (
+            lambda: thief.tell("panprivacy", shards.stream, b"lies"),
+            lambda: thief.pull(shards.queues[0], START, 1, 0.1),
+            lambda: thief.remove(shards.queues[0], last),
+            lambda: thief.delete(shards.queues[0]),
+        ):
+            with pytest.raises(BrokerError):
+                forbidden()
+        assert broker.told("panprivacy", shards.stream) == before
+        assert rows(shards.parts(0)[0] + shards.parts(1)[0]) == [1]
+        with pytest.raises(BrokerError, match="Authorization"):
+            Broker(server.url.replace("//", "//cluster:wrong@"), patience=0.5).told("a", "b")
+        thief.close()
+        broker.close()
 
 
 def test_who_sends_again_under_a_name_after_the_broker_was_gone_is_counted_once(nats):

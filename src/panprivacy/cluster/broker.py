@@ -44,6 +44,7 @@ _IDLE_SECONDS: Final = 60.0
 """After which the broker forgets a reader that has gone."""
 _ANSWER_SECONDS: Final = 2.0
 _PAUSE: Final = 0.01
+_REFUSAL: Final = "Authorization"
 _ERRORS: Final = (NatsError, asyncio.TimeoutError, OSError)
 """What the client raises where the broker does not answer, or refuses."""
 _WRONG_STREAM, _OVERLAP, _NO_ROOM = 10060, 10065, 10028
@@ -342,10 +343,11 @@ class Broker:
             if time.monotonic() > until:
                 raise NatsTimeoutError
             await asyncio.sleep(_PAUSE)
+        self._problem = ""
         return self._client.max_payload
 
     async def _connect(self) -> None:
-        self._client = nats.NATS()
+        self._client, self._problem = nats.NATS(), ""
         with suppress(*_ERRORS):  # `_ready` begins again
             await self._client.connect(
                 self._servers,
@@ -360,7 +362,9 @@ class Broker:
             )
 
     async def _note(self, error: Exception) -> None:
-        self._problem = str(error).removeprefix("nats: ") or type(error).__name__
+        """Keep why there is no connection; one that is refused breaks as well, which says less."""
+        if _REFUSAL not in self._problem:
+            self._problem = str(error).removeprefix("nats: ") or type(error).__name__
 
     async def _forget(self) -> None:
         """What was known of the queues: a server that comes again may have lost them."""

@@ -127,6 +127,7 @@ class Opener:
             secret, nonce = _schedule(shared, encapsulated + public, subject)
             AESGCM(secret).decrypt_into(nonce, view[_FRONT:], None, plain)
         except (InvalidTag, ValueError):
+            wipe(np.frombuffer(plain, np.uint8))  # what a liar has changed was decrypted into it
             message = "this envelope is damaged, or was sealed for another queue"
             raise InputError(message) from None
         return plain

@@ -97,7 +97,7 @@ class Gateway:
     def troubles(self) -> dict[str, str]:
         """What does not work at the moment, by what it is."""
         return {
-            what: why for one in self._rounds.values() for what, why in one.troubles.known.items()
+            what: why for one in self._sending.values() for what, why in one.troubles.known.items()
         }
 
     def know(self, stream: str, shard: int, public: bytes) -> None:

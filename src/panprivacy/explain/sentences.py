@@ -184,7 +184,9 @@ def _facts(described: Description) -> dict[str, str]:
         if entry.name != "cells" and value is not False:
             facts[entry.name] = f"{_size(value)} ({entry.says})"
     levels = f" in {plan.drawn_groups():,} levels" if plan.drawn_groups() > 1 else ""
-    facts["cells"] = f"{plan.table.cells:,} {plan.table.says}{levels}"
+    slice_ = described.slice_
+    held = "" if slice_ is None else f"; this is slice {slice_}, for the users of one shard"
+    facts["cells"] = f"{plan.table.cells:,} {plan.table.says}{levels}{held}"
     made = {"releases": described.releases, "announced looks": described.intrusions}
     for name, progress in made.items():
         facts[name] = f"{progress.made:,} made of {progress.planned:,} planned"

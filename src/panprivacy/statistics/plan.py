@@ -391,7 +391,10 @@ def cells_of(slice_: Slice, cells: int) -> int:
         PlanError: some slice would have none.
     """
     if cells < slice_.shards:
-        message = f"{cells:,} cells cannot be dealt to {slice_.shards:,} shards: take fewer shards"
+        message = (
+            f"{slice_.shards:,} shards are too many for {cells:,} cells, or as many of each level: "
+            "take fewer shards, or plan for more users or memory"
+        )
         raise PlanError(message)
     return slice_.share(cells)
 

@@ -66,7 +66,7 @@ class Shards:
             found.set_exception(error)
         return found
 
-    def _hold(self, one, through):
+    def _hold(self, one, window, number, through):
         pass
 
     def _contribute(self, one, window, number, through, last, next_start, recipient):

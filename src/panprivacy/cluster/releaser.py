@@ -288,7 +288,7 @@ class Releaser:
         until = min(own.ends, now) if not set_back else own.window
         through = self._cut_queues()
         for shard, position in enumerate(through):
-            self._shards.ask(shard, "hold", self.name, position)
+            self._shards.ask(shard, "hold", self.name, own.window, own.number, position)
         whole = self._grid.around(own.window) == (own.window, own.ends)
         cut = Cut(
             window=own.window,

@@ -83,12 +83,12 @@ class TestRouter:
         assert [part for part in parts if part is not None] == [batch]
         assert hashed().split(batch.slice(0, 0), 0) == [None] * 4
 
-    def test_rows_without_an_id_take_turns(self):
-        batch, router = pa.record_batch({"delta": [1, 2]}), hashed(3)
-        turns = [[part is batch for part in router.split(batch, None)] for _ in range(4)]
-        assert [one.index(True) for one in turns] == [0, 1, 2, 0]
-        assert all(sum(one) == 1 for one in turns)
-        router.check(batch, None, 2)
+    def test_rows_without_an_id_are_refused_as_their_users_could_be_in_several_shards(self):
+        batch = pa.record_batch({"delta": [1, 2]})
+        for act in (hashed().split, lambda *given: hashed().check(*given, 0)):
+            with pytest.raises(pp.InputError, match="belong to no shard"):
+                act(batch, None)
+        assert hashed(1).split(batch, None) == [batch]
 
     @pytest.mark.parametrize("make", [hashed, dealt])
     def test_a_row_of_another_shard_is_refused_by_its_place(self, make):

@@ -18,7 +18,7 @@ from panprivacy.cluster.shards import Shards
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.programs.counting import numbered
 from panprivacy.service.batches import Reception
-from panprivacy.service.config.config import Config
+from panprivacy.service.config.config import CheckpointConfig, Config
 from panprivacy.service.engine import Engine, looked_after
 from panprivacy.service.kept.pulse import Pulse
 from panprivacy.service.outgoing.records import StoreError
@@ -157,8 +157,12 @@ def queues_of(config: Config, shards: int) -> dict[str, list[Queue]]:
     }
 
 
-def check(config: Config, shards: int) -> None:
-    """Raise `PlanError` unless the configuration can be counted by so many shards."""
+def check(config: Config, shards: int) -> CheckpointConfig:
+    """Raise `PlanError` unless the configuration can be counted by so many shards.
+
+    Returns:
+        Where states are sealed to.
+    """
     if not 1 <= shards <= _MOST_SHARDS:
         message = f"--shards must be 1 to {_MOST_SHARDS:,}"
         raise PlanError(message)
@@ -176,3 +180,4 @@ def check(config: Config, shards: int) -> None:
         except PanPrivacyError as error:
             message = f"streams.{name} cannot be counted in shards: {error}"
             raise PlanError(message) from None
+    return config.checkpoint

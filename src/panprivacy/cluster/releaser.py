@@ -230,7 +230,7 @@ class Releaser:
         with self._file.reading():
             line = self._store.announcement(self.name, digest)
             if line is None:
-                if any(cut.last for cut in self._own.cuts):  # a shard may still be in that window
+                if any(cut.last and not cut.over for cut in self._own.cuts):  # its state is there
                     raise StoreError(_UNDER_WAY)
                 number, planned = self.announced() + 1, self.config.intrusions
                 if number > planned:
@@ -288,7 +288,7 @@ class Releaser:
         until = min(own.ends, now) if not set_back else own.window
         through = self._cut_queues()
         for shard, position in enumerate(through):
-            self._shards.ask(shard, "hold", self.name, position)
+            self._shards.ask(shard, "hold", self.name, own.window, own.number, position)
         whole = self._grid.around(own.window) == (own.window, own.ends)
         cut = Cut(
             window=own.window,
@@ -497,7 +497,7 @@ def _noted(row: Published, absent: Sequence[int], shards: int) -> Published:
     if not absent:
         return row
     which = ", ".join(str(shard + 1) for shard in absent)
-    note = f"without shard {which} of {shards}: its users are missing"
+    note = f"not complete: without shard {which} of {shards} and its users, so it is too small"
     return replace(row, note=note if row.note is None else f"{note}; {row.note}")
 
 

@@ -45,7 +45,6 @@ class Router:
     def __init__(self, shards: int, key: bytes, *, numbered: bool) -> None:
         self._slices = Slice(0, shards, key)
         self._numbered = numbered
-        self._turns = itertools.cycle(range(shards))
 
     @property
     def shards(self) -> int:
@@ -83,19 +82,16 @@ class Router:
 
         Args:
             batch: rows.
-            column: place of the ids; None if rows have none: then all go to the shard whose turn
-                it is.
+            column: place of the ids; None if rows have none.
 
         Raises:
-            InputError: as for `shards_of`.
+            InputError: as for `shards_of`; or rows have no ids, so that those of one user could
+                come to several of the shards.
         """
         parts: list[pa.RecordBatch | None] = [None] * self.shards
         if not batch.num_rows:
             return parts
-        if column is None or self.shards == 1:
-            parts[next(self._turns)] = batch
-            return parts
-        shards = self.shards_of(batch.column(column))
+        shards = self._shards_of_rows(batch, column)
         ends = np.zeros(self.shards, np.int64)
         rows = np.empty(len(shards) + 1, np.int64)[:-1]
         _sort_rows(shards, rows, ends)
@@ -116,12 +112,19 @@ class Router:
         Raises:
             InputError: there is one; the message names the row.
         """
-        if column is None:
-            return
-        strange = self.shards_of(batch.column(column)) != shard
+        strange = self._shards_of_rows(batch, column) != shard
         if strange.any():
             message = "the row belongs to another shard: route by the key of this cluster"
             raise InputError(message, row=int(np.argmax(strange)) + 1)
+
+    def _shards_of_rows(self, batch: pa.RecordBatch, column: int | None) -> Shards:
+        """The shard of each row of a batch; without ids there is one shard for all, or none."""
+        if column is None and self.shards == 1:
+            return np.zeros(batch.num_rows, np.uint16)
+        if column is None:
+            message = "rows without a user id belong to no shard: name the column of the ids"
+            raise InputError(message)
+        return self.shards_of(batch.column(column))
 
     def _shards_of(self, ids: Ids) -> Shards:
         if self._numbered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -54,71 +54,66 @@ def serve_cluster(
         BrokerError: the broker does not answer.
     """
     write_to_stderr()
-    check(config, shards)
-    assert config.checkpoint is not None  # noqa: S101 - it was checked
+    checkpoint = check(config, shards)
+    sealed = Path(checkpoint.path)
+    path = sealed.with_name(f"{sealed.stem}-coordinator.json")
+    known = None if fresh else RecordFile.load(path)
+    if known is not None and known.record.shards != shards:
+        _check_ended(known.record, shards)
     directory = Path(config.server.directory)
     with (
         alone(directory / "lock"),
         http_socket(config.server.address) as sock,
         _connected(config) as broker,
-        _vault(config.checkpoint, address) as vault,
+        _vault(checkpoint, address) as vault,
     ):
-        keeper = _Keeper(config, config.checkpoint, file, broker, vault)
-        engine = keeper.engine(shards, fresh=fresh)
+        engine = _Beginning(config, file, path, broker, vault).engine(known, shards, fresh=fresh)
         engine.warm_up()
         engine.wait_for_shards()
         run(engine, sock, uncounted)
 
 
-class _Keeper:
-    """Begins with what is there: a record, sealed states, queues."""
+class _Beginning:
+    """Begins with what is there: what the coordinator knew, sealed states, queues."""
 
     def __init__(
-        self,
-        config: Config,
-        checkpoint: CheckpointConfig,
-        file: Path | None,
-        broker: Broker,
-        vault: Any,
+        self, config: Config, file: Path | None, path: Path, broker: Broker, vault: Any
     ) -> None:
-        self._config, self._config_file, self._broker, self._vault = config, file, broker, vault
-        sealed = Path(checkpoint.path)
-        self._path = sealed.with_name(f"{sealed.stem}-coordinator.json")
+        self._config, self._config_file, self._path = config, file, path
+        self._broker, self._vault = broker, vault
 
-    def engine(self, shards: int, *, fresh: bool) -> ClusterEngine:
+    def engine(self, known: RecordFile | None, shards: int, *, fresh: bool) -> ClusterEngine:
         """What goes on from what is there, or begins anew; its shards have been started.
+
+        Args:
+            known: what the coordinator knew; None to begin anew.
+            shards: how many there are from now on.
+            fresh: give up what is there.
 
         Raises:
             PlanError: it cannot go on.
         """
         store = ReleaseStore(self._config.releases.store)
-        record = None if fresh else self._found(store)
-        if record is not None and record.record.shards != shards:
-            self._close(record, store)
-            store = ReleaseStore(self._config.releases.store)
-            record = None
-        if record is None:
-            record = self._begun(shards)
-        return self._started(record, store)
+        if known is not None:
+            self._check_known(known, store)
+        elif not fresh and asked(self._vault.found):
+            message = "there are sealed states, but not what the coordinator knew of them: put "
+            message += f"{self._path.name} back, or {_FRESH}"
+            raise PlanError(message)
+        if known is not None and known.record.shards != shards:
+            self._close(known, store)
+            store, known = ReleaseStore(self._config.releases.store), None
+        return self._started(known or self._begun(shards), store)
 
-    def _found(self, store: ReleaseStore) -> RecordFile | None:
-        """What the coordinator knew, if it was there before."""
-        record, sealed = RecordFile.load(self._path), asked(self._vault.found)
-        if record is None:
-            if sealed:
-                message = "there are sealed states, but not what the coordinator knew of them: put "
-                message += f"{self._path.name} back, or {_FRESH}"
-                raise PlanError(message)
-            return None
+    def _check_known(self, known: RecordFile, store: ReleaseStore) -> None:
         if store.is_new:
             message = "there are sealed states, but their release store is not there any more: put "
             message += f"it back, or mend its URL; without it, {_FRESH}"
             raise PlanError(message)
-        if record.record.streams.keys() != self._config.streams.keys():
+        if known.record.streams.keys() != self._config.streams.keys():
             message = "the streams are others than those that are counted: start with the "
             message += f"configuration of before, or {_FRESH}"
             raise PlanError(message)
-        return record
 
     def _begun(self, shards: int) -> RecordFile:
         """A new record; what is there of before is given up."""
@@ -132,9 +127,11 @@ class _Keeper:
             for name, stream in self._config.streams.items()
         }
         key = SystemCoins().key(_KEY_BYTES).hex()
-        before = RecordFile.load(self._path) if self._path.exists() else None
         record = RecordFile(self._path, Record(shards=shards, key=key, streams=streams))
-        given_up = {shards} if before is None else {shards, before.record.shards}
+        given_up = {shards}
+        with suppress(PlanError):
+            before = RecordFile.load(self._path)
+            given_up |= set() if before is None else {before.record.shards}
         for count in given_up:  # what is in them is sealed to keys that are gone
             for queues in queues_of(self._config, count).values():
                 for queue in queues:
@@ -145,19 +142,7 @@ class _Keeper:
         return record
 
     def _close(self, record: RecordFile, store: ReleaseStore) -> None:
-        """Have as many shards as there were release what they counted.
-
-        Raises:
-            PlanError: a window has not ended.
-        """
-        shards = record.record.shards
-        for name, stream in record.record.streams.items():
-            if time.time() < stream.ends:
-                ends = datetime.fromtimestamp(stream.ends, UTC)
-                message = f"the window of {name} ends at {ends:%Y-%m-%d %H:%M:%S} UTC: until then "
-                message += f"its users belong to one of {shards} shards; start with --shards "
-                message += f"{shards}, or come again after that"
-                raise PlanError(message)
+        """Have as many shards as there were release what they counted in windows that ended."""
         engine = self._started(record, store)
         try:
             engine.wait_for_shards()
@@ -171,6 +156,21 @@ class _Keeper:
         begins = {name: stream.window for name, stream in found.streams.items()}
         shards = RayShards(self._config, found.router(numbered=False), begins, self._vault)
         return ClusterEngine(self._config, self._config_file, store, record, self._broker, shards)
+
+
+def _check_ended(record: Record, shards: int) -> None:
+    """Refuse another number of shards within a window: a user would be in two of them.
+
+    Raises:
+        PlanError: a window has not ended.
+    """
+    for name, stream in record.streams.items():
+        if time.time() < stream.ends:
+            ends = datetime.fromtimestamp(stream.ends, UTC)
+            message = f"the window of {name} ends at {ends:%Y-%m-%d %H:%M:%S} UTC, and until then "
+            message += f"each of its users belongs to one of {record.shards} shards: start with "
+            message += f"--shards {record.shards}, or with {shards} after that"
+            raise PlanError(message)
 
 
 @contextmanager
@@ -188,7 +188,7 @@ def _vault(checkpoint: CheckpointConfig, address: str | None) -> Iterator[Any]:
     """Ray, with the vault on this node."""
     try:
         start_ray(address, **({} if address else _LOCAL))
-    except (ConnectionError, RuntimeError) as error:
+    except (ConnectionError, RuntimeError, ValueError) as error:
         message = f"Ray cannot be reached: {str(error).splitlines()[0]}"
         raise PlanError(message) from None
     try:

@@ -107,6 +107,12 @@ class ShardStream(Resumable):
         """Behind the last message that was counted, or refused."""
         return self._position
 
+    @property
+    def due(self) -> Contribution:
+        """The next contribution."""
+        with self._lock:
+            return self._window, self._released + 1
+
     def told(self) -> Told:
         """What may be told of the state."""
         with self._lock:

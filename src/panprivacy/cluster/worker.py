@@ -164,7 +164,7 @@ class Worker:
         self._troubles = Troubles()
         self._incarnation = 0
         self._told: Mapping[str, Told] = {}
-        self._limits: dict[str, Position] = {}
+        self._limits: dict[tuple[str, float, int], Position] = {}
         self._removed: dict[str, Position] = {}
         self._rotated = dict.fromkeys(self._streams, time.monotonic())
         self._writing = self._written = 0
@@ -189,9 +189,12 @@ class Worker:
         return {**exposed, **self._troubles.known}
 
     @_plainly
-    def hold(self, stream: str, through: Position) -> None:
-        """Count nothing beyond a position until the next contribution."""
-        self._limits[stream] = through
+    def hold(self, stream: str, window: float, number: int, through: Position) -> None:
+        """Count nothing beyond a position until a contribution has been made.
+
+        Calls may overtake each other: after that contribution this does nothing.
+        """
+        self._limits[stream, window, number] = through
 
     @_plainly
     def contribute(
@@ -224,12 +227,12 @@ class Worker:
         check_recipient(recipient)
         one = self._streams[stream]
         if (window, number) not in one.told()["pending"]:
-            self._limits[stream] = through
+            self._limits[stream, window, number] = through
             self._wait(lambda: one.position >= through, "the messages through the cut")
             try:
                 one.contribute(window, number, last=last, next_start=next_start, paid=paid)
             finally:
-                self._limits.pop(stream, None)
+                self._limits.pop((stream, window, number), None)
         self._wait_until_kept()
         return seal(one.contribution(window, number), recipient)
 
@@ -320,13 +323,13 @@ class Worker:
         if (told := self._told.get(name)) and told["position"] != self._removed.get(name):
             self._broker.remove(queue, told["position"])
             self._removed[name] = told["position"]
-        limit = self._limits.get(name)
+        limit = self._limits.get((name, *stream.due))
         if limit is not None and stream.position >= limit:
             self._stopping.wait(_PULL_SECONDS / 10)
             return
         found = self._broker.pull(queue, stream.position, _MOST, _PULL_SECONDS)
         for position, sealed in found:
-            limit = self._limits.get(name)
+            limit = self._limits.get((name, *stream.due))
             if limit is not None and position > limit:
                 break
             stream.take(position, sealed)
@@ -421,7 +424,7 @@ def init(address: str | None = None, **options: Any) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
         options = {"include_dashboard": False, **options}
-    ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
+    ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **options)
 
 
 def start(config: WorkerConfig) -> Any:

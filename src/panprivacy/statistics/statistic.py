@@ -161,8 +161,8 @@ class Statistic(Private, Generic[P, A]):
     """
 
     __slots__ = (
-        "_account", "_addressing", "_cells", "_coins", "_kept", "_ledger", "_plan", "_sizes",
-        "_slice", "_summed",
+        "_account", "_addressing", "_coins", "_kept", "_ledger", "_plan", "_sizes", "_slice",
+        "_summed",
     )  # fmt: skip
 
     name: ClassVar[str]
@@ -234,12 +234,11 @@ class Statistic(Private, Generic[P, A]):
 
     def _be_born(self, sizes: Sizes, plan: P, key: bytes | None = None) -> None:
         """Draw a key and a table; those that there were, which counted nothing, are wiped."""
-        cells: Any = plan.cells_in(self._slice)
         if key is None:
             key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
-        newborn = State(key, [cells.born(self._coins)])
+        newborn = State(key, [plan.cells_in(self._slice).born(self._coins)])
         self.forget()
-        self._sizes, self._plan, self._cells, self._kept = sizes, plan, cells, newborn
+        self._sizes, self._plan, self._kept = sizes, plan, newborn
         self._addressing = plan.address_in(self._slice, key)
 
     @property
@@ -340,6 +339,11 @@ class Statistic(Private, Generic[P, A]):
             return self.expects
         low, high = (plan.alike(end)[0] for end in (answer.low, answer.high))
         return tuple(expected.after(low, high) for expected in self.expects)
+
+    @property
+    def _cells(self) -> Any:
+        """The cells of its table, or of its slice."""
+        return self._plan.cells_in(self._slice)
 
     @property
     def _state(self) -> State:

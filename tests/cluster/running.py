@@ -16,13 +16,14 @@ class RunningCluster(Service):
         directory: of its own.
         nats: where the broker is.
         streams: tables of the configuration.
+        command: as of `Service`.
     """
 
-    def __init__(self, directory, nats, streams=VISITS):
+    def __init__(self, directory, nats, streams=VISITS, *, command=PLAIN):
         told = f'[cluster]\nnats = ["{nats}"]\nname = "test-{os.getpid()}"\n'
-        super().__init__(directory, told + streams, command=PLAIN)
+        super().__init__(directory, told + streams, command=command)
 
-    def start(self, *options):
+    def start(self, *options, patience=60.0):
         """Start it, and wait until it answers."""
         environment = {
             **os.environ,
@@ -37,7 +38,7 @@ class RunningCluster(Service):
                 stderr=log,
                 env=environment,
             )
-        wait_until(self._answers)
+        wait_until(self._answers, patience)
         return self
 
     @property

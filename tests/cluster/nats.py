@@ -42,7 +42,8 @@ class NatsServer:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         path = Path(self._folder.name)
-        config = _CONFIG.format(host=host, port=self.port, folder=path / "js", memory=memory, extra=extra)
+        told = {"host": host, "port": self.port, "memory": memory, "extra": extra}
+        config = _CONFIG.format(folder=path / "js", **told)
         (path / "nats.conf").write_text(config)
         self._arguments = [program, "--config", str(path / "nats.conf")]
         self._process: subprocess.Popen | None = None

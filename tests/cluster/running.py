@@ -44,9 +44,9 @@ class RunningCluster(Service):
     @property
     def workers(self):
         """The processes that count."""
-        return [pid for pid, name in self._processes() if name.startswith("ray::_Hardened")]
+        return [pid for pid, name in self.processes() if name.startswith("ray::_Hardened")]
 
-    def _processes(self):
+    def processes(self):
         """Those that descend from the coordinator: their numbers and names."""
         parents, names = {}, {}
         for entry in Path("/proc").iterdir():

@@ -149,6 +149,7 @@ class Scene:
         self.store.mkdir()
         url = f'[releases]\nstore = "sqlite:///{self.store}/releases.sqlite"\n'
         (folder / "vault").mkdir()
+        (folder / "r").mkdir()
         self.cluster = RunningCluster(folder, self.nats.url, STREAMS, command=HARDENED)
         self.cluster.configure(
             f'[cluster]\nnats = ["{self.nats.url}"]\nname = "faults"\nqueue_bytes = 33_554_432\n'
@@ -166,7 +167,7 @@ class Scene:
     def running(self) -> Iterator[None]:
         """All of it; what is left of it ends."""
         os.environ["RAY_TMPDIR"] = str(self.folder / "r")
-        (self.folder / "r").mkdir()
+        os.environ["RAY_AUTH_MODE"] = "disabled"  # nobody else reaches these nodes
         watcher = threading.Thread(target=self._watch, daemon=True)
         with self.nats, self.cluster:
             try:
@@ -260,6 +261,7 @@ class Ways:
         environment = {
             **os.environ,
             "PANPRIVACY_IDENTITY": identity,
+            "RAY_AUTH_MODE": "disabled",  # nobody else reaches these nodes
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_memory_monitor_refresh_ms": "0",
             "RAY_TMPDIR": str(folder / "r"),

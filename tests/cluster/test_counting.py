@@ -14,6 +14,7 @@ from panprivacy.programs.counting import Grouping, intrusions_of_slices, make_co
 from panprivacy.service.config.loading import load
 from panprivacy.statistics.specification import Specification, SpecificationError
 from panprivacy.testing import SeededCoins
+from tests.commands import run_command
 
 KEY = b"sixteen letters!"
 LEVEL = 1 - 1e-6
@@ -114,3 +115,10 @@ def test_a_stream_of_a_service_is_counted_by_shards(tmp_path):
     assert one.guarantee.intrusions == 2
     assert {str(part.slice) for part in one.statistics.values()} == {"2 of 2"}
     assert one.state_bytes < 0.6 * stream.make_counting().state_bytes
+
+
+def test_the_state_of_a_slice_is_explained_as_one(tmp_path):
+    slice_ = Router(3, KEY, numbered=False).slice(1)
+    (tmp_path / "seized").write_bytes(pp.DistinctCount(epsilon=1, slice_=slice_).state())
+    page = " ".join(run_command("explain", tmp_path / "seized").stdout.split())
+    assert "this is slice 2 of 3, for the users of one shard" in page

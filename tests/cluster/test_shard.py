@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
+import pyrage
 import pytest
 
 from panprivacy.cluster import shard as shards
@@ -14,6 +15,7 @@ from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.explain.reading import read_states
 from panprivacy.merging import Merger
 from tests.cluster.shards import (
     BEGAN,
@@ -29,6 +31,7 @@ from tests.cluster.shards import (
     queue,
     sealed,
 )
+from tests.commands import run_command
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* protects nobody")
 
@@ -249,6 +252,19 @@ def test_damaged_states_are_refused_and_change_nothing():
             after.resume(damaged)
         assert after.told() == fresh
     assert stream.told() == before
+
+
+def test_a_sealed_state_is_explained(tmp_path):
+    stream, key = make(1, releases=2), pyrage.x25519.Identity.generate()
+    stream.contribute(BEGAN, 1, last=False)
+    file, identity = tmp_path / "panprivacy-2-of-2.sealed", tmp_path / "key"
+    file.write_bytes(pyrage.encrypt(stream.state(), [key.to_public()]))
+    identity.write_text(f"{key}\n")
+    (alike,) = read_states(file, identity)
+    assert alike.within == ("ShardStream", "Together")
+    page = " ".join(run_command("explain", file, "--identity", identity).stdout.split())
+    assert "the keys that open its messages" in page
+    assert "Hashes of the last batch ids" in page
 
 
 # Lost

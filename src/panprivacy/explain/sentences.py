@@ -263,7 +263,13 @@ def _absent(states: Sequence[Alike]) -> list[str]:
     sentences = ["No ids, no list of people, no times of events, no number of events."]
     if "Windowed" in around:
         sentences.append("When the window began is there, in front of its state; it is public.")
-    if "Stream" in around:
+    if "ShardStream" in around:
+        sentences.append(
+            "How far the queue of the shard is read is there, as is which slice of the table it "
+            "counts: both are public. So are, not public, the keys that open its messages, and "
+            "contributions that are not settled yet."
+        )
+    if around & {"Stream", "ShardStream"}:
         sentences.append(
             "Hashes of the last batch ids of each stream are there. Senders draw these ids for "
             "batches, not for people; whoever knows one can tell whether that batch came."

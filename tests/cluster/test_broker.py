@@ -7,6 +7,7 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 
 import nats as nats_client
 import pytest
@@ -189,6 +190,35 @@ def test_names_that_are_no_part_of_a_subject_are_refused(broker):
             broker.told(name, stream)
     with pytest.raises(InputError, match="counted from 0"):
         Queue("a", "b", 2, 2)
+
+
+def test_what_one_queue_had_no_room_for_is_not_doubled_in_the_others(shared_nats, queue):
+    broker, other = (
+        Broker(shared_nats.url, most_bytes=5_000),
+        Queue("panprivacy", queue.stream, 2, 1),
+    )
+    start, _ = broker.open(queue), broker.open(other)
+    (full,) = broker.publish([(queue, bytes(3_000))])
+    messages = [(queue, b"a" * 3_000), (other, b"b" * 3_000)]
+    with pytest.raises(QueueFullError):
+        broker.publish(messages)
+    broker.remove(queue, full)
+    broker.publish(messages)
+    assert read(broker, queue, start) == [(2, messages[0][1])]
+    assert read(broker, other) == [(1, messages[1][1])]
+    broker.close()
+
+
+def test_what_a_broker_cannot_be_made_with_is_refused(shared_nats, tmp_path):
+    with pytest.raises(InputError, match="nsc"):
+        Broker(shared_nats.url, credentials=str(tmp_path / "none"))
+    (tmp_path / "some").touch()
+    if find_spec("nkeys") is None:
+        with pytest.raises(InputError, match="pip install nkeys"):
+            Broker(shared_nats.url, credentials=str(tmp_path / "some"))
+    for patience in (0, 31, float("nan")):
+        with pytest.raises(InputError, match="at most 30"):
+            Broker(shared_nats.url, patience=patience)
 
 
 def test_another_stream_on_the_subject_is_refused(shared_nats, broker):

@@ -20,6 +20,8 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -38,8 +40,9 @@ _PACKED: Final = struct.Struct("<QQ")
 _MOST_BYTES: Final = 256 << 20
 _HEADER_BYTES: Final = 512
 """For the headers of a message, which count as a part of it."""
-_REMEMBERED_SECONDS: Final = 30.0
+_REMEMBERED_SECONDS: Final = 120.0
 """For so long the broker knows a message that is published again; longer than anybody tries."""
+_MOST_PATIENCE: Final = 30.0
 _IDLE_SECONDS: Final = 60.0
 """After which the broker forgets a reader that has gone."""
 _ANSWER_SECONDS: Final = 2.0
@@ -146,9 +149,13 @@ class Broker:
 
     Args:
         servers: `nats://HOST:PORT`, or `tls://`; any of them will do.
-        credentials: the path of a file of credentials, as `nsc` writes it.
+        credentials: the path of a file of credentials, as `nsc` writes it; needs `nkeys`. A user
+            and a password can stand in the URL of a server.
         most_bytes: a queue holds at most so many; then it takes no more.
-        patience: seconds to wait for a broker that does not answer.
+        patience: seconds to wait for a broker that does not answer, at most 30.
+
+    Raises:
+        InputError: there is no such file, or no library for it, or the patience is none.
     """
 
     def __init__(
@@ -159,6 +166,15 @@ class Broker:
         most_bytes: int = _MOST_BYTES,
         patience: float = 5.0,
     ) -> None:
+        if not 0 < patience <= _MOST_PATIENCE:
+            message = f"patience must be more than 0 and at most {_MOST_PATIENCE:g} seconds"
+            raise InputError(message)
+        if credentials is not None and not Path(credentials).is_file():
+            message = "credentials must be the path of a file as nsc writes it: there is none"
+            raise InputError(message)
+        if credentials is not None and find_spec("nkeys") is None:
+            message = "credentials need a library that has no wheel: run pip install nkeys"
+            raise InputError(message)
         self._servers = [servers] if isinstance(servers, str) else list(servers)
         self._credentials = credentials
         self._most_bytes = most_bytes
@@ -197,7 +213,7 @@ class Broker:
         """Put messages into queues, at once.
 
         The same messages can be published again after an error: those that are there already are
-        not added again, for half a minute, unless their queue was born anew.
+        not added again, for two minutes, unless their queue was born anew.
 
         Returns:
             Where each of them is; all are in the memory of the broker.

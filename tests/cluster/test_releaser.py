@@ -191,6 +191,31 @@ def test_a_coordinator_that_ends_anywhere_makes_the_release_once(cluster, place,
     assert cluster.answers[HOUR, 1, False] == [9, 0, 0]
 
 
+@pytest.mark.parametrize("error", [StoreError("the commit may have failed"), Crash()])
+def test_noise_is_drawn_once_however_often_the_store_is_asked(tmp_path, clock, error):
+    """What a store was given and does not show may be in its files: a second draw may not."""
+    cluster = Cluster(tmp_path, clock, epsilon=4)
+    cluster.shards.send(range(100))
+    clock.now += HOUR
+    given, publish = [], cluster.store.publish
+
+    def unsure(rows):
+        given.append({row.question: (row.value, row.low, row.high) for row in rows})
+        raise error
+
+    cluster.store.publish = unsure
+    for _ in range(3):
+        with pytest.raises(type(error)):
+            cluster.advance()
+        cluster.begin()
+    cluster.store.publish = publish
+    cluster.advance()
+    shown = {row.question: (row.value, row.low, row.high) for row in cluster.store.answers()}
+    assert given == [shown] * 3
+    assert not cluster.cuts
+    cluster.store.close()
+
+
 def test_no_shard_is_asked_for_what_is_not_written_down(cluster, monkeypatch):
     cluster.clock.now += HOUR
 

@@ -365,6 +365,20 @@ class Releaser:
     def _make(self, cut: Cut, waits: set[int]) -> bool:
         """Go on with a release; whether it is over, so that the next one can begin."""
         paid = self._pay(cut)
+        if cut.answers is None and not self._answer(cut, waits, paid=paid):
+            return False
+        if cut.answers is not None:
+            self._publish(cut.answers)
+        else:
+            reason = "its line is in the ledger already, by another service"
+            JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
+        with self._file.changing(), self._made:
+            cut.over, cut.answers = True, None
+            self._made.notify_all()
+        return True
+
+    def _answer(self, cut: Cut, waits: set[int], *, paid: bool) -> bool:
+        """Gather, and have answers on the disk before anybody sees them: noise is drawn once."""
         if cut.name not in self._gathered:
             self._gathered[cut.name] = _Gathered(self._announced_to(cut))
         gathered = self._gathered[cut.name]
@@ -377,15 +391,10 @@ class Releaser:
             waits.update(absent)
         if absent and 0 <= late <= self._patience:  # below 0, the clock was set back
             return False
-        if paid:
-            self._publish(cut, gathered, absent)
-        else:
-            reason = "its line is in the ledger already, by another service"
-            JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
-        with self._file.changing(), self._made:
-            cut.over = True
-            del self._gathered[cut.name]
-            self._made.notify_all()
+        answers = self._noised(cut, gathered, absent) if paid else None
+        del self._gathered[cut.name]
+        with self._file.changing():
+            cut.answers = answers
         return True
 
     def _pay(self, cut: Cut) -> bool:
@@ -428,12 +437,8 @@ class Releaser:
             self._asked[(*key, what)] = now, asked
         return asked
 
-    def _publish(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> None:
-        """Add up, noise once, and have the store show it.
-
-        Raises:
-            StoreError: the store cannot be written to; nothing is there, or all of it.
-        """
+    def _noised(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> list[Published]:
+        """All slices added up, with output noise."""
         contributions = {shard: gathered.opened(shard) for shard in gathered.sealed}
         first = next(iter(contributions.values()), None)
         announced = 0 if first is None else read_parts(first)[0].header.intrusions
@@ -451,9 +456,16 @@ class Releaser:
             _utc(self._clock()),
         )
         rows = published(answers, self._plan, self.config.confidence, moment)
-        rows = [_noted(row, absent, self._router.shards) for row in rows]
+        return [_noted(row, absent, self._router.shards) for row in rows]
+
+    def _publish(self, answers: Sequence[Published]) -> None:
+        """Have the store show answers.
+
+        Raises:
+            StoreError: the store cannot be written to; nothing is there, or all of it.
+        """
         try:
-            self._store.publish(rows)
+            self._store.publish(answers)
         except StoreError:
             raise
         except PanPrivacyError as error:  # they are there: before a crash, or the commit was

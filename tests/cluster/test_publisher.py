@@ -118,12 +118,12 @@ def test_deltas_and_groups_go_along(shared_nats, broker):
     assert [rows(parts, column) for column in range(3)] == [["ada", "alan"], [1, -1], ["x", "y"]]
 
 
-def test_rows_alone_are_counted(shared_nats, broker):
+def test_rows_alone_belong_to_no_shard(shared_nats, broker):
     shards = Shards(broker, 2, ())
-    with Publisher(shared_nats.url, shards.stream) as publisher:
+    publisher = Publisher(shared_nats.url, shards.stream)
+    with publisher, pytest.raises(InputError, match="belong to no shard"):
         publisher.send(rows=7)
-    parts = shards.parts(0)[0] + shards.parts(1)[0]
-    assert [b.num_rows for part in parts for b in part.batches] == [7]
+    assert shards.parts(0)[0] + shards.parts(1)[0] == []
 
 
 def test_what_cannot_be_sent_is_refused_and_the_rest_goes_on(shared_nats, shards):

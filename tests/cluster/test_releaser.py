@@ -194,7 +194,7 @@ def test_a_coordinator_that_ends_anywhere_makes_the_release_once(cluster, place,
 @pytest.mark.parametrize("error", [StoreError("the commit may have failed"), Crash()])
 def test_noise_is_drawn_once_however_often_the_store_is_asked(tmp_path, clock, error):
     """What a store was given and does not show may be in its files: a second draw may not."""
-    cluster = Cluster(tmp_path, clock, epsilon=4)
+    cluster = Cluster(tmp_path, clock, epsilon=40)
     cluster.shards.send(range(100))
     clock.now += HOUR
     given, publish = [], cluster.store.publish

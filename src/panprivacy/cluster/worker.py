@@ -340,6 +340,7 @@ class Worker:
         for position, sealed in found:
             limit = self._limits.get((name, *stream.due))
             if limit is not None and position > limit:
+                stream.go_on_at(limit)  # a queue that was empty at the cut
                 break
             stream.take(position, sealed)
         wipe_stack()  # that of this thread; the keeper does the rest

@@ -43,7 +43,9 @@ SENDERS = 4
 PAUSE = 0.2
 PATIENCE = 60.0
 CUT_SECONDS, SLOW_SECONDS, FULL_SECONDS, AWAY_SECONDS = 20.0, 10.0, 12.0, 12.0
-DELAY = "300ms"
+NOTHING = "rate", "8kbit", "burst", "10", "limit", "10"
+"""A bucket that holds no packet: all are dropped, and nobody is told."""
+LITTLE = "rate", "256kbit", "burst", "8kb", "latency", "1s"
 SMALL = 3 << 20
 """Bytes of a disk that becomes full."""
 _QUEUED, _SEALED = "queued", "sealed"
@@ -296,9 +298,9 @@ class Ways:
                 subprocess.run(["ip", *words], check=False, capture_output=True)
 
     def spoil(self, *how: str) -> None:
-        """Have what goes between the second node and NATS be lost, or late."""
-        _run("tc", "qdisc", "add", "dev", "pannats0", "root", "netem", *how)
-        _inside("tc", "qdisc", "add", "dev", "pannats1", "root", "netem", *how)
+        """Have what goes between the second node and NATS be dropped, or wait."""
+        _run("tc", "qdisc", "add", "dev", "pannats0", "root", "tbf", *how)
+        _inside("tc", "qdisc", "add", "dev", "pannats1", "root", "tbf", *how)
 
     def mend(self) -> None:
         """As it was."""
@@ -394,14 +396,14 @@ def node_killed(scene: Scene) -> None:
 
 def network_cut(scene: Scene) -> None:
     """A shard and NATS cannot reach each other for 20 s."""
-    scene.ways.spoil("loss", "100%")
+    scene.ways.spoil(*NOTHING)
     time.sleep(CUT_SECONDS)
     scene.ways.mend()
 
 
 def network_slow(scene: Scene) -> None:
-    """What goes between a shard and NATS takes 300 ms longer each way, for 20 s."""
-    scene.ways.spoil("delay", DELAY)
+    """Between a shard and NATS go 256 kbit/s, which is less than what comes, for 20 s."""
+    scene.ways.spoil(*LITTLE)
     time.sleep(CUT_SECONDS)
     scene.ways.mend()
 

@@ -440,7 +440,8 @@ def resharded(scene: Scene) -> None:
         _stop_with_a_rest(scene)
         _after_the_window(scene)
         scene.again(shards=shards)
-        wait_until(lambda: scene.senders.sent[_SEALED].acknowledged[-1] > time.time() - 1)
+        started = time.time()
+        wait_until(lambda at=started: scene.senders.sent[_SEALED].acknowledged[-1] > at, PATIENCE)
         scene.near_the_end()
 
 
@@ -541,8 +542,8 @@ def _tell(name: str, what: str, scene: Scene) -> bool:
     windows = {(row["stream"], row["start"], row["complete"], row["end"], row["released"])
                for row in both}  # fmt: skip
     late = max(_seconds(released) - _seconds(end) for _, _, _, end, released in windows)
-    first = min(start for _, start, *_ in windows)
-    gaps = [start for _, start, complete, *_ in sorted(windows) if not complete and start != first]
+    first = {min(start for of, start, *_ in windows if of == stream) for stream in rows}
+    gaps = [start for _, start, complete, *_ in windows if not complete and start not in first]
     line.append(f"windows {len(windows)}, not complete {len(gaps)}, latest {late:.1f} s")
     told = {stream: dict(sent.told) for stream, sent in scene.senders.sent.items()}
     print(f"| {' | '.join(line)} |\n  {what}\n  senders were told: {told}")

@@ -114,7 +114,9 @@ class Keeping(Protocol):
     def begin(self, part: Slice) -> tuple[int, bytes | None]:
         """As `Vault.begin`."""
 
-    def keep(self, part: Slice, incarnation: int, sealed: bytes, told: Mapping[str, Told]) -> None:
+    def keep(
+        self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
+    ) -> None:
         """As `Vault.keep`."""
 
 
@@ -310,7 +312,7 @@ class Worker:
         told = {name: told for name, (_, told) in taken.items()}
         del taken
         try:
-            self._vault.keep(self._config.part, self._incarnation, sealed, told)
+            self._vault.keep(self._config.part, self._incarnation, self._writing, sealed, told)
         except FencedError:
             self._stopping.set()
             JOURNAL.error(Event.fenced, shard=str(self._config.part))
@@ -390,9 +392,11 @@ class _RemoteVault:
         """As `Vault.begin`."""
         return self._asked("begin", part)
 
-    def keep(self, part: Slice, incarnation: int, sealed: bytes, told: Mapping[str, Told]) -> None:
+    def keep(
+        self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
+    ) -> None:
         """As `Vault.keep`."""
-        self._asked("keep", part, incarnation, sealed, told)
+        self._asked("keep", part, incarnation, number, sealed, told)
 
     def _asked(self, method: str, *arguments: Any) -> Any:
         """What the vault answers.

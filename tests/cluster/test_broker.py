@@ -127,6 +127,16 @@ def test_a_deleted_queue_is_born_anew_when_it_is_opened(broker, queue):
     assert read(broker, queue, Position(start.born, 1)) == []
 
 
+def test_a_queue_is_born_later_than_the_last_one_though_the_clock_was_set_back(
+    broker, queue, monkeypatch
+):
+    """Else a shard takes its messages for some that it has counted."""
+    before = broker.open(queue)
+    broker.delete(queue)
+    monkeypatch.setattr(broker_module.time, "time_ns", lambda: 5)
+    assert broker.open(queue).born > before.born
+
+
 def test_two_programs_that_open_a_queue_at_once_have_the_same_one(shared_nats, queue):
     brokers = [Broker(shared_nats.url, most_bytes=QUEUE_BYTES) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:

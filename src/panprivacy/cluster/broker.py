@@ -191,6 +191,7 @@ class Broker:
         self._opened: set[Queue] = set()
         self._births: dict[Queue, int] = {}
         self._tried: dict[tuple[Queue, str], int] = {}  # the birth where a message is, or may be
+        self._latest: dict[Queue, int] = {}
         self._readers: dict[Queue, _Reader] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
@@ -421,12 +422,15 @@ class Broker:
                 message += "it, or call the cluster by another name"
                 raise BrokerError(message)
             self._births[queue] = int(born)
+            self._latest[queue] = max(int(born), self._latest.get(queue, 0))
         return self._births[queue]
 
     async def _create(self, queue: Queue) -> None:
+        # Later than the last one, though the clock was set back: else its messages were counted.
+        born = self._latest[queue] = max(time.time_ns(), self._latest.get(queue, 0) + 1)
         try:
             await self._stream.add_stream(
-                name=_stream_name(queue, time.time_ns()),
+                name=_stream_name(queue, born),
                 subjects=[queue.subject],
                 storage=StorageType.MEMORY,
                 discard=DiscardPolicy.NEW,

@@ -211,11 +211,11 @@ class Scene:
         return next(pid for pid, name in self.cluster.processes() if words in name)
 
     def near_the_end(self) -> None:
-        """Wait until two seconds before the end of a window in which something was counted."""
+        """Wait until two seconds before the end of a window that is counted from its start on."""
         wait_until(lambda: len(self.senders.sent[_SEALED].acknowledged) > 8)
-        time.sleep(2)
-        left = WINDOW - time.time() % WINDOW - 2
-        time.sleep(left if left > 0 else left + WINDOW)
+        now = time.time() + 2
+        whole = (self.began // WINDOW + 1) * WINDOW
+        time.sleep(max(now // WINDOW * WINDOW, whole) + WINDOW - now)
 
     def finish(self) -> None:
         """Wait until counting goes on, stop sending, and wait for the last window's answer."""
@@ -551,8 +551,9 @@ def _tell(name: str, what: str, scene: Scene) -> bool:
                for row in both}  # fmt: skip
     ends = [(_seconds(end), _seconds(released)) for _, _, _, end, released in windows]
     late = max(released - end for end, released in ends if end > scene.broke)
-    gaps = [of for of, start, complete, *_ in windows
-            if not complete and _seconds(start) > scene.began]  # fmt: skip
+    gaps = [
+        end for _, _, complete, end, _ in windows if not complete and _seconds(end) > scene.broke
+    ]
     line.append(f"windows {len(windows)}, not complete {len(gaps)}, latest {late:.1f} s")
     told = {stream: dict(sent.told) for stream, sent in scene.senders.sent.items()}
     print(f"| {' | '.join(line)} |\n  {what}\n  senders were told: {told}")

@@ -16,11 +16,13 @@ class RunningCluster(Service):
         directory: of its own.
         nats: where the broker is.
         streams: tables of the configuration.
+        command: what runs the command line, as `PLAIN` or `HARDENED`.
     """
 
-    def __init__(self, directory, nats, streams=VISITS):
-        told = f'[cluster]\nnats = ["{nats}"]\nname = "test-{os.getpid()}"\n'
-        super().__init__(directory, told + streams, command=PLAIN)
+    def __init__(self, directory, nats, streams=VISITS, *, command=PLAIN):
+        self.name = f"test-{os.getpid()}"
+        told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\n'
+        super().__init__(directory, told + streams, command=command)
 
     def start(self, *options):
         """Start it, and wait until it answers."""
@@ -39,6 +41,11 @@ class RunningCluster(Service):
             )
         wait_until(self._answers)
         return self
+
+    @property
+    def processes(self):
+        """The coordinator, and all that descend from it: those of Ray."""
+        return [pid for pid, _ in self._processes()]
 
     @property
     def workers(self):

@@ -206,6 +206,17 @@ def test_nothing_beyond_a_cut_is_counted_before_the_window_ends(config, vault, b
         assert merged([contributed(worker, coordinator, last, NEXT)]) == [2, 0, 0]
 
 
+def test_a_cut_before_the_first_message_is_reached(config, vault, broker, coordinator):
+    with working(config, vault) as worker:
+        wait_until(lambda: worker.told()[1])
+        cut = broker.last(queue(0, 1))
+        assert cut.sequence == 0
+        worker.hold("visits", BEGAN, 1, cut)
+        last = send(broker, vault, [1])
+        assert merged([contributed(worker, coordinator, cut)]) == [0, 0, 0]
+        assert merged([contributed(worker, coordinator, last, NEXT)]) == [1, 0, 0]
+
+
 def test_a_broker_that_lost_its_memory_makes_a_window_incomplete_and_stops_nobody(
     config, vault, nats, coordinator, monkeypatch
 ):

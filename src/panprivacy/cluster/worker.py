@@ -206,6 +206,7 @@ class Worker:
         last: bool,  # noqa: FBT001 - of a call through Ray
         next_start: float,
         recipient: str,
+        announced: int = 0,
         paid: bytes = b"",
     ) -> bytes:
         """A contribution, once the vault has the state that holds it; may be asked for again.
@@ -218,6 +219,7 @@ class Worker:
             last: whether the window ends with it.
             next_start: when the next window begins, then.
             recipient: public key of age to which it is sealed.
+            announced: how many intrusions people have announced to the window before.
             paid: what is kept with it, and told.
 
         Raises:
@@ -230,7 +232,14 @@ class Worker:
             self._limits[stream, window, number] = through
             self._wait(lambda: one.position >= through, "the messages through the cut")
             try:
-                one.contribute(window, number, last=last, next_start=next_start, paid=paid)
+                one.contribute(
+                    window,
+                    number,
+                    last=last,
+                    next_start=next_start,
+                    announced=announced,
+                    paid=paid,
+                )
             finally:
                 self._limits.pop((stream, window, number), None)
         self._wait_until_kept()
@@ -331,6 +340,7 @@ class Worker:
         for position, sealed in found:
             limit = self._limits.get((name, *stream.due))
             if limit is not None and position > limit:
+                stream.go_on_at(limit)  # a queue that was empty at the cut
                 break
             stream.take(position, sealed)
         wipe_stack()  # that of this thread; the keeper does the rest

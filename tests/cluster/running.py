@@ -16,7 +16,7 @@ class RunningCluster(Service):
         directory: of its own.
         nats: where the broker is.
         streams: tables of the configuration.
-        command: what runs the command line, as `PLAIN` or `HARDENED`.
+        command: as of `Service`.
     """
 
     def __init__(self, directory, nats, streams=VISITS, *, command=PLAIN):
@@ -24,7 +24,7 @@ class RunningCluster(Service):
         told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\n'
         super().__init__(directory, told + streams, command=command)
 
-    def start(self, *options):
+    def start(self, *options, patience=60.0):
         """Start it, and wait until it answers."""
         environment = {
             **os.environ,
@@ -39,7 +39,7 @@ class RunningCluster(Service):
                 stderr=log,
                 env=environment,
             )
-        wait_until(self._answers)
+        wait_until(self._answers, patience)
         return self
 
     @property
@@ -50,9 +50,9 @@ class RunningCluster(Service):
     @property
     def workers(self):
         """The processes that count."""
-        return [pid for pid, name in self._processes() if name.startswith("ray::_Hardened")]
+        return [pid for pid, name in self.processes() if name.startswith("ray::_Hardened")]
 
-    def _processes(self):
+    def processes(self):
         """Those that descend from the coordinator: their numbers and names."""
         parents, names = {}, {}
         for entry in Path("/proc").iterdir():

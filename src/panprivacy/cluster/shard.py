@@ -228,6 +228,16 @@ class ShardStream(Resumable):
             if window == self._window:
                 self._announce(total)
 
+    def names(self) -> bytes:
+        """The names of the last parts, for `know`."""
+        with self._lock:
+            return self._reception.batch_ids.packed()
+
+    def know(self, names: bytes) -> None:
+        """Count no part again that shards of another number have counted."""
+        with self._lock:
+            self._reception.batch_ids.unpack(names)
+
     def rotate(self) -> None:
         """Draw a new key for messages; see `Opener.rotate`."""
         with self._lock:

@@ -103,7 +103,7 @@ class Scene:
             set(self.service.workers),
             Counter[str](NATS=processor_seconds(self.nats.pid)),
         )
-        for process in self.service.processes:
+        for process, _ in self.service.processes():
             part = "Ray"
             if process in workers:
                 part = "shards"

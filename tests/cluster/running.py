@@ -43,11 +43,6 @@ class RunningCluster(Service):
         return self
 
     @property
-    def processes(self):
-        """The coordinator, and all that descend from it: those of Ray."""
-        return [pid for pid, _ in self._processes()]
-
-    @property
     def workers(self):
         """The processes that count."""
         return [pid for pid, name in self.processes() if name.startswith("ray::_Hardened")]

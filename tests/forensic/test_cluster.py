@@ -117,7 +117,7 @@ def test_nothing_is_left_of_what_was_acknowledged(scene, tmp_path_factory):
     waiting, sent = (send_all(cluster, nats, held) for held in (True, False))
     time.sleep(SWEPT_SECONDS)
     needles = needles_of(windows_of(rows, ids) for ids, rows in [*waiting, *sent])
-    processes = [*cluster.processes, nats.pid]
+    processes = [*(pid for pid, _ in cluster.processes()), nats.pid]
     assert found(processes, needles) == {}
     assert left_in_files(processes, [cluster.directory, nats.folder, SHARED], needles) == {}
     plain = tmp_path_factory.mktemp("plain") / "ids"

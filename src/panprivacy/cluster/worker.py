@@ -281,7 +281,9 @@ class Worker:
         """Go on from what the vault has."""
         streams = list(self._streams.values())
         incarnation, sealed = self._vault.begin(self._config.part)
-        if sealed is not None:
+        if sealed is None:  # a private key that is missing or wrong is told now, not after a crash
+            self._config.opened(seal(b"", self._config.recipient))
+        else:
             resume_all(streams, parted(self._config.opened(sealed), streams))
         for one in streams:
             self._broker.open(one.queue)

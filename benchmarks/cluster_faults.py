@@ -164,7 +164,7 @@ class Scene:
         self.troubles: Counter[str] = Counter()
         self.journal: list[str] = []
         self._address = "http://127.0.0.1:1"
-        self.broke = self.healed = 0.0
+        self.began = self.broke = self.healed = 0.0
         self._watching = threading.Event()
 
     @contextmanager
@@ -176,7 +176,7 @@ class Scene:
         with self.nats, self.cluster:
             try:
                 self.start()
-                self.senders = Senders(lambda: self._address)
+                self.began, self.senders = time.time(), Senders(lambda: self._address)
                 watcher.start()
                 yield
             finally:
@@ -211,11 +211,11 @@ class Scene:
         return next(pid for pid, name in self.cluster.processes() if words in name)
 
     def near_the_end(self) -> None:
-        """Wait until two seconds before the end of a window in which something was counted."""
+        """Wait until two seconds before the end of a window that is counted from its start on."""
         wait_until(lambda: len(self.senders.sent[_SEALED].acknowledged) > 8)
-        time.sleep(2)
-        left = WINDOW - time.time() % WINDOW - 2
-        time.sleep(left if left > 0 else left + WINDOW)
+        now = time.time() + 2
+        whole = (self.began // WINDOW + 1) * WINDOW
+        time.sleep(max(now // WINDOW * WINDOW, whole) + WINDOW - now)
 
     def finish(self) -> None:
         """Wait until counting goes on, stop sending, and wait for the last window's answer."""
@@ -503,7 +503,8 @@ def tried(name: str) -> bool:
     disk = SMALL_DISKS.get(fault)
     try:
         patience = LITTLE_PATIENCE if name == IMPATIENT else int(PATIENCE)
-        scene = Scene(folder, 1 if name == ALONE else SHARDS, ways, patience)
+        shards = 1 if name == ALONE else SHARDS + (ways is not None)  # one is on the second node
+        scene = Scene(folder, shards, ways, patience)
         if disk is not None:
             _run("mount", "-t", "tmpfs", "-o", f"size={SMALL}", "tmpfs", str(folder / disk))
         with _both(ways, folder, scene), scene.running():
@@ -548,9 +549,11 @@ def _tell(name: str, what: str, scene: Scene) -> bool:
     both = rows[_QUEUED] + rows[_SEALED]
     windows = {(row["stream"], row["start"], row["complete"], row["end"], row["released"])
                for row in both}  # fmt: skip
-    late = max(_seconds(released) - _seconds(end) for _, _, _, end, released in windows)
-    first = {min(start for of, start, *_ in windows if of == stream) for stream in rows}
-    gaps = [start for _, start, complete, *_ in windows if not complete and start not in first]
+    ends = [(_seconds(end), _seconds(released)) for _, _, _, end, released in windows]
+    late = max(released - end for end, released in ends if end > scene.broke)
+    gaps = [
+        end for _, _, complete, end, _ in windows if not complete and _seconds(end) > scene.broke
+    ]
     line.append(f"windows {len(windows)}, not complete {len(gaps)}, latest {late:.1f} s")
     told = {stream: dict(sent.told) for stream, sent in scene.senders.sent.items()}
     print(f"| {' | '.join(line)} |\n  {what}\n  senders were told: {told}")

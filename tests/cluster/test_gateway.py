@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 
+import pyarrow as pa
 import pytest
 
 from panprivacy.cluster import coordinator as coordinators
 from panprivacy.cluster import rounds
 from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine
+from panprivacy.cluster.gateway import Gateway
 from panprivacy.cluster.publisher import Publisher
 from panprivacy.cluster.record import Record, RecordFile, StreamRecord
 from panprivacy.cluster.vault import Vault
 from panprivacy.cluster.worker import Worker, WorkerConfig
 from panprivacy.service.config.loading import load
+from panprivacy.service.incoming import listening
+from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from tests.cluster.running import RunningCluster
 from tests.service.running import wait_until
@@ -142,6 +147,25 @@ def test_what_is_sent_is_checked_whole_counted_once_and_told_of_as_by_a_service(
         (told,) = client.ask("GET", "/v1/streams", "read").json()
         assert told["releases_made"] == 2
         assert told["guarantee"].endswith("a look is at all processes of the cluster at one moment")
+
+
+def test_lines_that_some_shards_have_already_are_counted_once(tmp_path, shared_nats, monkeypatch):
+    with running(tmp_path, shared_nats, monkeypatch) as client:
+        stream, put = client.engine.streams["visits"], Gateway.put
+
+        def taken_in_part(self, *arguments):
+            put(self, *arguments).result()
+            monkeypatch.setattr(Gateway, "put", put)
+            later = Future()
+            later.set_exception(StoreError("one queue is full"))
+            return later
+
+        monkeypatch.setattr(Gateway, "put", taken_in_part)
+        monkeypatch.setattr(listening, "_PAUSE", 0.0)
+        lines = pa.record_batch({"user": pa.array(range(20))})
+        listening._take([lines], stream, threading.Event())
+        assert client.send(b"", INT64, updates(durable=True)).status_code == 200
+        assert counts(client) == [20, 0]
 
 
 def test_a_broker_that_is_away_is_told_of_and_what_waited_is_counted_once(

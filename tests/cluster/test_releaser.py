@@ -259,6 +259,19 @@ def test_a_release_waits_for_a_shard_and_says_then_that_it_is_missing(cluster):
     assert cluster.answers[HOUR, 1, True] == [30, 0, 0]  # and nobody of the window before
 
 
+def test_a_clock_that_is_set_back_does_not_end_the_wait_for_a_shard(cluster):
+    cluster.shards.send(range(100))
+    cluster.shards.away = {0, 1}
+    cluster.clock.now += HOUR
+    cluster.advance()
+    cluster.clock.now -= 1
+    cluster.advance()
+    assert not cluster.answers
+    cluster.shards.away = set()
+    cluster.advance()
+    assert cluster.answers == {(0, 1, True): [100, 0, 0]}
+
+
 def test_a_shard_that_misses_two_windows_goes_on_with_the_third(cluster):
     cluster.shards.away = {1}
     for _ in range(2):

@@ -10,9 +10,10 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
-from panprivacy.audit.shards import PlainSums, TwoSlices
+from panprivacy.audit.shards import CoinsOf, PlainSums, TwoSlices
 from panprivacy.cluster.routing import Router
 from panprivacy.programs.counting import intrusions_of_slices
+from panprivacy.slices import Slice
 
 ANSWERED = [RELEASE, RELEASE]
 """The contributions leave, and then the answer."""
@@ -83,6 +84,27 @@ def test_a_user_who_is_routed_to_both_shards_loses_twice_as_much():
 
 def test_sums_without_output_noise_are_a_second_look():
     assert lost(NoNoise, density, COME, GO).epsilon == math.inf
+
+
+class Twins(TwoSlices):
+    """A process of one shard was replaced, and still counts; an intruder finds both."""
+
+    def __init__(self, make, coins):
+        super().__init__(make, coins)
+        (shard,) = self.shards_of([ONE]).tolist()
+        self._twin = make(CoinsOf(coins, shard), Slice(shard, 2, self.KEY))
+        self._twin.resume(self._shards[shard].state())
+
+    def update(self, users, deltas=()):
+        super().update(users, deltas)
+        self._twin.update(list(users), list(deltas))
+
+    def state(self):
+        return super().state() + self._twin.state()
+
+
+def test_two_processes_of_one_shard_show_who_came_since_they_parted():
+    assert lost(Twins, density, [(ONE, 1)], answered=[]).epsilon == math.inf
 
 
 class GoesOn(TwoSlices):

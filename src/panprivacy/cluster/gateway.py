@@ -21,10 +21,11 @@ from panprivacy.cluster.directory import COLUMNS, Directory
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.rounds import Rounds
 from panprivacy.cluster.routing import Router
+from panprivacy.coins import SystemCoins
 from panprivacy.errors import without_frames
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Columns, Nulls
-from panprivacy.service.batches import BusyError, Outcome, Reception, Sent
+from panprivacy.service.batches import ID_BYTES, BusyError, Outcome, Reception, Sent
 from panprivacy.service.kept.troubles import Troubles
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -230,6 +231,11 @@ class ClusterStream:
             conditions=(*promise.conditions, _LOOK),
         )
         return described(self.name, self.config, self._counting, shown, promise)
+
+    @staticmethod
+    def new_batch_id() -> bytes:
+        """A new one: some shards may have counted what the broker did not take whole."""
+        return SystemCoins().key(ID_BYTES)
 
     def take(
         self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True

@@ -382,20 +382,29 @@ class Releaser:
         if cut.name not in self._gathered:
             self._gathered[cut.name] = _Gathered(self._announced_to(cut))
         gathered = self._gathered[cut.name]
-        late = self._clock() - max(cut.made, self._since)
+        late = self._late(cut)
         for shard in range(self._router.shards):
             if shard not in gathered.sealed:
                 self._gather(cut, shard, gathered)
         absent = [one for one in range(self._router.shards) if one not in gathered.sealed]
         if late > _USUAL:
             waits.update(absent)
-        if absent and 0 <= late <= self._patience:  # below 0, the clock was set back
+        if absent and late <= self._patience:
             return False
         answers = self._noised(cut, gathered, absent) if paid else None
         del self._gathered[cut.name]
         with self._file.changing():
             cut.answers = answers
         return True
+
+    def _late(self, cut: Cut) -> float:
+        """Seconds for which a release has waited; from its beginning if the clock was set back."""
+        now = self._clock()
+        self._since = min(self._since, now)
+        if now < cut.made:
+            with self._file.changing():
+                cut.made = now
+        return now - max(cut.made, self._since)
 
     def _pay(self, cut: Cut) -> bool:
         """Have it in the ledger; False if it is there, and not by this cluster."""

@@ -129,6 +129,9 @@ class Served(Protocol):
     def described(self) -> dict[str, object]:
         """What is counted and promised, for people and programs; it waits for no other thread."""
 
+    def new_batch_id(self) -> bytes | None:
+        """For what is taken again until it works; None where what failed has left nothing."""
+
     def take(
         self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True
     ) -> bool:

@@ -197,6 +197,10 @@ class Stream(Resumable):
         shown = self._shown
         return len(self._store.starts(self.name, shown.ends) - {shown.began})
 
+    @staticmethod
+    def new_batch_id() -> None:
+        """None: of what failed nothing was counted."""
+
     def take(
         self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True
     ) -> bool:

@@ -139,9 +139,10 @@ def _listener(
 
 def _take(batches: list[pa.RecordBatch], stream: Served, stopping: threading.Event) -> None:
     """Count batches whose sender does not send again: wait for a window that cannot be closed."""
+    batch_id = stream.new_batch_id()
     while True:
         try:
-            stream.take(batches)
+            stream.take(batches, batch_id)
         except StoreError:
             if stopping.is_set():
                 raise

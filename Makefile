@@ -108,6 +108,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python -m benchmarks.collecting
 	$(BIN)/python -m benchmarks.queues
+	$(BIN)/python -m benchmarks.cluster
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m reproductions.log_steps

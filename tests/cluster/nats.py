@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import socket
@@ -9,8 +10,10 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.request
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ _PATIENCE = 10.0
 _PAUSE = 0.01
 _CONFIG = """
 listen: "{host}:{port}"
+http: "127.0.0.1:{monitor}"
 {extra}
 jetstream {{ store_dir: "{folder}", max_memory_store: {memory} }}
 """
@@ -38,12 +42,13 @@ class NatsServer:
     ) -> None:
         self._program, self._host = program, host
         self._folder = tempfile.TemporaryDirectory(prefix="nats-")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        with socket.socket() as free, socket.socket() as other:
+            for one in (free, other):
+                one.bind(("127.0.0.1", 0))
+            self.port, self._monitor = free.getsockname()[1], other.getsockname()[1]
         path = Path(self._folder.name)
         told = {"host": host, "port": self.port, "memory": memory, "extra": extra}
-        config = _CONFIG.format(folder=path / "js", **told)
+        config = _CONFIG.format(folder=path / "js", monitor=self._monitor, **told)
         (path / "nats.conf").write_text(config)
         self._arguments = [program, "--config", str(path / "nats.conf")]
         self._process: subprocess.Popen | None = None
@@ -57,6 +62,16 @@ class NatsServer:
     def pid(self) -> int:
         """Of its process."""
         return self._process.pid
+
+    @property
+    def folder(self) -> Path:
+        """Where it writes."""
+        return Path(self._folder.name)
+
+    def told(self, what: str) -> dict[str, Any]:
+        """What it tells of itself: `varz`, or `jsz` of JetStream."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._monitor}/{what}") as answer:
+            return json.load(answer)
 
     def start(self) -> None:
         """Start it, and wait until it listens."""

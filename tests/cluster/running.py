@@ -20,7 +20,8 @@ class RunningCluster(Service):
     """
 
     def __init__(self, directory, nats, streams=VISITS, *, command=PLAIN):
-        told = f'[cluster]\nnats = ["{nats}"]\nname = "test-{os.getpid()}"\n'
+        self.name = f"test-{os.getpid()}"
+        told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\n'
         super().__init__(directory, told + streams, command=command)
 
     def start(self, *options, patience=60.0):

@@ -26,6 +26,7 @@ from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import nats
+from nats.aio import client as nats_client
 from nats.errors import Error as NatsError
 from nats.errors import MaxPayloadError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
@@ -57,6 +58,10 @@ _FULL: Final = {10077, 10023}
 """Codes of a full queue, and of a server whose memory is full."""
 
 T = TypeVar("T")
+
+nats_client.DEFAULT_BUFFER_SIZE = 1 << 18
+"""The client reads 32 KiB at a time unless told: in a hardened process, where each copy is
+overwritten as well, that takes longer than to decrypt and count what was read."""
 
 
 class BrokerError(PanPrivacyError):

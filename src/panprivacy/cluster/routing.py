@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
-from panprivacy.hashing import hash_byte_strings, hash_integers, key_words, multiply_high, scalar
-from panprivacy.ids import ByteIds, CodedIds, Ids, IntegerIds, Labels, gatherable, read_ids
+from panprivacy.hashing import hash_byte_strings, hash_word, key_words, multiply_high, scalar
+from panprivacy.ids import CodedIds, Ids, IntegerIds, Labels, gatherable, read_ids
 from panprivacy.noise import wipe
 from panprivacy.slices import Shards, Slice, deal
 
@@ -134,22 +134,32 @@ class Router:
             return deal(ids.values, self.shards, self.key)
         if isinstance(ids, CodedIds):
             return self._shards_of(ids.values)[ids.codes]
-        shards = np.empty(len(ids), np.uint16)
+        shards, count, words = (
+            np.empty(len(ids), np.uint16),
+            uint64(self.shards),
+            key_words(self.key),
+        )
         row = 0
         for piece in ids.pieces():
-            hashes = self._hashes(piece)
-            _reduce(hashes, uint64(self.shards), shards[row : row + len(piece)])
+            found = shards[row : row + len(piece)]
             row += len(piece)
+            if isinstance(piece, IntegerIds):
+                _route(piece.values, count, *words, found)
+                continue
+            hashes = np.empty(len(piece) + 1, np.uint64)[:-1]
+            hash_byte_strings(piece.offsets, piece.data, *words, hashes)
+            _reduce(hashes, count, found)
             wipe(hashes)
         return shards
 
-    def _hashes(self, ids: IntegerIds | ByteIds) -> NDArray[np.uint64]:
-        hashes, words = np.empty(len(ids) + 1, np.uint64)[:-1], key_words(self.key)
-        if isinstance(ids, ByteIds):
-            hash_byte_strings(ids.offsets, ids.data, *words, hashes)
-        else:
-            hash_integers(ids.values, *words, hashes)
-        return hashes
+
+@kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint16[::1])")
+def _route(
+    ids: NDArray[np.int64], shards: np.uint64, key_0: np.uint64, key_1: np.uint64, found: Shards
+) -> None:
+    """Write the shard of each number; the same as of its hash, which is not kept."""
+    for row in range(ids.size):
+        found[row] = multiply_high(scalar(hash_word(uint64(ids[row]), key_0, key_1)), shards)
 
 
 @kernel("void(uint64[::1], uint64, uint16[::1])")

@@ -197,7 +197,7 @@ def _vault(checkpoint: CheckpointConfig, address: str | None) -> Iterator[Any]:
     """Ray, with the vault on this node."""
     try:
         start_ray(address, **({} if address else _LOCAL))
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         message = f"Ray cannot be reached: {str(error).splitlines()[0]}"
         raise PlanError(message) from None
     try:

@@ -1,0 +1,197 @@
+"""Nothing is left of ids that went through a cluster: gateway, broker, Ray, shards, vault.
+
+Ids come in several formats. Those that wait for a shard that stands still are in the broker as
+ciphertext alone. Once they are acknowledged, nothing of them may be in the memory or the registers
+of any process, in memory that processes share, or in any file. The same ids in a plain object of
+Ray, and as an argument of a plain actor, show that the search finds what is there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cluster.nats import NatsServer, found_nats
+from tests.cluster.running import RunningCluster
+from tests.service.running import HARDENED
+
+from .memory import (
+    needs_administrator,
+    processes_below,
+    search_files,
+    search_open_files,
+    search_process_for_each,
+    search_registers,
+)
+from .test_service import (
+    ARROW,
+    CSV,
+    INT64,
+    NDJSON,
+    SMALL,
+    arrow,
+    csv,
+    int64,
+    ndjson,
+    ndjson_numbers,
+    needles_of,
+    numbers,
+    texts,
+    windows_of,
+)
+
+pytestmark = needs_administrator
+
+LARGE = 40_000
+"""Numbers whose body is longer than 256 KiB, so that a thread of the gateway takes it."""
+FEW = 500
+SWEPT_SECONDS = 3.0
+STREAMS = """
+[streams.numbers]
+epsilon = 1
+window = "1d"
+ids = "integers"
+[[streams.numbers.stat]]
+name = "distinct"
+expected = "1000:1e6"
+
+[streams.texts]
+epsilon = 1
+window = "1d"
+[[streams.texts.stat]]
+name = "distinct"
+expected = "1000:1e6"
+"""
+BODIES = [
+    ("numbers", numbers, INT64, int64, FEW),
+    ("numbers", numbers, INT64, int64, LARGE),
+    ("numbers", numbers, NDJSON, ndjson_numbers, FEW),
+    ("texts", texts, ARROW, arrow, SMALL),
+    ("texts", texts, NDJSON, ndjson, SMALL),
+    ("texts", texts, CSV, csv, SMALL),
+]
+SHARED = Path("/dev/shm")
+PLAIN_RAY = """
+import sys, ray
+from pathlib import Path
+ray.init("local", num_cpus=1, object_store_memory=80 << 20, include_dashboard=False)
+ids = Path(sys.argv[1]).read_bytes()
+@ray.remote(num_cpus=0)
+class Plain:
+    def take(self, ids):
+        self.ids = bytes(ids)
+actor, kept = Plain.remote(), ray.put(ids)
+ray.get(actor.take.remote(ids[: 1 << 16]))
+print("kept", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def scene(compiled, monkeypatch):
+    """A cluster of two hardened shards that writes into one folder, and its broker."""
+    with tempfile.TemporaryDirectory(prefix="pp-") as folder:  # Ray's sockets need short names
+        wanted = dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR"), folder)
+        for name, place in {**wanted, "NUMBA_CACHE_DIR": str(compiled)}.items():
+            monkeypatch.setenv(name, place)
+        with (
+            NatsServer(found_nats()) as nats,
+            RunningCluster(folder, nats.url, STREAMS, command=HARDENED) as cluster,
+        ):
+            cluster.start("--shards", "2")
+            yield cluster, nats
+            cluster.stop()
+
+
+def test_nothing_is_left_of_what_was_acknowledged(scene, tmp_path_factory):
+    cluster, nats = scene
+    waiting, sent = (send_all(cluster, nats, held) for held in (True, False))
+    time.sleep(SWEPT_SECONDS)
+    needles = needles_of(windows_of(rows, ids) for ids, rows in [*waiting, *sent])
+    processes = [*(pid for pid, _ in cluster.processes()), nats.pid]
+    assert found(processes, needles) == {}
+    assert left_in_files(processes, [cluster.directory, nats.folder, SHARED], needles) == {}
+    plain = tmp_path_factory.mktemp("plain") / "ids"
+    plain.write_bytes(b"".join(row for ids, rows in sent if ids is texts for row in rows))
+    with plain_ray(plain) as driver:
+        control = found(processes_below(driver)[1:], needles)
+        for kind in ("raylet", "ray::Plain"):
+            assert any(kind in name for _, name in control), control
+
+
+def send_all(cluster, nats, held):
+    """Send bodies; held, while shards stand still. They are acknowledged when this returns."""
+    sent = []
+    if held:
+        stop(cluster, signal.SIGSTOP)
+    for stream, ids, kind, write, count in BODIES:
+        rows = ids(count)
+        assert post(cluster, stream, kind, write(rows)) == 202
+        sent.append((ids, rows))
+    if held:
+        needles = needles_of(windows_of(rows, ids) for ids, rows in sent)
+        assert nats.told("jsz")["memory"] > sum(len(b"".join(rows)) for _, rows in sent) / 3
+        assert not search_process_for_each(nats.pid, needles).any()
+        stop(cluster, signal.SIGCONT)
+    for stream, ids, kind, write, _ in BODIES:
+        rows = ids(FEW)
+        assert post(cluster, stream, kind, write(rows), durable=1) == 200
+        sent.append((ids, rows))
+    return sent
+
+
+@contextmanager
+def plain_ray(ids):
+    """A program that gives ids to a Ray of its own, as anybody would."""
+    pipe, words = subprocess.PIPE, [sys.executable, "-c", PLAIN_RAY, str(ids)]
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as driver:
+        assert driver.stdout.readline() == "kept\n"
+        yield driver.pid
+        driver.communicate("")
+
+
+def post(cluster, stream, kind, body, durable=0):
+    """The status of the answer."""
+    answer = httpx.post(
+        cluster.url(f"/v1/streams/{stream}/updates"),
+        params={"durable": durable},
+        content=body,
+        headers={**cluster.headers("ingest"), "Content-Type": kind},
+        timeout=60.0,
+    )
+    return answer.status_code
+
+
+def stop(cluster, number):
+    """Have all shards stand still, or go on."""
+    for pid in cluster.workers:
+        os.kill(pid, number)
+
+
+def found(processes, needles):
+    """How often the ids are in memory or registers, of each process that has any."""
+    counts = {}
+    for pid in processes:
+        with suppress(
+            FileNotFoundError, ProcessLookupError
+        ):  # Ray ends those that it needs no more
+            name = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")[:300]
+            in_memory = int(search_process_for_each(pid, needles).sum())
+            counts[pid, name] = in_memory + search_registers(pid, needles)
+    return {name: count for name, count in counts.items() if count}
+
+
+def left_in_files(processes, folders, needles):
+    """How often they are in files that are open, as shared memory is, and in what is written."""
+    counts = {pid: search_open_files(pid, needles, Path(os.devnull)) for pid in processes}
+    counts |= {folder: search_files(folder, needles) for folder in folders}
+    return {place: count for place, count in counts.items() if count}

@@ -450,7 +450,7 @@ def assumptions(unit: Units, contribution: tuple[int, float]) -> Table:
     """What the model is made of."""
     size, seconds = contribution
     told = [
-        ("an id in a shard", f"{unit.shard_id * 1e9:.1f} ns", "as with one shard here, without rest"),
+        ("an id in a shard", f"{unit.shard_id * 1e9:.1f} ns", "as with one shard here"),
         ("a message in a shard, beside its ids", f"{unit.shard_message * 1e6:,.0f} us",
          "as of one in which there is nothing"),
         ("a shard at rest, beside messages", f"{unit.shard_rest:.1%} of a core",

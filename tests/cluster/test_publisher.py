@@ -6,6 +6,7 @@ import itertools
 import time
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -135,22 +136,13 @@ def test_addresses_of_one_prefix_are_one_user_in_one_shard(shared_nats, broker):
     assert len({one for each in found for one in each}) == 1
 
 
-def test_rows_alone_belong_to_no_shard(shared_nats, broker):
-    shards = Shards(broker, 2, ())
-    publisher = Publisher(shared_nats.url, shards.stream)
-    with publisher, pytest.raises(InputError, match="belong to no shard"):
-        publisher.send(rows=7)
-    assert shards.parts(0)[0] + shards.parts(1)[0] == []
-
-
 def test_what_cannot_be_sent_is_refused_and_the_rest_goes_on(shared_nats, shards):
     with Publisher(shared_nats.url, shards.stream) as publisher:
         for given in (
             {"users": ["ada", None]},
             {"users": [1.5]},
             {"users": ["ada"], "deltas": [1]},
-            {"rows": 3},
-            {},
+            {"users": None},
         ):
             with pytest.raises(InputError) as refused:
                 publisher.send(**given)
@@ -182,10 +174,21 @@ def test_new_keys_are_read_and_other_shards_are_refused(shared_nats, shards, mon
             publisher.send([1])
 
 
+NO_USERS = msgspec.json.encode(
+    Directory(key=bytes(16), numbered=False, columns=("delta",), publics=(bytes(32),))
+)
+
+
 def test_a_directory_that_is_missing_or_damaged_is_refused(shared_nats, shards, broker):
     with pytest.raises(BrokerError, match="no cluster panprivacy counts it"):
         Publisher(shared_nats.url, "nobody")
-    for wrong in (b"", b"{}", b"[1]", b'{"key":"","numbered":false,"columns":[],"publics":[""]}'):
+    for wrong in (
+        b"",
+        b"{}",
+        b"[1]",
+        b'{"key":"","numbered":false,"columns":[],"publics":[""]}',
+        NO_USERS,
+    ):
         broker.tell("panprivacy", shards.stream, wrong)
         with pytest.raises(BrokerError, match="damaged"):
             Publisher(shared_nats.url, shards.stream)

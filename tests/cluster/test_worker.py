@@ -263,6 +263,17 @@ def test_without_an_identity_it_waits_and_says_so(config, vault, broker, coordin
         assert merged([contributed(worker, coordinator, last)]) == [1, 0, 0]
 
 
+def test_a_first_start_tells_of_an_identity_that_is_missing_or_wrong(config, vault, monkeypatch):
+    for wrong, says in (
+        ("", "no variable"),
+        (pyrage.x25519.Identity.generate(), "another identity"),
+    ):
+        monkeypatch.setenv("PANPRIVACY_IDENTITY", str(wrong))
+        with working(config, vault) as worker:
+            wait_until(lambda says=says: says in worker.troubles().get("beginning", ""))
+    assert vault.told() == {}
+
+
 def test_a_command_brings_the_identity(config, identity):
     said = pyrage.encrypt(b"states", [identity.to_public()])
     prints = [sys.executable, "-c", f"print('# a comment'); print('{identity}')"]

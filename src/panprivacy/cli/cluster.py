@@ -13,14 +13,21 @@ from panprivacy.cli.serve import ConfigFile
 def cluster(
     config: ConfigFile,
     shards: Annotated[
-        int, typer.Option(metavar="N", help="How many there are; each counts a slice of the users.")
+        int, typer.Option(metavar="N", help="How many shards; each counts its users.")
     ],
     address: Annotated[
         str | None,
-        typer.Option(metavar="ray://HOST:PORT", help="Of a cluster of Ray; without it, here."),
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Of a cluster of Ray that this machine has joined, or auto; "
+            "without it, all shards run here.",
+        ),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Give up the sealed states that are there; begin anew.")
+        bool,
+        typer.Option(
+            "--fresh", help="Give up the sealed states that are there, and what they have counted."
+        ),
     ] = False,
 ) -> None:
     """Count streams with several machines, each with a slice, until told to stop."""

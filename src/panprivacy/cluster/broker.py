@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 import struct
 import threading
@@ -32,7 +33,12 @@ from nats.errors import MaxPayloadError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, DiscardPolicy, StorageType
-from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
+from nats.js.errors import (
+    APIError,
+    NoStreamResponseError,
+    NotFoundError,
+    ServiceUnavailableError,
+)
 
 from panprivacy.errors import InputError, PanPrivacyError
 
@@ -204,6 +210,14 @@ class Broker:
         )
         self._thread.start()
 
+    def wait(self) -> None:
+        """Wait for a broker that has JetStream.
+
+        Raises:
+            BrokerError: it does not answer, or has none.
+        """
+        self._call(self._account()).result()
+
     @property
     def most_message(self) -> int:
         """How many bytes a message may have."""
@@ -352,6 +366,11 @@ class Broker:
             return QueueFullError(message)
         if isinstance(error, MaxPayloadError):
             return BrokerError("the message is longer than the broker takes: raise max_payload")
+        if isinstance(error, ServiceUnavailableError):
+            message = (
+                f"the broker at {where} has no JetStream: start nats-server with -js, or with "
+            )
+            return BrokerError(f"{message}jetstream in its configuration")
         verb = "refuses" if code else "does not answer"
         return BrokerError(f"the broker at {where} {verb}{f': {reason}' if reason else ''}")
 
@@ -376,6 +395,10 @@ class Broker:
         self._problem = ""
         return self._client.max_payload
 
+    async def _account(self) -> None:
+        await self._ready()
+        await self._stream.account_info()
+
     async def _connect(self) -> None:
         self._client, self._problem = nats.NATS(), ""
         with suppress(*_ERRORS):  # `_ready` begins again
@@ -394,7 +417,9 @@ class Broker:
     async def _note(self, error: Exception) -> None:
         """Keep why there is no connection; one that is refused breaks as well, which says less."""
         if _REFUSAL not in self._problem:
-            self._problem = str(error).removeprefix("nats: ") or type(error).__name__
+            words = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else ""
+            said = words or str(error).removeprefix("nats: ")
+            self._problem = said or type(error).__name__
 
     async def _forget(self) -> None:
         """What was known of the queues: a server that comes again may have lost them."""

@@ -17,8 +17,9 @@ from panprivacy.cluster.routing import Router
 from panprivacy.errors import PanPrivacyError
 from panprivacy.sources.columns import Prefixes
 
-COLUMNS: Final = ("user", "delta", "group", "side")
-"""What columns hold, in the order in which batches have them."""
+USER: Final = "user"
+COLUMNS: Final = (USER, "delta", "group", "side")
+"""What columns hold, in the order in which batches have them; users are in all."""
 
 
 class Directory(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,16 +66,12 @@ class Directory(msgspec.Struct, frozen=True, kw_only=True):
         if (
             found is None
             or any(len(public) != KEY_BYTES for public in found.publics)
+            or USER not in found.columns
             or [one for one in COLUMNS if one in found.columns] != list(found.columns)
         ):
             message = f"the directory of {stream} is damaged, or of another version of panprivacy"
             raise BrokerError(message)
         return found
-
-    @property
-    def column(self) -> int | None:
-        """Place of the ids; None if rows have none."""
-        return 0 if "user" in self.columns else None
 
     def router(self) -> Router:
         """Says which shard counts a row.

@@ -11,9 +11,8 @@ from typing import Any, Final, Self
 import msgspec
 import pyarrow as pa
 
-from panprivacy._validate import positive_integer
 from panprivacy.cluster.broker import Broker, BrokerError
-from panprivacy.cluster.directory import COLUMNS, Directory
+from panprivacy.cluster.directory import COLUMNS, USER, Directory
 from panprivacy.cluster.rounds import Rounds
 from panprivacy.errors import InputError
 from panprivacy.ids import Labels, WholeNumbers, as_column, read_deltas, read_ids
@@ -64,7 +63,7 @@ class Publisher:
                 self._broker,
                 self._directory.queues(name, stream),
                 self._directory.router(),
-                self._directory.column,
+                COLUMNS.index(USER),
                 self._publics,
             )
         except BaseException:
@@ -74,12 +73,11 @@ class Publisher:
 
     def send(
         self,
-        users: Labels | None = None,
+        users: Labels,
         deltas: WholeNumbers | None = None,
         groups: Labels | None = None,
         sides: Labels | None = None,
         *,
-        rows: int | None = None,
         batch_id: str | None = None,
     ) -> None:
         """Send rows; when it returns, the broker has all of them.
@@ -91,7 +89,6 @@ class Publisher:
             deltas: by how much the state of each user changes.
             groups: the group of each row.
             sides: which of two streams each row is of.
-            rows: how many, of a stream that reads nothing of them.
             batch_id: what this is called. Under the same name the same rows are counted once,
                 however often they are sent, while it is among the last names that shards keep.
 
@@ -100,27 +97,26 @@ class Publisher:
                 not take shows only at the shard, which leaves out all of this that it has.
             BrokerError: some of it may have been sent: send it again under the same batch_id.
         """
-        self.begin_sending(users, deltas, groups, sides, rows=rows, batch_id=batch_id).result()
+        self.begin_sending(users, deltas, groups, sides, batch_id=batch_id).result()
 
     def begin_sending(
         self,
-        users: Labels | None = None,
+        users: Labels,
         deltas: WholeNumbers | None = None,
         groups: Labels | None = None,
         sides: Labels | None = None,
         *,
-        rows: int | None = None,
         batch_id: str | None = None,
     ) -> Future[None]:
         """The same for who does not wait; what is given must stay as it is until it is done."""
         given = dict(zip(COLUMNS, (users, deltas, groups, sides), strict=True))
         there = tuple(name for name in COLUMNS if given[name] is not None)
-        if there != self._directory.columns or (rows is None) == (not there):
-            wanted = ", ".join(f"{one}s" for one in self._directory.columns) or "rows alone"
+        if there != self._directory.columns:
+            wanted = ", ".join(f"{one}s" for one in self._directory.columns)
             message = f"the stream {self._stream} reads {wanted}: give that, and nothing else"
             raise InputError(message)
         name = None if batch_id is None else batch_id.encode()
-        batches = _batches(given, there, rows)
+        batches = _batches(given, there)
         if self._directory.addresses is not None:
             batches = [_with_addresses(one, self._directory.addresses) for one in batches]
         return self._rounds.put(batches, name)
@@ -163,15 +159,9 @@ class Publisher:
         self.close()
 
 
-def _batches(
-    given: Mapping[str, Any], names: Sequence[str], rows: int | None
-) -> list[pa.RecordBatch]:
+def _batches(given: Mapping[str, Any], names: Sequence[str]) -> list[pa.RecordBatch]:
     """What was given, checked as far as it can be here."""
-    if rows is not None:
-        nulls = pa.nulls(positive_integer(rows=rows))
-        return [pa.RecordBatch.from_arrays([nulls], names=[""])]
-    if "user" in names:
-        read_ids(given["user"])
+    read_ids(given[USER])
     columns = [as_column(given[name], f"{name}s must be a column") for name in names]
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(columns[0]):

@@ -20,7 +20,7 @@ from panprivacy.cluster.worker import start_vault
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import PlanError
 from panprivacy.service.config.config import CheckpointConfig, Config
-from panprivacy.service.journal import write_to_stderr
+from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.server import alone, run, uncounted
 from panprivacy.service.sockets import http_socket
@@ -29,6 +29,7 @@ from panprivacy.statistics.grid import Grid
 _KEY_BYTES: Final = 16
 _LOCAL: Final = {"num_cpus": 1, "object_store_memory": 80 << 20}
 """Of Ray on this machine, whose objects are small here."""
+_REMOTE: Final = "ray://"
 _FRESH: Final = "begin anew with panprivacy cluster --fresh"
 
 
@@ -55,6 +56,10 @@ def serve_cluster(
     """
     write_to_stderr()
     checkpoint = check(config, shards)
+    if address is not None and address.startswith(_REMOTE):
+        message = "--address must be auto, or HOST:PORT of a cluster of Ray that this machine has "
+        message += "joined with ray start: the vault is on this machine"
+        raise PlanError(message)
     sealed = Path(checkpoint.path)
     path = sealed.with_name(f"{sealed.stem}-coordinator.json")
     known = None if fresh else RecordFile.load(path)
@@ -64,7 +69,7 @@ def serve_cluster(
     with (
         alone(directory / "lock"),
         http_socket(config.server.address) as sock,
-        _connected(config) as broker,
+        _connected(config, shards) as broker,
         _vault(checkpoint, address) as vault,
     ):
         engine = _Beginning(config, file, path, broker, vault).engine(known, shards, fresh=fresh)
@@ -183,12 +188,13 @@ def _check_ended(record: Record, shards: int) -> None:
 
 
 @contextmanager
-def _connected(config: Config) -> Iterator[Broker]:
+def _connected(config: Config, shards: int) -> Iterator[Broker]:
     """The broker."""
     told = config.cluster
     broker = Broker(told.nats, credentials=told.credentials, most_bytes=told.queue_bytes)
     with closing(broker):
-        _ = broker.most_message  # it answers, before anything is begun
+        broker.wait()  # before anything is begun
+        JOURNAL.warning(Event.starting, shards=shards)
         yield broker
 
 

@@ -304,7 +304,8 @@ class Worker:
         incarnation, sealed = self._vault.begin(self._config.part)
         if sealed is not None:
             resume_all(streams, parted(self._config.opened(sealed), streams))
-        else:
+        else:  # a private key that is missing or wrong is told now, not after a crash
+            self._config.opened(seal(b"", self._config.recipient))
             for name, names in self._config.names.items():
                 self._streams[name].know(self._config.opened(names))
         for one in streams:

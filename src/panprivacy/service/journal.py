@@ -26,6 +26,7 @@ class Event(StrEnum):
     """All that can be told."""
 
     listening = "listening"
+    starting = "shards are being started, which can take a minute"
     nobody_may = "there are no tokens: over HTTP nobody can send or read anything"
     new_tokens = "takes over the tokens of its configuration; all else of it at the next start"
     no_new_tokens = "cannot take over the tokens of its configuration"
@@ -71,6 +72,7 @@ KEYS: Final[Mapping[str, type]] = {
     "library": str,
     "place": str,
     "shard": str,
+    "shards": int,
 }
 """What may stand beside an event, and of which type it is."""
 

@@ -192,6 +192,8 @@ class Scene:
             self.cluster.start(*options, patience=3 * PATIENCE)
         except TimeoutError:
             raise RuntimeError(self.cluster.said) from None
+        if self.ways is not None and not self.ways.has_shard():
+            sys.exit("Ray has put no shard on the second node: try again")
         self._address = self.cluster.url()
 
     def again(self, *, shards: int | None = None) -> None:
@@ -308,6 +310,12 @@ class Ways:
         """As it was."""
         _run("tc", "qdisc", "del", "dev", "pannats0", "root")
         _inside("tc", "qdisc", "del", "dev", "pannats1", "root")
+
+    @staticmethod
+    def has_shard() -> bool:
+        """Whether Ray has put a shard on the second node."""
+        pids = _inside("ip", "netns", "pids", "panfaults").split()
+        return any(_command(int(pid)).startswith("ray::_Hardened") for pid in pids)
 
     @staticmethod
     def raylet() -> int:

@@ -149,8 +149,8 @@ def test_what_is_sent_is_checked_whole_counted_once_and_told_of_as_by_a_service(
         assert told["guarantee"].endswith("a look is at all processes of the cluster at one moment")
 
 
-def test_lines_that_some_shards_have_already_are_counted_once(tmp_path, shared_nats, monkeypatch):
-    with running(tmp_path, shared_nats, monkeypatch) as client:
+def test_lines_that_some_shards_have_already_are_counted_once(tmp_path, nats, monkeypatch):
+    with running(tmp_path, nats, monkeypatch) as client:
         stream, put = client.engine.streams["visits"], Gateway.put
 
         def taken_in_part(self, *arguments):

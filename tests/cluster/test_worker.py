@@ -92,7 +92,7 @@ class Silent:
         raise StoreError("the process is gone")
 
 
-def wait_until(true, seconds=10.0):
+def wait_until(true, seconds=60.0):
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until

@@ -82,7 +82,12 @@ class ClusterEngine(Engine):
         }
         streams = {
             name: ClusterStream(
-                receptions[name], countings[name], gateway, self._releasers[name], store
+                receptions[name],
+                countings[name],
+                gateway,
+                self._releasers[name],
+                store,
+                exposed=config.cluster.identity_command is None,
             )
             for name in config.streams
         }

@@ -36,6 +36,10 @@ _NOT_TAKEN: Final = (
     "with the same Idempotency-Key"
 )
 _LOOK: Final = "a look is at all processes of the cluster at one moment"
+_EXPOSED: Final = (
+    "who reads the private key in their environment and a sealed state has looked once more: "
+    "identity_command keeps it out"
+)
 
 
 class _Sending:
@@ -173,6 +177,7 @@ class ClusterStream:
         gateway: sends it.
         releaser: makes releases.
         store: where releases are.
+        exposed: whether the private key stays in the environment of the shards.
     """
 
     def __init__(
@@ -182,10 +187,13 @@ class ClusterStream:
         gateway: Gateway,
         releaser: Releaser,
         store: ReleaseStore,
+        *,
+        exposed: bool,
     ) -> None:
         self.name, self.config = releaser.name, releaser.config
         self._reception, self._counting = reception, counting
         self._gateway, self._releaser, self._store = gateway, releaser, store
+        self._looks = (_LOOK, _EXPOSED) if exposed else (_LOOK,)
         self._announced = 0
         self._lock = threading.Lock()
 
@@ -228,7 +236,7 @@ class ClusterStream:
         promise = replace(
             promise,
             intrusions=self.config.intrusions,
-            conditions=(*promise.conditions, _LOOK),
+            conditions=(*promise.conditions, *self._looks),
         )
         return described(self.name, self.config, self._counting, shown, promise)
 

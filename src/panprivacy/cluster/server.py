@@ -105,10 +105,20 @@ class _Beginning:
             message = "there are sealed states, but not what the coordinator knew of them: put "
             message += f"{self._path.name} back, or {_FRESH}"
             raise PlanError(message)
+        elif not fresh:
+            self._check_name()
         if known is not None and known.record.shards != shards:
             names = self._close(known, store)
             store, known = ReleaseStore(self._config.releases.store), None
         return self._started(known or self._begun(shards), store, names)
+
+    def _check_name(self) -> None:
+        """Refuse to take the queues of another cluster for what was left behind."""
+        name = self._config.cluster.name
+        if any(self._broker.told(name, stream) for stream in self._config.streams):
+            message = f"the broker knows a cluster {name} that keeps its states elsewhere: give "
+            message += f"this one another name in [cluster]; if that one is gone, {_FRESH}"
+            raise PlanError(message)
 
     def _check_known(self, known: RecordFile, store: ReleaseStore) -> None:
         if store.is_new:

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from panprivacy.cluster import vault as vaults
-from panprivacy.cluster.vault import FencedError, Vault
+from panprivacy.cluster.vault import LEASE, FencedError, Vault
 from panprivacy.errors import PlanError
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.slices import Slice
@@ -25,17 +25,30 @@ def path(tmp_path):
     return tmp_path / "panprivacy.sealed"
 
 
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
 @pytest.fixture
-def vault(path):
-    found = Vault(path)
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def vault(path, clock):
+    found = Vault(path, clock)
     yield found
     found.close()
 
 
 def again(vault, path):
-    """What a vault finds after this one has died."""
+    """What a vault finds after this one has died, and all leases with it."""
     vault.close()
-    found = Vault(path)
+    found = Vault(path, vault._clock)
+    vault._clock.now += LEASE
     vault.close = found.close  # for the fixture
     return found
 
@@ -65,6 +78,32 @@ def test_of_two_that_are_one_shard_the_later_keeps(vault):
     vault.keep(TWO, other, 3, b"c", TOLD)
     vault.keep(ONE, second, 4, b"d", {})
     assert vault.begin(ONE)[1] == b"d"
+
+
+def test_another_node_goes_on_once_the_last_process_must_have_ended(vault, clock):
+    first, _ = vault.begin(ONE, "a")
+    vault.keep(ONE, first, 1, b"a", TOLD)
+    clock.now += LEASE - 0.1
+    vault.keep(ONE, first, 2, b"b", TOLD)
+    clock.now += LEASE - 0.1
+    with pytest.raises(StoreError, match=r"another process may be shard 1 of 2 for 0\.1 seconds"):
+        vault.begin(ONE, "b")
+    with pytest.raises(FencedError):  # nor does the last one get another lease
+        vault.keep(ONE, first, 3, b"c", TOLD)
+    clock.now += 0.1
+    second, sealed = vault.begin(ONE, "b")
+    assert sealed == b"b"
+    assert vault.begin(ONE, "b")[0] > second, "a node that starts another has seen the last one end"
+
+
+def test_a_vault_that_starts_again_knows_no_nodes(vault, path, clock):
+    first, _ = vault.begin(ONE, "a")
+    vault.keep(ONE, first, 1, b"a", TOLD)
+    after = again(vault, path)
+    clock.now -= 0.1
+    with pytest.raises(StoreError, match="another process may be"):
+        after.begin(ONE, "a")
+    assert after.begin(TWO, "a")[1] is None, "it has counted nothing yet"
 
 
 def test_who_began_before_the_vault_died_is_refused(vault, path):

@@ -17,7 +17,7 @@ from msgspec import structs
 from panprivacy.cluster import worker as workers
 from panprivacy.cluster.broker import Position
 from panprivacy.cluster.shard import ShardStream
-from panprivacy.cluster.vault import Vault
+from panprivacy.cluster.vault import SilentError, Vault
 from panprivacy.cluster.worker import Worker, WorkerConfig
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.merging import Merger
@@ -190,6 +190,39 @@ def test_the_process_of_before_ends_and_keeps_nothing(config, vault, broker, coo
             wait_until(lambda: not first._keeper.is_alive())
             with pytest.raises(StoreError):
                 contributed(first, coordinator, last)
+
+
+def test_it_ends_itself_before_another_may_begin_without_word_of_it(config, vault, monkeypatch):
+    monkeypatch.setattr(workers, "LEASE", 0.4)
+    monkeypatch.setattr(workers, "_WATCH_SECONDS", 0.05)
+    ended = []
+    with working(config, vault, lambda: ended.append(time.monotonic())) as worker:
+        wait_until(lambda: worker.told()[1])
+        time.sleep(0.6)
+        assert not ended, "each answer is another lease"
+        before = time.monotonic()
+        worker._vault = Cut()
+        wait_until(lambda: ended)
+        assert ended[0] - before < 5
+    with working(config, Full(vault), ended.clear) as worker:
+        wait_until(lambda: "sealed state" in worker.troubles())
+        time.sleep(0.6)
+        assert ended, "a vault that says why it keeps nothing has answered"
+
+
+class Cut:
+    """A vault that is not reached any more."""
+
+    def keep(self, *_):
+        raise SilentError("the vault does not answer")
+
+
+class Full:
+    def __init__(self, vault):
+        self.begin = vault.begin
+
+    def keep(self, *_):
+        raise StoreError("no space")
 
 
 def test_nothing_beyond_a_cut_is_counted_before_the_window_ends(config, vault, broker, coordinator):

@@ -2,7 +2,8 @@
 
 A shard that starts again begins here, wherever it runs. Each beginning has a number of its own, its
 incarnation, and only the last one may keep states: so of two processes that both take themselves
-for a shard, as after a network was cut, one can go on.
+for a shard, as after a network was cut, one can go on. A process that hears nothing of the vault
+for so long as a lease ends itself, and no other node goes on before that: there are never two.
 
 The vault opens nothing. Beside the sealed states it knows in memory what their shards tell about
 them, all of it public: of what it tells, the state is on the disk.
@@ -15,7 +16,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +25,12 @@ from typing import Final, TypedDict
 from panprivacy.cluster.broker import Position
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.files import replace_file, sync_names, unfinished
+from panprivacy.service.kept.pulse import since_boot
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.slices import Slice
 
+LEASE: Final = 10.0
+"""Seconds that a process goes on as a shard without an answer of the vault."""
 _PATIENCE: Final = 30.0
 """Seconds in which the vault of a coordinator that has just died lets go of the folder."""
 _PAUSE: Final = 0.1
@@ -56,14 +60,25 @@ class Told(TypedDict):
     paid: bytes
 
 
+class SilentError(StoreError):
+    """The vault does not answer."""
+
+
 class FencedError(PanPrivacyError):
     """Another process goes on as this shard, or none does any more: end."""
 
 
 @dataclass(slots=True)
 class _Shard:
-    """What the vault knows of a shard besides its file."""
+    """What the vault knows of a shard besides its file.
 
+    Args:
+        answered: when its process was answered last; of one from before, the vault's own beginning.
+        node: where that runs; None if it is not known.
+    """
+
+    answered: float
+    node: str | None = None
     incarnation: int = 0
     number: int = 0
     told: Mapping[str, Told] | None = None
@@ -75,26 +90,32 @@ class Vault:
 
     Args:
         path: of the checkpoint in the configuration: files are named like it, with the shard.
+        clock: seconds on a clock that nobody sets.
 
     Raises:
         PlanError: the folder cannot be used, or another vault has it.
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self._path = Path(path)
+    def __init__(self, path: Path | str, clock: Callable[[], float] = since_boot) -> None:
+        self._path, self._clock, self._born = Path(path), clock, clock()
         self._lock = threading.Lock()
         self._shards: dict[Slice, _Shard] = {}
         self._latest = 0
         self._folder = self._locked()
 
-    def begin(self, part: Slice) -> tuple[int, bytes | None]:
+    def begin(self, part: Slice, node: str = "") -> tuple[int, bytes | None]:
         """Begin as a shard: whoever was it before can keep nothing from now on.
+
+        Args:
+            part: the slice of the shard.
+            node: where the process runs. A node starts none before the last one there has ended.
 
         Returns:
             The incarnation, and the sealed states to go on from; None if there are none.
 
         Raises:
-            StoreError: the file cannot be read now.
+            StoreError: the file cannot be read now, or a process on another node may still take
+                itself for the shard. Ask again.
         """
         shard = self._shard(part)
         with shard.lock:
@@ -102,11 +123,17 @@ class Vault:
                 self._latest = max(self._latest + 1, time.time_ns())
                 shard.incarnation, shard.number = self._latest, 0
             try:
-                return shard.incarnation, self._file(part).read_bytes()
+                sealed = self._file(part).read_bytes()
             except FileNotFoundError:
-                return shard.incarnation, None
+                sealed = None
             except OSError as error:
                 raise _failed(error, "read") from None
+            left = shard.answered + LEASE - self._clock()
+            if node != shard.node and sealed is not None and left > 0:
+                message = f"another process may be shard {part} for {left:.1f} seconds more"
+                raise StoreError(message)
+            shard.node, shard.answered = node, self._clock()
+            return shard.incarnation, sealed
 
     def keep(
         self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
@@ -131,6 +158,7 @@ class Vault:
             if shard.incarnation != incarnation:
                 message = f"another process goes on as shard {part}; this one ends"
                 raise FencedError(message)
+            shard.answered = self._clock()
             if number <= shard.number:
                 message = f"a later state of shard {part} was to be kept already"
                 raise StoreError(message)
@@ -185,7 +213,7 @@ class Vault:
 
     def _shard(self, part: Slice) -> _Shard:
         with self._lock:
-            return self._shards.setdefault(part, _Shard())
+            return self._shards.setdefault(part, _Shard(self._born))
 
     def _file(self, part: Slice) -> Path:
         return self._named(part.shard, part.shards)

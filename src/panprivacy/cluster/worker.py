@@ -12,6 +12,7 @@ neither. Errors cross as words of this package, without the frames that raised t
 from __future__ import annotations
 
 import functools
+import math
 import os
 import subprocess
 import threading
@@ -28,7 +29,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from panprivacy._kernels import compile_kernels, wipe_stack
 from panprivacy.cluster.broker import Broker, Position, Queue
 from panprivacy.cluster.shard import ShardStream
-from panprivacy.cluster.vault import FencedError, Told, Vault
+from panprivacy.cluster.vault import LEASE, FencedError, SilentError, Told, Vault
 from panprivacy.errors import InputError, PanPrivacyError, without_frames
 from panprivacy.hygiene.doctor import findings
 from panprivacy.hygiene.protection import protect
@@ -37,6 +38,7 @@ from panprivacy.sealing import check_recipient, seal, unseal_with
 from panprivacy.service.config.config import ClusterConfig
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
+from panprivacy.service.kept.pulse import since_boot
 from panprivacy.service.kept.troubles import Troubles
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.slices import Slice
@@ -48,6 +50,7 @@ _MOST: Final = 64
 _PULL_SECONDS: Final = 0.25
 _PAUSE: Final = 1.0
 """Seconds until something that failed is tried again."""
+_WATCH_SECONDS: Final = 0.5
 _PATIENCE: Final = 10.0
 """Seconds that a call waits, for messages to be counted or for the vault; then it says so."""
 _ROTATE_SECONDS: Final = 3_600.0
@@ -148,7 +151,7 @@ class Worker:
     Args:
         config: what it is told.
         vault: keeps its states.
-        fenced: is called when another process goes on as this shard.
+        fenced: is called when another process goes on as this shard, or soon may.
     """
 
     def __init__(
@@ -166,7 +169,7 @@ class Worker:
             cluster.nats, credentials=cluster.credentials, most_bytes=cluster.queue_bytes
         )
         self._troubles = Troubles()
-        self._incarnation = 0
+        self._incarnation, self._answered = 0, math.inf
         self._told: Mapping[str, Told] = {}
         self._limits: dict[tuple[str, float, int], Position] = {}
         self._removed: dict[str, Position] = {}
@@ -180,6 +183,7 @@ class Worker:
         ]
         self._keeper = threading.Thread(target=self._run, name="panprivacy-keeper", daemon=True)
         self._keeper.start()
+        threading.Thread(target=self._watch, name="panprivacy-lease", daemon=True).start()
 
     @_plainly
     def told(self) -> tuple[int, Mapping[str, Told]]:
@@ -301,7 +305,9 @@ class Worker:
     def _begin(self) -> None:
         """Go on from what the vault has."""
         streams = list(self._streams.values())
+        asked = since_boot()
         incarnation, sealed = self._vault.begin(self._config.part)
+        self._answered = asked
         if sealed is not None:
             resume_all(streams, parted(self._config.opened(sealed), streams))
         else:  # a private key that is missing or wrong is told now, not after a crash
@@ -325,14 +331,32 @@ class Worker:
         sealed = seal(b"".join(state for state, _ in taken.values()), self._config.recipient)
         told = {name: told for name, (_, told) in taken.items()}
         del taken
+        asked = since_boot()
         try:
             self._vault.keep(self._config.part, self._incarnation, self._writing, sealed, told)
         except FencedError:
-            self._stopping.set()
-            JOURNAL.error(Event.fenced, shard=str(self._config.part))
-            self._fenced()
+            self._end_for_another()
             raise
-        self._told = told
+        except SilentError:
+            raise
+        except StoreError:
+            self._answered = asked
+            raise
+        self._answered, self._told = asked, told
+
+    def _watch(self) -> None:
+        """End before another node goes on as this shard: two states of one epoch are a look more.
+
+        The lease began when the vault was asked, which is before it answered.
+        """
+        while not self._stopping.wait(_WATCH_SECONDS):
+            if since_boot() - self._answered > LEASE:
+                self._end_for_another()
+
+    def _end_for_another(self) -> None:
+        self._stopping.set()
+        JOURNAL.error(Event.fenced, shard=str(self._config.part))
+        self._fenced()
 
     # Reading
 
@@ -403,8 +427,8 @@ class _RemoteVault:
     """The vault, from another process."""
 
     def begin(self, part: Slice) -> tuple[int, bytes | None]:
-        """As `Vault.begin`."""
-        return self._asked("begin", part)
+        """As `Vault.begin`, for this node."""
+        return self._asked("begin", part, ray.get_runtime_context().get_node_id())
 
     def keep(
         self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
@@ -417,7 +441,7 @@ class _RemoteVault:
 
         Raises:
             PanPrivacyError: what it raises.
-            StoreError: it does not answer.
+            SilentError: it does not answer.
         """
         try:
             return ray.get(getattr(_vault(), method).remote(*arguments), timeout=_PATIENCE)
@@ -426,9 +450,10 @@ class _RemoteVault:
             if isinstance(cause, PanPrivacyError):
                 raise without_frames(cause) from None
             message = f"the vault failed with {type(cause).__name__}"
+            raise StoreError(message) from None
         except (RayError, TimeoutError, ValueError):  # there is none of that name
             message = "the vault does not answer"
-        raise StoreError(message)
+        raise SilentError(message)
 
 
 @functools.cache

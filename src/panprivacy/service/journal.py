@@ -50,7 +50,7 @@ class Event(StrEnum):
     lost_lines = "a block of log lines is lost"
     refused_message = "a message, or a part of one, is not counted"
     lost_messages = "messages of a queue are lost: the window is not complete"
-    fenced = "another process goes on as this shard; this one ends"
+    fenced = "another process goes on as this shard, or soon may; this one ends"
     input_ended = "standard input is read no further"
     request_failed = "a request failed; please report it"
     library = "a library complains"

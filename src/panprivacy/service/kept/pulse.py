@@ -17,7 +17,7 @@ TOLERANCE = 5.0
 _TICK_SECONDS = 1.0
 
 
-def _since_boot() -> float:
+def since_boot() -> float:
     """Seconds on a clock that nobody sets, and that goes on while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
@@ -33,7 +33,7 @@ class Pulse:
     def __init__(
         self,
         wall: Callable[[], float] = time.time,
-        since_boot: Callable[[], float] = _since_boot,
+        since_boot: Callable[[], float] = since_boot,
     ) -> None:
         self._wall, self._since_boot = wall, since_boot
         self._lock = threading.Lock()

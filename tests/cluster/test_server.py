@@ -16,6 +16,6 @@ def test_the_queues_of_another_cluster_are_not_taken_for_what_was_left(broker, t
         _Beginning(config, None, tmp_path / "here.json", broker, None)._check_name()
 
     broker.tell("theirs", "visits", b"the directory of a cluster that keeps its states elsewhere")
-    with pytest.raises(PlanError, match="the broker knows a cluster theirs .* --fresh"):
+    with pytest.raises(PlanError, match=r"the broker knows a cluster theirs .* --fresh"):
         check("theirs")
     check("ours")

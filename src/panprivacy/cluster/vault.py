@@ -64,6 +64,10 @@ class SilentError(StoreError):
     """The vault does not answer."""
 
 
+class LeasedError(StoreError):
+    """A process on another node may still take itself for the shard: ask again."""
+
+
 class FencedError(PanPrivacyError):
     """Another process goes on as this shard, or none does any more: end."""
 
@@ -114,8 +118,8 @@ class Vault:
             The incarnation, and the sealed states to go on from; None if there are none.
 
         Raises:
-            StoreError: the file cannot be read now, or a process on another node may still take
-                itself for the shard. Ask again.
+            StoreError: the file cannot be read now.
+            LeasedError: a process on another node may still take itself for the shard.
         """
         shard = self._shard(part)
         with shard.lock:
@@ -131,7 +135,7 @@ class Vault:
             left = shard.answered + LEASE - self._clock()
             if node != shard.node and sealed is not None and left > 0:
                 message = f"another process may be shard {part} for {left:.1f} seconds more"
-                raise StoreError(message)
+                raise LeasedError(message)
             shard.node, shard.answered = node, self._clock()
             return shard.incarnation, sealed
 

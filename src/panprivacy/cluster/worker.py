@@ -29,7 +29,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from panprivacy._kernels import compile_kernels, wipe_stack
 from panprivacy.cluster.broker import Broker, Position, Queue
 from panprivacy.cluster.shard import ShardStream
-from panprivacy.cluster.vault import LEASE, FencedError, SilentError, Told, Vault
+from panprivacy.cluster.vault import LEASE, FencedError, LeasedError, SilentError, Told, Vault
 from panprivacy.errors import InputError, PanPrivacyError, without_frames
 from panprivacy.hygiene.doctor import findings
 from panprivacy.hygiene.protection import protect
@@ -305,9 +305,7 @@ class Worker:
     def _begin(self) -> None:
         """Go on from what the vault has."""
         streams = list(self._streams.values())
-        asked = since_boot()
-        incarnation, sealed = self._vault.begin(self._config.part)
-        self._answered = asked
+        incarnation, sealed = self._leased()
         if sealed is not None:
             resume_all(streams, parted(self._config.opened(sealed), streams))
         else:  # a private key that is missing or wrong is told now, not after a crash
@@ -317,6 +315,19 @@ class Worker:
         for one in streams:
             self._broker.open(one.queue)
         self._incarnation = incarnation
+
+    def _leased(self) -> tuple[int, bytes | None]:
+        """Begin, once no other process can be this shard."""
+        while True:
+            asked = since_boot()
+            try:
+                begun = self._vault.begin(self._config.part)
+            except LeasedError:
+                if self._stopping.wait(_PAUSE):
+                    raise
+            else:
+                self._answered = asked
+                return begun
 
     def _write(self) -> None:
         with self._changed:  # from here on others are too late for this one

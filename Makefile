@@ -118,6 +118,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.prio3
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python -m benchmarks.collecting
+	$(BIN)/python -m benchmarks.queues
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m reproductions.log_steps

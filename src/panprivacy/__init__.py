@@ -125,7 +125,7 @@ _HOMES = {
 take longer to import than a command takes that only shows its help.
 """
 
-_FOLDERS = ("continual", "federated", "local", "online", "queries")
+_FOLDERS = ("cluster", "continual", "federated", "local", "online", "queries")
 """Parts of the interface that are asked for by the name of their module."""
 
 

@@ -10,6 +10,7 @@ whole (see `allocator`).
 |---|---|---|
 | `Direct` | the id itself | the universe fits in memory |
 | `Sampled` | the image under a keyed permutation, if below `cells` | it does not |
+| `Dealt` | one of these two, by the id's number within its shard | a shard has a slice of it |
 | `Hashed` | a keyed hash | ids are open-ended |
 | `Levelled` | a keyed hash within a level, levels halving in popularity | so is their number |
 | `Independent` | a random polynomial | the answer rests on how users meet in cells |
@@ -219,6 +220,29 @@ class Sampled(_Universe):
         values = _integer_values(ids)
         slots = np.empty(len(values) + 1, np.int64)[:-1]
         _permute(values, uint64(self._universe), uint64(self.cells), *self._key, slots)
+        return slots
+
+
+class Dealt(_Universe):
+    """The slice of a shard: users have the cells of their numbers within the shard.
+
+    Args:
+        universe: number of possible users of all shards.
+        shards: how many shards there are.
+        within: which cell a number within the shard maps to.
+    """
+
+    def __init__(self, universe: int, shards: int, within: Addressing) -> None:
+        super().__init__(universe, within.cells, b"")
+        self._shards, self._within = shards, within
+
+    def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
+        values = _integer_values(ids)
+        numbers = np.empty(len(values) + 1, np.int64)[:-1]
+        np.floor_divide(values, self._shards, out=numbers)
+        (slots,) = self._within.slots([IntegerIds(numbers)])
+        if not self._within.slots_are_ids:
+            wipe(numbers)
         return slots
 
 

@@ -36,8 +36,10 @@ from panprivacy.statistics.plan import Reading
 from panprivacy.statistics.release import Answer, Answers, Lost
 from panprivacy.statistics.statistic import noised_sums
 
-_NO_DESIGN = "ledger"
-"""Public, but of no meaning to an answer."""
+_NO_DESIGN = "ledger", "shard"
+"""Public, but of no meaning to an answer; or checked by itself."""
+
+_TOO_FEW = "merge two contributions or more, each the bytes that contribute() gave"
 
 
 def merge(
@@ -60,7 +62,7 @@ def merge(
 
     Raises:
         InputError: a contribution is damaged, there twice, or of another design than the first.
-        PlanError: there is only one, or confidence is no probability.
+        PlanError: there is only one, and others have to come; or confidence is no probability.
         LostReleaseError: too many users for the cells of a shard, of one statistic alone.
     """
     level = proportion(confidence=confidence)
@@ -80,9 +82,8 @@ class Merger:
 
     def __init__(self, contributions: Sequence[bytes]) -> None:
         several: list[Any] = list(contributions)
-        if len(several) < 2 or not all(isinstance(one, bytes) for one in several):
-            message = "merge two contributions or more, each the bytes that contribute() gave"
-            raise PlanError(message)
+        if not several or not all(isinstance(one, bytes) for one in several):
+            raise PlanError(_TOO_FEW)
         shards = []
         for place, one in enumerate(several, start=1):
             with_place = f"contribution {place}: "
@@ -195,10 +196,17 @@ class _Merged:
         """Contributions of one design."""
         first = parts[0]
         described, told = describe(first.header), first.told
+        plan, epoch = described.plan, first.header.intrusions
+        if described.slice_ is not None:
+            _check_slices(parts, described.slice_.shards)
+        elif len(parts) < 2:
+            raise PlanError(_TOO_FEW)
         try:
             query = described.kind.query_type.read(described.kind.name, told.asked)
-            epoch = first.header.intrusions
-            reading = described.plan.merged(told.form, query, epoch, len(parts))
+            if described.slice_ is None:
+                reading = plan.merged(told.form, query, epoch, len(parts))
+            else:
+                reading = plan.reunited(query, epoch, len(parts))
         except PlanError as error:
             raise InputError(str(error)) from None
         merged = cls(parts, described, query, reading)
@@ -207,9 +215,7 @@ class _Merged:
 
     def _check_sizes(self) -> None:
         plan = self.described.plan
-        cells = plan.key_bytes + plan.table.nbytes
-        size = cells if self.told.form == "cells" else 8 * self.reading.size
-        if any(len(part.body) != size for part in self.parts):
+        if any(len(part.body) != self._size(part) for part in self.parts):
             message = "a contribution is damaged: it is not as long as its design says"
             raise InputError(message)
         if self.told.form == "cells":
@@ -220,6 +226,17 @@ class _Merged:
                     "users: make all with the same key="
                 )
                 raise InputError(message)
+
+    def _size(self, part: Part) -> int:
+        """How many bytes a contribution of this design has."""
+        plan: Any = self.described.plan
+        if self.told.form == "cells":
+            return int(plan.key_bytes + plan.table.nbytes)
+        slice_ = self.described.slice_
+        if slice_ is None or not plan.publishes_cells:
+            return 8 * self.reading.size
+        own = replace(slice_, shard=part.header.public()["shard"])
+        return 8 * int(plan.sliced(own).cells)
 
     @property
     def told(self) -> Any:
@@ -253,6 +270,8 @@ class _Merged:
     def remark(self) -> str:
         """The price, as a sentence."""
         epoch, tables = self.parts[0].header.intrusions, len(self.parts)
+        if self.described.slice_ is not None:
+            return f"{self.label}: {tables} slices of one table are read as that table"
         times = self.described.plan.merged_error(self.told.form, epoch, tables)
         how = "added up cell by cell" if self.told.form == "cells" else "of different users"
         return (
@@ -278,7 +297,11 @@ class _Merged:
         if self.told.form == "cells":
             return self._sums_of_cells()
         each = [np.frombuffer(part.body, np.int64) for part in self.parts]
-        if self.described.plan.apart:
+        plan, sliced = self.described.plan, self.described.slice_ is not None
+        if sliced and plan.publishes_cells:
+            tables = zip(*(np.split(one, plan.runs) for one in each), strict=True)
+            return np.concatenate([of_one for slices in tables for of_one in slices])
+        if plan.apart and not sliced:
             return np.concatenate(each)
         sums: NDArray[np.int64] = np.sum(each, axis=0)
         return sums
@@ -316,6 +339,27 @@ def _check_different(shards: list[list[Part]]) -> None:
             seen[id_] = place
 
 
+def _check_slices(parts: list[Part], shards: int) -> None:
+    """Refuse anything but each slice of a table once."""
+    found = [part.header.public().get("shard") for part in parts]
+    for place, shard in enumerate(found, start=1):
+        if shard not in range(shards):
+            message = f"contribution {place} is damaged: there is no such slice"
+            raise InputError(message)
+        first = found.index(shard) + 1
+        if first < place:
+            message = (
+                f"contribution {place} is of the slice of contribution {first}: its users would "
+                "count twice; leave one out"
+            )
+            raise InputError(message)
+    missing = [shard + 1 for shard in range(shards) if shard not in found]
+    if missing:
+        listed = ", ".join(map(str, missing[:8])) + ", ..." * (len(missing) > 8)
+        message = f"of the {shards} slices of this table these are missing: {listed}"
+        raise InputError(message)
+
+
 def _aligned(shards: list[list[Part]]) -> Iterator[list[Part]]:
     """The parts of all shards that belong together."""
     first = shards[0]
@@ -334,7 +378,7 @@ def _aligned(shards: list[list[Part]]) -> Iterator[list[Part]]:
 def _check_alike(one: Part, other: Part, place: int) -> None:
     """Refuse contributions of two designs, with what differs."""
     both = [_design(part) for part in (one, other)]
-    found = [pair for pair in differing(*both) if pair[0] != _NO_DESIGN]
+    found = [pair for pair in differing(*both) if pair[0] not in _NO_DESIGN]
     if found:
         here = ", ".join(f"{name}={_said(mine)}" for name, mine, _ in found)
         there = ", ".join(f"{name}={_said(its)}" for name, _, its in found)

@@ -58,13 +58,22 @@ def unseal(sealed: bytes, identity: Path) -> bytes:
         InputError: none of them opens it, or it is damaged. No message shows what is in it.
         OSError: the identity cannot be read.
     """
-    lines = map(str.strip, identity.read_text(encoding="utf-8", errors="replace").splitlines())
+    return unseal_with(sealed, identity.read_text(encoding="utf-8", errors="replace"))
+
+
+def unseal_with(sealed: bytes, identities: str) -> bytes:
+    """The same by the lines of such a file.
+
+    Raises:
+        InputError: as for `unseal`.
+    """
+    lines = map(str.strip, identities.splitlines())
     try:
         found = [pyrage.x25519.Identity.from_str(line) for line in lines if line.startswith(_KEY)]
     except pyrage.IdentityError:
         found = []
     if not found:
-        message = "the identity file holds no age identity: a line AGE-SECRET-KEY-1..."
+        message = "there is no age identity: a line AGE-SECRET-KEY-1..."
         raise InputError(message)
     try:
         return pyrage.decrypt(sealed, found)

@@ -22,7 +22,8 @@ SEQUENCES = {list, tuple, set, frozenset}
 LOCK = type(Lock())
 
 DECLARED = {
-    "_account", "_addressing", "_coins", "_ledger", "_plan", "_kept", "_sizes", "_summed",
+    "_account", "_addressing", "_coins", "_ledger", "_plan", "_kept", "_sizes", "_slice",
+    "_summed",
 }  # fmt: skip
 """The attributes of a statistic."""
 

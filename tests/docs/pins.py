@@ -27,7 +27,7 @@ _TEST = re.compile(r"`(tests/[\w/]+\.py(?:::\w+)+)`")
 _NEW_FIELDS = {"type_params", "kind", "type_comment"}
 """Fields of a syntax tree that say nothing here, or that not all versions of Python have."""
 
-Definition = ast.ClassDef | ast.FunctionDef
+Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,16 @@ MODULES = [
     "panprivacy",
     *(
         f"panprivacy.{part}"
-        for part in ("audit", "continual", "federated", "local", "online", "published", "queries")
+        for part in (
+            "audit",
+            "cluster",
+            "continual",
+            "federated",
+            "local",
+            "online",
+            "published",
+            "queries",
+        )
     ),
 ]
 EACH = pytest.mark.parametrize("page", PAGES, ids=name)

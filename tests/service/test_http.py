@@ -29,7 +29,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_metr
 
 from panprivacy.service.config import loading
 from panprivacy.service.config.tokens import hash_of
-from panprivacy.service.engine import Engine, Sweeper
+from panprivacy.service.engine import LocalEngine, Sweeper
 from panprivacy.service.incoming import admission, body_counter
 from panprivacy.service.incoming.admission import Admission, Room, Sender, Shared
 from panprivacy.service.incoming.problems import Problem
@@ -103,7 +103,7 @@ def checkpoint_table():
 def engine_in(folder, server="", checkpoint=""):
     path = folder / "service.toml"
     path.write_text(config_text(server, checkpoint))
-    return Engine(loading.load(path))
+    return LocalEngine(loading.load(path))
 
 
 class Client:
@@ -376,20 +376,21 @@ def test_of_bodies_that_come_together_each_has_its_own_answer(client, monkeypatc
 def test_a_fault_in_one_body_is_its_own(client, monkeypatch):
     """Those that came with it are counted, and their names are remembered for that alone."""
     stream = client.engine.streams["visits"]
-    checked = stream._checked
+    checked = stream._reception._checked
 
-    def fail(batches):
+    def fail(counting, batches):
         if batches[0].num_rows == 1_000:
             raise MemoryError
-        return checked(batches)
+        return checked(counting, batches)
 
-    monkeypatch.setattr(stream, "_checked", fail)
+    monkeypatch.setattr(stream._reception, "_checked", fail)
     named = [{"Idempotency-Key": name} for name in "abc"]
     bad = np.arange(1_000, dtype="<i8").tobytes()
     bodies = list(zip([NUMBERS, bad, NUMBERS], named, strict=True))
     answers = client.runner.run(all_at_once(client, bodies))
     assert [answer.status_code for answer in answers] == [202, 500, 202]
-    assert [name in stream._batch_ids for name in (b"a", b"b", b"c")] == [True, False, True]
+    kept = stream._reception.batch_ids
+    assert [name in kept for name in (b"a", b"b", b"c")] == [True, False, True]
 
 
 def test_bodies_of_groups_are_counted_in_a_thread(client, monkeypatch):
@@ -422,14 +423,14 @@ def test_a_body_is_freed_when_it_has_its_answer(client, monkeypatch, size, statu
 def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):
     held, going_on = threading.Event(), threading.Event()
     stream = client.engine.streams["visits"]
-    checked = stream._checked
+    checked = stream._reception._checked
 
-    def slow(batches):
+    def slow(counting, batches):
         held.set()
         going_on.wait(30)
-        return checked(batches)
+        return checked(counting, batches)
 
-    monkeypatch.setattr(stream, "_checked", slow)
+    monkeypatch.setattr(stream._reception, "_checked", slow)
     large = b"\x01" * (body_counter._SMALL["int64"] + 8)
 
     async def both():
@@ -455,15 +456,15 @@ def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):
 def test_bodies_whose_senders_are_gone_are_not_counted(client, monkeypatch):
     held, going_on = threading.Event(), threading.Event()
     stream, received = client.engine.streams["visits"], spied_bodies(client, monkeypatch)
-    checked, counted = stream._checked, []
+    checked, counted = stream._reception._checked, []
 
-    def slow(batches):
+    def slow(counting, batches):
         counted.append(1)
         held.set()
         going_on.wait(30)
-        return checked(batches)
+        return checked(counting, batches)
 
-    monkeypatch.setattr(stream, "_checked", slow)
+    monkeypatch.setattr(stream._reception, "_checked", slow)
     large = b"\x01" * (body_counter._SMALL["int64"] + 8)
 
     async def cancelled():

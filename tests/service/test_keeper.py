@@ -19,7 +19,7 @@ from panprivacy.checkpoint import Checkpoint
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
 from panprivacy.service import stream as streams
 from panprivacy.service.config.loading import load
-from panprivacy.service.engine import Engine
+from panprivacy.service.engine import LocalEngine
 from panprivacy.service.kept import keeper, restoring
 from panprivacy.service.kept.keeper import Keeper
 from panprivacy.service.kept.pulse import Pulse
@@ -153,7 +153,7 @@ def test_what_is_acknowledged_is_in_the_file_a_repeated_batch_too(disk, tmp_path
         def holds(batch_id):
             after = Stream("visits", config, store)
             after.resume(disk.states)
-            return batch_id in after._batch_ids
+            return batch_id in after._reception.batch_ids
 
         with running([stream], disk) as keeper:
             for number in range(100):
@@ -454,12 +454,12 @@ TWO = VISITS + VISITS.replace("visits", "views")
 def engine(tmp_path):
     service = Service(tmp_path, TWO)
     config = load(service.config)
-    first = Engine(config)
+    first = LocalEngine(config)
     for stream in first.streams.values():
         stream.take([], b"a")
     Checkpoint(service.sealed, recipient=service.recipient).write(list(first.streams.values()))
     first.store.close()
-    found = Engine(config)
+    found = LocalEngine(config)
     yield found
     found.end()
     service.client.close()

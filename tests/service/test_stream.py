@@ -1488,7 +1488,7 @@ def test_every_state_lies_between_two_batches(store, clock):
     for state in chosen:
         after = restarted(state, store, clock)
         counts = after._windowed.current.release().counts
-        assert counts[1] == parts * len(after._batch_ids._hashes)
+        assert counts[1] == parts * len(after._reception.batch_ids._hashes)
         seen.add(int(counts[1]))
     assert len(seen) > 5, "the states were all taken before or after"
 

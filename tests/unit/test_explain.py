@@ -642,8 +642,8 @@ def test_a_sealed_state_that_cannot_be_opened_is_refused(sealed, file, tmp_path)
     cases = [
         (data, other, "sealed to another identity"),
         (data[:-5], identity, "damaged"),
-        (data, empty, "holds no age identity"),
-        (data, wrong, "holds no age identity"),
+        (data, empty, "there is no age identity"),
+        (data, wrong, "there is no age identity"),
         (data, tmp_path / "missing.txt", "No such file"),
         (pyrage.encrypt(b"canary", [recipient]), identity, "no state of panprivacy"),
     ]

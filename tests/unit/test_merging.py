@@ -352,10 +352,14 @@ class TestRefused:
         one, other = cropped([SECRET]).contribute(), cropped().contribute()
         assert "contribution 3 is contribution 1 once more" in refused(one, other, one)
 
-    @pytest.mark.parametrize("few", [[], [b""], b"bytes", ["text", "text"]])
+    @pytest.mark.parametrize("few", [[], b"bytes", ["text", "text"]])
     def test_fewer_than_two(self, few):
         with pytest.raises(pp.PlanError, match="two contributions or more"):
             pp.merge(few)
+
+    def test_one_alone_that_is_no_slice(self):
+        with pytest.raises(pp.PlanError, match="two contributions or more"):
+            pp.merge([cropped().contribute()])
 
     def test_every_cut_of_a_contribution(self):
         one, other = cropped([SECRET]).contribute(), cropped().contribute()

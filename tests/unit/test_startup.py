@@ -314,7 +314,7 @@ class TestReadiness:
         config.server.directory, config.checkpoint = tmp_path, None
         engine.return_value.warm_up = _stop
         monkeypatch.setattr(server, "http_socket", None)
-        monkeypatch.setattr(server, "Engine", engine)
+        monkeypatch.setattr(server, "LocalEngine", engine)
         with pytest.raises(Stopped):
             server.serve(config)
 

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.coins import Coins
+from panprivacy.hashing import KEY_BYTES
 from panprivacy.merging import merge
+from panprivacy.slices import Shards, Slice, deal
 from panprivacy.statistics.contribution import Form, read_parts
 from panprivacy.statistics.private import Private
 
@@ -73,7 +75,7 @@ class TwoShards:
     """
 
     def __init__(
-        self, make: Callable[[Coins], Private], coins: EnumeratedCoins, form: Form = "sums"
+        self, make: Callable[[CoinsOf], Private], coins: EnumeratedCoins, form: Form = "sums"
     ) -> None:
         self._coins, self._form = coins, form
         self._shards = [make(CoinsOf(coins, shard)) for shard in (0, 1)]
@@ -105,6 +107,28 @@ class TwoShards:
     def state(self) -> bytes:
         """What an intruder finds, at the shards and where they are merged."""
         return b"".join([*(shard.state() for shard in self._shards), *self._held])
+
+
+class TwoSlices(TwoShards):
+    """Two shards of a cluster with a slice each; a row has a user, a number, and a delta.
+
+    Args:
+        make: makes the slice of a shard with the coins it is given.
+        coins: of everything.
+    """
+
+    KEY = bytes(KEY_BYTES)
+
+    def __init__(self, make: Callable[[Coins, Slice], Private], coins: EnumeratedCoins) -> None:
+        super().__init__(lambda own: make(own, Slice(own.shard, 2, self.KEY)), coins)
+
+    def update(self, users: Sequence[int], deltas: Sequence[int] = ()) -> None:  # type: ignore[override]
+        """Count each user in the shard to which he belongs."""
+        super().update(users, self.shards_of(users).tolist(), deltas)
+
+    def shards_of(self, users: Sequence[int]) -> Shards:
+        """To which shards rows belong."""
+        return deal(np.array(users, np.int64), 2, self.KEY)
 
 
 class PlainSums(TwoShards):

@@ -34,6 +34,7 @@ _COMMANDS = {
     "init": "Write a configuration for serve, and show its new key and tokens once.",
     "token": "Add a token to a configuration, or change one; a service that runs takes it over.",
     "serve": "Count streams and serve what is released, until told to stop.",
+    "cluster": "Count streams with several machines, each with a slice, until told to stop.",
     "dashboard": "Show what was released on pages, until told to stop; it can change nothing.",
     "announce": "Tell a service that somebody has seen its memory: it may be seen once more then.",
     "restore": "Have a service that waits go on from its sealed checkpoint.",

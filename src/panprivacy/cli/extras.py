@@ -14,6 +14,7 @@ class Extra(StrEnum):
 
     service = "the service needs"
     dashboard = "the dashboard needs"
+    cluster = "a cluster needs"
     federated = "devices and collectors need"
 
 

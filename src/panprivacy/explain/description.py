@@ -11,10 +11,12 @@ from typing import Any
 
 from panprivacy._validate import positive_fraction
 from panprivacy._version import VERSION
+from panprivacy.cells.protocol import Cells
 from panprivacy.errors import InputError, PlanError
 from panprivacy.explain.bounds import Bound
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request
+from panprivacy.slices import Slice
 from panprivacy.statistics.catalogue import Kind, kinds
 from panprivacy.statistics.header import Header, public_text
 from panprivacy.statistics.plan import Plan
@@ -51,6 +53,7 @@ class Description:
         intrusions: looks at the state that were announced.
         state_bytes: size of the whole state.
         compared: what comparisons cost beside, where an answer stands until it has moved.
+        slice_: which slice of the table it is; None for the whole.
     """
 
     kind: Kind
@@ -62,6 +65,7 @@ class Description:
     intrusions: Progress
     state_bytes: int
     compared: Fraction = Fraction(0)
+    slice_: Slice | None = None
 
     @property
     def budget(self) -> Budget:
@@ -126,6 +130,8 @@ def describe(header: Header) -> Description:
         asked = _asked(_part(public, "request"), _part(public, "budget"))
         plan: Plan = sizes.planned(asked)
         ledger = positive_fraction(ledger=_text(public, "ledger"))
+        slice_ = _slice(public)
+        cells = plan.cells_in(slice_)
     except PlanError:
         raise InputError(_DAMAGED) from None
     described = Description(
@@ -137,12 +143,13 @@ def describe(header: Header) -> Description:
         Progress(header.releases, asked.releases),
         Progress(header.intrusions, asked.intrusions),
         header.state_bytes,
+        slice_=slice_,
     )
-    _check(described, header)
+    _check(described, cells, header)
     return described
 
 
-def _check(described: Description, header: Header) -> None:
+def _check(described: Description, cells: Cells, header: Header) -> None:
     """Refuse what the shipping code would not write."""
     plan, releases, intrusions = described.plan, described.releases, described.intrusions
     own = public_text(
@@ -152,10 +159,11 @@ def _check(described: Description, header: Header) -> None:
         plan.split.budget,
         described.ledger,
         plan.searched_law,
+        described.slice_,
     )
     told = header.public() | {"version": VERSION}
     sound = (
-        header.body_bytes == plan.key_bytes + plan.table.nbytes
+        header.body_bytes == plan.key_bytes + cells.nbytes
         and releases.made <= releases.planned
         and intrusions.made <= intrusions.planned
         and described.epsilon <= described.ledger
@@ -174,6 +182,18 @@ def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> Request:
     releases: Any = asked.get("releases")
     intrusions: Any = asked.get("intrusions")
     return request(_text(asked, "epsilon"), releases, intrusions, own)
+
+
+def _slice(public: Mapping[str, Any]) -> Slice | None:
+    """Which slice of the table it is."""
+    if "slice" not in public:
+        return None
+    told: Any = _part(public, "slice")
+    try:
+        key = bytes.fromhex(_text(told, "routing"))
+    except ValueError:
+        raise InputError(_DAMAGED) from None
+    return Slice(public.get("shard"), told.get("shards"), key)  # type: ignore[arg-type]
 
 
 def _part(public: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from panprivacy.statistics.header import Header, read_header
 
 _OWN_BYTES = {
     "Stream": range(72, 1 << 62, 16),  # when it was kept, paid and announced; batches
+    "ShardStream": range(170, 1 << 62),  # position, window, keys; batches; contributions
     "Windowed": range(8, 1 << 62, 16),  # what each of its statistics learned
     "Grouped": range(1),
     "Together": range(1),

@@ -184,7 +184,9 @@ def _facts(described: Description) -> dict[str, str]:
         if entry.name != "cells" and value is not False:
             facts[entry.name] = f"{_size(value)} ({entry.says})"
     levels = f" in {plan.drawn_groups():,} levels" if plan.drawn_groups() > 1 else ""
-    facts["cells"] = f"{plan.table.cells:,} {plan.table.says}{levels}"
+    slice_ = described.slice_
+    held = "" if slice_ is None else f"; this is slice {slice_}, for the users of one shard"
+    facts["cells"] = f"{plan.table.cells:,} {plan.table.says}{levels}{held}"
     made = {"releases": described.releases, "announced looks": described.intrusions}
     for name, progress in made.items():
         facts[name] = f"{progress.made:,} made of {progress.planned:,} planned"
@@ -261,7 +263,13 @@ def _absent(states: Sequence[Alike]) -> list[str]:
     sentences = ["No ids, no list of people, no times of events, no number of events."]
     if "Windowed" in around:
         sentences.append("When the window began is there, in front of its state; it is public.")
-    if "Stream" in around:
+    if "ShardStream" in around:
+        sentences.append(
+            "How far the queue of the shard is read is there, as is which slice of the table it "
+            "counts: both are public. So are, not public, the keys that open its messages, and "
+            "contributions that are not settled yet."
+        )
+    if around & {"Stream", "ShardStream"}:
         sentences.append(
             "Hashes of the last batch ids of each stream are there. Senders draw these ids for "
             "batches, not for people; whoever knows one can tell whether that batch came."

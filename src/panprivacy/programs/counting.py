@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from panprivacy.errors import PlanError
 from panprivacy.planning.comparisons import MOST_UPDATES
+from panprivacy.slices import Slice
 from panprivacy.statistics.grouped import Grouped
 from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.planner import check_useful
@@ -47,6 +48,7 @@ def make_counting(
     grouping: Grouping | None = None,
     moves: Fraction | None = None,
     key: bytes | None = None,
+    slice_: Slice | None = None,
 ) -> Counting:
     """The statistics with a ledger of their own, which share epsilon equally.
 
@@ -58,6 +60,8 @@ def make_counting(
         grouping: the groups that are counted apart, if any.
         moves: by how much the number has to move before the next answer; None if none waits.
         key: of the addressing, where other shards have the same; None for one of its own.
+        slice_: which slice of the tables to count, of a shard of a cluster; it is planned for
+            `intrusions_of_slices`. None for the whole.
 
     Raises:
         PlanError: there are none.
@@ -66,13 +70,16 @@ def make_counting(
     if not specifications:
         message = "stat= must say what to count, such as distinct; see panprivacy stats"
         raise PlanError(message)
+    if slice_ is not None:
+        _check_slices(specifications, moves)
+        intrusions = intrusions_of_slices(releases, intrusions)
     counting: Counting
-    made = partial(together, specifications, releases=releases, intrusions=intrusions, key=key)
+    covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
+    made = partial(together, specifications, **covers, key=key, slice_=slice_)
     if moves is not None:
         if grouping is not None:
             message = "moves is for one statistic without groups"
             raise PlanError(message)
-        covers = {"releases": releases, "intrusions": intrusions}
         counting = make_moving(specifications, moves, epsilon=epsilon, **covers)
     elif grouping is None:
         counting = made(epsilon=epsilon)
@@ -89,6 +96,38 @@ def make_counting(
             parts = epsilon / statistic.plan.request.epsilon
             check_useful(statistic.plan, statistic.sizes, parts)
     return counting
+
+
+def intrusions_of_slices(releases: int, intrusions: int) -> int:
+    """How many announced intrusions the slices of a table are planned for.
+
+    What a slice contributes is a look at it. It is the one that nobody announces at the last
+    release; at each before that it is announced.
+
+    Args:
+        releases: how many the whole makes.
+        intrusions: how many others may be announced.
+    """
+    return intrusions + releases - 1
+
+
+def _check_slices(specifications: Sequence[Specification], moves: Fraction | None) -> None:
+    """Refuse what needs the answer where it is counted: a shard has none.
+
+    Raises:
+        PlanError: an answer stands until the number has moved.
+        SpecificationError: windows learn from answers.
+    """
+    if moves is not None:
+        message = "moves looks at the number each time, which no shard of a cluster knows: leave "
+        message += "it out, or count on one machine"
+        raise PlanError(message)
+    for position, one in enumerate(specifications):
+        if one.sizes.learned is not None:
+            with blamed(position):
+                message = 'expected = "learn" learns from answers, and a shard of a cluster has '
+                message += "none: say a range"
+                raise PlanError(message)
 
 
 def make_moving(

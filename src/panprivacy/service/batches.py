@@ -14,7 +14,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from panprivacy.errors import PanPrivacyError
+from panprivacy.errors import InputError, PanPrivacyError, without_frames
+from panprivacy.programs.counting import Counting
+from panprivacy.programs.intake import Checked, Columns, Intake
+from panprivacy.service.config.stream import Ids, StreamConfig
 
 ID_BYTES = 16
 
@@ -75,6 +78,82 @@ class BatchIds:
         """Take over what `packed` gave."""
         parts = [packed[at : at + ID_BYTES] for at in range(0, len(packed), ID_BYTES)]
         self._hashes = OrderedDict.fromkeys(part for part in parts if any(part))
+
+
+class Reception:
+    """Counts what is sent to one stream: of each all rows or none, and none twice.
+
+    Args:
+        config: of the stream.
+        counting: its statistics, which tell what is read of each row.
+    """
+
+    def __init__(self, config: StreamConfig, counting: Counting) -> None:
+        self._config = config
+        self._intake = Intake(config.columns(counting), config.nulls)
+        self.batch_ids = BatchIds(config.retries)
+
+    @property
+    def columns(self) -> Columns:
+        """What is read of each row."""
+        return self._intake.columns
+
+    def take(self, counting: Counting, several: Sequence[Sent]) -> list[Outcome]:
+        """Count what came at the same time in one pass.
+
+        Args:
+            counting: what counts it.
+            several: in any order.
+
+        Returns:
+            For each, whether it was counted now; False if one of that id was counted before; or
+            why it cannot be counted, which keeps none of the others from it.
+        """
+        checked: list[Checked] = []
+        names: list[bytes] = []
+        outcomes = [self._accept(counting, sent, checked, names) for sent in several]
+        for name in names:  # before: what fails in the middle is not counted again
+            self.batch_ids.add(name)
+        if checked:
+            counting.apply(*checked)
+        return outcomes
+
+    def _accept(
+        self, counting: Counting, sent: Sent, accepted: list[Checked], names: list[bytes]
+    ) -> Outcome:
+        """Check one of several, and add it to those that are to be counted, with its name."""
+        name = sent.batch_id
+        if name is not None and (name in names or name in self.batch_ids):
+            return False
+        try:
+            accepted += self.check(counting, sent.batches)
+        except Exception as error:  # noqa: BLE001 - for its sender
+            return without_frames(error)
+        if name is not None:
+            names.append(name)
+        return True
+
+    def check(self, counting: Counting, batches: Sequence[pa.RecordBatch]) -> list[Checked]:
+        """All batches checked, for the statistics to count.
+
+        Raises:
+            InputError: a row cannot be counted.
+        """
+        checked: list[Checked] = []
+        rows = 0
+        for batch in batches:
+            kind, whole = batch.schema.types[0], self._config.ids is Ids.integers
+            named = self.columns.user is not None
+            # 7 and "7" would be two users
+            if named and not pa.types.is_null(kind) and pa.types.is_integer(kind) != whole:
+                ids = self._config.ids
+                wanted = f'{"whole numbers" if whole else "texts"} (ids = "{ids}")'
+                message = f"the user ids of this stream are {wanted}; send such ids, "
+                message += "or change the service"
+                raise InputError(message)
+            checked.append(self._intake.prepare(counting, batch, rows))
+            rows += batch.num_rows
+        return checked
 
 
 def _hash(batch_id: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from panprivacy._kernels import compile_kernels
@@ -22,6 +22,7 @@ from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.kept.keeper import Keeper
 from panprivacy.service.kept.pulse import Pulse
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.served import Keeping, Served
 from panprivacy.service.stream import Stream
 from panprivacy.statistics.containers import parted, resume_all
 
@@ -29,103 +30,41 @@ _SWEEP_SECONDS = 0.25
 
 
 class Engine:
-    """Counts, keeps and releases what a configuration says.
+    """Takes in what is sent, and has it counted, kept and released.
 
     Args:
         config: a configuration that was loaded.
-        file: where it is, if its tokens are to be followed.
+        store: where releases are.
+        pulse: notices pauses.
+        streams: count, by name.
+        keeper: does what is due.
+        tokens: who may do what.
 
-    Raises:
-        PlanError: the release store cannot be used.
+    Attributes:
+        waiting: whether a checkpoint has to be brought before anything is taken in.
     """
 
-    def __init__(self, config: Config, file: Path | None = None) -> None:
+    waiting = False
+
+    def __init__(
+        self,
+        config: Config,
+        store: ReleaseStore,
+        pulse: Pulse,
+        streams: Mapping[str, Served],
+        keeper: Keeping,
+        tokens: Tokens,
+    ) -> None:
         server = config.server
-        self.config = config
-        self.store = ReleaseStore(config.releases.store)
-        self.pulse = Pulse()
-        kept = config.checkpoint is not None
-        self.streams = {
-            name: Stream(
-                name,
-                stream,
-                self.store,
-                durable=kept,
-                broken=self.pulse.broken,
-                folder=Path(server.directory),
-            )
-            for name, stream in config.streams.items()
-        }
-        self.tokens = Tokens(config.tokens)
-        looks = {"file of the release store": self.store.check_file}
-        if file is not None:
-            self.tokens = followed = FollowedTokens(file, config.tokens)
-            looks["tokens"] = followed.look
+        self.config, self.store, self.pulse = config, store, pulse
+        self.streams, self.keeper, self.tokens = streams, keeper, tokens
         self.admission = Admission(
             server.max_body_bytes, server.max_waiting_bytes, server.timeout_seconds
         )
-        streams = list(self.streams.values())
-        self.bodies = BodyCounter(streams)
-        sealed, every = None, 1.0
-        if config.checkpoint is not None:
-            sealed = Checkpoint(config.checkpoint.path, recipient=config.checkpoint.recipient)
-            every = config.checkpoint.every_seconds
-        self.keeper = Keeper(streams, sealed, every, looks=looks)
+        self.bodies = BodyCounter(streams.values())
         self.sweeper = Sweeper()
-        self.waiting = self.checkpoint_file is not None and self.checkpoint_file.exists()
-        self._datagrams = DatagramThread(streams)
-        self._input = InputThread(streams)
-
-    @property
-    def checkpoint_file(self) -> Path | None:
-        """Where states are sealed to; None if they are in memory only."""
-        return None if self.config.checkpoint is None else Path(self.config.checkpoint.path)
-
-    @property
-    def state_bytes(self) -> int:
-        """The size of all states, which no stream of events changes."""
-        return sum(stream.state_bytes for stream in self.streams.values())
-
-    @property
-    def most_restored(self) -> int:
-        """Bytes of the states of a checkpoint, at most: those of windows that learn vary."""
-        sealed = self.checkpoint_file
-        held = sealed.stat().st_size if sealed is not None and sealed.exists() else 0
-        return max(self.state_bytes, held)
-
-    def give_up(self) -> None:
-        """Remove the checkpoint that is there, and begin anew."""
-        if self.checkpoint_file is not None:
-            self.checkpoint_file.unlink(missing_ok=True)
-        self.waiting = False
-
-    def restore(self, states: bytes) -> None:
-        """Go on from the states of a checkpoint; what was released since is paid for.
-
-        Raises:
-            InputError: they are damaged, or of other streams. Nothing was changed.
-            StoreError: the ledger cannot be read now. Nothing was changed.
-        """
-        streams = list(self.streams.values())
-        parts = parted(states, streams)
-        try:
-            each = list(zip(streams, parts, strict=True))
-            released = [stream.released_in(part) for stream, part in each]
-            announced = [stream.announced_in(part) for stream, part in each]
-            resume_all(streams, parts, released, announced)
-        except InputError as error:
-            reason = f"{error.reason}; start with the configuration that it was written with, or "
-            raise InputError(reason + "give it up with panprivacy serve --fresh") from None
-        for stream in streams:
-            written, now = stream.missing
-            seconds = round((now - written).total_seconds())
-            JOURNAL.warning(
-                Event.goes_on,
-                stream=stream.name,
-                window_end=stream.ends,
-                written=written,
-                seconds=seconds,
-            )
+        self._datagrams = DatagramThread(streams.values())
+        self._input = InputThread(streams.values())
 
     def warm_up(self) -> None:
         """Do what is slow the first time, before there are requests."""
@@ -180,6 +119,108 @@ class Engine:
         """What does not work at the moment, by what it is."""
         self.keeper.attempt("release store", self.store.check)
         return self.keeper.troubles
+
+
+class LocalEngine(Engine):
+    """Counts in this process, and goes on from one checkpoint.
+
+    Args:
+        config: a configuration that was loaded.
+        file: where it is, if its tokens are to be followed.
+
+    Raises:
+        PlanError: the release store cannot be used.
+    """
+
+    def __init__(self, config: Config, file: Path | None = None) -> None:
+        store, pulse = ReleaseStore(config.releases.store), Pulse()
+        self._counting = {
+            name: Stream(
+                name,
+                stream,
+                store,
+                durable=config.checkpoint is not None,
+                broken=pulse.broken,
+                folder=Path(config.server.directory),
+            )
+            for name, stream in config.streams.items()
+        }
+        sealed, every = None, 1.0
+        if config.checkpoint is not None:
+            sealed = Checkpoint(config.checkpoint.path, recipient=config.checkpoint.recipient)
+            every = config.checkpoint.every_seconds
+        tokens, looks = looked_after(config, file, store)
+        keeper = Keeper(list(self._counting.values()), sealed, every, looks=looks)
+        super().__init__(config, store, pulse, self._counting, keeper, tokens)
+        self.waiting = self.checkpoint_file is not None and self.checkpoint_file.exists()
+
+    @property
+    def checkpoint_file(self) -> Path | None:
+        """Where states are sealed to; None if they are in memory only."""
+        return None if self.config.checkpoint is None else Path(self.config.checkpoint.path)
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of all states, which no stream of events changes."""
+        return sum(stream.state_bytes for stream in self._counting.values())
+
+    @property
+    def most_restored(self) -> int:
+        """Bytes of the states of a checkpoint, at most: those of windows that learn vary."""
+        sealed = self.checkpoint_file
+        held = sealed.stat().st_size if sealed is not None and sealed.exists() else 0
+        return max(self.state_bytes, held)
+
+    def give_up(self) -> None:
+        """Remove the checkpoint that is there, and begin anew."""
+        if self.checkpoint_file is not None:
+            self.checkpoint_file.unlink(missing_ok=True)
+        self.waiting = False
+
+    def restore(self, states: bytes) -> None:
+        """Go on from the states of a checkpoint; what was released since is paid for.
+
+        Raises:
+            InputError: they are damaged, or of other streams. Nothing was changed.
+            StoreError: the ledger cannot be read now. Nothing was changed.
+        """
+        streams = list(self._counting.values())
+        parts = parted(states, streams)
+        try:
+            each = list(zip(streams, parts, strict=True))
+            released = [stream.released_in(part) for stream, part in each]
+            announced = [stream.announced_in(part) for stream, part in each]
+            resume_all(streams, parts, released, announced)
+        except InputError as error:
+            reason = f"{error.reason}; start with the configuration that it was written with, or "
+            raise InputError(reason + "give it up with panprivacy serve --fresh") from None
+        for stream in streams:
+            written, now = stream.missing
+            seconds = round((now - written).total_seconds())
+            JOURNAL.warning(
+                Event.goes_on,
+                stream=stream.name,
+                window_end=stream.ends,
+                written=written,
+                seconds=seconds,
+            )
+
+
+def looked_after(
+    config: Config, file: Path | None, store: ReleaseStore
+) -> tuple[Tokens, dict[str, Callable[[], None]]]:
+    """The tokens of a configuration, and what a keeper looks at while they are used.
+
+    Args:
+        config: that was loaded.
+        file: where it is; None if its tokens are not followed.
+        store: the release store, whose file has to stay.
+    """
+    looks = {"file of the release store": store.check_file}
+    if file is None:
+        return Tokens(config.tokens), looks
+    followed = FollowedTokens(file, config.tokens)
+    return followed, {**looks, "tokens": followed.look}
 
 
 class Sweeper:

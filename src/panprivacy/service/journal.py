@@ -47,6 +47,9 @@ class Event(StrEnum):
     works_again = "works again"
     refused_lines = "log lines are not counted"
     lost_lines = "a block of log lines is lost"
+    refused_message = "a message, or a part of one, is not counted"
+    lost_messages = "messages of a queue are lost: the window is not complete"
+    fenced = "another process goes on as this shard; this one ends"
     input_ended = "standard input is read no further"
     request_failed = "a request failed; please report it"
     library = "a library complains"
@@ -67,6 +70,7 @@ KEYS: Final[Mapping[str, type]] = {
     "error": str,
     "library": str,
     "place": str,
+    "shard": str,
 }
 """What may stand beside an event, and of which type it is."""
 

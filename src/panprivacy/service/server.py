@@ -16,10 +16,11 @@ from typing import Any
 
 import uvicorn
 from starlette.routing import Router
+from starlette.types import Lifespan
 
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import Config
-from panprivacy.service.engine import Engine
+from panprivacy.service.engine import Engine, LocalEngine
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.kept.restoring import DESK, Desk
 from panprivacy.service.sockets import Address, http_socket
@@ -56,20 +57,27 @@ def serve(config: Config, file: Path | None = None, *, fresh: bool = False) -> N
         sealed = Path(config.checkpoint.path)
         beside = sealed.with_name(f"{sealed.name}.lock")
     with alone(directory / "lock"), alone(beside):
-        engine = Engine(config, file)
+        engine, failures = LocalEngine(config, file), list[PanPrivacyError]()
         engine.warm_up()
         with http_socket(config.server.address) as sock:
             if fresh:  # not before everything else is there
                 engine.give_up()
             if engine.waiting and engine.store.is_new:
                 raise PlanError(_NO_LEDGER)
-            _run(engine, directory, sock)
+            run(engine, sock, lambda _: _restoring(engine, directory, failures))
+            for failure in failures:
+                raise failure
 
 
-def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
-    """Count until told to stop; end in good order, however that comes."""
-    failures: list[PanPrivacyError] = []
-    app = application(engine, lambda _: _lifespan(engine, directory, failures))
+def run(engine: Engine, sock: socket.socket, lifespan: Lifespan[Router]) -> None:
+    """Count until told to stop; end in good order, however that comes.
+
+    Args:
+        engine: it begins here, unless it waits.
+        sock: that listens.
+        lifespan: of the application.
+    """
+    app = application(engine, lifespan)
     server = Server(app, app.api, engine.keeper.hurry, lambda: _say_where(engine, sock))
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
         signal.signal(number, server.handle_exit)
@@ -79,8 +87,6 @@ def _run(engine: Engine, directory: Path, sock: socket.socket) -> None:
         server.run(sockets=[sock])
     finally:
         engine.end()
-    for failure in failures:
-        raise failure
 
 
 class Server(uvicorn.Server):
@@ -135,14 +141,30 @@ def _uncounted_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **given: An
 
 
 @asynccontextmanager
-async def _lifespan(
-    engine: Engine, directory: Path, failures: list[PanPrivacyError]
+async def uncounted(_: object = None) -> AsyncIterator[None]:
+    """The lifespan of an application whose tasks bear no numbers."""
+    asyncio.get_running_loop().set_task_factory(_uncounted_task)
+    yield
+
+
+@asynccontextmanager
+async def _restoring(
+    engine: LocalEngine, directory: Path, failures: list[PanPrivacyError]
 ) -> AsyncIterator[None]:
     """If there is a checkpoint, wait for it to be restored, and begin then."""
-    asyncio.get_running_loop().set_task_factory(_uncounted_task)
-    if not engine.waiting:
-        yield
-        return
+    async with uncounted():
+        if not engine.waiting:
+            yield
+            return
+        async with _at_desk(engine, directory, failures):
+            yield
+
+
+@asynccontextmanager
+async def _at_desk(
+    engine: LocalEngine, directory: Path, failures: list[PanPrivacyError]
+) -> AsyncIterator[None]:
+    """Have the checkpoint restored beside the requests."""
 
     def go_on(states: bytes) -> None:
         engine.restore(states)  # who brings them is told how that went

@@ -26,13 +26,12 @@ from panprivacy.errors import (
     LostReleaseError,
     PanPrivacyError,
     PlanError,
-    without_frames,
 )
 from panprivacy.guarantee import Guarantee
 from panprivacy.programs.counting import Counting
-from panprivacy.programs.intake import Checked, Intake
-from panprivacy.service.batches import BatchIds, BusyError, Outcome, Sent
-from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.programs.intake import Columns
+from panprivacy.service.batches import BusyError, Outcome, Reception, Sent
+from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing import announcements, payment
 from panprivacy.service.outgoing.announcements import Announcements, Scope
@@ -41,6 +40,7 @@ from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.served import Announced, Shown, described
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Answers
@@ -58,40 +58,6 @@ _KEPT = struct.Struct("<q")
 """In a state: until when, in seconds since 1970, it surely holds all that was counted."""
 _UNKEPT = "the window has ended, and the checkpoint does not hold all of it yet"
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """What anybody may know of the current window.
-
-    Args:
-        began: when it began to be counted.
-        ends: when it ends.
-        releases: how many were made.
-        announced: how many intrusions were announced.
-        state_bytes: the size of the whole state.
-    """
-
-    began: datetime
-    ends: datetime
-    releases: int
-    announced: int
-    state_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """What is known of an announced intrusion.
-
-    Args:
-        window_began: when the window that it counts for began to be counted.
-        number: k for the k-th of that window.
-        left: how many may still be announced to the current window.
-    """
-
-    window_began: datetime
-    number: int
-    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +118,7 @@ class Stream(Resumable):
             answers=lambda released: None if released is None else released[1],
             clock=clock,
         )
-        self.columns = config.columns(self._windowed.current)
-        self._intake = Intake(self.columns, config.nulls)
-        self._batch_ids = BatchIds(config.retries)
+        self._reception = Reception(config, self._windowed.current)
         self._unpublished: list[list[Published]] = []
         self._contributions = (
             None if config.contribute is None else Contributions(folder, name, config.contribute)
@@ -182,6 +146,11 @@ class Stream(Resumable):
             self._counts_since = self._whole_since = self._now()
 
     @property
+    def columns(self) -> Columns:
+        """What is read of each row."""
+        return self._reception.columns
+
+    @property
     def unkept(self) -> bool:
         """Whether the window has ended and waits for a checkpoint that holds all of it."""
         return self._durable and not self._is_kept and self._windowed.due
@@ -207,26 +176,7 @@ class Stream(Resumable):
     def described(self) -> dict[str, object]:
         """What is counted and promised, for people and programs; it waits for no other thread."""
         counting, shown = self._windowed.current, self._shown
-        since, until = (one.isoformat() for one in self._missing)
-        return {
-            "name": self.name,
-            "statistics": list(counting.statistics),
-            "questions": {label: one.plan.question for label, one in counting.statistics.items()},
-            "epsilon": float(counting.guarantee.epsilon),
-            "guarantee": str(self._guarantee),
-            "window_seconds": self.config.window_seconds,
-            "zone": self.config.zone,
-            "window_began": shown.began.isoformat(),
-            "window_ends": shown.ends.isoformat(),
-            "releases_made": shown.releases,
-            "releases_planned": counting.planned,
-            "intrusions_announced": shown.announced,
-            "intrusions_planned": counting.guarantee.intrusions,
-            "intrusions_left": self.looks_left,
-            "state_bytes": self.state_bytes,
-            "missing_from": None if since == until else since,
-            "missing_to": None if since == until else until,
-        }
+        return described(self.name, self.config, counting, shown, self._guarantee, self._missing)
 
     @property
     def _guarantee(self) -> Guarantee:
@@ -377,7 +327,7 @@ class Stream(Resumable):
         with self._lock:
             self._given_whole = self._windowed.due  # nothing more is counted in this window
             seen = self._announcements.packed(self._windowed.current)
-            paid, names = self._payment.packed(), self._batch_ids.packed()
+            paid, names = self._payment.packed(), self._reception.batch_ids.packed()
             return self._layout.packed(_KEPT.pack(self._holds_until) + paid + seen + names)
 
     def kept(self) -> None:
@@ -414,7 +364,7 @@ class Stream(Resumable):
                 self._announcements.unpack(parts.seen)
             else:  # all its releases had left: another one was born
                 self._announcements.begin(self._scope(), self._windowed.current)
-            self._batch_ids.unpack(parts.names)
+            self._reception.batch_ids.unpack(parts.names)
             self._counts_since = self._whole_since = self._last_moment = self._now()
             self._holds_until = int(holds_until.timestamp())
             self._missing = min(holds_until, self._counts_since), self._counts_since
@@ -472,55 +422,15 @@ class Stream(Resumable):
                 self._shown = self._window()
                 self._kept.notify_all()
 
-    def _window(self) -> _Window:
+    def _window(self) -> Shown:
         windowed = self._windowed
         made = self._number(windowed.current) - 1
         seen = self._announcements.number(windowed.current)
-        return _Window(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
+        return Shown(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
 
     def _take(self, several: Sequence[Sent]) -> list[Outcome]:
-        checked: list[Checked] = []
-        names: list[bytes] = []
-        outcomes = [self._accept(sent, checked, names) for sent in several]
         self._is_kept = self._given_whole = False
-        for name in names:  # before: what fails in the middle is not counted again
-            self._batch_ids.add(name)
-        if checked:
-            self._windowed.current.apply(*checked)
-        return outcomes
-
-    def _accept(self, sent: Sent, accepted: list[Checked], names: list[bytes]) -> Outcome:
-        """Check one of several, and add it to those that are to be counted, with its name.
-
-        Whatever is wrong with it, the others are counted.
-        """
-        name = sent.batch_id
-        if name is not None and (name in names or name in self._batch_ids):
-            return False
-        try:
-            accepted += self._checked(sent.batches)
-        except Exception as error:  # noqa: BLE001 - for its sender
-            return without_frames(error)
-        if name is not None:
-            names.append(name)
-        return True
-
-    def _checked(self, batches: Sequence[pa.RecordBatch]) -> list[Checked]:
-        """All batches checked, for the statistics to count."""
-        checked: list[Checked] = []
-        rows = 0
-        for batch in batches:
-            kind, whole = batch.schema.types[0], self.config.ids is Ids.integers
-            named = self.columns.user is not None
-            # 7 and "7" would be two users
-            if named and not pa.types.is_null(kind) and pa.types.is_integer(kind) != whole:
-                wanted = f'{"whole numbers" if whole else "texts"} (ids = "{self.config.ids}")'
-                message = f"the user ids of this stream are {wanted}; send such ids, "
-                message += "or change the service"
-                raise InputError(message)
-            checked.append(self._intake.prepare(self._windowed.current, batch, rows))
-            rows += batch.num_rows
-        return checked
+        return self._reception.take(self._windowed.current, several)
 
     def _advance(self) -> None:
         self._end_windows()
@@ -751,5 +661,5 @@ class Stream(Resumable):
     def _layout(self) -> Container:
         public: dict[str, Any] = {"stream": self.name, "batch_ids": self.config.retries}
         own_bytes = _KEPT.size + payment.PACKED_BYTES + announcements.PACKED_BYTES
-        own_bytes += self._batch_ids.state_bytes
+        own_bytes += self._reception.batch_ids.state_bytes
         return Container("Stream", public, own_bytes, [self._windowed])

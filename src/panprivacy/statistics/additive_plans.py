@@ -102,6 +102,16 @@ class AdditivePlan(CountPlan):
         return (-self.bound if self.signed else 0), self.bound
 
     @property
+    def runs(self) -> int:
+        """The tables."""
+        return self.tables
+
+    @property
+    def publishes_cells(self) -> bool:  # type: ignore[override]
+        """Unless they are clipped, and their squares added up."""
+        return not self.clip
+
+    @property
     def table_cells(self) -> int:
         """Of one table."""
         return self.cells // self.tables

@@ -18,6 +18,7 @@ from panprivacy._version import VERSION
 from panprivacy.errors import InputError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request
+from panprivacy.slices import Slice
 from panprivacy.statistics.records import Sizes
 
 _LAYOUT = struct.Struct("<8sIQIIQ")
@@ -28,6 +29,9 @@ _MAGIC = _FORMAT + b"2"
 
 MOST_TEXT = 1 << 17
 """More bytes of public parameters than any plan has; a longer text is not read."""
+
+_PARTS = "sizes", "request", "slice"
+"""Of the public parameters, those that hold several."""
 
 _CUT = "the state is cut off, or more follows it"
 
@@ -165,8 +169,8 @@ def _difference(found: dict[str, Any], own: dict[str, Any]) -> str:
 
 def _flat(public: dict[str, Any]) -> dict[str, object]:
     """The parameters and those within them, by name."""
-    inner = [public[part] for part in ("sizes", "request") if isinstance(public.get(part), dict)]
-    outer = {name: one for name, one in public.items() if name not in {"sizes", "request"}}
+    inner = [public[part] for part in _PARTS if isinstance(public.get(part), dict)]
+    outer = {name: one for name, one in public.items() if name not in _PARTS}
     return {**outer, **{name: value for part in inner for name, value in part.items()}}
 
 
@@ -178,6 +182,7 @@ def public_text(
     budget: Budget,
     ledger: Fraction,
     law: str = "",
+    slice_: Slice | None = None,
 ) -> bytes:
     """The public parameters as JSON: whoever reads them can plan the same statistic.
 
@@ -188,6 +193,7 @@ def public_text(
         budget: how the plan splits epsilon.
         ledger: total of the ledger.
         law: what tells it from others, if it was searched for: `Plan.searched_law`.
+        slice_: which slice of the table it is; None for the whole.
     """
     asked = {
         "epsilon": str(request.epsilon),
@@ -195,7 +201,7 @@ def public_text(
         "intrusions": request.intrusions,
         "own_budget": request.budget is not None,
     }
-    public = {
+    public: dict[str, Any] = {
         "version": VERSION,
         "statistic": statistic,
         "ledger": str(ledger),
@@ -205,4 +211,7 @@ def public_text(
     }
     if law:
         public["law"] = law
+    if slice_ is not None:
+        public["shard"] = slice_.shard
+        public["slice"] = {"shards": slice_.shards, "routing": slice_.key.hex()}
     return json.dumps(public, sort_keys=True).encode()

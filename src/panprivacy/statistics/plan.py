@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.addressing import Addressing
+from panprivacy.addressing import Addressing, Dealt
 from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.decoders.intervals import Model, noise_quantile
@@ -25,6 +25,7 @@ from panprivacy.guarantee import Guarantee, unseen_count
 from panprivacy.planning.regret import WORST_ERROR, grid
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
+from panprivacy.slices import Slice
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.release import Answer, Name, Release, note_on
@@ -108,6 +109,41 @@ class Plan(ABC):
             raise NotImplementedError
         return address_in(self.numbered, self.table.cells, key)
 
+    @property
+    def runs(self) -> int:
+        """Into how many equal runs its cells are divided: levels, or tables."""
+        return 1
+
+    def sliced(self, slice_: Slice) -> Self:
+        """The plan of as many cells as a slice has, of each run.
+
+        Raises:
+            PlanError: its cells cannot be dealt to so many shards.
+        """
+        plan: Any = self
+        return self._with_cells(slice_, cells=self.runs * cells_of(slice_, plan.cells // self.runs))
+
+    def _with_cells(self, slice_: Slice, **cells: int) -> Self:
+        """The same with other cells; of a universe, for the users of that slice alone."""
+        plan: Any = self
+        users = {} if self.numbered is None else {"universe": slice_.share(self.numbered)}
+        return replace(plan, **cells, **users)
+
+    def cells_in(self, slice_: Slice | None) -> Cells:
+        """The cells of a slice, which are those of the table but fewer; None for all of them."""
+        if slice_ is None:
+            return self.table
+        own: Any = self.sliced(slice_)
+        table: Any = self.table
+        return replace(table, cells=own.cells)
+
+    def address_in(self, slice_: Slice | None, key: bytes) -> Addressing:
+        """Which cell of a slice a user maps to who belongs to it; None for the whole table."""
+        if slice_ is None:
+            return self.address(key)
+        within = self.sliced(slice_).address(key)
+        return within if self.numbered is None else Dealt(self.numbered, slice_.shards, within)
+
     def check_deltas(self, deltas: Deltas) -> None:
         """Raise `InputError` for a delta beyond the bound: no two states should be so far apart."""
         bound: int | None = getattr(self, "bound", None)
@@ -159,6 +195,17 @@ class Plan(ABC):
         """
         join = self.joined if form == "sums" else self.summed
         return join(query, epoch, tables)
+
+    publishes_cells: ClassVar[bool] = False
+    """Whether the sums of a release are its cells, each by itself."""
+
+    def reunited(self, query: Any, epoch: int, slices: int) -> Reading:  # noqa: ARG002
+        """How the sums of all slices of one table are read: as those of the table.
+
+        Raises:
+            PlanError: the query cannot be answered.
+        """
+        return self.reading(query, epoch)
 
     def of_further(self, form: Form) -> Fraction:
         """What a user of one more shard loses there, at most, if contributions are of this form.
@@ -335,6 +382,21 @@ class Plan(ABC):
     def drawn_groups(self) -> int:
         """Into how many runs the cells of a picture are divided."""
         return 1
+
+
+def cells_of(slice_: Slice, cells: int) -> int:
+    """How many of so many cells are in a slice.
+
+    Raises:
+        PlanError: some slice would have none.
+    """
+    if cells < slice_.shards:
+        message = (
+            f"{slice_.shards:,} shards are too many for {cells:,} cells, or as many of each level: "
+            "take fewer shards, or plan for more users or memory"
+        )
+        raise PlanError(message)
+    return slice_.share(cells)
 
 
 class CountPlan(Plan):

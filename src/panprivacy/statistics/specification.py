@@ -17,6 +17,7 @@ from typing import Any, Self
 from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Ledger
+from panprivacy.slices import Slice
 from panprivacy.statistics.catalogue import Kind, kind_of
 from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.statistic import Statistic
@@ -126,10 +127,11 @@ class Specification:
         ledger: Ledger | None = None,
         coins: Coins | None = None,
         key: bytes | None = None,
+        slice_: Slice | None = None,
     ) -> Statistic[Any, Any]:
         """The statistic."""
         covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
-        arguments: dict[str, Any] = {"ledger": ledger, "coins": coins, "key": key}
+        arguments: dict[str, Any] = {"ledger": ledger, "coins": coins, "key": key, "slice_": slice_}
         return self.kind(self.sizes, epsilon=epsilon, **covers, **arguments)
 
     def asked(self) -> dict[str, Any]:
@@ -144,6 +146,7 @@ def together(
     releases: int,
     intrusions: int = 0,
     key: bytes | None = None,
+    slice_: Slice | None = None,
 ) -> Together[str, Statistic[Any, Any]]:
     """The statistics, which share epsilon equally.
 
@@ -159,7 +162,7 @@ def together(
                 message += f"{LABEL}="
                 raise PlanError(message)
             covers: dict[str, Any] = {"releases": releases, "intrusions": intrusions}
-            made = one.make(epsilon=share, **covers, ledger=ledger, key=key)
+            made = one.make(epsilon=share, **covers, ledger=ledger, key=key, slice_=slice_)
             made.check_release(**one.asked())
             members[one.label] = made
     return Together(members, {one.label: one.asked() for one in specifications})

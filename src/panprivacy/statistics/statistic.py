@@ -28,6 +28,7 @@ from panprivacy.ids import Ids, Labels, WholeNumbers, read_deltas, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.learning import Learned
 from panprivacy.planning.request import Request
+from panprivacy.slices import Slice
 from panprivacy.statistics.cases import Cases, Trial, Walk
 from panprivacy.statistics.contribution import ID_BYTES, Form, Part, Told
 from panprivacy.statistics.deltas import joined_deltas
@@ -113,6 +114,7 @@ class Arguments(TypedDict, total=False):
     ledger: Ledger | None
     coins: Coins | None
     key: bytes | None
+    slice_: Slice | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,8 @@ class Statistic(Private, Generic[P, A]):
         coins: source of all randomness; None for the operating system's.
         key: 16 bytes or more, of which the addressing key is made: shards whose cells are to be
             added up need the same; None to draw one.
+        slice_: which slice of the table this is, of a shard of a cluster: it counts the users of
+            that shard, and contributes; None for the whole table.
 
     Raises:
         PlanError: an argument out of range, or some that do not go together.
@@ -157,7 +161,8 @@ class Statistic(Private, Generic[P, A]):
     """
 
     __slots__ = (
-        "_account", "_addressing", "_coins", "_kept", "_ledger", "_plan", "_sizes", "_summed",
+        "_account", "_addressing", "_coins", "_kept", "_ledger", "_plan", "_sizes", "_slice",
+        "_summed",
     )  # fmt: skip
 
     name: ClassVar[str]
@@ -197,6 +202,7 @@ class Statistic(Private, Generic[P, A]):
         ledger: Ledger | None = None,
         coins: Coins | None = None,
         key: bytes | None = None,
+        slice_: Slice | None = None,
         **named: Any,
     ) -> None:
         asked = request(epsilon, releases, intrusions, budget)
@@ -210,19 +216,30 @@ class Statistic(Private, Generic[P, A]):
         self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         self._ledger.check(asked.epsilon)
         self._kept: State | None = None
+        self._slice = self._read_slice(slice_, key)
         self._be_born(read, plan, _shared_key(key, plan.key_bytes))
         # Last, so that a table that does not fit in memory costs a shared ledger nothing.
         self._account = self._ledger.open(asked.epsilon)
         self._account.spend(self.state_epsilon)
 
+    def _read_slice(self, given: Slice | None, key: bytes | None) -> Slice | None:
+        """Refuse a slice of what nothing could put together again."""
+        read = instance(Slice, slice_=given)
+        if read is not None:
+            self._check_known("let each shard count for itself, and release")
+            if key is not None:
+                message = "the slices of a table have keys of their own: leave out key="
+                raise PlanError(message)
+        return read
+
     def _be_born(self, sizes: Sizes, plan: P, key: bytes | None = None) -> None:
         """Draw a key and a table; those that there were, which counted nothing, are wiped."""
         if key is None:
             key = self._coins.key(plan.key_bytes) if plan.key_bytes else b""
-        newborn = State(key, [plan.table.born(self._coins)])
+        newborn = State(key, [plan.cells_in(self._slice).born(self._coins)])
         self.forget()
         self._sizes, self._plan, self._kept = sizes, plan, newborn
-        self._addressing = plan.address(key)
+        self._addressing = plan.address_in(self._slice, key)
 
     @property
     def plan(self) -> P:
@@ -233,6 +250,11 @@ class Statistic(Private, Generic[P, A]):
     def sizes(self) -> Sizes:
         """What it was told of the size of its problem."""
         return self._sizes
+
+    @property
+    def slice(self) -> Slice | None:
+        """Which slice of the table this is; None for the whole."""
+        return self._slice
 
     @property
     def ledger(self) -> Ledger:
@@ -319,6 +341,11 @@ class Statistic(Private, Generic[P, A]):
         return tuple(expected.after(low, high) for expected in self.expects)
 
     @property
+    def _cells(self) -> Any:
+        """The cells of its table, or of its slice."""
+        return self._plan.cells_in(self._slice)
+
+    @property
     def _state(self) -> State:
         if self._kept is None:
             message = "the state was wiped; make a new statistic"
@@ -385,7 +412,7 @@ class Statistic(Private, Generic[P, A]):
         ids = [chunk for batch in batches for chunk in batch.ids]
         state, rows = self._state, Rows(self._addressing, ids)
         deltas = joined_deltas([(sum(map(len, one.ids)), one.deltas) for one in batches])
-        self._plan.table.update(state.table, rows, deltas, state.intrusions, self._coins)
+        self._cells.update(state.table, rows, deltas, state.intrusions, self._coins)
 
     def _check_plans(self, plans: Iterable[Plan]) -> None:
         """Refuse batches that were checked for another plan: their cells may not exist here."""
@@ -432,7 +459,7 @@ class Statistic(Private, Generic[P, A]):
 
         They are a part of the state: whoever sees them has looked. `contribute` hands them out.
         """
-        sums = reading.sums(self._plan.table, self._state.table)
+        sums = reading.sums(self._cells, self._state.table)
         self._summed = reading, len(sums)
         return sums
 
@@ -445,9 +472,11 @@ class Statistic(Private, Generic[P, A]):
 
         Raises:
             BudgetError: all planned releases have been made. Nothing was spent.
-            PanPrivacyError: these are other sums, or another reading. Nothing was spent.
+            PanPrivacyError: these are other sums, or another reading, or those of a slice. Nothing
+                was spent.
         """
         try:
+            self._check_whole()
             if (
                 self._summed is None
                 or self._summed[0] is not reading
@@ -471,7 +500,8 @@ class Statistic(Private, Generic[P, A]):
 
     def compared(self, reading: Reading) -> NDArray[np.int64]:
         """Sums with fresh noise for which nothing is paid here: who calls it has paid."""
-        sums = reading.sums(self._plan.table, self._state.table)
+        self._check_whole()
+        sums = reading.sums(self._cells, self._state.table)
         counts = self._add_noise(reading, sums)
         wipe(sums)
         return counts
@@ -482,15 +512,31 @@ class Statistic(Private, Generic[P, A]):
 
     def check_parts(self, form: Form, **asked: Any) -> None:
         """Raise what `parts` would refuse, without changing anything."""
+        self._check_known("let each shard release")
+        query, epoch = self.query_type.read(self.name, asked), self._state.intrusions
+        self._check_left()
+        if self._slice is None:
+            self._plan.merged(form, query, epoch, 2)
+        elif form == "sums":
+            self._plan.reunited(query, epoch, self._slice.shards)
+        else:
+            message = "the cells of slices are of different users: contribute sums"
+            raise PlanError(message)
+
+    def _check_known(self, instead: str) -> None:
+        """Refuse what `merge` could not read: it knows the statistics of the catalogue."""
         from panprivacy.statistics.catalogue import kinds  # noqa: PLC0415 - it imports all of them
 
         known = kinds().get(self.name)
         if known is None or not isinstance(self, known):
-            message = f"merge does not know {self.name}: let each shard release"
+            message = f"merge does not know {self.name}: {instead}"
             raise PlanError(message)
-        query = self.query_type.read(self.name, asked)
-        self._check_left()
-        self._plan.merged(form, query, self._state.intrusions, 2)
+
+    def _check_whole(self) -> None:
+        """Refuse an answer of a slice: noise and decoder are those of the whole table."""
+        if self._slice is not None:
+            message = "a slice has no answer of its own: merge the contributions of all shards"
+            raise PanPrivacyError(message)
 
     def parts(self, form: Form, **asked: Any) -> list[Part]:
         """What `contribute` packs; the budget is spent first."""
@@ -510,7 +556,7 @@ class Statistic(Private, Generic[P, A]):
         """The sums, or key and table."""
         if form == "cells":
             return self._state.packed()
-        sums = reading.sums(self._plan.table, self._state.table)
+        sums = reading.sums(self._cells, self._state.table)
         packed = sums.tobytes()
         wipe(sums)
         return packed
@@ -566,11 +612,11 @@ class Statistic(Private, Generic[P, A]):
 
     def _fresh_noise(self, state: State) -> Table:  # noqa: ARG002
         """What an announced intrusion adds to a state."""
-        return self._plan.table.fresh_noise(self._coins)
+        return self._cells.fresh_noise(self._coins)
 
     def _rerandomise(self, state: State, noise: Table) -> None:
         """Add it."""
-        self._plan.table.rerandomise(state.table, noise)
+        self._cells.rerandomise(state.table, noise)
 
     def state(self) -> bytes:
         """Exactly what an intruder would get; reading it changes nothing.
@@ -607,7 +653,7 @@ class Statistic(Private, Generic[P, A]):
             wipe(*later.arrays)
             raise
         self.forget()
-        self._kept, self._addressing = later, self._plan.address(later.key)
+        self._kept, self._addressing = later, self._plan.address_in(self._slice, later.key)
 
     def _catch_up(self, state: State, announced: int) -> None:
         """Bring an earlier state to where others were told of: it is re-randomised as often."""
@@ -631,7 +677,7 @@ class Statistic(Private, Generic[P, A]):
         whole_number(0, asked.intrusions, announced=announced)
         possible = releases <= asked.releases and header.intrusions <= asked.intrusions
         possible &= header.tick == self._sizes.ticks(header.releases)
-        if not possible or not self._plan.table.is_table(table):
+        if not possible or not self._cells.is_table(table):
             message = "the state is damaged: no such state can come about"
             raise InputError(message)
         return State(bytes(body[:key_bytes]), [table], releases, header.intrusions, header.tick)
@@ -647,7 +693,8 @@ class Statistic(Private, Generic[P, A]):
         """The public part of the state; its length depends on the plan alone."""
         state, asked = self._state, self._plan.request
         budget, total = self._plan.split.budget, self._ledger.total
-        text = public_text(self.name, self._sizes, asked, budget, total, self._plan.searched_law)
+        law = self._plan.searched_law
+        text = public_text(self.name, self._sizes, asked, budget, total, law, self._slice)
         return Header(text, state.nbytes, state.releases, state.intrusions, state.tick)
 
 

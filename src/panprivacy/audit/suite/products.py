@@ -18,7 +18,7 @@ from panprivacy.audit.exact.chain import Audited
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.shards import TwoShards
+from panprivacy.audit.shards import TwoShards, TwoSlices
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream
 from panprivacy.audit.suite.subject import Approximate, Seen, Subject
 from panprivacy.coins import Coins
@@ -29,6 +29,7 @@ from panprivacy.federated.promise import Promise
 from panprivacy.guarantee import Budget, Ledger
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.published import PUBLISHED
+from panprivacy.slices import Slice
 from panprivacy.statistics.cases import Short, Walk
 from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.density.statistic import Density
@@ -103,6 +104,9 @@ def _joined(epsilon: Fraction) -> list[Subject]:
     def density(coins: Coins | None) -> Density:
         return Density(universe=2, epsilon=epsilon, coins=coins)
 
+    def slice_of_three(coins: Coins, slice_: Slice) -> Density:
+        return Density(universe=3, epsilon=epsilon, coins=coins, slice_=slice_)
+
     def sharing(coins: EnumeratedCoins) -> Audited:
         ledger = Ledger(epsilon)
         half: dict[str, Any] = {"epsilon": epsilon / 2, "ledger": ledger, "coins": coins}
@@ -135,6 +139,15 @@ def _joined(epsilon: Fraction) -> list[Subject]:
             lambda coins: TwoShards(density, coins),
             epsilon,
             list(short_streams([[(0, 0, 1)], [(1, 1, 1), (0, 0, -1)]], 2, releases=2)),
+            coins=replace(_tail(density), tail=max(_tail(density).tail, 4)),
+        ),
+        Subject(
+            "two-slices",
+            "product",
+            "two slices of one table, each of the users of a shard: the answer of the table",
+            lambda coins: TwoSlices(slice_of_three, coins),
+            epsilon,
+            list(short_streams([[(0, 1)], [(1, 1), (0, -1)]], 2, releases=2)),
             coins=replace(_tail(density), tail=max(_tail(density).tail, 4)),
         ),
         Subject(

@@ -25,6 +25,9 @@ SQLITE: Final = "sqlite:///"
 
 _LONGEST_BODY: Final = 1 << 30
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NATS: Final = "nats://", "tls://"
+_SMALLEST_QUEUE: Final = 1 << 20
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,6 +114,50 @@ class CheckpointConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             raise PlanError(message)
 
 
+class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[cluster]` table, which `panprivacy cluster` reads alone.
+
+    Args:
+        nats: where the servers of NATS are.
+        name: of this cluster among those that share these servers.
+        credentials: file of NATS that says who we are; absolute once loaded.
+        queue_bytes: that a queue of the broker may hold.
+        identity: variable of the environment, on each node, that holds the private key.
+        identity_command: prints the private key, in place of the variable.
+        patience: for how long a release waits for a shard; the length of the window unless told.
+    """
+
+    nats: tuple[str, ...] = ("nats://127.0.0.1:4222",)
+    name: str = "panprivacy"
+    credentials: str | None = None
+    queue_bytes: int = 268_435_456
+    identity: str = "PANPRIVACY_IDENTITY"
+    identity_command: tuple[str, ...] | None = None
+    patience: str | None = None
+
+    def patience_seconds(self, window_seconds: int) -> int:
+        """`patience` as a number, of a stream with windows of some length."""
+        return window_seconds if self.patience is None else seconds(DAY, patience=self.patience)
+
+    def check(self) -> None:
+        """Raise `PlanError` if a value cannot be."""
+        if not self.nats or not all(one.startswith(_NATS) for one in self.nats):
+            message = "nats must name servers, such as nats://127.0.0.1:4222"
+            raise PlanError(message)
+        check_name(self.name, "cluster")
+        if positive_integer(queue_bytes=self.queue_bytes) < _SMALLEST_QUEUE:
+            message = f"queue_bytes must be at least {_SMALLEST_QUEUE:,}, or no body fits"
+            raise PlanError(message)
+        if not _VARIABLE.fullmatch(self.identity):
+            message = "identity must be the name of a variable of the environment, such as "
+            message += "PANPRIVACY_IDENTITY: the key itself must not be on this machine"
+            raise PlanError(message)
+        if self.identity_command is not None and not all(self.identity_command or [""]):
+            message = 'identity_command must be words, such as ["vault", "read", "panprivacy"]'
+            raise PlanError(message)
+        _ = self.patience_seconds(1)
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole configuration.
 
@@ -120,6 +167,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         releases: where answers are kept.
         checkpoint: where states are sealed to; None to keep them in memory only.
         tokens: who may do what.
+        cluster: how several machines count together.
     """
 
     streams: dict[str, StreamConfig]
@@ -127,6 +175,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     releases: ReleasesConfig = ReleasesConfig()
     checkpoint: CheckpointConfig | None = None
     tokens: tuple[Token, ...] = ()
+    cluster: ClusterConfig = ClusterConfig()
 
     def check(self) -> None:
         """Raise `ConfigError` if anything cannot be, or cannot be counted."""
@@ -137,6 +186,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.checkpoint is not None:
             with in_table("checkpoint"):
                 self.checkpoint.check()
+        with in_table("cluster"):
+            self.cluster.check()
         if not self.streams:
             raise ConfigError((), "name at least one stream: [streams.visits]")
         for name, stream in self.streams.items():
@@ -179,8 +230,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 taken.add(syslog.address)
 
 
-def check_name(stream: str) -> None:
+def check_name(name: str, what: str = "stream") -> None:
     """Raise `PlanError` if a stream cannot be called so: its name is part of paths."""
-    if not _NAME.fullmatch(stream):
-        message = "the name of a stream must be 1 to 64 of a-z, 0-9, _ and -, first a letter"
+    if not _NAME.fullmatch(name):
+        message = f"the name of a {what} must be 1 to 64 of a-z, 0-9, _ and -, first a letter"
         raise PlanError(message)

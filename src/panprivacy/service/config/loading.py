@@ -20,6 +20,7 @@ from panprivacy.programs.intake import Nulls
 from panprivacy.service.config.config import (
     SQLITE,
     CheckpointConfig,
+    ClusterConfig,
     Config,
     ReleasesConfig,
     ServerConfig,
@@ -71,6 +72,7 @@ _INNER: Final[Mapping[type, Mapping[str, type]]] = {
         "releases": ReleasesConfig,
         "checkpoint": CheckpointConfig,
         "tokens": Token,
+        "cluster": ClusterConfig,
     },
     StreamConfig: {"syslog": SyslogConfig, "stdin": StdinConfig},
 }
@@ -269,8 +271,12 @@ def _absolute(config: Config, file: Path) -> Config:
         store = f"{SQLITE}{directory / store.removeprefix(SQLITE)}"
     if checkpoint is not None:
         checkpoint = replace(checkpoint, path=str(directory / checkpoint.path))
+    cluster = config.cluster
+    if cluster.credentials is not None:
+        cluster = replace(cluster, credentials=str(directory / cluster.credentials))
     return replace(
         config,
+        cluster=cluster,
         server=replace(config.server, directory=str(directory)),
         releases=ReleasesConfig(store=store),
         checkpoint=checkpoint,

@@ -21,6 +21,7 @@ from panprivacy.programs.intake import Columns, Nulls
 from panprivacy.sealing import check_recipient
 from panprivacy.service.config.values import ConfigError, in_table, seconds
 from panprivacy.service.sockets import Address, datagram_address
+from panprivacy.slices import Slice
 from panprivacy.sources import FORMATS, Column, Prefixes
 from panprivacy.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
 from panprivacy.sources.log_lines import FIELDS, only_wanted_groups
@@ -174,8 +175,11 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 found.append(Specification.from_table(table))
         return found
 
-    def make_counting(self) -> Counting:
+    def make_counting(self, slice_: Slice | None = None) -> Counting:
         """The statistics of one window, new on each call, with a ledger of their own.
+
+        Args:
+            slice_: which slice of their tables, of a shard of a cluster; None for the whole.
 
         Raises:
             ConfigError: a table of `stat` cannot be counted.
@@ -188,6 +192,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 intrusions=self.intrusions,
                 grouping=self._grouping(),
                 moves=None if self.moves is None else positive_fraction(moves=self.moves),
+                slice_=slice_,
             )
         except SpecificationError as error:
             raise ConfigError(("stat", error.position), error.reason) from None

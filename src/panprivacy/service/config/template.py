@@ -43,6 +43,16 @@ $mark$recipient  # the public half of the key pair
 #path = "panprivacy.sealed"
 #every = "1s"  # how much a crash can lose
 
+# Several machines that count together: for `panprivacy cluster` alone, which needs [checkpoint].
+[cluster]
+#nats = ["nats://127.0.0.1:4222"]  # servers of NATS, with JetStream in memory
+#name = "panprivacy"  # of this cluster among those that share these servers
+#credentials = "nats.creds"  # file of NATS that says who we are
+#queue_bytes = 268_435_456  # that a queue of the broker may hold: one for each stream and shard
+#identity = "PANPRIVACY_IDENTITY"  # variable that holds the private key, on each node
+#identity_command = ["vault", "read", "panprivacy"]  # prints it, in place of the variable
+#patience = "1d"  # for how long a release waits for a shard; a window, if left out
+
 # Who may do what. The tokens themselves are not here.
 [[tokens]]
 name = "ingest"

@@ -10,6 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -18,7 +19,7 @@ from panprivacy._kernels import wipe_stack
 from panprivacy.errors import InputError, without_frames
 from panprivacy.service.batches import BusyError, Outcome, Sent
 from panprivacy.service.incoming.admission import overwrite
-from panprivacy.service.stream import Stream
+from panprivacy.service.served import Later, Served
 from panprivacy.sources import read_body, read_together
 
 _SMALL = {"arrow": 0, "int64": 1 << 18}
@@ -47,13 +48,24 @@ class _Body:
     batch_id: bytes | None
     counted: asyncio.Future[Outcome | None]
 
-    def read(self, stream: Stream) -> Sent | Exception:
+    def read(self, stream: Served) -> Sent | Exception:
         """Its rows, or why they cannot be read."""
         try:
             batches = read_body(self.kind, self.content, stream.columns.wanted())
         except Exception as error:  # noqa: BLE001 - for who waits
             return without_frames(error)
         return Sent(batches, self.batch_id)
+
+    def end(self, outcome: Outcome | None) -> None:
+        """Overwrite it, and answer who waits, in any thread."""
+        overwrite(self.content)
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            self.counted.get_loop().call_soon_threadsafe(self.tell, outcome)
+
+    def end_later(self, outcome: Later) -> None:
+        """The same once it is known what became of it."""
+        error = outcome.exception()
+        self.end(error if isinstance(error, Exception) else outcome.result())
 
     def tell(self, outcome: Outcome | None) -> None:
         """Answer who waits, in the thread of the event loop."""
@@ -68,9 +80,9 @@ class BodyCounter:
         streams: all that there are.
     """
 
-    def __init__(self, streams: Iterable[Stream]) -> None:
+    def __init__(self, streams: Iterable[Served]) -> None:
         self._threads = {stream: _StreamThreads(stream) for stream in streams}
-        self._waiting: dict[Stream, list[_Body]] = {}
+        self._waiting: dict[Served, list[_Body]] = {}
 
     def start(self) -> None:
         """Start the threads, all at once: which of them there are tells nothing then."""
@@ -86,7 +98,7 @@ class BodyCounter:
             threads.join(until)
 
     async def count(
-        self, stream: Stream, kind: str, content: bytearray, batch_id: bytes | None
+        self, stream: Served, kind: str, content: bytearray, batch_id: bytes | None
     ) -> None:
         """The same as `put` for a coroutine, which it raises what went wrong in."""
         counted = self.put(stream, kind, content, batch_id)
@@ -99,7 +111,7 @@ class BodyCounter:
             del outcome, counted
 
     def put(
-        self, stream: Stream, kind: str, content: bytearray, batch_id: bytes | None
+        self, stream: Served, kind: str, content: bytearray, batch_id: bytes | None
     ) -> asyncio.Future[Outcome | None]:
         """Have a body counted, and overwritten then, whatever becomes of the caller.
 
@@ -119,7 +131,7 @@ class BodyCounter:
             loop.call_soon(self._count_waiting, stream, 0)
         return body.counted
 
-    def _count_waiting(self, stream: Stream, seen: int) -> None:
+    def _count_waiting(self, stream: Served, seen: int) -> None:
         """Count the small bodies that wait, once a turn of the event loop has brought no others.
 
         Args:
@@ -136,6 +148,8 @@ class BodyCounter:
         for body, outcome in zip(first, _count(stream, first, wait=False), strict=True):
             if isinstance(outcome, BusyError):
                 self._threads[stream].put(body)
+            elif isinstance(outcome, Future):
+                outcome.add_done_callback(body.end_later)
             else:
                 overwrite(body.content)
                 body.tell(outcome)
@@ -150,7 +164,7 @@ class _StreamThreads:
         stream: of the bodies.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Served) -> None:
         self._stream = stream
         self._queue: SimpleQueue[_Body | None] = SimpleQueue()
         name = f"panprivacy-{stream.name}"
@@ -186,17 +200,18 @@ class _StreamThreads:
         """Count the next body; False if there will be none."""
         if body is None:
             return False
-        outcome: Outcome | None = None
+        outcome: Outcome | Later | None = None
         if not body.counted.cancelled():
             (outcome,) = _count(self._stream, [body], wait=True)
-        overwrite(body.content)
+        if isinstance(outcome, Future):
+            outcome.add_done_callback(body.end_later)
+        else:
+            body.end(outcome)
         wipe_stack()  # that of this thread; the sweeper does the rest
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-            body.counted.get_loop().call_soon_threadsafe(body.tell, outcome)
         return True
 
 
-def _count(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome]:
+def _count(stream: Served, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome | Later]:
     """Count some bodies; what becomes of each, a `BusyError` if it would have to wait.
 
     Those of one format are read as one. If a row of them cannot be counted, each is by itself.
@@ -211,25 +226,28 @@ def _count(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outco
         return _count_each(stream, bodies, wait=wait)
     content, batches = read
     (outcome,) = _taken(stream, [Sent(batches)], wait=wait)
-    overwrite(content)
+    if isinstance(outcome, Future):
+        outcome.add_done_callback(lambda _: overwrite(content))
+    else:
+        overwrite(content)
     if isinstance(outcome, InputError):  # nothing was counted
         return _count_each(stream, bodies, wait=wait)
     others = iter(_count_each(stream, [one for one in bodies if one not in alike], wait=wait))
     return [outcome if one in alike else next(others) for one in bodies]
 
 
-def _count_each(stream: Stream, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome]:
+def _count_each(stream: Served, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome | Later]:
     """Read bodies one after another, and count them in one pass."""
     read = [body.read(stream) for body in bodies]
     counted = iter(_taken(stream, [one for one in read if isinstance(one, Sent)], wait=wait))
     return [next(counted) if isinstance(one, Sent) else one for one in read]
 
 
-def _taken(stream: Stream, sent: Sequence[Sent], *, wait: bool) -> list[Outcome]:
+def _taken(stream: Served, sent: Sequence[Sent], *, wait: bool) -> list[Outcome | Later]:
     """Count what could be read; what becomes of each."""
     if not sent:
         return []
     try:
-        return stream.take_together(sent, wait=wait)
+        return list(stream.take_together(sent, wait=wait))
     except Exception as error:  # noqa: BLE001 - for those who wait
         return [without_frames(error)] * len(sent)

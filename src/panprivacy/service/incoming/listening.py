@@ -16,8 +16,8 @@ from panprivacy.service.config.stream import SyslogConfig
 from panprivacy.service.incoming.datagrams import Listener
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.served import Served
 from panprivacy.service.sockets import datagram_socket
-from panprivacy.service.stream import Stream
 from panprivacy.sources import Column, Prefixes, open_source, read_body
 from panprivacy.sources.log_lines import only_wanted_groups
 
@@ -34,7 +34,7 @@ class DatagramThread:
     A thread of its own, because the kernel drops what finds a full queue: nothing else may keep it.
     """
 
-    def __init__(self, streams: Iterable[Stream]) -> None:
+    def __init__(self, streams: Iterable[Served]) -> None:
         self._streams = list(streams)
         self._stopping = threading.Event()
         self._selector = selectors.DefaultSelector()
@@ -83,7 +83,7 @@ class DatagramThread:
 class InputThread:
     """Takes standard input, if a stream reads it."""
 
-    def __init__(self, streams: Iterable[Stream]) -> None:
+    def __init__(self, streams: Iterable[Served]) -> None:
         self._stream = next((one for one in streams if one.config.stdin is not None), None)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="panprivacy-input", daemon=True)
@@ -121,7 +121,7 @@ class InputThread:
 
 
 def _listener(
-    sock: socket.socket, stream: Stream, syslog: SyslogConfig, stopping: threading.Event
+    sock: socket.socket, stream: Served, syslog: SyslogConfig, stopping: threading.Event
 ) -> Listener:
     """Has the log lines of a socket counted by a stream."""
     wanted, pattern = stream.columns.wanted(), syslog.pattern
@@ -137,7 +137,7 @@ def _listener(
     return Listener(sock, take, report)
 
 
-def _take(batches: list[pa.RecordBatch], stream: Stream, stopping: threading.Event) -> None:
+def _take(batches: list[pa.RecordBatch], stream: Served, stopping: threading.Event) -> None:
     """Count batches whose sender does not send again: wait for a window that cannot be closed."""
     while True:
         try:

@@ -8,7 +8,6 @@ one (group commit).
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +15,9 @@ from functools import partial
 from types import MappingProxyType
 
 from panprivacy.checkpoint import Checkpoint
-from panprivacy.errors import PanPrivacyError
 from panprivacy.hygiene.wiping import wipe_traces
-from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.kept.troubles import Troubles
+from panprivacy.service.served import Tell
 from panprivacy.service.stream import Stream
 
 _HURRY = 0.1
@@ -27,9 +26,6 @@ _LONGEST_WAIT = 1.0
 _STOP_SECONDS = 15.0
 """Seconds after which clocks are looked at again: the one on the wall may be set."""
 _ENDED = "the service has stopped"
-
-Tell = Callable[[str | None], None]
-"""Is told that the checkpoint is on disk, or why it is not."""
 
 
 class Keeper:
@@ -57,7 +53,7 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name="panprivacy-keeper", daemon=True)
         self._lock = threading.Lock()
         self._waiting: list[Tell] = []
-        self._troubles: dict[str, str] = {}
+        self._troubles = Troubles()
         self._written: float | None = None
         self._ended = False
 
@@ -74,7 +70,7 @@ class Keeper:
     @property
     def troubles(self) -> dict[str, str]:
         """What does not work at the moment, by what it is."""
-        return dict(self._troubles)
+        return self._troubles.known
 
     def start(self) -> None:
         """Begin."""
@@ -137,7 +133,7 @@ class Keeper:
         due = [
             one.deadline() - time.time()
             for one in self._streams
-            if f"stream {one.name}" not in self._troubles  # it is tried again after a pause
+            if f"stream {one.name}" not in self._troubles.known  # it is tried again after a pause
         ]
         return max(0.0, min(*due, next_write - time.monotonic(), _LONGEST_WAIT))
 
@@ -164,18 +160,4 @@ class Keeper:
 
     def attempt(self, what: str, work: Callable[[], None]) -> str | None:
         """Do something, and keep the reason if it fails: the service goes on."""
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001 - a keeper that dies keeps nothing
-            reason = f"failed with {type(error).__name__}"  # no words that could show a state
-            if isinstance(error, PanPrivacyError):
-                reason = str(error)
-            elif isinstance(error, OSError) and error.errno:
-                reason = os.strerror(error.errno)
-            if self._troubles.get(what) != reason:
-                JOURNAL.error(Event.trouble, what=what, reason=reason)
-            self._troubles[what] = reason
-            return reason
-        if self._troubles.pop(what, None) is not None:
-            JOURNAL.warning(Event.works_again, what=what)
-        return None
+        return self._troubles.attempt(what, work)

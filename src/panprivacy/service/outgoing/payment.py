@@ -6,10 +6,11 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Protocol
 
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import BudgetError, InputError
-from panprivacy.programs.counting import Counting
 from panprivacy.service.outgoing.records import Entry, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.outgoing.tables import IDENTITY_BYTES
@@ -19,6 +20,22 @@ _LINE = struct.Struct(f"<qq{_PAYER_BYTES}s")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOST = "the ledger has lost what was paid, so nothing is released: put the release store back"
 PACKED_BYTES = IDENTITY_BYTES + _LINE.size
+
+
+class Costing(Protocol):
+    """What is paid for: a `Counting`, or what stands for it where it is counted elsewhere."""
+
+    @property
+    def planned(self) -> int:
+        """How many releases the budget covers."""
+
+    @property
+    def state_epsilon(self) -> Fraction:
+        """What the state costs, in nats."""
+
+    @property
+    def release_epsilon(self) -> Fraction:
+        """What the next release costs."""
 
 
 @dataclass(slots=True)
@@ -43,7 +60,14 @@ class Payment:
         self._attempt: _Attempt | None = None
         self._last: _Attempt | None = None
 
-    def make(self, began: datetime, ends: datetime, counting: Counting, number: int) -> bool:
+    def make(
+        self,
+        began: datetime,
+        ends: datetime,
+        counting: Costing,
+        number: int,
+        payer: str | None = None,
+    ) -> bool:
         """Have the next release of a window in the ledger; again until it has worked.
 
         A line that is there though its commit was reported as failed is known by its payer. Any
@@ -55,6 +79,7 @@ class Payment:
             ends: when it ends.
             counting: what is counted in it.
             number: of the release.
+            payer: by whom the line is known, of `new_payer`; None if only this object needs to.
 
         Returns:
             Whether the release may be made; False if its line is there and not by this attempt.
@@ -65,7 +90,7 @@ class Payment:
         if number > counting.planned:
             return False
         if self._attempt is None or self._attempt.line != (began, number):
-            self._attempt = _Attempt((began, number), SystemCoins().key(_PAYER_BYTES).hex())
+            self._attempt = _Attempt((began, number), payer or new_payer())
         attempt = self._attempt
         if attempt.paid:
             return True
@@ -110,7 +135,7 @@ class Payment:
             return True
         return self._store.payer(self._stream, *attempt.line) == attempt.payer
 
-    def _entries(self, ends: datetime, counting: Counting, attempt: _Attempt) -> list[Entry]:
+    def _entries(self, ends: datetime, counting: Costing, attempt: _Attempt) -> list[Entry]:
         """What a release costs; the first one pays for the state, too."""
         began, number = attempt.line
         costs = [(0, counting.state_epsilon)] if number == 1 else []
@@ -119,6 +144,11 @@ class Payment:
             Entry(self._stream, began, ends, place, epsilon, attempt.payer)
             for place, epsilon in costs
         ]
+
+
+def new_payer() -> str:
+    """A random text by which whoever writes a line of the ledger knows it again."""
+    return SystemCoins().key(_PAYER_BYTES).hex()
 
 
 def _last(packed: bytes) -> _Attempt | None:

@@ -24,7 +24,7 @@ from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.service.outgoing.records import DatabaseError, StoreError
-from panprivacy.service.stream import Stream
+from panprivacy.service.served import Served
 from panprivacy.service.web.asked import Asked
 from panprivacy.service.web.metrics import FORMATS, exposition
 from panprivacy.service.web.openapi import document
@@ -79,7 +79,7 @@ class Api:
         outcome = counted.result()
         return response_to(outcome) if isinstance(outcome, Exception) else _IN_MEMORY
 
-    def _update(self, asked: Asked) -> tuple[Stream, Sender, str, bytes | None]:
+    def _update(self, asked: Asked) -> tuple[Served, Sender, str, bytes | None]:
         """For which stream a batch is, who sends it, its format and what it is called."""
         stream, token = self._stream(asked, Role.ingest)
         return stream, Sender(token, stream.name), asked.body_format(), asked.batch_id()
@@ -173,7 +173,7 @@ class Api:
             raise Problem(503, reason, retry_after=1)
         return _ON_DISK
 
-    def _stream(self, asked: Asked, role: Role) -> tuple[Stream, str]:
+    def _stream(self, asked: Asked, role: Role) -> tuple[Served, str]:
         """The stream of a request whose sender may do this with it, and the name of its token."""
         name = asked.path["name"]
         token = self._allow(asked, role, name)

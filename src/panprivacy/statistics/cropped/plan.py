@@ -183,6 +183,11 @@ class CroppedPlan(Cropped, BlockPlan):
         return outside(self.chosen, self.tau, self.split.budget.state)
 
     @property
+    def runs(self) -> int:
+        """The levels."""
+        return self.levels
+
+    @property
     def groups(self) -> int:
         """A release publishes one count a level; a user moves one of them."""
         return self.levels

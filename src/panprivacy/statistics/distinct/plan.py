@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.bits import best_split
 from panprivacy.planning.regret import grid, least_regret
 from panprivacy.planning.request import Request, Split
+from panprivacy.slices import Slice
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
-from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.plan import CountPlan, UserStates, cells_of
 from panprivacy.statistics.release import Name
 
 
@@ -73,6 +74,10 @@ class LevelledPlan(CountPlan):
     def cells(self) -> int:
         """Cells of all levels."""
         return self.levels * self.cells_per_level
+
+    def sliced(self, slice_: Slice) -> Self:
+        """The plan of as many cells of each level as a slice has."""
+        return self._with_cells(slice_, cells_per_level=cells_of(slice_, self.cells_per_level))
 
     @property
     def groups(self) -> int:

@@ -139,7 +139,7 @@ class InnerProduct(Statistic[InnerPlan, Release], sizes=InnerSizes):
             InputError: one was checked for another plan. Nothing was counted.
         """
         self._check_plans(one.plan for one in batches)
-        cells, state = self._plan.table, self._state
+        cells, state = self._cells, self._state
         for side, several in enumerate(
             zip(*((one.left, one.right) for one in batches), strict=True)
         ):

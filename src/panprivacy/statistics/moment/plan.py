@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from panprivacy.addressing import Independent
 from panprivacy.cells.additive import AdditiveCells
 from panprivacy.decoders.quadratic import SquaresModel, SumModel
 from panprivacy.planning.request import Request, Split
+from panprivacy.slices import Slice
 from panprivacy.statistics.additive_plans import AdditivePlan
-from panprivacy.statistics.plan import UserStates
+from panprivacy.statistics.plan import CountReading, UserStates
 from panprivacy.statistics.release import Name
 
 
@@ -66,6 +68,21 @@ class MomentPlan(AdditivePlan):
     def address(self, key: bytes) -> Independent:
         """Which cell a user maps to, with which sign; where nothing is squared, one for all."""
         return Independent(1, key) if self.order == 1 else AdditivePlan.address(self, key)
+
+    def sliced(self, slice_: Slice) -> Self:
+        """The plan of a slice; one cell cannot be divided, so each shard has one."""
+        return self if self.order == 1 else AdditivePlan.sliced(self, slice_)
+
+    def reunited(self, query: object, epoch: int, slices: int) -> CountReading:
+        """How the sums of all slices are read; cells of one number each are added up."""
+        if self.order == 1:
+            return self.joined(query, epoch, slices)
+        return self.reading(query, epoch)
+
+    @property
+    def publishes_cells(self) -> bool:  # type: ignore[override]
+        """A sum of states is one number."""
+        return self.order == 2 and not self.clip
 
     def model(self, epoch: int) -> SumModel | SquaresModel:
         """What numbers that are released after `epoch` announced intrusions say."""

@@ -19,6 +19,7 @@ from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split
+from panprivacy.slices import Slice
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.plan import Plan, UserStates
 from panprivacy.statistics.release import Name, Release
@@ -56,6 +57,11 @@ class EventPlan(Plan):
 
     hides = "event"
     conditions = ("what is hidden is one event, not all events of a user",)
+
+    def sliced(self, slice_: Slice) -> NoReturn:  # noqa: ARG002
+        """What leaves depends on the step, with noise of its own at each."""
+        message = "a running count cannot be divided among shards: count it on one machine"
+        raise PlanError(message)
 
     def reading(self, query: object, epoch: int) -> NoReturn:  # noqa: ARG002
         """What leaves depends on the step: there is no sum to which others could be added."""

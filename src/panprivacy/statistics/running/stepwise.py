@@ -144,7 +144,3 @@ class StepwiseTable(Stepwise[P]):
         finally:  # whatever has changed is counted
             with self._whole(state):
                 cells.count(state.table, before, state.tick, self._coins)
-
-    @property
-    def _cells(self) -> Any:
-        return self._plan.table

@@ -1,0 +1,183 @@
+"""The parts of a coordinator and its gateway, put together from a configuration."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from panprivacy.cluster.broker import Broker, Position, Queue
+from panprivacy.cluster.coordinator import Coordinator
+from panprivacy.cluster.gateway import ClusterStream, Gateway
+from panprivacy.cluster.record import RecordFile
+from panprivacy.cluster.releaser import Releaser
+from panprivacy.cluster.routing import Router
+from panprivacy.cluster.shards import Shards
+from panprivacy.errors import PanPrivacyError, PlanError
+from panprivacy.programs.counting import numbered
+from panprivacy.service.batches import Reception
+from panprivacy.service.config.config import CheckpointConfig, Config
+from panprivacy.service.engine import Engine, looked_after
+from panprivacy.service.kept.pulse import Pulse
+from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.outgoing.store import ReleaseStore
+
+_MOST_SHARDS: Final = 1_000
+_BEGIN_SECONDS: Final = 120.0
+"""In which all shards have begun."""
+_PAUSE: Final = 0.05
+
+
+class ClusterEngine(Engine):
+    """Sends what comes to the shards of a cluster, and makes its releases.
+
+    Args:
+        config: that `check` lets through.
+        file: where it is, if its tokens are to be followed.
+        store: where releases are.
+        record: what the coordinator must not forget.
+        broker: has the queues.
+        shards: count; they have been started.
+
+    Attributes:
+        shards: the same.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        file: Path | None,
+        store: ReleaseStore,
+        record: RecordFile,
+        broker: Broker,
+        shards: Shards,
+    ) -> None:
+        found, pulse = record.record, Pulse()
+        self.shards, self._record, self._broker = shards, record, broker
+        self._queues = queues_of(config, found.shards)
+        routers, receptions, countings = {}, {}, {}
+        for name, stream in config.streams.items():
+            counting = stream.make_counting(found.router(numbered=False).slice(0))
+            countings[name], receptions[name] = counting, Reception(stream, counting)
+            routers[name] = found.router(numbered=numbered(counting))
+        for each in self._queues.values():
+            for queue in each:
+                broker.open(queue)
+        gateway = Gateway(broker, config.cluster.name, receptions, routers)
+        self._releasers = {
+            name: Releaser(
+                name,
+                stream,
+                record,
+                store,
+                shards,
+                routers[name],
+                partial(self._cut, name),
+                patience=config.cluster.patience_seconds(stream.window_seconds),
+                broken=pulse.broken,
+            )
+            for name, stream in config.streams.items()
+        }
+        streams = {
+            name: ClusterStream(
+                receptions[name], countings[name], gateway, self._releasers[name], store
+            )
+            for name in config.streams
+        }
+        tokens, looks = looked_after(config, file, store)
+        self.coordinator = Coordinator(shards, list(self._releasers.values()), gateway, looks)
+        super().__init__(config, store, pulse, streams, self.coordinator, tokens)
+
+    def wait_for_shards(self, seconds: float = _BEGIN_SECONDS) -> None:
+        """Until all of them have begun.
+
+        Raises:
+            PlanError: they do not.
+        """
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            try:
+                if self.coordinator.look():
+                    return
+            except StoreError:  # the vault is about to begin
+                pass
+            if troubles := self._troubles_of_beginning():
+                raise PlanError(troubles)
+            time.sleep(_PAUSE)
+        message = f"not all shards have begun within {seconds:g} seconds"
+        raise PlanError(message)
+
+    def finish(self, seconds: float = _BEGIN_SECONDS) -> None:
+        """Make all releases that are due, and have the shards forget what they contributed.
+
+        Raises:
+            PlanError: that takes too long; a shard or the store does not answer.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            self.coordinator.advance()
+            if not any(one.busy for one in self._releasers.values()):
+                break
+            if time.monotonic() > until:
+                reasons = "; ".join(self.coordinator.troubles.values())
+                message = f"the releases of {self._record.record.shards} shards cannot be made now"
+                raise PlanError(f"{message}: {reasons}" if reasons else message)
+            time.sleep(_PAUSE)
+        told = self.shards.told()
+        for name, queues in self._queues.items():
+            for queue in queues:
+                if self._broker.last(queue) > told[queue.shard][name]["position"]:
+                    message = f"somebody still sends to the {queue.shards} shards of {name}: stop "
+                    message += "that first, so that nothing is lost"
+                    raise PlanError(message)
+
+    def _cut(self, stream: str) -> list[Position]:
+        return [self._broker.last(queue) for queue in self._queues[stream]]
+
+    def _troubles_of_beginning(self) -> str:
+        """Why a shard cannot begin, if one says so."""
+        for shard in range(self._record.record.shards):
+            try:
+                found: Mapping[str, str] = self.shards.ask(shard, "troubles").result(_BEGIN_SECONDS)
+            except (PanPrivacyError, TimeoutError):
+                continue
+            if "beginning" in found:
+                return f"shard {shard + 1} of {self._record.record.shards}: {found['beginning']}"
+        return ""
+
+
+def queues_of(config: Config, shards: int) -> dict[str, list[Queue]]:
+    """The queues of each stream."""
+    name = config.cluster.name
+    return {
+        stream: [Queue(name, stream, shards, shard) for shard in range(shards)]
+        for stream in config.streams
+    }
+
+
+def check(config: Config, shards: int) -> CheckpointConfig:
+    """Raise `PlanError` unless the configuration can be counted by so many shards.
+
+    Returns:
+        Where states are sealed to.
+    """
+    if not 1 <= shards <= _MOST_SHARDS:
+        message = f"--shards must be 1 to {_MOST_SHARDS:,}"
+        raise PlanError(message)
+    if config.checkpoint is None:
+        message = "a cluster needs [checkpoint]: a shard that starts again goes on from its sealed "
+        message += "state"
+        raise PlanError(message)
+    slice_ = Router(shards, bytes(16), numbered=False).slice(0)
+    for name, stream in config.streams.items():
+        if stream.contribute is not None:
+            message = f"streams.{name}: a cluster answers by itself: leave out contribute"
+            raise PlanError(message)
+        try:
+            stream.make_counting(slice_).forget()
+        except PanPrivacyError as error:
+            message = f"streams.{name} cannot be counted in shards: {error}"
+            raise PlanError(message) from None
+    return config.checkpoint

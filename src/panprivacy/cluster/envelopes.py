@@ -1,0 +1,181 @@
+"""Envelopes: what is published is encrypted to a key of the shard that counts it.
+
+This is HPKE (RFC 9180) in base mode, one message for each key: DHKEM(X25519, HKDF-SHA256),
+HKDF-SHA256, AES-256-GCM. The subject of the queue is the `info` of HPKE, so a message that somebody
+moves to another queue cannot be opened there. `cryptography` has HPKE as well, but draws keys from
+a generator that stays in memory, and gives out plaintexts that cannot be overwritten.
+
+An envelope is `recipient (8) | encapsulated key (32) | ciphertext | tag (16)`: the first bytes of
+the shard's public key tell which of its keys opens it.
+"""
+
+from __future__ import annotations
+
+from hmac import digest
+from typing import Final, Self
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from panprivacy.coins import SecretCoins, SystemCoins
+from panprivacy.errors import InputError
+from panprivacy.noise import wipe
+
+KEY_BYTES: Final = 32
+"""Of a public key, and of a private one."""
+PACKED_BYTES: Final = 2 * KEY_BYTES
+"""Of an `Opener`."""
+
+_RECIPIENT_BYTES: Final = 8
+_FRONT: Final = _RECIPIENT_BYTES + KEY_BYTES
+_TAG_BYTES: Final = 16
+ENVELOPE_BYTES: Final = _FRONT + _TAG_BYTES
+"""By so many an envelope is longer than what it holds."""
+
+_KEM: Final = b"KEM\x00\x20"
+_SUITE: Final = b"HPKE\x00\x20\x00\x01\x00\x02"
+_LABEL: Final = b"HPKE-v1"
+_BASE: Final = b"\0"
+_NONE: Final = bytes(KEY_BYTES)
+
+
+def seal(
+    plain: bytearray, public: bytes, subject: str, *, coins: SecretCoins | None = None
+) -> bytes:
+    """Encrypt to a shard, and overwrite what was encrypted.
+
+    Guarantee: under a key that is drawn for this message alone, and that nobody keeps: not even
+    who has sealed it can open it. Who has neither private key learns its length, if the
+    gap-Diffie-Hellman problem of X25519 is hard and AES-256-GCM is an AEAD (RFC 9180, 9.1).
+
+    Args:
+        plain: is overwritten.
+        public: of the shard, 32 bytes.
+        subject: of the queue; the envelope opens for no other one.
+        coins: where the key comes from.
+
+    Raises:
+        InputError: the public key is none; then nothing is overwritten.
+
+    Reference: R. Barnes, K. Bhargavan, B. Lipp, C. Wood, "Hybrid Public Key Encryption", RFC 9180,
+    2022, sections 4.1, 5.1 and 6.1.
+    """
+    secret = (coins or SystemCoins()).secret(KEY_BYTES)
+    ephemeral = X25519PrivateKey.from_private_bytes(secret)
+    encapsulated = ephemeral.public_key().public_bytes_raw()
+    try:
+        shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:
+        message = "this is no public key of a shard: it has 32 bytes, and is in the directory"
+        raise InputError(message) from None
+    key, nonce = _schedule(shared, encapsulated + public, subject)
+    sealed = bytearray(ENVELOPE_BYTES + len(plain))
+    sealed[:_FRONT] = public[:_RECIPIENT_BYTES] + encapsulated
+    AESGCM(key).encrypt_into(nonce, plain, None, memoryview(sealed)[_FRONT:])
+    wipe(np.frombuffer(plain, np.uint8))
+    return bytes(sealed)
+
+
+class Opener:
+    """The private keys of a shard: the one of now, and the one before.
+
+    Guarantee: what was sealed to a key that has been rotated out twice is opened by nobody who sees
+    this afterwards.
+
+    Args:
+        coins: where keys come from.
+    """
+
+    __slots__ = ("_coins", "_keys")
+
+    def __init__(self, *, coins: SecretCoins | None = None) -> None:
+        self._coins = coins or SystemCoins()
+        self._keys = [self._drawn()]
+
+    def _drawn(self) -> X25519PrivateKey:
+        return X25519PrivateKey.from_private_bytes(self._coins.secret(KEY_BYTES))
+
+    @property
+    def public(self) -> bytes:
+        """The public key of now, 32 bytes."""
+        return self._keys[0].public_key().public_bytes_raw()
+
+    def open(self, sealed: bytes, subject: str) -> bytearray:
+        """What an envelope holds; to be overwritten by who has read it.
+
+        Raises:
+            InputError: it is none, it is damaged, or for another shard, queue or time. It is
+                public what it was.
+        """
+        if len(sealed) < ENVELOPE_BYTES:
+            message = "this is no envelope: it is too short"
+            raise InputError(message)
+        view = memoryview(sealed)
+        recipient, encapsulated = sealed[:_RECIPIENT_BYTES], sealed[_RECIPIENT_BYTES:_FRONT]
+        for key in self._keys:
+            public = key.public_key().public_bytes_raw()
+            if public.startswith(recipient):
+                break
+        else:
+            message = "this is sealed to none of the keys of this shard: read the directory again"
+            raise InputError(message)
+        plain = bytearray(len(sealed) - ENVELOPE_BYTES)
+        try:
+            shared = key.exchange(X25519PublicKey.from_public_bytes(encapsulated))
+            secret, nonce = _schedule(shared, encapsulated + public, subject)
+            AESGCM(secret).decrypt_into(nonce, view[_FRONT:], None, plain)
+        except (InvalidTag, ValueError):
+            wipe(np.frombuffer(plain, np.uint8))  # what a liar has changed was decrypted into it
+            message = "this envelope is damaged, or was sealed for another queue"
+            raise InputError(message) from None
+        return plain
+
+    def rotate(self) -> None:
+        """Draw a new key, and forget the one before: after all that was sealed to it is counted.
+
+        A state that holds the new one must be on disk before others are told its public key.
+        """
+        self._keys = [self._drawn(), self._keys[0]]
+
+    def packed(self) -> bytes:
+        """Both keys, 64 bytes; zeros where there is none before. Who has these opens envelopes."""
+        return b"".join(key.private_bytes_raw() for key in self._keys).ljust(PACKED_BYTES, b"\0")
+
+    @classmethod
+    def unpack(cls, packed: bytes, *, coins: SecretCoins | None = None) -> Self:
+        """The keys that `packed` gave.
+
+        Raises:
+            InputError: they are none.
+        """
+        parts = packed[:KEY_BYTES], packed[KEY_BYTES:]
+        if len(packed) != PACKED_BYTES or parts[0] == _NONE:
+            message = "the keys of envelopes are damaged: they take 64 bytes"
+            raise InputError(message)
+        opener = cls(coins=coins)
+        opener._keys = [X25519PrivateKey.from_private_bytes(key) for key in parts if key != _NONE]
+        return opener
+
+
+def _schedule(shared: bytes, kem_context: bytes, subject: str) -> tuple[bytes, bytes]:
+    """The key and the nonce of the only message, from the shared point (RFC 9180, 4.1 and 5.1)."""
+    prk = _extract(_KEM, b"", b"eae_prk", shared)
+    shared_secret = _expand(_KEM, prk, b"shared_secret", kem_context, KEY_BYTES)
+    no_psk = _extract(_SUITE, b"", b"psk_id_hash", b"")
+    context = _BASE + no_psk + _extract(_SUITE, b"", b"info_hash", subject.encode())
+    secret = _extract(_SUITE, shared_secret, b"secret", b"")
+    key = _expand(_SUITE, secret, b"key", context, KEY_BYTES)
+    return key, _expand(_SUITE, secret, b"base_nonce", context, 12)
+
+
+def _extract(suite: bytes, salt: bytes, label: bytes, material: bytes) -> bytes:
+    """`LabeledExtract`."""
+    return digest(salt, _LABEL + suite + label + material, "sha256")
+
+
+def _expand(suite: bytes, key: bytes, label: bytes, context: bytes, length: int) -> bytes:
+    """`LabeledExpand`, of at most one block."""
+    labelled = length.to_bytes(2, "big") + _LABEL + suite + label + context
+    return digest(key, labelled + b"\1", "sha256")[:length]

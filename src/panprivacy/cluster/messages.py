@@ -1,0 +1,310 @@
+"""What envelopes hold: parts of what was sent, in rounds that do not tell which shard counts what.
+
+How many rows a shard gets depends on who they are of. So nothing is sent to a shard alone: in each
+round every shard gets as many messages as the others, of one length, also where nothing is for it.
+
+A message is `magic (8) | number of parts (8) | parts | zeros`, and a part `name (16) | length (8) |
+Arrow stream`, all little-endian and aligned to 8 bytes; a name of zeros is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+
+from panprivacy.cluster.envelopes import ENVELOPE_BYTES
+from panprivacy.cluster.routing import Router
+from panprivacy.errors import InputError, without_frames
+from panprivacy.ids import gatherable, offset_type
+from panprivacy.noise import wipe
+from panprivacy.sources import Column, read_body
+
+_MAGIC: Final = b"ppround1"
+_FRONT: Final = struct.Struct("<8sQ")
+_PART: Final = struct.Struct("<16sQ")
+_NAMELESS: Final = bytes(16)
+_WORD: Final = 8
+_END_BYTES: Final = 8
+"""With which an Arrow stream ends."""
+_MOST_PART: Final = 1 << 19
+"""Longer parts are cut, always at the same rows, so that a part that is sent again has its name."""
+_SMALL_ROUND: Final = 1 << 16
+"""Up to here every shard gets the length of the whole round."""
+_LEADING_BITS: Final = 4
+_LEAST_BYTES: Final = 256
+_LEAST_MOST: Final = 1 << 13
+_PART_BYTES: Final = 512
+_COLUMN_BYTES: Final = 128
+"""More than a part and each of its columns take besides their rows."""
+
+_Parts = Sequence[pa.RecordBatch | None]
+"""The rows of each shard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that are counted whole or not at all.
+
+    Args:
+        name: of 16 bytes, the same when it is sent again, and known to all shards; None if the
+            sender gave none.
+        batches: with the columns of the stream; none where all rows are for other shards.
+    """
+
+    name: bytes | None
+    batches: list[pa.RecordBatch]
+
+
+class Round:
+    """What is sent to all shards of a stream at once.
+
+    Guarantee: every shard gets as many messages as the others, of the same lengths, and the same
+    names. Of a round of up to 64 KiB, lengths and names are functions of the rows and bytes that
+    were added, whoever they are of. Of a longer one lengths tell besides, within an eighth, how
+    much the shard got that got most.
+
+    Args:
+        router: says which shard counts a row.
+        column: place of the ids; None if rows have none.
+        most: bytes of an envelope, at least 8 KiB; `Broker.most_message`.
+
+    Raises:
+        InputError: messages are shorter.
+    """
+
+    def __init__(self, router: Router, column: int | None, most: int) -> None:
+        if most < _LEAST_MOST:
+            message = f"a message has room for {most:,} bytes: raise max_payload of the broker"
+            raise InputError(message)
+        self._router = router
+        self._column = column
+        self._most = _rounded_down(most - ENVELOPE_BYTES)
+        self._most_part = min(_MOST_PART, self._most - _FRONT.size)
+        self._room = _FRONT.size
+        self._named: list[tuple[bytes, _Parts]] = []
+        self._nameless: dict[pa.Schema, list[_Parts]] = {}
+
+    def add(self, batches: Sequence[pa.RecordBatch], name: bytes | None = None) -> None:
+        """Add what was sent at once.
+
+        Args:
+            batches: its rows, checked; they must stay as they are until `pack` has been called.
+            name: what its sender calls it, the same when it is sent again.
+
+        Raises:
+            InputError: a row cannot be routed, or is longer than a message; nothing was added.
+        """
+        plain = [_plain(batch) for batch in batches if batch.num_rows]
+        for batch in plain:
+            self._check_rows(batch)
+        if name is not None:
+            self._add_named(plain, name)
+            return
+        for batch, parts in [(batch, self._split(batch)) for batch in plain]:
+            if batch.schema not in self._nameless:
+                self._room += self._router.shards * _most_beside(batch.schema)
+            self._room += _bytes_of_rows(batch)
+            self._nameless.setdefault(batch.schema, []).append(parts)
+
+    def _add_named(self, batches: Sequence[pa.RecordBatch], name: bytes) -> None:
+        """Cut before rows are divided: so all shards keep as many names, whoever they are of."""
+        pieces = [piece for batch in batches for piece in self._pieces(batch)]
+        found = [self._split(piece) for piece in pieces] or [[None] * self._router.shards]
+        for number, parts in enumerate(found):
+            self._named.append((_name(name, number), parts))
+        beside = [_most_beside(piece.schema) for piece in pieces] or [_PART.size]
+        self._room += self._router.shards * sum(beside) + sum(map(_bytes_of_rows, pieces))
+
+    def _split(self, batch: pa.RecordBatch) -> _Parts:
+        parts = self._router.split(batch, self._column)
+        return [None if part is None else _plain(part) for part in parts]
+
+    def _check_rows(self, batch: pa.RecordBatch) -> None:
+        if batch.nbytes < self._most_part // 2:
+            return
+        longest = sum(map(_longest, batch.columns)) + _most_beside(batch.schema)
+        if longest > self._most_part:
+            message = (
+                f"a row has texts of more than {self._most_part - _PART_BYTES:,} bytes, which "
+            )
+            message += "no message to a shard holds"
+            raise InputError(message)
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """A batch, halved until each piece fits into a message."""
+        if _bytes_of_rows(batch) + _most_beside(batch.schema) <= self._most_part:
+            yield batch
+            return
+        half = batch.num_rows // 2
+        yield from self._pieces(batch.slice(0, half))
+        yield from self._pieces(batch.slice(half))
+
+    def pack(self) -> list[list[bytearray]]:
+        """The messages, at least one; of each, a plaintext for every shard, all equally long.
+
+        What was added is let go of.
+        """
+        filled: list[list[list[bytearray]]] = [[] for _ in range(self._router.shards)]
+        for name, parts in self._named:
+            for messages, part in zip(filled, parts, strict=True):
+                _put(messages, _packed(part, name), self._most)
+        for each in self._nameless.values():
+            for messages, there in zip(filled, zip(*each, strict=True), strict=True):
+                joined = _joined(there)
+                for piece in self._pieces(joined) if joined is not None else ():
+                    _put(messages, _packed(piece, _NAMELESS), self._most)
+        count = max(1, *map(len, filled))
+        for messages in filled:
+            messages.extend([] for _ in range(count - len(messages)))
+        packed = [self._padded(each) for each in zip(*filled, strict=True)]
+        self._named, self._nameless, self._room = [], {}, _FRONT.size
+        return packed
+
+    def _padded(self, contents: Sequence[list[bytearray]]) -> list[bytearray]:
+        """One message for each shard, and what it is made of overwritten."""
+        length = _FRONT.size + max(sum(map(len, parts)) for parts in contents)
+        if self._room <= min(_SMALL_ROUND, self._most):
+            length = max(length, self._room)
+        length = _rounded(length)
+        messages = []
+        for parts in contents:
+            front = _FRONT.pack(_MAGIC, len(parts))
+            messages.append(bytearray().join((front, *parts)).ljust(length, b"\0"))
+            for part in parts:
+                wipe(np.frombuffer(part, np.uint8))
+        return messages
+
+
+def read_message(plain: bytearray, columns: int) -> Iterator[Part | InputError]:
+    """The parts of a message, one after another, or why a part cannot be read.
+
+    Args:
+        plain: must stay as it is for as long as the parts live, which point into it.
+        columns: how many the stream reads; 0 where only rows are counted.
+
+    Raises:
+        InputError: this is no message; no part of it was handed out.
+    """
+    view = memoryview(plain)
+    return map(_readable, _bodies(view), repeat([Column(str(at)) for at in range(columns)]))
+
+
+def _bodies(view: memoryview) -> list[tuple[bytes, memoryview]]:
+    """The name and the Arrow stream of each part."""
+    magic, count = _FRONT.unpack_from(view) if len(view) >= _FRONT.size else (b"", 0)
+    if magic != _MAGIC:
+        message = "this is no message of a publisher, or of another version"
+        raise InputError(message)
+    found, at = [], _FRONT.size
+    for _ in range(min(count, len(view))):
+        name, length = _PART.unpack_from(view, at) if at + _PART.size <= len(view) else (b"", -1)
+        start = at + _PART.size
+        at = start + length
+        if length < 0 or length % _WORD or at > len(view):
+            message = "this message is damaged: a part is cut off"
+            raise InputError(message)
+        found.append((name, view[start:at]))
+    return found
+
+
+def _readable(body: tuple[bytes, memoryview], columns: Sequence[Column]) -> Part | InputError:
+    name, content = body
+    try:
+        batches = read_body("arrow", content, columns) if content else []
+    except InputError as error:
+        return without_frames(error)
+    return Part(None if name == _NAMELESS else name, batches)
+
+
+# Packing
+
+
+def _plain(part: pa.RecordBatch) -> pa.RecordBatch:
+    """Columns that are called by their number, of types whose rows can be counted in bytes."""
+    columns = [gatherable(column) for column in part.columns]
+    return pa.RecordBatch.from_arrays(columns, names=[str(at) for at in range(len(columns))])
+
+
+def _bytes_of_rows(batch: pa.RecordBatch) -> int:
+    """What rows take; the same sum however they are divided."""
+    return sum(_bytes_of_column(column) for column in batch.columns)
+
+
+def _bytes_of_column(column: pa.Array) -> int:
+    width = offset_type(column.type)
+    if width is None:
+        return len(column) * (1 + _width(column))
+    lengths = pc.sum(pc.binary_length(column)).as_py() or 0
+    return lengths + len(column) * (1 + np.dtype(width).itemsize)
+
+
+def _longest(column: pa.Array) -> int:
+    """What the longest row of a column takes."""
+    width = offset_type(column.type)
+    if width is None:
+        return 1 + _width(column)
+    return (pc.max(pc.binary_length(column)).as_py() or 0) + 1 + np.dtype(width).itemsize
+
+
+def _width(column: pa.Array) -> int:
+    kind = column.type.storage_type if isinstance(column.type, pa.ExtensionType) else column.type
+    return 0 if pa.types.is_null(kind) else kind.bit_width // 8
+
+
+def _most_beside(schema: pa.Schema) -> int:
+    """More than a part takes besides its rows."""
+    return _PART_BYTES + _COLUMN_BYTES * len(schema) + schema.serialize().size
+
+
+def _joined(parts: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
+    """All rows of one shard, if it has any."""
+    there = [part for part in parts if part is not None]
+    return pa.concat_batches(there) if len(there) > 1 else next(iter(there), None)
+
+
+def _packed(part: pa.RecordBatch | None, name: bytes) -> bytearray:
+    """A part in a message; without rows, its name alone."""
+    if part is None:
+        return bytearray(_PART.pack(name, 0))
+    # Arrow's own lengths are multiples of 8.
+    rows = pa.ipc.get_record_batch_size(part)
+    length = part.schema.serialize().size + rows + _END_BYTES
+    content = bytearray(_PART.size + length)
+    _PART.pack_into(content, 0, name, length)
+    sink = pa.FixedSizeBufferWriter(pa.py_buffer(memoryview(content)[_PART.size :]))
+    with sink, pa.ipc.new_stream(sink, part.schema) as stream:
+        stream.write_batch(part)
+    return content
+
+
+def _name(name: bytes, number: int) -> bytes:
+    """Of a piece of what a sender calls by that name."""
+    return hashlib.sha256(struct.pack("<Q", number) + name).digest()[: len(_NAMELESS)]
+
+
+def _put(messages: list[list[bytearray]], part: bytearray, most: int) -> None:
+    """Append a part to the last message if it has room, else to a new one."""
+    if not messages or _FRONT.size + sum(map(len, messages[-1])) + len(part) > most:
+        messages.append([])
+    messages[-1].append(part)
+
+
+def _rounded(length: int) -> int:
+    """Up to the next number with four leading bits: at most an eighth more."""
+    step = 1 << max(3, length.bit_length() - _LEADING_BITS)
+    return max(_LEAST_BYTES, -(-length // step) * step)
+
+
+def _rounded_down(length: int) -> int:
+    """The longest that `_rounded` makes of something that is as long at most."""
+    step = 1 << length.bit_length() - _LEADING_BITS
+    return length // step * step

@@ -1,0 +1,505 @@
+"""The releases of one stream of a cluster: cut, paid for, gathered, added up, published.
+
+A release begins with a cut: how far each queue is at that moment. The cut is written down, the
+release is paid for, and each shard contributes what it has counted through the cut. All slices are
+added up and noised once. The shards keep what they contributed until the answer is in the store:
+so whatever crashes, the same release is made, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, Final
+
+import pyrage
+
+from panprivacy.cluster.broker import Position
+from panprivacy.cluster.record import Cut, RecordFile, StreamRecord
+from panprivacy.cluster.routing import Router
+from panprivacy.cluster.shards import Shards
+from panprivacy.cluster.vault import Told
+from panprivacy.coins import SystemCoins
+from panprivacy.errors import BudgetError, PanPrivacyError, PlanError
+from panprivacy.merging import Merger
+from panprivacy.programs.counting import Counting
+from panprivacy.sealing import unseal_with
+from panprivacy.service.config.stream import StreamConfig
+from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.outgoing.payment import Payment, new_payer
+from panprivacy.service.outgoing.records import Announcement, Moment, Published, StoreError
+from panprivacy.service.outgoing.results import published
+from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.served import Announced
+from panprivacy.statistics.contribution import read_parts
+from panprivacy.statistics.grid import Grid
+
+_PATIENCE: Final = 30.0
+"""Seconds that a request waits for its release, or its announcement, to be made."""
+_AGAIN: Final = 1.0
+"""Seconds until a shard is asked again."""
+_USUAL: Final = 15.0
+"""Seconds after which it is told that a release waits for a shard."""
+_MOST_PASSED: Final = 1_000
+"""More windows than that do not pass: the clock was set."""
+_UNDER_WAY: Final = "a release is under way, which not all shards have contributed to: come again"
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What a release costs, by its number."""
+
+    planned: int
+    state_epsilon: Fraction
+    release_epsilon: Fraction
+
+    @classmethod
+    def of(cls, plan: Counting, number: int) -> _Costs:
+        """Of statistics that count elsewhere."""
+        release = plan.of_releases(number) - plan.of_releases(number - 1)
+        return cls(plan.planned, plan.state_epsilon, release)
+
+
+class _Gathered:
+    """What the shards contribute to one release, sealed to a key that lives as long as this."""
+
+    def __init__(self) -> None:
+        key = pyrage.x25519.Identity.generate()
+        self._identity, self.recipient = str(key), str(key.to_public())
+        self.sealed: dict[int, bytes] = {}
+
+    def opened(self, shard: int) -> bytes:
+        """What a shard has contributed."""
+        return unseal_with(self.sealed[shard], self._identity)
+
+
+class Releaser:
+    """Makes the releases of one stream; safe for several threads, of which one calls `advance`.
+
+    Guarantee: a release is in the ledger before a shard contributes to it, and is published once.
+    [docs/guarantees/cluster.md, tests/cluster/test_releaser.py]
+
+    Args:
+        name: of the stream.
+        config: what is counted.
+        record: what must not be forgotten.
+        store: where releases and ledger go.
+        shards: count.
+        router: of the shards.
+        cut: how far each queue is now.
+        patience: seconds that a release waits for a shard.
+        broken: when the process stood still last, or its clock was set.
+        clock: seconds since 1970 in UTC.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: StreamConfig,
+        record: RecordFile,
+        store: ReleaseStore,
+        shards: Shards,
+        router: Router,
+        cut: Callable[[], Sequence[Position]],
+        *,
+        patience: float,
+        broken: Callable[[], float] = lambda: 0.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.name, self.config = name, config
+        self._file, self._store, self._shards, self._router = record, store, shards, router
+        self._cut_queues, self._patience, self._broken, self._clock = cut, patience, broken, clock
+        self._grid = Grid(config.window_seconds, config.zone)
+        self._plan = config.make_counting(router.slice(0))
+        self._payment = Payment(name, store)
+        if self._own.paid:
+            self._payment.check(bytes.fromhex(self._own.paid))
+            self._payment.unpack(bytes.fromhex(self._own.paid))
+        self._since = self._whole_since = clock()
+        self._broken_last = broken()
+        self._gathered: dict[tuple[float, int], _Gathered] = {}
+        self._asked: dict[tuple[Any, ...], tuple[float, Future[Any]]] = {}
+        self._nobody = str(pyrage.x25519.Identity.generate().to_public())
+        self._missing: frozenset[int] = frozenset()
+        self._made = threading.Condition()
+
+    @property
+    def began(self) -> datetime:
+        """When the current window began to be counted."""
+        return _utc(self._own.window)
+
+    @property
+    def ends(self) -> datetime:
+        """When the current window ends."""
+        return _utc(self._own.ends)
+
+    @property
+    def made(self) -> int:
+        """How many releases of the current window were begun."""
+        return self._own.number - 1
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """The shards for which a release waits longer than usual."""
+        return self._missing
+
+    @property
+    def busy(self) -> bool:
+        """Whether a release is under way."""
+        return bool(self._own.cuts)
+
+    def begin(self) -> None:
+        """Know that what comes is taken in from now on; a window that began before is not whole."""
+        self._since = self._whole_since = self._clock()
+
+    def deadline(self) -> float:
+        """When something is due, in seconds since 1970."""
+        return min(self._own.ends, self._scheduled())
+
+    def announced(self) -> int:
+        """How many intrusions people have announced to the current window.
+
+        Raises:
+            StoreError: the store cannot be read now.
+        """
+        return self._store.announced(self.name, self.began)
+
+    def advance(self, told: dict[int, Told]) -> None:
+        """Do what is due, as far as it can be done now.
+
+        Args:
+            told: what each shard has told last of this stream, if it has.
+
+        Raises:
+            OSError: the record cannot be written; try again.
+            StoreError: the store cannot be used; try again.
+            BrokerError: the queues cannot be cut; try again.
+        """
+        self._cut_what_is_due()
+        self._file.write()  # no shard is asked for what is not on the disk
+        self._announce_again(told)
+        waits: set[int] = set()
+        for cut in list(self._own.cuts):
+            if not cut.over and not self._make(cut, waits):
+                break
+            self._settle(cut, told)
+        self._missing = frozenset(waits)
+
+    def release(self) -> None:
+        """Make one release now, and wait for it.
+
+        Raises:
+            PlanError: the stream releases on a clock.
+            BudgetError: none is left but that of the end of the window.
+            StoreError: a shard or the store does not answer: it is made when they do.
+        """
+        if self.config.every_seconds is not None:
+            message = f"stream {self.name} releases on a clock, every {self.config.every}"
+            raise PlanError(message)
+        with self._file.changing():
+            if self._left() <= 1:
+                message = "no release is left but that of the end of the window; "
+                message += "plan for more with releases="
+                raise BudgetError(message)
+            name = self._cut(last=False).name
+        with self._made:
+            done = self._made.wait_for(lambda: self._is_over(name), _PATIENCE)
+        if not done:
+            message = "the release waits for a shard, and is published when that has contributed"
+            raise StoreError(message)
+
+    def announce(self, key: bytes) -> Announced:
+        """Announce to the current window that somebody has seen the memory of the cluster.
+
+        Args:
+            key: what the caller names it. Of two calls with one name the second changes nothing.
+
+        Raises:
+            BudgetError: none is left. Nothing was changed.
+            StoreError: it cannot be written down, or not all shards have taken it: call again with
+                that key.
+        """
+        digest = hashlib.sha256(key).hexdigest()
+        with self._file.reading():
+            line = self._store.announcement(self.name, digest)
+            if line is None:
+                if any(cut.last and not cut.over for cut in self._own.cuts):  # its state is there
+                    raise StoreError(_UNDER_WAY)
+                number, planned = self.announced() + 1, self.config.intrusions
+                if number > planned:
+                    message = f"all {planned} announced intrusions of this window have been made; "
+                    message += "plan for more with intrusions= of the stream, and end the window "
+                    message += "or start anew"
+                    raise BudgetError(message)
+                now = _utc(self._clock())
+                line = Announcement(self.name, self.began, number, digest, now)
+                self._store.announce(line)
+                JOURNAL.warning(Event.announced, stream=self.name)
+            total, window = self.announced(), self._own.window
+        if line.start == _utc(window):
+            asked = [
+                self._shards.ask(shard, "announce", self.name, window, total)
+                for shard in range(self._router.shards)
+            ]
+            for shard, one in enumerate(asked):
+                self._wait_for(shard, one)
+        return Announced(line.start, line.number, self.config.intrusions - total)
+
+    def _wait_for(self, shard: int, asked: Future[Any]) -> None:
+        try:
+            asked.result(_PATIENCE)
+        except (StoreError, TimeoutError):
+            message = f"announced, but shard {self._router.slice(shard)} does not answer: repeat "
+            message += "it with the same Idempotency-Key before the memory may be seen again"
+            raise StoreError(message) from None
+
+    # Windows
+
+    @property
+    def _own(self) -> StreamRecord:
+        return self._file.record.streams[self.name]
+
+    def _cut_what_is_due(self) -> None:
+        """Cut the queues at the end of a window, and where a release is due within it."""
+        now = self._clock()
+        self._note_what_broke()
+        if self._due(now) or self._scheduled() <= now:
+            with self._file.changing():
+                while self._due(now):
+                    self._cut(last=True)
+                if self._scheduled() <= now:
+                    self._cut(last=False)
+
+    def _due(self, now: float) -> bool:
+        """Whether the current window has ended; if the clock was set back, by more than that."""
+        return not self._own.window - self._grid.every <= now < self._own.ends
+
+    def _cut(self, *, last: bool) -> Cut:
+        """Begin a release."""
+        own, now = self._own, self._clock()
+        set_back = now < own.window - self._grid.every
+        until = min(own.ends, now) if not set_back else own.window
+        through = self._cut_queues()
+        for shard, position in enumerate(through):
+            self._shards.ask(shard, "hold", self.name, own.window, own.number, position)
+        whole = self._grid.around(own.window) == (own.window, own.ends)
+        cut = Cut(
+            window=own.window,
+            ends=own.ends,
+            until=until,
+            number=own.number,
+            last=last,
+            next_start=self._next_start(now) if last else own.window,
+            complete=last and not set_back and whole and own.window >= self._whole_since,
+            made=now,
+            payer=new_payer(),
+            through=[(position.born, position.sequence) for position in through],
+            held=list(range(self._router.shards)),
+        )
+        own.cuts.append(cut)
+        own.number += 1
+        own.last_release = now
+        if last:
+            own.window, own.number = cut.next_start, 1
+            own.ends = self._grid.around(own.window)[1]
+        return cut
+
+    def _next_start(self, now: float) -> float:
+        """When the window begins that follows the current one."""
+        own = self._own
+        if now < own.window - self._grid.every:
+            return now
+        set_forward = now - own.ends > _MOST_PASSED * self._grid.every
+        return float(self._grid.around(now)[0] if set_forward else own.ends)
+
+    def _note_what_broke(self) -> None:
+        """Windows are not complete in which the process stood still, or its clock was set."""
+        broken = self._broken()
+        if broken != self._broken_last:
+            self._broken_last = broken
+            self._whole_since = max(broken, math.nextafter(self._own.window, math.inf))
+
+    def _left(self) -> int:
+        return self.config.releases - self._own.number + 1
+
+    def _scheduled(self) -> float:
+        """When the next release within the window is due; never if none is."""
+        every, own = self.config.every_seconds, self._own
+        if every is None or self._left() <= 1:
+            return float("inf")
+        grid = self._grid.within(own.window, every)
+        return grid.around(max(own.last_release, own.window))[1]
+
+    # Releases
+
+    def _make(self, cut: Cut, waits: set[int]) -> bool:
+        """Go on with a release; whether it is over, so that the next one can begin."""
+        paid = self._pay(cut)
+        gathered = self._gathered.setdefault(cut.name, _Gathered())
+        late = self._clock() - max(cut.made, self._since)
+        for shard in range(self._router.shards):
+            if shard not in gathered.sealed:
+                self._gather(cut, shard, gathered)
+        absent = [one for one in range(self._router.shards) if one not in gathered.sealed]
+        if late > _USUAL:
+            waits.update(absent)
+        if absent and 0 <= late <= self._patience:  # below 0, the clock was set back
+            return False
+        if paid:
+            self._publish(cut, gathered, absent)
+        else:
+            reason = "its line is in the ledger already, by another service"
+            JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
+        with self._file.changing(), self._made:
+            cut.over = True
+            del self._gathered[cut.name]
+            self._made.notify_all()
+        return True
+
+    def _pay(self, cut: Cut) -> bool:
+        """Have it in the ledger; False if it is there, and not by this cluster."""
+        began, ends = _utc(cut.window), _utc(cut.ends)
+        costs = _Costs.of(self._plan, cut.number)
+        paid = self._payment.make(began, ends, costs, cut.number, cut.payer)
+        packed = self._payment.packed().hex()
+        if paid and packed != self._own.paid:
+            with self._file.changing():
+                self._own.paid = packed
+        return paid
+
+    def _gather(self, cut: Cut, shard: int, gathered: _Gathered) -> None:
+        """Ask a shard for its contribution, or take what it has answered."""
+        asked = self._ask(cut, shard, gathered.recipient)
+        if asked is not None and asked.done() and asked.exception() is None:
+            gathered.sealed[shard] = asked.result()
+
+    def _ask(self, cut: Cut, shard: int, recipient: str) -> Future[bytes] | None:
+        through = cut.position(shard)
+        wanted = cut.window, cut.number, through, cut.last, cut.next_start, recipient
+        return self._once((cut.name, shard), "contribute", *wanted)
+
+    def _once(self, key: tuple[Any, int], what: str, *arguments: Any) -> Future[Any] | None:
+        """Ask a shard, unless it was asked; one that failed, again after a while.
+
+        Returns:
+            What becomes of it.
+        """
+        since, asked = self._asked.get((*key, what), (-math.inf, None))
+        now = time.monotonic()
+        failed = asked is not None and asked.done() and asked.exception() is not None
+        if asked is None or (failed and now >= since + _AGAIN):
+            asked = self._shards.ask(key[1], what, self.name, *arguments)
+            self._asked[(*key, what)] = now, asked
+        return asked
+
+    def _publish(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> None:
+        """Add up, noise once, and have the store show it.
+
+        Raises:
+            StoreError: the store cannot be written to; nothing is there, or all of it.
+        """
+        contributions = {shard: gathered.opened(shard) for shard in gathered.sealed}
+        first = next(iter(contributions.values()), None)
+        announced = 0 if first is None else read_parts(first)[0].header.intrusions
+        for shard in absent:
+            contributions[shard] = self._of_nobody(shard, announced)
+        merger = Merger(list(contributions.values()))
+        answers = merger.release(self.config.confidence, SystemCoins())
+        complete = cut.complete and merger.complete and not absent
+        moment = Moment(
+            self.name,
+            _utc(cut.window),
+            _utc(max(cut.until, cut.window)),
+            cut.number,
+            complete,
+            _utc(self._clock()),
+        )
+        rows = published(answers, self._plan, self.config.confidence, moment)
+        rows = [_noted(row, absent, self._router.shards) for row in rows]
+        try:
+            self._store.publish(rows)
+        except StoreError:
+            raise
+        except PanPrivacyError as error:  # they are there: before a crash, or the commit was
+            JOURNAL.warning(Event.not_published, stream=self.name, reason=str(error))
+
+    def _of_nobody(self, shard: int, announced: int) -> bytes:
+        """What a shard contributes to which nobody came."""
+        stand_in = self.config.make_counting(self._router.slice(shard))
+        for _ in range(announced):
+            stand_in.announce_intrusion()
+        contributed = stand_in.contribute()
+        stand_in.forget()
+        return contributed
+
+    def _settle(self, cut: Cut, told: dict[int, Told]) -> None:
+        """Have each shard forget what it contributed; one that was missing contributes first."""
+        held = [shard for shard in cut.held if not _has_forgotten(cut, told.get(shard))]
+        for shard in held:
+            known = told.get(shard)
+            if known is not None and _has_not_contributed(cut, known):
+                self._ask(cut, shard, self._nobody)
+            elif known is not None:
+                self._again((cut.name, shard), "settled", *cut.name)
+        if held != cut.held:
+            with self._file.changing():
+                cut.held = held
+                if not held:
+                    self._own.cuts.remove(cut)
+            for shard in range(self._router.shards):
+                if shard not in held:
+                    self._asked.pop((cut.name, shard, "contribute"), None)
+                    self._asked.pop((cut.name, shard, "settled"), None)
+
+    def _announce_again(self, told: dict[int, Told]) -> None:
+        """Announce to shards what they do not know yet, as after a crash."""
+        if not self.config.intrusions:
+            return
+        total, window = self.announced(), self._own.window
+        for shard, one in told.items():
+            if one["window"] == window and one["announced"] < total:
+                self._again((window, shard), "announce", window, total)
+
+    def _again(self, key: tuple[Any, int], what: str, *arguments: Any) -> None:
+        """Ask a shard, and after a while once more: what it did was not on the disk, then."""
+        since, asked = self._asked.get((*key, what), (-math.inf, None))
+        if asked is not None and asked.done() and time.monotonic() >= since + _AGAIN:
+            del self._asked[(*key, what)]
+        self._once(key, what, *arguments)
+
+    def _is_over(self, name: tuple[float, int]) -> bool:
+        return all(cut.over for cut in self._own.cuts if cut.name == name)
+
+
+def _has_forgotten(cut: Cut, told: Told | None) -> bool:
+    """Whether the state that the vault has is behind a release, and holds nothing of it."""
+    if told is None or cut.name in told["pending"]:
+        return False
+    return told["window"] != cut.window or (not cut.last and told["released"] >= cut.number)
+
+
+def _has_not_contributed(cut: Cut, told: Told) -> bool:
+    """Whether a shard has not contributed yet, as it was missing."""
+    if cut.name in told["pending"]:
+        return False
+    return told["window"] == cut.window and told["released"] == cut.number - 1
+
+
+def _noted(row: Published, absent: Sequence[int], shards: int) -> Published:
+    """A row that says which shards are not in it."""
+    if not absent:
+        return row
+    which = ", ".join(str(shard + 1) for shard in absent)
+    note = f"not complete: without shard {which} of {shards} and its users, so it is too small"
+    return replace(row, note=note if row.note is None else f"{note}; {row.note}")
+
+
+def _utc(moment: float) -> datetime:
+    return datetime.fromtimestamp(moment, UTC)

@@ -1,0 +1,197 @@
+"""Runs a cluster until it is told to stop: its coordinator and gateway, in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import ray
+
+from panprivacy.cluster.broker import Broker
+from panprivacy.cluster.engine import ClusterEngine, check, queues_of
+from panprivacy.cluster.record import Record, RecordFile, StreamRecord
+from panprivacy.cluster.shards import RayShards, asked
+from panprivacy.cluster.worker import init as start_ray
+from panprivacy.cluster.worker import start_vault
+from panprivacy.coins import SystemCoins
+from panprivacy.errors import PlanError
+from panprivacy.service.config.config import CheckpointConfig, Config
+from panprivacy.service.journal import write_to_stderr
+from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.server import alone, run, uncounted
+from panprivacy.service.sockets import http_socket
+from panprivacy.statistics.grid import Grid
+
+_KEY_BYTES: Final = 16
+_LOCAL: Final = {"num_cpus": 1, "object_store_memory": 80 << 20}
+"""Of Ray on this machine, whose objects are small here."""
+_FRESH: Final = "begin anew with panprivacy cluster --fresh"
+
+
+def serve_cluster(
+    config: Config,
+    shards: int,
+    file: Path | None = None,
+    *,
+    address: str | None = None,
+    fresh: bool = False,
+) -> None:
+    """Run the coordinator and the gateway of a cluster in this process until SIGTERM or SIGINT.
+
+    Args:
+        config: a configuration that was loaded.
+        shards: how many there are.
+        file: where the configuration is; its tokens are followed.
+        address: of a cluster of Ray; None to start one on this machine.
+        fresh: give up the states that are there, and begin anew.
+
+    Raises:
+        PlanError: it cannot be run like this.
+        BrokerError: the broker does not answer.
+    """
+    write_to_stderr()
+    checkpoint = check(config, shards)
+    sealed = Path(checkpoint.path)
+    path = sealed.with_name(f"{sealed.stem}-coordinator.json")
+    known = None if fresh else RecordFile.load(path)
+    if known is not None and known.record.shards != shards:
+        _check_ended(known.record, shards)
+    directory = Path(config.server.directory)
+    with (
+        alone(directory / "lock"),
+        http_socket(config.server.address) as sock,
+        _connected(config) as broker,
+        _vault(checkpoint, address) as vault,
+    ):
+        engine = _Beginning(config, file, path, broker, vault).engine(known, shards, fresh=fresh)
+        engine.warm_up()
+        engine.wait_for_shards()
+        run(engine, sock, uncounted)
+
+
+class _Beginning:
+    """Begins with what is there: what the coordinator knew, sealed states, queues."""
+
+    def __init__(
+        self, config: Config, file: Path | None, path: Path, broker: Broker, vault: Any
+    ) -> None:
+        self._config, self._config_file, self._path = config, file, path
+        self._broker, self._vault = broker, vault
+
+    def engine(self, known: RecordFile | None, shards: int, *, fresh: bool) -> ClusterEngine:
+        """What goes on from what is there, or begins anew; its shards have been started.
+
+        Args:
+            known: what the coordinator knew; None to begin anew.
+            shards: how many there are from now on.
+            fresh: give up what is there.
+
+        Raises:
+            PlanError: it cannot go on.
+        """
+        store = ReleaseStore(self._config.releases.store)
+        if known is not None:
+            self._check_known(known, store)
+        elif not fresh and asked(self._vault.found):
+            message = "there are sealed states, but not what the coordinator knew of them: put "
+            message += f"{self._path.name} back, or {_FRESH}"
+            raise PlanError(message)
+        if known is not None and known.record.shards != shards:
+            self._close(known, store)
+            store, known = ReleaseStore(self._config.releases.store), None
+        return self._started(known or self._begun(shards), store)
+
+    def _check_known(self, known: RecordFile, store: ReleaseStore) -> None:
+        if store.is_new:
+            message = "there are sealed states, but their release store is not there any more: put "
+            message += f"it back, or mend its URL; without it, {_FRESH}"
+            raise PlanError(message)
+        if known.record.streams.keys() != self._config.streams.keys():
+            message = "the streams are others than those that are counted: start with the "
+            message += f"configuration of before, or {_FRESH}"
+            raise PlanError(message)
+
+    def _begun(self, shards: int) -> RecordFile:
+        """A new record; what is there of before is given up."""
+        now = time.time()
+        streams = {
+            name: StreamRecord(
+                window=now,
+                ends=Grid(stream.window_seconds, stream.zone).around(now)[1],
+                last_release=now,
+            )
+            for name, stream in self._config.streams.items()
+        }
+        key = SystemCoins().key(_KEY_BYTES).hex()
+        record = RecordFile(self._path, Record(shards=shards, key=key, streams=streams))
+        given_up = {shards}
+        with suppress(PlanError):
+            before = RecordFile.load(self._path)
+            given_up |= set() if before is None else {before.record.shards}
+        for count in given_up:  # what is in them is sealed to keys that are gone
+            for queues in queues_of(self._config, count).values():
+                for queue in queues:
+                    self._broker.delete(queue)
+        for shard, count in asked(self._vault.found):
+            asked(self._vault.remove, shard, count)
+        record.write()
+        return record
+
+    def _close(self, record: RecordFile, store: ReleaseStore) -> None:
+        """Have as many shards as there were release what they counted in windows that ended."""
+        engine = self._started(record, store)
+        try:
+            engine.wait_for_shards()
+            engine.finish()
+        finally:
+            engine.shards.stop()
+            store.close()
+
+    def _started(self, record: RecordFile, store: ReleaseStore) -> ClusterEngine:
+        found = record.record
+        begins = {name: stream.window for name, stream in found.streams.items()}
+        shards = RayShards(self._config, found.router(numbered=False), begins, self._vault)
+        return ClusterEngine(self._config, self._config_file, store, record, self._broker, shards)
+
+
+def _check_ended(record: Record, shards: int) -> None:
+    """Refuse another number of shards within a window: a user would be in two of them.
+
+    Raises:
+        PlanError: a window has not ended.
+    """
+    for name, stream in record.streams.items():
+        if time.time() < stream.ends:
+            ends = datetime.fromtimestamp(stream.ends, UTC)
+            message = f"the window of {name} ends at {ends:%Y-%m-%d %H:%M:%S} UTC, and until then "
+            message += f"each of its users belongs to one of {record.shards} shards: start with "
+            message += f"--shards {record.shards}, or with {shards} after that"
+            raise PlanError(message)
+
+
+@contextmanager
+def _connected(config: Config) -> Iterator[Broker]:
+    """The broker."""
+    told = config.cluster
+    broker = Broker(told.nats, credentials=told.credentials, most_bytes=told.queue_bytes)
+    with closing(broker):
+        _ = broker.most_message  # it answers, before anything is begun
+        yield broker
+
+
+@contextmanager
+def _vault(checkpoint: CheckpointConfig, address: str | None) -> Iterator[Any]:
+    """Ray, with the vault on this node."""
+    try:
+        start_ray(address, **({} if address else _LOCAL))
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        message = f"Ray cannot be reached: {str(error).splitlines()[0]}"
+        raise PlanError(message) from None
+    try:
+        yield start_vault(checkpoint.path)
+    finally:
+        ray.shutdown()

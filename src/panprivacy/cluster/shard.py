@@ -1,0 +1,411 @@
+"""One stream in one shard: its slice of the table, and how far it has read its queue.
+
+The queue is a log. The state has the position through which all of it is counted: so a shard that
+goes on from its state reads on from there, and each message is counted once, whatever crashes.
+
+Windows begin and end as the coordinator says. What leaves at the end of one, or at a release
+within it, is a contribution: it is kept with the state until the coordinator has settled it, so
+that what was asked for is the same however often it is asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from panprivacy.cluster.broker import START, Position, Queue
+from panprivacy.cluster.envelopes import PACKED_BYTES as KEYS_BYTES
+from panprivacy.cluster.envelopes import Opener
+from panprivacy.cluster.messages import read_message
+from panprivacy.cluster.routing import Router
+from panprivacy.cluster.vault import Told
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError, without_frames
+from panprivacy.programs.counting import Counting, numbered
+from panprivacy.service.batches import Reception, Sent
+from panprivacy.service.config.stream import StreamConfig
+from panprivacy.service.incoming.admission import overwrite
+from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.slices import Slice
+from panprivacy.statistics.containers import Container
+from panprivacy.statistics.header import read_header
+from panprivacy.statistics.private import Resumable
+
+MOST_PAID: Final = 64
+"""Bytes that the coordinator may have kept."""
+
+_OWN: Final = struct.Struct(f"<16sdQQ?{MOST_PAID + 1}p")
+"""In a state: position, when the window began, contributions, announcements, whole, paid."""
+_QUIET_SECONDS: Final = 60.0
+"""For so long after a line about what was refused, there is no other one."""
+_DAMAGED: Final = "the state is damaged: no contributions are kept like this"
+
+Contribution = tuple[float, int]
+"""Window and number of a contribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What a state is made of.
+
+    Args:
+        own: as `_OWN` has it.
+        opener: of envelopes.
+        names: of `BatchIds`.
+        pending: the contributions that are kept.
+        inner: of the slice.
+    """
+
+    own: tuple[Any, ...]
+    opener: Opener
+    names: bytes
+    pending: dict[Contribution, bytes]
+    inner: bytes
+
+
+class ShardStream(Resumable):
+    """Counts the messages of a queue, each once, in order; safe for several threads.
+
+    Guarantee: that of the slice for its users in each window; the ids of the last batches, and how
+    many messages there were, are kept besides. [docs/guarantees/cluster.md]
+
+    Args:
+        queue: where messages come from: its subject is what they are sealed for.
+        config: what is counted.
+        part: which slice of the table, and who belongs to it.
+        began: when the first window begins, in seconds since 1970.
+
+    Raises:
+        PlanError: what is counted cannot be counted in slices.
+    """
+
+    def __init__(self, queue: Queue, config: StreamConfig, part: Slice, began: float) -> None:
+        self.queue, self.part = queue, part
+        self._config = config
+        self._counting = config.make_counting(part)
+        self._reception = Reception(config, self._counting)
+        self._router = Router(part.shards, part.key, numbered=numbered(self._counting))
+        self._opener = Opener()
+        self._position = START
+        self._window, self._released, self._announced = began, 0, 0
+        self._whole, self._paid = True, b""
+        self._pending: dict[Contribution, bytes] = {}
+        self._told_refusal = -_QUIET_SECONDS
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Of the stream."""
+        return self.queue.stream
+
+    @property
+    def position(self) -> Position:
+        """Behind the last message that was counted, or refused."""
+        return self._position
+
+    @property
+    def due(self) -> Contribution:
+        """The next contribution."""
+        with self._lock:
+            return self._window, self._released + 1
+
+    def told(self) -> Told:
+        """What may be told of the state."""
+        with self._lock:
+            return self._told()
+
+    def take(self, position: Position, sealed: bytes) -> None:
+        """Count a message, unless it was counted before; of each part of it all rows or none.
+
+        What cannot be counted is refused with a line in the journal, and read no more.
+
+        Args:
+            position: behind it.
+            sealed: an envelope.
+        """
+        with self._lock:
+            if position <= self._position:
+                return
+            self._note_gap(position)
+            try:
+                plain = self._opener.open(sealed, self.queue.subject)
+            except InputError as error:
+                self._refuse(error)
+                self._position = position
+                return
+            try:
+                self._count(position, plain)
+            finally:
+                overwrite(plain)
+
+    def go_on_at(self, last: Position) -> None:
+        """Know how far a queue is that was born anew: what it held before is lost, then."""
+        with self._lock:
+            if last.born > self._position.born:
+                start = Position(last.born, 0)
+                self._note_gap(start)
+                self._position = start
+
+    def contribute(
+        self,
+        window: float,
+        number: int,
+        *,
+        last: bool,
+        next_start: float = 0.0,
+        paid: bytes = b"",
+    ) -> None:
+        """Have a contribution of the current window; once, however often it is asked for.
+
+        Args:
+            window: when it began.
+            number: of the release, from 1.
+            last: whether the window ends with it: its state is wiped.
+            next_start: when the next window begins, if it does.
+            paid: what is kept in the state, and told, for the coordinator.
+
+        Raises:
+            PlanError: it is not the next contribution of the current window.
+            BudgetError: no such contribution was planned. Nothing was changed.
+        """
+        if len(paid) > MOST_PAID:
+            message = f"at most {MOST_PAID} bytes are kept"
+            raise PlanError(message)
+        with self._lock:
+            if (window, number) in self._pending:
+                return
+            if (window, number) != (self._window, self._released + 1):
+                message = f"stream {self.name} in shard {self.part} is not where it is asked for a "
+                message += f"contribution: its next one is number {self._released + 1}"
+                raise PlanError(message)
+            fresh = self._fresh() if last else None
+            self._pending[window, number] = self._contribution(last=last)
+            self._released, self._paid = number, paid
+            if fresh is not None:
+                self._counting.forget()
+                self._counting, self._whole = fresh, True
+                self._window, self._released, self._announced = next_start, 0, 0
+
+    def contribution(self, window: float, number: int) -> bytes:
+        """A contribution that is kept.
+
+        Raises:
+            PlanError: it is not.
+        """
+        with self._lock:
+            try:
+                return self._pending[window, number]
+            except KeyError:
+                message = f"stream {self.name} in shard {self.part} has no such contribution"
+        raise PlanError(message)
+
+    def settle(self, window: float, number: int) -> None:
+        """Forget a contribution; again changes nothing."""
+        with self._lock:
+            self._pending.pop((window, number), None)
+
+    def announce(self, window: float, total: int) -> None:
+        """Re-randomise the state until so many intrusions have been announced to its window.
+
+        A window that has ended needs none: its state is wiped.
+
+        Args:
+            window: when it began.
+            total: how many people have announced to it.
+
+        Raises:
+            BudgetError: so many were not planned. Nothing was changed.
+        """
+        with self._lock:
+            if window != self._window:
+                return
+            counting = self._counting
+            if total > counting.guarantee.intrusions - (counting.planned - 1):
+                message = f"stream {self.name} has no {total} announced intrusions planned"
+                raise BudgetError(message)
+            while self._announced < total:
+                counting.announce_intrusion()
+                self._announced += 1
+
+    def rotate(self) -> None:
+        """Draw a new key for messages; see `Opener.rotate`."""
+        with self._lock:
+            self._opener.rotate()
+
+    def snapshot(self) -> tuple[bytes, Told]:
+        """The state, and what may be told of it."""
+        with self._lock:
+            return self._state(), self._told()
+
+    def state(self) -> bytes:
+        """Position, keys, batch ids, contributions that are kept, and the state of the slice."""
+        with self._lock:
+            return self._state()
+
+    def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
+        """Raise what `resume` would refuse, without changing anything."""
+        inner = self._earlier(state).inner
+        self._counting.check_state(inner, released=released, announced=announced)
+
+    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
+        """Go on from an earlier state of the same slice.
+
+        Args:
+            state: what `state()` returned.
+            released: as for `Statistic.resume`; the state knows its own contributions.
+            announced: as for `Statistic.resume`.
+
+        Raises:
+            InputError: it is damaged, or of another slice or stream. Nothing was changed.
+        """
+        earlier = self._earlier(state)
+        with self._lock:
+            self._counting.resume(earlier.inner, released=released, announced=announced)
+            self._opener, self._pending = earlier.opener, earlier.pending
+            position, *window, self._whole, self._paid = earlier.own
+            self._position = Position.unpack(position)
+            self._window, self._released, self._announced = window
+            self._reception.batch_ids.unpack(earlier.names)
+
+    def _count(self, position: Position, plain: bytearray) -> None:
+        """Count what an envelope held; whatever fails, it is not counted again."""
+        self._position = position
+        try:
+            several: list[Sent] = []
+            for one in read_message(plain, len(self._reception.columns.wanted())):
+                if isinstance(one, InputError):
+                    self._refuse(one)
+                else:
+                    self._accept(Sent(one.batches, one.name), several)
+            for outcome in self._reception.take(self._counting, several):
+                if isinstance(outcome, Exception):
+                    self._refuse(outcome)
+        except Exception as error:  # noqa: BLE001 - the shard goes on, and its words may show rows
+            self._refuse(without_frames(error))
+
+    def _accept(self, sent: Sent, several: list[Sent]) -> None:
+        """Add a part to those that are counted, unless a row of it belongs to another shard."""
+        column = None if self._reception.columns.user is None else 0
+        try:
+            for batch in sent.batches:
+                self._router.check(batch, column, self.part.shard)
+        except InputError as error:
+            self._refuse(without_frames(error))
+        else:
+            several.append(sent)
+
+    def _refuse(self, error: Exception) -> None:
+        """Tell that something is not counted; a liar cannot fill the journal."""
+        reason = str(error)
+        if not isinstance(error, PanPrivacyError):  # it should have been counted
+            self._whole = False
+            reason = f"failed with {type(error).__name__}"
+        now = time.monotonic()
+        if now - self._told_refusal >= _QUIET_SECONDS:
+            self._told_refusal = now
+            JOURNAL.error(Event.refused_message, stream=self.name, reason=reason)
+
+    def _note_gap(self, position: Position) -> None:
+        """A window is not whole of which messages were lost, as those of a broker that died."""
+        before = self._position
+        if before == START:
+            return
+        anew = position.born != before.born
+        if anew or position.sequence != before.sequence + 1:
+            self._whole = False
+            JOURNAL.error(Event.lost_messages, stream=self.name)
+
+    def _contribution(self, *, last: bool) -> bytes:
+        """What was counted.
+
+        Raises:
+            BudgetError: it would be wiped with it, though the window goes on.
+        """
+        counting = self._counting
+        if not last and counting.announced >= counting.guarantee.intrusions:
+            message = f"stream {self.name} has no release left but that of the end of the window"
+            raise BudgetError(message)
+        parts = counting.parts("sums")
+        return b"".join(part.under(complete=self._whole).packed() for part in parts)
+
+    def _fresh(self) -> Counting:
+        """The statistics of the next window."""
+        return self._config.make_counting(self.part)
+
+    def _told(self) -> Told:
+        return Told(
+            window=self._window,
+            released=self._released,
+            announced=self._announced,
+            pending=list(self._pending),
+            position=self._position,
+            public=self._opener.public,
+            whole=self._whole,
+            paid=self._paid,
+        )
+
+    def _state(self) -> bytes:
+        own = _OWN.pack(
+            self._position.packed(),
+            self._window,
+            self._released,
+            self._announced,
+            self._whole,
+            self._paid,
+        )
+        names = self._reception.batch_ids.packed()
+        kept = b"".join(self._pending.values())
+        return self._layout.packed(own + self._opener.packed() + names + kept)
+
+    def _earlier(self, state: bytes) -> _Earlier:
+        """A state, taken apart.
+
+        Raises:
+            InputError: it is no state of this stream and slice.
+        """
+        kept = _kept(read_header(io.BytesIO(state)).public())
+        own, (inner,) = self._layout_of(kept).parts(state)
+        stream = io.BytesIO(own)
+        fields = _OWN.unpack(stream.read(_OWN.size))
+        opener = Opener.unpack(stream.read(KEYS_BYTES))
+        names = stream.read(self._reception.batch_ids.state_bytes)
+        pending = {key: stream.read(size) for key, size in kept.items()}
+        return _Earlier(fields, opener, names, pending, inner)
+
+    @property
+    def _layout(self) -> Container:
+        return self._layout_of({key: len(one) for key, one in self._pending.items()})
+
+    def _layout_of(self, kept: Mapping[Contribution, int]) -> Container:
+        """The layout of a state with contributions of these sizes."""
+        public: dict[str, Any] = {
+            "stream": self.name,
+            "batch_ids": self._config.retries,
+            "shard": self.part.shard,
+            "shards": self.part.shards,
+            "routing": self.part.key.hex(),
+            "kept": [[*key, size] for key, size in kept.items()],
+        }
+        own_bytes = _OWN.size + KEYS_BYTES + self._reception.batch_ids.state_bytes
+        own_bytes += sum(kept.values())
+        return Container("ShardStream", public, own_bytes, [self._counting])
+
+
+def _kept(public: Mapping[str, Any]) -> dict[Contribution, int]:
+    """Which contributions a state holds, and the size of each; nothing in one of something else.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    listed = public.get("kept", [])
+    try:
+        found = {(float(window), int(number)): int(size) for window, number, size in listed}
+    except (TypeError, ValueError):
+        raise InputError(_DAMAGED) from None
+    if any(size < 0 for size in found.values()):
+        raise InputError(_DAMAGED)
+    return found

@@ -1,0 +1,218 @@
+"""The vault: one folder, on the coordinator's node, with the last sealed state of each shard.
+
+A shard that starts again begins here, wherever it runs. Each beginning has a number of its own, its
+incarnation, and only the last one may keep states: so of two processes that both take themselves
+for a shard, as after a network was cut, one can go on.
+
+The vault opens nothing. Beside the sealed states it knows in memory what their shards tell about
+them, all of it public: of what it tells, the state is on the disk.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypedDict
+
+from panprivacy.cluster.broker import Position
+from panprivacy.errors import PanPrivacyError, PlanError
+from panprivacy.files import replace_file, sync_names, unfinished
+from panprivacy.service.outgoing.records import StoreError
+from panprivacy.slices import Slice
+
+_PATIENCE: Final = 30.0
+"""Seconds in which the vault of a coordinator that has just died lets go of the folder."""
+_PAUSE: Final = 0.1
+
+
+class Told(TypedDict):
+    """What is told of a stream's state in one shard; all of it is public.
+
+    Args:
+        window: when the window began that is counted, in seconds since 1970.
+        released: how many contributions were made of it.
+        announced: how many intrusions people have announced to it.
+        pending: window and number of the contributions that are kept until they are settled.
+        position: through which message of the queue all is counted.
+        public: the key to which messages are sealed.
+        whole: whether no message of the window is known to be lost.
+        paid: what the coordinator wanted kept with the last contribution.
+    """
+
+    window: float
+    released: int
+    announced: int
+    pending: list[tuple[float, int]]
+    position: Position
+    public: bytes
+    whole: bool
+    paid: bytes
+
+
+class FencedError(PanPrivacyError):
+    """Another process goes on as this shard, or none does any more: end."""
+
+
+@dataclass(slots=True)
+class _Shard:
+    """What the vault knows of a shard besides its file."""
+
+    incarnation: int = 0
+    told: Mapping[str, Told] | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Vault:
+    """Keeps the sealed states of shards; safe for several threads.
+
+    Args:
+        path: of the checkpoint in the configuration: files are named like it, with the shard.
+
+    Raises:
+        PlanError: the folder cannot be used, or another vault has it.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        self._lock = threading.Lock()
+        self._shards: dict[Slice, _Shard] = {}
+        self._latest = 0
+        self._folder = self._locked()
+
+    def begin(self, part: Slice) -> tuple[int, bytes | None]:
+        """Begin as a shard: whoever was it before can keep nothing from now on.
+
+        Returns:
+            The incarnation, and the sealed states to go on from; None if there are none.
+
+        Raises:
+            StoreError: the file cannot be read now.
+        """
+        shard = self._shard(part)
+        with shard.lock:
+            with self._lock:  # a vault that starts again takes no number of before for its own
+                self._latest = max(self._latest + 1, time.time_ns())
+                shard.incarnation = self._latest
+            try:
+                return shard.incarnation, self._file(part).read_bytes()
+            except FileNotFoundError:
+                return shard.incarnation, None
+            except OSError as error:
+                raise _failed(error, "read") from None
+
+    def keep(self, part: Slice, incarnation: int, sealed: bytes, told: Mapping[str, Told]) -> None:
+        """Have the states of a shard on the disk when this returns, in place of those before.
+
+        Args:
+            part: the slice of the shard.
+            incarnation: what `begin` gave to whoever calls.
+            sealed: its states.
+            told: what is public about them, by stream.
+
+        Raises:
+            FencedError: another process has begun as this shard. The file is as it was.
+            StoreError: they cannot be written now. The file is as it was.
+        """
+        shard = self._shard(part)
+        with shard.lock:
+            if shard.incarnation != incarnation:
+                message = f"another process goes on as shard {part}; this one ends"
+                raise FencedError(message)
+            try:
+                replace_file(self._file(part), sealed)
+            except OSError as error:
+                raise _failed(error, "written") from None
+            shard.told = told
+
+    def told(self) -> dict[Slice, tuple[int, Mapping[str, Told]]]:
+        """Of each shard that has kept a state, its incarnation and what it told of that state."""
+        with self._lock:
+            known = dict(self._shards)
+        return {
+            part: (shard.incarnation, told)
+            for part, shard in known.items()
+            if (told := shard.told) is not None
+        }
+
+    def found(self) -> list[tuple[int, int]]:
+        """Of which shards, counted from 0, of how many, there are states."""
+        name = re.escape(self._path.stem), re.escape(self._path.suffix)
+        pattern = re.compile(r"{}-(\d+)-of-(\d+){}".format(*name))
+        matches = [pattern.fullmatch(one.name) for one in self._path.parent.iterdir()]
+        return sorted((int(one[1]) - 1, int(one[2])) for one in matches if one is not None)
+
+    def remove(self, shard: int, shards: int) -> None:
+        """Give up the states of a shard that counts no more; may be repeated.
+
+        Raises:
+            StoreError: the file cannot be removed now.
+        """
+        with self._lock:
+            known = {part: one for part, one in self._shards.items() if _is(part, shard, shards)}
+            for part in known:
+                del self._shards[part]
+        for one in known.values():
+            with one.lock:
+                one.incarnation, one.told = 0, None
+        file = self._named(shard, shards)
+        try:
+            for path in (unfinished(file), file):
+                path.unlink(missing_ok=True)
+            sync_names(file.parent)
+        except OSError as error:
+            raise _failed(error, "removed") from None
+
+    def close(self) -> None:
+        """Let another vault have the folder."""
+        os.close(self._folder)
+
+    def _shard(self, part: Slice) -> _Shard:
+        with self._lock:
+            return self._shards.setdefault(part, _Shard())
+
+    def _file(self, part: Slice) -> Path:
+        return self._named(part.shard, part.shards)
+
+    def _named(self, shard: int, shards: int) -> Path:
+        path = self._path
+        return path.with_name(f"{path.stem}-{shard + 1}-of-{shards}{path.suffix}")
+
+    def _locked(self) -> int:
+        """A file that one vault at a time can hold; the system lets go of it when a process ends.
+
+        Raises:
+            PlanError: another vault has it, or it cannot be there.
+        """
+        path, until = self._path.with_name(f"{self._path.name}.lock"), time.monotonic() + _PATIENCE
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            reason = _failed(error, "kept")
+            message = f"{self._path.parent} cannot be used: {reason}"
+            raise PlanError(message) from None
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return lock
+            if time.monotonic() > until:
+                os.close(lock)
+                message = f"another cluster keeps its states in {self._path.parent}: stop it first"
+                raise PlanError(message)
+            time.sleep(_PAUSE)
+
+
+def _is(part: Slice, shard: int, shards: int) -> bool:
+    return (part.shard, part.shards) == (shard, shards)
+
+
+def _failed(error: OSError, what: str) -> StoreError:
+    reason = os.strerror(error.errno) if error.errno else type(error).__name__
+    message = f"a sealed state cannot be {what}: {reason}"
+    return StoreError(message)

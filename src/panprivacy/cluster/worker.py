@@ -1,0 +1,468 @@
+"""A shard at work: a Ray actor that reads its queues, counts, and seals what it has counted.
+
+A thread for each stream reads messages in order and counts them. Each second another one seals
+positions and slices together, and has the vault keep them; what is in a kept state is removed from
+the queues. So a crash at any point loses nothing that was in a queue, and counts nothing twice.
+
+Through Ray go the configuration, sealed states, sealed contributions, positions and public keys.
+No event does, no plain state, and no identity: whoever runs Ray, or reads what it writes, sees
+neither. Errors cross as words of this package, without the frames that raised them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from panprivacy._kernels import compile_kernels, wipe_stack
+from panprivacy.cluster.broker import Broker, Position, Queue
+from panprivacy.cluster.shard import ShardStream
+from panprivacy.cluster.vault import FencedError, Told, Vault
+from panprivacy.errors import InputError, PanPrivacyError, without_frames
+from panprivacy.hygiene.doctor import findings
+from panprivacy.hygiene.protection import protect
+from panprivacy.hygiene.wiping import wipe_traces
+from panprivacy.sealing import check_recipient, seal, unseal_with
+from panprivacy.service.config.config import ClusterConfig
+from panprivacy.service.config.stream import StreamConfig
+from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
+from panprivacy.service.kept.troubles import Troubles
+from panprivacy.service.outgoing.records import StoreError
+from panprivacy.slices import Slice
+from panprivacy.statistics.containers import parted, resume_all
+from panprivacy_launcher import hardened
+
+_MOST: Final = 64
+"""Messages that are fetched at once."""
+_PULL_SECONDS: Final = 0.25
+_PAUSE: Final = 1.0
+"""Seconds until something that failed is tried again."""
+_PATIENCE: Final = 10.0
+"""Seconds that a call waits, for messages to be counted or for the vault; then it says so."""
+_ROTATE_SECONDS: Final = 3_600.0
+"""How long a key for messages is used; it opens for as long again."""
+_IDENTITY_SECONDS: Final = 30.0
+_VAULT: Final = "panprivacy-vault"
+"""Its name among the actors of this driver."""
+_CALLS: Final = 16
+"""That may wait in a worker at the same time."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """What a worker is told; all of it is public, as Ray keeps it.
+
+    Args:
+        part: its slice.
+        streams: what is counted, by name.
+        begins: when the first window of each begins, if there is no state of it.
+        cluster: where the broker is, and the identity.
+        recipient: public key of age to which states are sealed.
+        every: seconds from one sealed state to the next.
+    """
+
+    part: Slice
+    streams: Mapping[str, StreamConfig]
+    begins: Mapping[str, float]
+    cluster: ClusterConfig
+    recipient: str
+    every: float = 1.0
+
+    def opened(self, sealed: bytes) -> bytes:
+        """What was sealed; the private key is there for as long as that takes.
+
+        Raises:
+            InputError: there is no private key here, or another one.
+        """
+        if self.cluster.identity_command is None:
+            keys = os.environ.get(self.cluster.identity, "")
+            if not keys:
+                message = f"this node has no variable {self.cluster.identity} with the private key"
+                raise InputError(message)
+            return unseal_with(sealed, keys)
+        try:
+            done = subprocess.run(  # noqa: S603 - the operator's own command
+                self.cluster.identity_command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_IDENTITY_SECONDS,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            message = "identity_command did not print the private key"
+            raise InputError(message) from None
+        return unseal_with(sealed, done.stdout.decode(errors="replace"))
+
+
+class Keeping(Protocol):
+    """What a worker asks of the vault."""
+
+    def begin(self, part: Slice) -> tuple[int, bytes | None]:
+        """As `Vault.begin`."""
+
+    def keep(self, part: Slice, incarnation: int, sealed: bytes, told: Mapping[str, Told]) -> None:
+        """As `Vault.keep`."""
+
+
+def _plainly(method: Callable[P, T]) -> Callable[P, T]:
+    """What goes wrong leaves without frames, and without words that could show a state."""
+
+    @functools.wraps(method)
+    def called(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return method(*arguments, **named)
+        except PanPrivacyError as error:
+            raise without_frames(error) from None
+        except Exception as error:  # noqa: BLE001 - of whatever kind
+            message = f"failed with {type(error).__name__}"
+        raise PanPrivacyError(message)
+
+    return called
+
+
+class Worker:
+    """Counts the queues of one shard; safe for several threads. `start` has Ray run it.
+
+    Guarantee: that of its slices. A message that the broker has is counted once, whenever the
+    process dies; a contribution that was handed out is in a state that the vault has.
+    [docs/guarantees/cluster.md, tests/cluster/test_worker.py]
+
+    Args:
+        config: what it is told.
+        vault: keeps its states.
+        fenced: is called when another process goes on as this shard.
+    """
+
+    def __init__(
+        self, config: WorkerConfig, vault: Keeping, fenced: Callable[[], None] = lambda: None
+    ) -> None:
+        self._config, self._vault, self._fenced = config, vault, fenced
+        part, cluster = config.part, config.cluster
+        self._streams = {
+            name: ShardStream(
+                Queue(cluster.name, name, part.shards, part.shard), one, part, config.begins[name]
+            )
+            for name, one in config.streams.items()
+        }
+        self._broker = Broker(
+            cluster.nats, credentials=cluster.credentials, most_bytes=cluster.queue_bytes
+        )
+        self._troubles = Troubles()
+        self._incarnation = 0
+        self._told: Mapping[str, Told] = {}
+        self._limits: dict[tuple[str, float, int], Position] = {}
+        self._removed: dict[str, Position] = {}
+        self._rotated = dict.fromkeys(self._streams, time.monotonic())
+        self._writing = self._written = 0
+        self._changed = threading.Condition()
+        self._hurry, self._stopping = threading.Event(), threading.Event()
+        self._readers = [
+            threading.Thread(target=self._read, args=(one,), name=f"panprivacy-{name}", daemon=True)
+            for name, one in self._streams.items()
+        ]
+        self._keeper = threading.Thread(target=self._run, name="panprivacy-keeper", daemon=True)
+        self._keeper.start()
+
+    @_plainly
+    def told(self) -> tuple[int, Mapping[str, Told]]:
+        """Its incarnation, and what it told of the state that the vault has."""
+        return self._incarnation, self._told
+
+    @_plainly
+    def troubles(self) -> dict[str, str]:
+        """What does not work at the moment, and what is not protected, by what it is."""
+        exposed = {one.name: f"{one.says}; {one.fix}" for one in findings() if not one.ok}
+        return {**exposed, **self._troubles.known}
+
+    @_plainly
+    def hold(self, stream: str, window: float, number: int, through: Position) -> None:
+        """Count nothing beyond a position until a contribution has been made.
+
+        Calls may overtake each other: after that contribution this does nothing.
+        """
+        self._limits[stream, window, number] = through
+
+    @_plainly
+    def contribute(
+        self,
+        stream: str,
+        window: float,
+        number: int,
+        through: Position,
+        last: bool,  # noqa: FBT001 - of a call through Ray
+        next_start: float,
+        recipient: str,
+        paid: bytes = b"",
+    ) -> bytes:
+        """A contribution, once the vault has the state that holds it; may be asked for again.
+
+        Args:
+            stream: which.
+            window: when it began.
+            number: of the release, from 1.
+            through: behind which message of the queue; what is counted beyond it is in it, too.
+            last: whether the window ends with it.
+            next_start: when the next window begins, then.
+            recipient: public key of age to which it is sealed.
+            paid: what is kept with it, and told.
+
+        Raises:
+            StoreError: it is not ready yet, as the messages or the vault are not. Ask again.
+            PlanError: it is not the next one.
+        """
+        check_recipient(recipient)
+        one = self._streams[stream]
+        if (window, number) not in one.told()["pending"]:
+            self._limits[stream, window, number] = through
+            self._wait(lambda: one.position >= through, "the messages through the cut")
+            try:
+                one.contribute(window, number, last=last, next_start=next_start, paid=paid)
+            finally:
+                self._limits.pop((stream, window, number), None)
+        self._wait_until_kept()
+        return seal(one.contribution(window, number), recipient)
+
+    @_plainly
+    def announce(self, stream: str, window: float, total: int) -> None:
+        """Announce intrusions to a window, so many in all; the vault has it when this returns.
+
+        Raises:
+            StoreError: the vault does not have it yet. Ask again.
+            BudgetError: so many were not planned.
+        """
+        self._streams[stream].announce(window, total)
+        self._wait_until_kept()
+
+    @_plainly
+    def settled(self, stream: str, window: float, number: int) -> None:
+        """Forget a contribution: what was made of it is published."""
+        self._streams[stream].settle(window, number)
+
+    @_plainly
+    def stop(self) -> None:
+        """Count no more, and seal what was counted."""
+        self._stopping.set()
+        self._hurry.set()
+        self._keeper.join(_PATIENCE)
+        self._broker.close()
+
+    # Sealing
+
+    def _run(self) -> None:
+        while self._troubles.attempt("beginning", self._begin) is not None:
+            if self._stopping.wait(_PAUSE):
+                return
+        for reader in self._readers:
+            reader.start()
+        while not self._stopping.is_set():
+            self._hurry.clear()
+            self._write()
+            self._troubles.attempt("wiping", wipe_traces)
+            self._hurry.wait(self._config.every)
+        for reader in self._readers:
+            reader.join(_PATIENCE)
+        self._write()
+
+    def _begin(self) -> None:
+        """Go on from what the vault has."""
+        streams = list(self._streams.values())
+        incarnation, sealed = self._vault.begin(self._config.part)
+        if sealed is not None:
+            resume_all(streams, parted(self._config.opened(sealed), streams))
+        for one in streams:
+            self._broker.open(one.queue)
+        self._incarnation = incarnation
+
+    def _write(self) -> None:
+        with self._changed:  # from here on others are too late for this one
+            self._writing += 1
+        if self._troubles.attempt("sealed state", self._keep) is None:
+            with self._changed:
+                self._written = self._writing
+                self._changed.notify_all()
+
+    def _keep(self) -> None:
+        taken = {name: one.snapshot() for name, one in self._streams.items()}
+        sealed = seal(b"".join(state for state, _ in taken.values()), self._config.recipient)
+        told = {name: told for name, (_, told) in taken.items()}
+        del taken
+        try:
+            self._vault.keep(self._config.part, self._incarnation, sealed, told)
+        except FencedError:
+            self._stopping.set()
+            JOURNAL.error(Event.fenced, shard=str(self._config.part))
+            self._fenced()
+            raise
+        self._told = told
+
+    # Reading
+
+    def _read(self, stream: ShardStream) -> None:
+        what = f"queue of stream {stream.name}"
+        while not self._stopping.is_set():
+            if self._troubles.attempt(what, partial(self._read_some, stream)) is not None:
+                self._stopping.wait(_PAUSE)
+
+    def _read_some(self, stream: ShardStream) -> None:
+        """Remove what the vault has, and count what has come."""
+        name, queue = stream.name, stream.queue
+        if (told := self._told.get(name)) and told["position"] != self._removed.get(name):
+            self._broker.remove(queue, told["position"])
+            self._removed[name] = told["position"]
+        limit = self._limits.get((name, *stream.due))
+        if limit is not None and stream.position >= limit:
+            self._stopping.wait(_PULL_SECONDS / 10)
+            return
+        found = self._broker.pull(queue, stream.position, _MOST, _PULL_SECONDS)
+        for position, sealed in found:
+            limit = self._limits.get((name, *stream.due))
+            if limit is not None and position > limit:
+                stream.go_on_at(limit)  # a queue that was empty at the cut
+                break
+            stream.take(position, sealed)
+        wipe_stack()  # that of this thread; the keeper does the rest
+        if not found:
+            stream.go_on_at(self._broker.last(queue))
+        if len(found) < _MOST and time.monotonic() - self._rotated[name] >= _ROTATE_SECONDS:
+            stream.rotate()  # all that was sealed to the key before the last one is counted
+            self._rotated[name] = time.monotonic()
+        with self._changed:
+            self._changed.notify_all()
+
+    # Waiting
+
+    def _wait_until_kept(self) -> None:
+        with self._changed:
+            wanted = self._writing + 1
+        self._hurry.set()
+        self._wait(lambda: self._written >= wanted, "a sealed state")
+
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: ready() or self._stopping.is_set(), _PATIENCE)
+        if ready():
+            return
+        troubles = "; ".join(self._troubles.known.values())
+        message = f"shard {self._config.part} still waits for {what}"
+        raise StoreError(f"{message}: {troubles}" if troubles else message)
+
+
+# Ray
+
+
+class _Hardened(Worker):
+    """A worker in a process of its own, whose memory is kept clean."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        protect()
+        write_to_stderr()
+        compile_kernels()
+        super().__init__(config, _RemoteVault(), _end_process)
+
+
+class _RemoteVault:
+    """The vault, from another process."""
+
+    def begin(self, part: Slice) -> tuple[int, bytes | None]:
+        """As `Vault.begin`."""
+        return self._asked("begin", part)
+
+    def keep(self, part: Slice, incarnation: int, sealed: bytes, told: Mapping[str, Told]) -> None:
+        """As `Vault.keep`."""
+        self._asked("keep", part, incarnation, sealed, told)
+
+    def _asked(self, method: str, *arguments: Any) -> Any:
+        """What the vault answers.
+
+        Raises:
+            PanPrivacyError: what it raises.
+            StoreError: it does not answer.
+        """
+        try:
+            return ray.get(getattr(_vault(), method).remote(*arguments), timeout=_PATIENCE)
+        except RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, PanPrivacyError):
+                raise without_frames(cause) from None
+            message = f"the vault failed with {type(cause).__name__}"
+        except (RayError, TimeoutError, ValueError):  # there is none of that name
+            message = "the vault does not answer"
+        raise StoreError(message)
+
+
+@functools.cache
+def _vault() -> Any:
+    """The handle of the vault, by name: a handle that is handed over need not outlive a restart."""
+    return ray.get_actor(_VAULT)
+
+
+def _end_process() -> None:
+    """At once: what this process knows is another one's, and Ray starts no second one for it."""
+    os._exit(1)
+
+
+def init(address: str | None = None, **options: Any) -> None:
+    """Connect to Ray, or start it on this machine, without what it tells others about itself.
+
+    Args:
+        address: of a cluster of Ray; None to start one here.
+        options: of `ray.init`.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address is None:
+        options = {"include_dashboard": False, **options}
+    ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **options)
+
+
+def start(config: WorkerConfig) -> Any:
+    """Have Ray run a worker on some node, and start it again on another if it dies.
+
+    Args:
+        config: what the worker is told; it keeps its states in the vault of `start_vault`.
+
+    Returns:
+        The handle of the actor; it ends with the process that has called this.
+    """
+    actor = ray.remote(_Hardened).options(
+        num_cpus=0,
+        max_restarts=-1,
+        max_concurrency=_CALLS,
+        scheduling_strategy="SPREAD",
+        runtime_env={"env_vars": hardened({})},
+    )
+    return actor.remote(config)
+
+
+def start_vault(path: str) -> Any:
+    """Have Ray run the vault, on this node.
+
+    Args:
+        path: of the checkpoint in the configuration.
+
+    Returns:
+        The handle of the actor.
+    """
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    actor = ray.remote(Vault).options(
+        name=_VAULT,
+        num_cpus=0,
+        max_restarts=-1,
+        max_concurrency=_CALLS,
+        scheduling_strategy=here,
+        runtime_env={"env_vars": hardened({})},
+    )
+    return actor.remote(path)

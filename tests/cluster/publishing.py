@@ -1,0 +1,46 @@
+"""Draws ids, publishes them to the shards of a stream, and writes them down: in a process alone.
+
+Ray sends eight bytes that it has not written with each argument. So a process that is searched for
+ids gets no argument from one that has them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+from panprivacy.cluster.broker import Broker, Queue
+from panprivacy.cluster.envelopes import seal
+from panprivacy.cluster.messages import Round
+from panprivacy.cluster.routing import Router
+from panprivacy.coins import SystemCoins
+from tests.cluster.shards import KEY, MOST
+
+BODIES, EACH, BYTES = 4, 50, 32
+
+
+def publish(url, name, stream, file, *keys):
+    """Publish bodies of ids in hex digits."""
+    broker, router = Broker(url), Router(len(keys), KEY, numbered=False)
+    queues = [Queue(name, stream, len(keys), shard) for shard in range(len(keys))]
+    with Path(file).open("w") as drawn:
+        for _ in range(BODIES):
+            ids = [SystemCoins().key(BYTES).hex() for _ in range(EACH)]
+            drawn.writelines(f"{one}\n" for one in ids)
+            sent = Round(router, 0, MOST)
+            sent.add([pa.record_batch({"user": ids})])
+            for plains in sent.pack():
+                each = zip(queues, plains, keys, strict=True)
+                broker.publish(
+                    [
+                        (one, seal(plain, bytes.fromhex(key), one.subject))
+                        for one, plain, key in each
+                    ]
+                )
+    broker.close()
+
+
+if __name__ == "__main__":
+    publish(*sys.argv[1:])

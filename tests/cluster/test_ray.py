@@ -1,0 +1,269 @@
+"""Workers that Ray runs on several nodes: killed, moved, cut off from the vault, and searched.
+
+One cluster of Ray with two nodes on this machine, and one cluster of this package in it, serve
+all tests; the nodes' health is looked at often, so that a dead one is noticed soon.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from operator import gt
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyrage
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+from ray.exceptions import RayError
+
+from panprivacy.cluster import worker as workers
+from panprivacy.cluster.broker import Broker, Position, Queue
+from panprivacy.cluster.envelopes import seal
+from panprivacy.cluster.messages import Round
+from panprivacy.cluster.routing import Router
+from panprivacy.cluster.worker import WorkerConfig
+from panprivacy.errors import PanPrivacyError, PlanError
+from panprivacy.service.config.config import ClusterConfig
+from panprivacy.service.config.stream import StreamConfig
+from panprivacy.service.outgoing.records import StoreError
+from panprivacy.slices import Slice
+from tests.cluster.shards import BEGAN, KEY, MOST, NEXT, USERS, batch, merged, planned
+from tests.forensic.memory import (
+    Needles,
+    needs_administrator,
+    pieces,
+    processes_below,
+    search_files,
+    search_process,
+    search_process_for_each,
+)
+
+SHARDS = 2
+NAME = "raytest"
+NAMES = StreamConfig(
+    stat=({"name": "distinct", "expected": "100:10000"},), epsilon=planned().epsilon / 400,
+    window="1h", retries=16,
+)  # fmt: skip
+_STORE_BYTES = 80 << 20
+_QUEUE_BYTES = 1 << 22
+_HEALTH = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 300,
+    "health_check_timeout_ms": 1_000,
+    "health_check_failure_threshold": 2,
+}
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:epsilon .* protects nobody"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of Ray
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    """Ray on two nodes, of which the first one has the vault; and where Ray writes."""
+    folder = tmp_path_factory.mktemp("identity")
+    key = pyrage.x25519.Identity.generate()
+    (folder / "key").write_text(f"{key}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_memory_monitor_refresh_ms", "0")
+        head = {"num_cpus": 1, "object_store_memory": _STORE_BYTES, "include_dashboard": False}
+        cluster = Cluster(initialize_head=True, head_node_args={**head, "_system_config": _HEALTH})
+        other = cluster.add_node(num_cpus=1, object_store_memory=_STORE_BYTES)
+        workers.init(cluster.address)
+        yield SimpleNamespace(
+            cluster=cluster,
+            other=other,
+            key=key,
+            command=("cat", str(folder / "key")),
+            logs=cluster.head_node.get_session_dir_path(),
+        )
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def scene(nodes, shared_nats, tmp_path_factory):
+    """Two workers, each with a stream of numbers and one of texts."""
+    vault = workers.start_vault(str(tmp_path_factory.mktemp("vault") / "panprivacy.sealed"))
+    configs = [
+        WorkerConfig(
+            part=Slice(shard, SHARDS, KEY),
+            streams={"visits": planned(), "names": NAMES},
+            begins={"visits": BEGAN, "names": BEGAN},
+            cluster=ClusterConfig(
+                nats=(shared_nats.url,),
+                name=NAME,
+                queue_bytes=_QUEUE_BYTES,
+                identity_command=nodes.command,
+            ),
+            recipient=str(nodes.key.to_public()),
+            every=0.2,
+        )
+        for shard in range(SHARDS)
+    ]
+    broker = Broker(shared_nats.url)
+    found = Scene(nodes, shared_nats.url, broker, vault, [workers.start(one) for one in configs])
+    wait_until(lambda: len(found.told()) == SHARDS)
+    yield found
+    broker.close()
+
+
+class Scene:
+    """What a coordinator knows."""
+
+    def __init__(self, nodes, url, broker, vault, shards):
+        self.nodes, self.vault, self.shards = nodes, vault, shards
+        self.broker, self.url = broker, url
+        self._keys = {}
+        self.last = {}
+
+    def told(self):
+        return {part.shard: told for part, (_, told) in asked(self.vault.told).items()}
+
+    def incarnations(self):
+        return [asked(one.told)[0] for one in self.shards]
+
+    def send(self, stream, users, name=None):
+        """Publish a body; it is in the broker when this returns."""
+        self._keys.update(self.told())  # a vault that was started again knows nothing at first
+        sent = Round(Router(SHARDS, KEY, numbered=True), 0, MOST)
+        sent.add([batch(users)], name)
+        for plains in sent.pack():
+            queues = [Queue(NAME, stream, SHARDS, shard) for shard in range(SHARDS)]
+            keys = [self._keys[shard][stream]["public"] for shard in range(SHARDS)]
+            each = zip(queues, plains, keys, strict=True)
+            sealed = [(one, seal(plain, key, one.subject)) for one, plain, key in each]
+            self.last[stream] = self.broker.publish(sealed)
+
+    def contributed(self, stream="visits", window=BEGAN):
+        """The contributions of all shards through what was sent last."""
+        key = pyrage.x25519.Identity.generate()
+        public = str(key.to_public())
+        packed = []
+        for shard, cut in zip(self.shards, self.last[stream], strict=True):
+            call = shard.contribute
+            given = stream, window, 1, cut, True, window + 1_000.0, public
+            packed.append(pyrage.decrypt(asked(call, *given), [key]))
+        return packed
+
+    def pid(self, actor):
+        return asked(actor.__ray_call__, lambda _: os.getpid())
+
+    def node(self, actor):
+        return asked(actor.__ray_call__, lambda _: ray.get_runtime_context().get_node_id())
+
+
+def asked(method, *arguments):
+    """What an actor answers, though it may have to be started again first."""
+    until = time.monotonic() + 60.0
+    while True:
+        try:
+            return ray.get(method.remote(*arguments), timeout=20.0)
+        except (RayError, StoreError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
+def wait_until(true, seconds=60.0):
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_workers_are_hardened_and_told_no_secret(scene):
+    for shard in scene.shards:
+        troubles = asked(shard.troubles)
+        assert not {"allocator", "dumps", "swap", "beginning"} & troubles.keys()
+
+
+def test_what_goes_wrong_crosses_ray_as_words_of_ours(scene):
+    position = Position(0, 0)
+    given = "visits", BEGAN + 7, 1, position, True, NEXT, str(scene.nodes.key.to_public())
+    with pytest.raises(PlanError, match="its next one is number 1"):
+        ray.get(scene.shards[0].contribute.remote(*given))
+    with pytest.raises(PanPrivacyError, match="failed with KeyError"):
+        ray.get(scene.shards[0].announce.remote("canary-of-nobody", BEGAN, 1))
+
+
+def test_nothing_is_lost_or_counted_twice_whatever_is_killed(scene):
+    """A shard, the vault and a whole node are killed while bodies come; some are sent twice."""
+    sent, stopping = [], threading.Event()
+
+    def sending():
+        for number in range(0, USERS - 4, 4):
+            users = range(number, number + 4)
+            scene.send("visits", users, b"%d" % number)
+            sent.extend(users)
+            if not number % 16:
+                scene.send("visits", users, b"%d" % number)
+            if stopping.wait(0.2):
+                return
+
+    sender = threading.Thread(target=sending)
+    sender.start()
+    try:
+        before = scene.incarnations()
+        for actor in (scene.shards[0], scene.vault):
+            os.kill(scene.pid(actor), signal.SIGKILL)
+        wait_until(lambda: all(map(gt, scene.incarnations(), before)))
+        gone = scene.nodes.other
+        while gone.node_id not in (places := [scene.node(one) for one in scene.shards]):
+            os.kill(scene.pid(scene.shards[0]), signal.SIGKILL)  # it may come to that node
+        scene.nodes.cluster.remove_node(gone, allow_graceful=False)
+        moved = scene.shards[places.index(gone.node_id)]
+        wait_until(lambda: scene.node(moved) != gone.node_id)
+    finally:
+        stopping.set()
+        sender.join()
+    assert merged(scene.contributed()) == [len(sent), 0, 0]
+    assert len(sent) > 20
+
+
+@needs_administrator
+def test_nothing_of_ids_or_the_identity_is_left_in_any_process_or_file_of_ray(scene, tmp_path):
+    """The workers have had the identity, when they went on. An object of Ray is the control."""
+    drawn, told = tmp_path / "ids", scene.told()
+    keys = [told[shard]["names"]["public"].hex() for shard in range(SHARDS)]
+    command = [sys.executable, "-m", "tests.cluster.publishing", scene.url, NAME, "names"]
+    subprocess.run([*command, str(drawn), *keys], check=True)
+    cuts = [scene.broker.last(Queue(NAME, "names", SHARDS, shard)) for shard in range(SHARDS)]
+    wait_until(lambda: [one["names"]["position"] for one in ordered(scene.told())] == cuts)
+    scene.last["names"] = cuts
+    assert all(scene.contributed("names"))
+    pids = {scene.pid(one) for one in [*scene.shards, scene.vault]}
+    time.sleep(0.5)  # the keeper wipes after each state
+    names = drawn.read_bytes().split()
+    needles = Needles.of(pieces(names), pieces([str(scene.nodes.key).encode()[16:48]]))
+    assert pids <= set(ray_processes())
+    found = [search_process_for_each(pid, needles).tolist() for pid in ray_processes()]
+    assert not np.any(found), found
+    assert not search_files(Path(scene.nodes.logs), needles)
+    control = ray.put(names[0] * 1_000)
+    assert any(search_process(pid, needles) for pid in ray_processes())
+    del control
+
+
+def ordered(told):
+    return [told[shard] for shard in range(SHARDS)]
+
+
+def ray_processes():
+    """All that this Ray runs."""
+    return [
+        pid
+        for pid in processes_below(os.getpid())[1:]
+        if b"ray" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]

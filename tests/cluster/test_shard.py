@@ -1,0 +1,339 @@
+"""A stream in a shard: each message is counted once, wherever it crashes; lies are refused."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pyrage
+import pytest
+
+from panprivacy.cluster import shard as shards
+from panprivacy.cluster.broker import Position
+from panprivacy.cluster.envelopes import seal
+from panprivacy.cluster.messages import Round
+from panprivacy.cluster.routing import Router
+from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.explain.reading import read_states
+from panprivacy.merging import Merger
+from tests.cluster.shards import (
+    BEGAN,
+    KEY,
+    LATER,
+    MOST,
+    NEXT,
+    at,
+    batch,
+    make,
+    merged,
+    planned,
+    queue,
+    sealed,
+)
+from tests.commands import run_command
+
+pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* protects nobody")
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What the journal was told."""
+    lines = []
+    tell = lambda event, **values: lines.append((str(event), values))  # noqa: E731
+    monkeypatch.setattr(shards.JOURNAL, "error", tell, raising=False)
+    monkeypatch.setattr(shards.JOURNAL, "warning", tell, raising=False)
+    return lines
+
+
+def key_of(*streams):
+    return [one.told()["public"] for one in streams]
+
+
+def resumed(state, **given):
+    after = make(**given)
+    after.resume(state)
+    return after
+
+
+def counted(stream, window=BEGAN, number=1):
+    """How many users came exactly once, twice, and three times or more, in a cluster of one."""
+    stream.contribute(window, number, last=True, next_start=window + 1_000.0)
+    return merged([stream.contribution(window, number)])
+
+
+# Once
+
+
+def test_each_message_is_counted_once_wherever_the_shard_crashes():
+    """It is killed after any message, and goes on from the state of any message before that."""
+    first = make(shards=1)
+    newborn, public = first.state(), key_of(first)
+    bodies = [([1], b"a"), ([1, 2], b"b"), ([2], b"b"), ([1, 2, 3], None), ([4], b"c")]
+    log = [(at(n), *sealed(public, *body)) for n, body in enumerate(bodies, start=1)]
+    for kept, crash in itertools.combinations_with_replacement(range(len(log) + 1), 2):
+        stream, state = resumed(newborn, shards=1), newborn
+        for position, message in log[:crash]:
+            stream.take(position, message)
+            if position.sequence == kept:
+                state = stream.state()
+        after = resumed(state, shards=1)
+        assert after.position.sequence == kept
+        for position, message in log[max(0, kept - 2) :]:  # some come again
+            after.take(position, message)
+        assert counted(after) == [2, 1, 1], "1 came three times, 2 twice, 3 and 4 once"
+
+
+def test_what_is_past_the_cut_is_of_the_next_window():
+    stream = make(shards=1)
+    public = key_of(stream)
+    stream.take(at(1), *sealed(public, [1]))
+    assert counted(stream) == [1, 0, 0]
+    stream.take(at(2), *sealed(public, [1, 2]))
+    assert stream.told()["window"] == NEXT
+    assert counted(stream, NEXT) == [2, 0, 0]
+
+
+def test_a_contribution_is_the_same_until_it_is_settled():
+    stream = make(shards=1)
+    stream.take(at(1), *sealed(key_of(stream), [1, 2]))
+    before = stream.state()
+    stream.contribute(BEGAN, 1, last=True, next_start=NEXT, paid=b"a line")
+    first, state = stream.contribution(BEGAN, 1), stream.state()
+    stream.contribute(BEGAN, 1, last=True, next_start=LATER)
+    after = resumed(state, shards=1)
+    assert after.told() == stream.told()
+    assert (after.told()["window"], after.told()["paid"]) == (NEXT, b"a line")
+    assert after.told()["pending"] == [(BEGAN, 1)]
+    after.contribute(BEGAN, 1, last=True, next_start=LATER)
+    assert after.contribution(BEGAN, 1) == stream.contribution(BEGAN, 1) == first
+    again = resumed(before, shards=1)  # it crashed before anybody had the contribution
+    assert counted(again) == merged([first]) == [2, 0, 0]
+    after.settle(BEGAN, 1)
+    after.settle(BEGAN, 1)
+    assert after.state_bytes == len(after.state()) == len(before)
+    for late in ((BEGAN, 1), (BEGAN, 2), (NEXT, 2), (LATER, 1)):
+        with pytest.raises(PlanError, match="its next one is number 1"):
+            after.contribute(*late, last=True, next_start=LATER)
+    with pytest.raises(PlanError, match="no such contribution"):
+        after.contribution(BEGAN, 1)
+
+
+def test_the_size_of_a_state_tells_nothing_but_what_is_kept_for_the_coordinator():
+    stream = make(shards=1)
+    sizes = {len(stream.state())}
+    for number in range(1, 30):
+        stream.take(at(number), *sealed(key_of(stream), range(number), b"%d" % number))
+        sizes.add(len(stream.state()))
+    stream.rotate()
+    sizes.add(len(stream.state()))
+    assert sizes == {stream.state_bytes}
+
+
+def test_releases_within_a_window_are_looks_that_nobody_else_may_use():
+    first, second = (make(shard, releases=3, intrusions=1) for shard in range(2))
+    for number in (1, 2):
+        for one, message in zip(
+            (first, second), sealed(key_of(first, second), [5, 6]), strict=True
+        ):
+            one.take(at(number), message)
+        for one in (first, second):
+            one.contribute(BEGAN, number, last=False)
+        each = [one.contribution(BEGAN, number) for one in (first, second)]
+        assert merged(each) == ([2, 0, 0] if number == 1 else [0, 2, 0])
+    for one in (first, second):
+        one.announce(BEGAN, 1)
+        one.announce(BEGAN, 1)
+        one.announce(LATER, 5)  # of another window
+        assert one.told()["announced"] == 1
+        with pytest.raises(BudgetError, match="no 2 announced"):
+            one.announce(BEGAN, 2)
+        with pytest.raises(BudgetError, match="but that of the end"):
+            one.contribute(BEGAN, 3, last=False)
+        one.contribute(BEGAN, 3, last=True, next_start=NEXT)
+    assert merged([one.contribution(BEGAN, 3) for one in (first, second)]) == [0, 2, 0]
+    assert first.told()["announced"] == 0
+
+
+# Refused
+
+
+def test_rows_of_another_shard_are_refused_and_the_other_parts_counted(told):
+    first, second = make(0), make(1)
+    router = Router(2, KEY, numbered=True)
+    homes = router.shards_of(np.arange(50))
+    own, other = np.flatnonzero(homes == 0)[:3], np.flatnonzero(homes == 1)[:3]
+    liar = Round(Router(1, KEY, numbered=True), 0, MOST)
+    liar.add([batch(own)], b"own")
+    liar.add([batch([*own, *other])], b"mixed")
+    liar.add([batch(other)], b"other")
+    (((plain,),)) = liar.pack()
+    first.take(at(1), seal(plain, *key_of(first), queue(0).subject))
+    (line,) = told
+    assert "not counted" in line[0]
+    assert "belongs to another shard" in line[1]["reason"]
+    for one in (first, second):
+        one.contribute(BEGAN, 1, last=True, next_start=NEXT)
+    each = [one.contribution(BEGAN, 1) for one in (first, second)]
+    assert merged(each) == [3, 0, 0]
+    assert Merger(each).complete
+
+
+def garbage(public):
+    """What a liar may put into a queue."""
+    subject = queue(0, 1).subject
+    good = sealed(public, [1])[0]
+    texts = Round(Router(1, KEY, numbered=False), 0, MOST)
+    texts.add([pa.record_batch({"user": ["ada"]})])
+    yield b""
+    yield bytes(200)
+    yield good[:-1]
+    yield good[:100] + bytes([good[100] ^ 1]) + good[101:]
+    yield seal(bytearray(b"nothing of ours"), *public, subject)
+    yield seal(bytearray(b"ppround1" + b"\xff" * 100), *public, subject)
+    yield seal(*Round(Router(1, KEY, numbered=True), 0, MOST).pack()[0], *public, "other.1.0")
+    yield seal(*texts.pack()[0], *public, subject)
+
+
+def test_what_a_liar_sends_is_refused_with_a_line_and_changes_no_count(told, monkeypatch):
+    monkeypatch.setattr(shards, "_QUIET_SECONDS", 0.0)
+    stream = make(shards=1)
+    public = key_of(stream)
+    for number, lie in enumerate(garbage(public), start=1):
+        stream.take(at(number), lie)
+        assert len(told) == number
+        assert "ada" not in str(told)
+        assert stream.position == at(number)
+    stream.take(at(number + 1), *sealed(public, [1, 2]))
+    assert len(told) == number
+    assert stream.told()["whole"]
+    assert counted(stream) == [2, 0, 0]
+
+
+def test_a_liar_does_not_fill_the_journal(told):
+    stream = make(shards=1)
+    for number in range(1, 50):
+        stream.take(at(number), bytes(200))
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "differs"),
+    [
+        ({"shard": 1}, "another shard"),
+        ({"shards": 3}, "another shards"),
+        ({"key": bytes(16)}, "another routing"),
+        ({"retries": 17}, "batch_ids"),
+        ({"epsilon": planned().epsilon / 2}, "ledger"),
+    ],
+)
+def test_the_state_of_another_slice_is_refused(other, differs):
+    stream, after = make(), make(**other)
+    before = after.told()
+    with pytest.raises(InputError, match=differs):
+        after.resume(stream.state())
+    assert after.told() == before
+
+
+def test_damaged_states_are_refused_and_change_nothing():
+    stream = make(shards=1)
+    stream.contribute(BEGAN, 1, last=True, next_start=NEXT)
+    state, before = stream.state(), stream.told()
+    for damaged in (
+        state[:-1],
+        state + b"\0",
+        b"",
+        state.replace(b'"kept": [[1000.0, 1, ', b'"kept": [[1000.0, x, '),
+        state.replace(b'"kept": [[1000.0', b'"kept": [["then"'),
+    ):
+        after = make(shards=1)
+        fresh = after.told()
+        with pytest.raises(InputError):
+            after.resume(damaged)
+        assert after.told() == fresh
+    assert stream.told() == before
+
+
+def test_a_sealed_state_is_explained(tmp_path):
+    stream, key = make(1, releases=2), pyrage.x25519.Identity.generate()
+    stream.contribute(BEGAN, 1, last=False)
+    file, identity = tmp_path / "panprivacy-2-of-2.sealed", tmp_path / "key"
+    file.write_bytes(pyrage.encrypt(stream.state(), [key.to_public()]))
+    identity.write_text(f"{key}\n")
+    (alike,) = read_states(file, identity)
+    assert alike.within == ("ShardStream", "Together")
+    page = " ".join(run_command("explain", file, "--identity", identity).stdout.split())
+    assert "the keys that open its messages" in page
+    assert "Hashes of the last batch ids" in page
+
+
+# Lost
+
+
+@pytest.mark.parametrize("next_one", [Position(1, 3), Position(2, 1)])
+def test_a_window_of_which_messages_are_lost_is_not_complete(told, next_one):
+    stream = make(shards=1)
+    stream.take(at(1), *sealed(key_of(stream), [1]))
+    stream.take(next_one, *sealed(key_of(stream), [2]))
+    assert not stream.told()["whole"]
+    assert len(told) == 1
+    after = resumed(stream.state(), shards=1)
+    assert counted(after) == [2, 0, 0]
+    assert not Merger([after.contribution(BEGAN, 1)]).complete
+    assert after.told()["whole"], "the next window is"
+
+
+def test_a_queue_that_was_born_anew_and_is_empty_is_known_as_such(told):
+    stream = make(shards=1)
+    stream.go_on_at(at(0))
+    assert (stream.position, stream.told()["whole"]) == (at(0), True)
+    stream.take(at(1), *sealed(key_of(stream), [1]))
+    stream.go_on_at(at(1))
+    assert (stream.position, stream.told()["whole"]) == (at(1), True)
+    stream.go_on_at(at(7, born=2))
+    assert (stream.position, stream.told()["whole"]) == (at(0, born=2), False)
+    stream.take(at(9), *sealed(key_of(stream), [2]))  # of the queue that is gone
+    stream.take(at(1, born=2), *sealed(key_of(stream), [3]))
+    assert counted(stream) == [2, 0, 0]
+
+
+def test_a_key_opens_until_it_was_rotated_out_twice(told):
+    stream = make(shards=1)
+    old = key_of(stream)
+    stream.rotate()
+    stream = resumed(stream.state(), shards=1)
+    stream.take(at(1), *sealed(old, [1]))
+    stream.take(at(2), *sealed(key_of(stream), [2]))
+    stream.rotate()
+    stream.take(at(3), *sealed(old, [3]))
+    assert len(told) == 1
+    assert counted(stream) == [2, 0, 0]
+
+
+# Traces
+
+
+def test_what_was_opened_is_overwritten(monkeypatch, told):
+    stream = make(shards=1)
+    opened, seen = stream._opener.open, []
+
+    def spy(sealed, subject):
+        seen.append(opened(sealed, subject))
+        return seen[-1]
+
+    monkeypatch.setattr(shards.Opener, "open", lambda _, *given: spy(*given))
+    stream.take(at(1), *sealed(key_of(stream), [1, 2, 3]))
+    stream.take(at(2), seal(bytearray(b"a lie"), *key_of(stream), queue(0, 1).subject))
+    assert [any(one) for one in seen] == [False, False]
+    assert counted(stream) == [3, 0, 0]
+
+
+def test_which_shard_has_rows_does_not_show_in_the_names_that_are_kept():
+    first, second = make(0), make(1)
+    for one, message in zip(
+        (first, second), sealed(key_of(first, second), {b"a": [1], b"b": [2, 3]}), strict=True
+    ):
+        one.take(at(1), message)
+    names = [one._reception.batch_ids.packed() for one in (first, second)]
+    assert names[0] == names[1]
+    assert any(names[0])

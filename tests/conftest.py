@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
 import sys
 
 import pytest
 
+from panprivacy._kernels import Kernel, cache_folder
 from panprivacy.audit.exact import loss
 from panprivacy.audit.suite import subject
 from panprivacy.statistics import records
@@ -21,6 +23,31 @@ records._planned = functools.cache(records._planned.__wrapped__)  # tests make m
 def pytest_xdist_auto_num_workers(config):
     """Three workers on two processors: a quarter of all time is waited for programs and clocks."""
     return (os.cpu_count() or 1) * 3 // 2
+
+
+def alone(make):
+    """Have one worker compile at a time, and the others take what it kept: it is 16 s for all."""
+
+    def made(kernel):
+        from numba import config  # noqa: PLC0415 - slow to import
+
+        folder = cache_folder(config.CACHE_DIR)
+        if folder is None or compiling:
+            return make(kernel)
+        compiling.append(os.open(folder, os.O_RDONLY))
+        try:
+            fcntl.flock(compiling[0], fcntl.LOCK_EX)
+            return make(kernel)
+        finally:
+            os.close(compiling.pop())
+
+    return made
+
+
+compiling = []
+"""The folder that is locked; kernels compile others that they call."""
+
+Kernel._make = alone(Kernel._make)
 
 
 @pytest.fixture(autouse=True)

@@ -331,9 +331,11 @@ def answering(body, status=200, encoding="identity"):
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:  # or it would turn on a closed socket for as long as the process lives
+            server.shutdown()
+            thread.join()
 
 
 def test_a_helper_cannot_have_the_leader_take_in_very_much(monkeypatch):

@@ -17,7 +17,7 @@ import pytest
 _PATIENCE = 10.0
 _PAUSE = 0.01
 _CONFIG = """
-listen: "127.0.0.1:{port}"
+listen: "{host}:{port}"
 {extra}
 jetstream {{ store_dir: "{folder}", max_memory_store: {memory} }}
 """
@@ -30,16 +30,20 @@ class NatsServer:
         program: nats-server.
         memory: bytes that all its queues have together.
         extra: lines of its configuration.
+        host: where it listens.
     """
 
-    def __init__(self, program: str, *, memory: int = 1 << 30, extra: str = "") -> None:
-        self._program = program
+    def __init__(
+        self, program: str, *, memory: int = 1 << 30, extra: str = "", host: str = "127.0.0.1"
+    ) -> None:
+        self._program, self._host = program, host
         self._folder = tempfile.TemporaryDirectory(prefix="nats-")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         path = Path(self._folder.name)
-        config = _CONFIG.format(port=self.port, folder=path / "js", memory=memory, extra=extra)
+        told = {"host": host, "port": self.port, "memory": memory, "extra": extra}
+        config = _CONFIG.format(folder=path / "js", **told)
         (path / "nats.conf").write_text(config)
         self._arguments = [program, "--config", str(path / "nats.conf")]
         self._process: subprocess.Popen | None = None
@@ -47,7 +51,7 @@ class NatsServer:
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"nats://127.0.0.1:{self.port}"
+        return f"nats://{self._host}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -60,7 +64,7 @@ class NatsServer:
             self._process = subprocess.Popen(self._arguments, stdout=log, stderr=log)
         until = time.monotonic() + _PATIENCE
         while True:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1.0):
+            with suppress(OSError), socket.create_connection((self._host, self.port), 1.0):
                 return
             if time.monotonic() > until:
                 raise RuntimeError((Path(self._folder.name) / "log").read_text())

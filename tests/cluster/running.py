@@ -16,13 +16,14 @@ class RunningCluster(Service):
         directory: of its own.
         nats: where the broker is.
         streams: tables of the configuration.
+        command: as of `Service`.
     """
 
-    def __init__(self, directory, nats, streams=VISITS):
+    def __init__(self, directory, nats, streams=VISITS, *, command=PLAIN):
         told = f'[cluster]\nnats = ["{nats}"]\nname = "test-{os.getpid()}"\n'
-        super().__init__(directory, told + streams, command=PLAIN)
+        super().__init__(directory, told + streams, command=command)
 
-    def start(self, *options):
+    def start(self, *options, patience=60.0):
         """Start it, and wait until it answers."""
         environment = {
             **os.environ,
@@ -37,15 +38,15 @@ class RunningCluster(Service):
                 stderr=log,
                 env=environment,
             )
-        wait_until(self._answers)
+        wait_until(self._answers, patience)
         return self
 
     @property
     def workers(self):
         """The processes that count."""
-        return [pid for pid, name in self._processes() if name.startswith("ray::_Hardened")]
+        return [pid for pid, name in self.processes() if name.startswith("ray::_Hardened")]
 
-    def _processes(self):
+    def processes(self):
         """Those that descend from the coordinator: their numbers and names."""
         parents, names = {}, {}
         for entry in Path("/proc").iterdir():

@@ -13,7 +13,15 @@ import nats as nats_client
 import pytest
 
 from panprivacy.cluster import broker as broker_module
-from panprivacy.cluster.broker import START, Broker, BrokerError, Position, Queue, QueueFullError
+from panprivacy.cluster.broker import (
+    START,
+    Broker,
+    BrokerError,
+    LostError,
+    Position,
+    Queue,
+    QueueFullError,
+)
 from panprivacy.errors import InputError
 from tests.cluster.conftest import QUEUE_BYTES
 from tests.cluster.nats import NatsServer, Proxy, found_nats
@@ -117,6 +125,16 @@ def test_a_deleted_queue_is_born_anew_when_it_is_opened(broker, queue):
         broker.publish([(queue, b"b")])
     assert broker.open(queue).born > start.born
     assert read(broker, queue, Position(start.born, 1)) == []
+
+
+def test_a_queue_is_born_later_than_the_last_one_though_the_clock_was_set_back(
+    broker, queue, monkeypatch
+):
+    """Else a shard takes its messages for some that it has counted."""
+    before = broker.open(queue)
+    broker.delete(queue)
+    monkeypatch.setattr(broker_module.time, "time_ns", lambda: 5)
+    assert broker.open(queue).born > before.born
 
 
 def test_two_programs_that_open_a_queue_at_once_have_the_same_one(shared_nats, queue):
@@ -294,6 +312,21 @@ def test_a_message_that_may_have_been_read_is_not_sent_into_another_birth(nats, 
     nats.start()
     with pytest.raises(BrokerError, match="lost its memory"):
         sending.result()
+    assert sender.last(queue).sequence == 0
+    sender.close()
+
+
+def test_what_one_queue_had_before_the_broker_died_is_not_sent_again_with_the_rest(nats, queue):
+    sender, other = Broker(nats.url, patience=0.5), Queue("panprivacy", queue.stream, 2, 1)
+    sender.open(queue)
+    messages = [(queue, b"may have been read"), (other, b"has no queue yet")]
+    with pytest.raises(BrokerError, match="no such queue"):
+        sender.publish(messages)
+    nats.kill()
+    nats.start()
+    sender.open(other)
+    with pytest.raises(LostError, match="lost its memory"):
+        sender.publish(messages)
     assert sender.last(queue).sequence == 0
     sender.close()
 

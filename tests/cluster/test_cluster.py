@@ -64,6 +64,7 @@ def test_events_are_counted_once_whatever_is_killed_and_however_many_shards_ther
         windows_end(cluster)
         cluster.start("--shards", "3")
         wait_until(lambda: events(cluster) >= 500)
+        assert cluster.send(range(300, 400), key="b").status_code == 202  # by the shards of before
         assert cluster.send(range(50), durable=True).status_code == 200
         wait_until(lambda: events(cluster) >= 550)
         assert events(cluster) == 550

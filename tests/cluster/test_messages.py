@@ -127,6 +127,16 @@ def test_as_many_names_are_kept_whoever_the_rows_are_of():
     assert len(counts) == 1
 
 
+def test_a_long_round_tells_how_long_the_longest_share_is():
+    """What the pages do not promise, and say so: who sends much shows, by number of messages."""
+    counts = []
+    for divided in (of_shard(4, 0, 30_000), np.arange(30_000)):
+        sent = Round(router(4), 0, 1 << 16)
+        sent.add([batch(pa.array(divided))])
+        counts.append(len(sent.pack()))
+    assert counts == [4, 1]
+
+
 def test_a_name_does_not_depend_on_what_else_is_in_the_round():
     alone, crowded = Round(router(1), 0, MOST), Round(router(1), 0, MOST)
     crowded.add([batch(pa.array(np.arange(50_000)))])

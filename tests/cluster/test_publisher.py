@@ -17,6 +17,7 @@ from panprivacy.cluster.directory import Directory
 from panprivacy.cluster.envelopes import Opener
 from panprivacy.cluster.messages import read_message
 from panprivacy.errors import InputError
+from panprivacy.sources.columns import Prefixes
 from tests.cluster.conftest import QUEUE_BYTES
 from tests.cluster.nats import NatsServer, found_nats
 
@@ -28,10 +29,10 @@ PAGE, EXAMPLE = DOCS / "guarantees/envelopes.md", DOCS / "reference/cluster.md"
 class Shards:
     """What shards and their coordinator do for a publisher: open queues, and tell their keys."""
 
-    def __init__(self, broker, shards=2, columns=("user",)):
+    def __init__(self, broker, shards=2, columns=("user",), addresses=None):
         self.stream, self._broker = f"sent{next(numbers)}", broker
         self.openers = [Opener() for _ in range(shards)]
-        self.columns = columns
+        self.columns, self.addresses = columns, addresses
         self.tell()
         self.queues = self.directory.queues("panprivacy", self.stream)
         self.after = dict.fromkeys(self.queues, START)
@@ -42,7 +43,11 @@ class Shards:
     def directory(self):
         publics = tuple(one.public for one in self.openers)
         return Directory(
-            key=b"sixteen letters!", numbered=False, columns=self.columns, publics=publics
+            key=b"sixteen letters!",
+            numbered=False,
+            columns=self.columns,
+            publics=publics,
+            addresses=self.addresses,
         )
 
     def tell(self):
@@ -116,6 +121,18 @@ def test_deltas_and_groups_go_along(shared_nats, broker):
         publisher.send(["ada", "alan"], [1, -1], ["x", "y"])
     parts, _ = shards.parts(0)
     assert [rows(parts, column) for column in range(3)] == [["ada", "alan"], [1, -1], ["x", "y"]]
+
+
+def test_addresses_of_one_prefix_are_one_user_in_one_shard(shared_nats, broker):
+    shards = Shards(broker, 2, addresses=Prefixes(24, 56))
+    with Publisher(shared_nats.url, shards.stream) as publisher:
+        publisher.send([f"192.0.2.{one}" for one in range(50)])
+        publisher.send(["::ffff:192.0.2.7"])
+        with pytest.raises(InputError, match="not an IP address"):
+            publisher.send(["ada"])
+    found = [rows(shards.parts(shard)[0]) for shard in range(2)]
+    assert sorted(map(len, found)) == [0, 51]
+    assert len({one for each in found for one in each}) == 1
 
 
 def test_rows_alone_belong_to_no_shard(shared_nats, broker):

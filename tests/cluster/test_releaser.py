@@ -69,10 +69,10 @@ class Shards:
     def _hold(self, one, window, number, through):
         pass
 
-    def _contribute(self, one, window, number, through, last, next_start, recipient):
+    def _contribute(self, one, window, number, through, last, next_start, recipient, announced):
         if one.position < through and one.position != at(0, 0):
             raise StoreError("not yet")
-        one.contribute(window, number, last=last, next_start=next_start)
+        one.contribute(window, number, last=last, next_start=next_start, announced=announced)
         return seal(one.contribution(window, number), recipient)
 
     def _settled(self, one, window, number):
@@ -191,6 +191,31 @@ def test_a_coordinator_that_ends_anywhere_makes_the_release_once(cluster, place,
     assert cluster.answers[HOUR, 1, False] == [9, 0, 0]
 
 
+@pytest.mark.parametrize("error", [StoreError("the commit may have failed"), Crash()])
+def test_noise_is_drawn_once_however_often_the_store_is_asked(tmp_path, clock, error):
+    """What a store was given and does not show may be in its files: a second draw may not."""
+    cluster = Cluster(tmp_path, clock, epsilon=40)
+    cluster.shards.send(range(100))
+    clock.now += HOUR
+    given, publish = [], cluster.store.publish
+
+    def unsure(rows):
+        given.append({row.question: (row.value, row.low, row.high) for row in rows})
+        raise error
+
+    cluster.store.publish = unsure
+    for _ in range(3):
+        with pytest.raises(type(error)):
+            cluster.advance()
+        cluster.begin()
+    cluster.store.publish = publish
+    cluster.advance()
+    shown = {row.question: (row.value, row.low, row.high) for row in cluster.store.answers()}
+    assert given == [shown] * 3
+    assert not cluster.cuts
+    cluster.store.close()
+
+
 def test_no_shard_is_asked_for_what_is_not_written_down(cluster, monkeypatch):
     cluster.clock.now += HOUR
 
@@ -232,6 +257,21 @@ def test_a_release_waits_for_a_shard_and_says_then_that_it_is_missing(cluster):
     cluster.clock.now += HOUR
     cluster.advance()
     assert cluster.answers[HOUR, 1, True] == [30, 0, 0]  # and nobody of the window before
+
+
+def test_a_shard_that_misses_two_windows_goes_on_with_the_third(cluster):
+    cluster.shards.away = {1}
+    for _ in range(2):
+        cluster.clock.now += HOUR
+        cluster.advance()
+        cluster.clock.now += PATIENCE + 1
+        cluster.advance()
+    assert len(cluster.answers) == 2
+    cluster.shards.away = set()
+    cluster.advance()
+    assert not cluster.cuts
+    began = cluster.releaser.began.timestamp()
+    assert [one["window"] for one in cluster.shards.told().values()] == [began, began]
 
 
 def test_windows_that_passed_are_answered_each_once(cluster):
@@ -301,6 +341,46 @@ def test_an_announcement_reaches_every_shard_once(tmp_path, clock):
     assert [one.told()["announced"] for one in cluster.shards.all] == [2, 2]
     with pytest.raises(BudgetError, match="all 2 announced"):
         cluster.releaser.announce(b"c")
+    cluster.store.close()
+
+
+def test_what_was_announced_to_some_shards_is_announced_to_all_before_they_contribute(
+    tmp_path, clock
+):
+    cluster = Cluster(tmp_path, clock, intrusions=1)
+    cluster.shards.away = {1}
+    with pytest.raises(StoreError, match="repeat it"):
+        cluster.releaser.announce(b"a")
+    cluster.shards.away = set()
+    clock.now += HOUR
+    cluster.advance()  # slices of two epochs would not go together
+    assert list(cluster.answers) == [(0, 1, True)]
+    assert cluster.releaser.announce(b"a").left == 1
+    cluster.store.close()
+
+
+def test_an_announcement_waits_for_what_a_shard_holds_from_before(tmp_path, clock, monkeypatch):
+    """Who looked before would find it again, and nothing in it is drawn anew."""
+    monkeypatch.setattr(releasers, "_PATIENCE", 0.0)
+    cluster = Cluster(tmp_path, clock, intrusions=1, releases=2)
+    cluster.shards.send(range(30))
+    cluster.shards.away = {1}
+    with pytest.raises(StoreError, match="waits for a shard"):
+        cluster.releaser.release()
+    with pytest.raises(StoreError, match="under way"):
+        cluster.releaser.announce(b"a")
+    cluster.advance()
+    clock.now += PATIENCE + 1
+    cluster.advance()
+    cluster.shards.away = set()  # it answers again, but has not contributed what it was asked for
+    with pytest.raises(StoreError, match="still has what it counted"):
+        cluster.releaser.announce(b"a")
+    cluster.advance()
+    assert not cluster.cuts
+    assert cluster.releaser.announce(b"a").left == 0
+    clock.now += HOUR
+    cluster.advance()
+    assert [len(key) for key in cluster.answers] == [3, 3]
     cluster.store.close()
 
 

@@ -43,8 +43,8 @@ def again(vault, path):
 def test_a_shard_goes_on_from_what_it_kept(vault, path):
     first, sealed = vault.begin(ONE)
     assert sealed is None
-    vault.keep(ONE, first, b"a", TOLD)
-    vault.keep(ONE, first, b"b", TOLD)
+    vault.keep(ONE, first, 1, b"a", TOLD)
+    vault.keep(ONE, first, 2, b"b", TOLD)
     second, sealed = vault.begin(ONE)
     assert sealed == b"b"
     assert second > first
@@ -57,13 +57,13 @@ def test_a_shard_goes_on_from_what_it_kept(vault, path):
 def test_of_two_that_are_one_shard_the_later_keeps(vault):
     first, _ = vault.begin(ONE)
     other, _ = vault.begin(TWO)
-    vault.keep(ONE, first, b"a", TOLD)
+    vault.keep(ONE, first, 1, b"a", TOLD)
     second, _ = vault.begin(ONE)
     with pytest.raises(FencedError, match="1 of 2"):
-        vault.keep(ONE, first, b"b", {})
+        vault.keep(ONE, first, 2, b"b", {})
     assert vault.told() == {ONE: (second, TOLD)}
-    vault.keep(TWO, other, b"c", TOLD)
-    vault.keep(ONE, second, b"d", {})
+    vault.keep(TWO, other, 3, b"c", TOLD)
+    vault.keep(ONE, second, 4, b"d", {})
     assert vault.begin(ONE)[1] == b"d"
 
 
@@ -71,18 +71,29 @@ def test_who_began_before_the_vault_died_is_refused(vault, path):
     first, _ = vault.begin(ONE)
     after = again(vault, path)
     with pytest.raises(FencedError):
-        after.keep(ONE, first, b"a", TOLD)
+        after.keep(ONE, first, 1, b"a", TOLD)
     assert after.told() == {}
+
+
+def test_of_two_states_the_later_one_stays_in_whatever_order_they_come(vault):
+    first, _ = vault.begin(ONE)
+    vault.keep(ONE, first, 2, b"b", TOLD)
+    with pytest.raises(StoreError, match="later state"):
+        vault.keep(ONE, first, 1, b"a", {})
+    assert vault.told() == {ONE: (first, TOLD)}
+    second, sealed = vault.begin(ONE)
+    assert sealed == b"b"
+    vault.keep(ONE, second, 1, b"c", TOLD)
 
 
 def test_it_tells_what_is_on_the_disk(vault, monkeypatch):
     first, _ = vault.begin(ONE)
     assert vault.told() == {}
-    vault.keep(ONE, first, b"a", TOLD)
+    vault.keep(ONE, first, 1, b"a", TOLD)
     with monkeypatch.context() as full:
         full.setattr(os, "fsync", fail(OSError(errno.ENOSPC, "")))
         with pytest.raises(StoreError, match="No space left"):
-            vault.keep(ONE, first, b"b", {})
+            vault.keep(ONE, first, 2, b"b", {})
     assert vault.told() == {ONE: (first, TOLD)}
     assert vault.begin(ONE)[1] == b"a"
     assert len(list(vault._path.parent.iterdir())) == 2, "the file, and the lock"
@@ -95,7 +106,7 @@ def test_a_crash_between_steps_leaves_the_old_state_or_the_new_one(
     vault, path, monkeypatch, step, left
 ):
     first, _ = vault.begin(ONE)
-    vault.keep(ONE, first, b"a", TOLD)
+    vault.keep(ONE, first, 1, b"a", TOLD)
     with monkeypatch.context() as broken:
         if step == "replace":
             broken.setattr(vaults.Path, "replace", fail(Crash()))
@@ -105,12 +116,12 @@ def test_a_crash_between_steps_leaves_the_old_state_or_the_new_one(
             broken.setattr(os, step, fail(Crash()))
         broken.setattr(vaults.Path, "unlink", fail(OSError()))  # nobody tidies up
         with suppress(Crash):
-            vault.keep(ONE, first, b"b", {})
+            vault.keep(ONE, first, 2, b"b", {})
     after = again(vault, path)
     assert after.found() == [(0, 2)]
     second, sealed = after.begin(ONE)
     assert sealed == left
-    after.keep(ONE, second, b"c", TOLD)
+    after.keep(ONE, second, 3, b"c", TOLD)
     assert after.begin(ONE)[1] == b"c"
 
 
@@ -132,7 +143,7 @@ def test_one_vault_at_a_time_has_the_folder(vault, path, monkeypatch):
 
 def test_what_is_found_can_be_removed(vault, path):
     first, _ = vault.begin(ONE)
-    vault.keep(ONE, first, b"a", TOLD)
+    vault.keep(ONE, first, 1, b"a", TOLD)
     path.with_name("panprivacy-12-of-40.sealed").write_bytes(b"b")
     path.with_name("panprivacy-1-of-2.sealed.new").write_bytes(b"c")
     assert vault.found() == [(0, 2), (11, 40)]
@@ -142,4 +153,4 @@ def test_what_is_found_can_be_removed(vault, path):
     assert not path.with_name("panprivacy-1-of-2.sealed.new").exists()
     assert vault.told() == {}
     with pytest.raises(FencedError):
-        vault.keep(ONE, first, b"d", TOLD)
+        vault.keep(ONE, first, 4, b"d", TOLD)

@@ -40,6 +40,8 @@ _PACKED: Final = struct.Struct("<QQ")
 _MOST_BYTES: Final = 256 << 20
 _HEADER_BYTES: Final = 512
 """For the headers of a message, which count as a part of it."""
+_MOST_TRIED: Final = 10_000
+"""Messages that may be published again; those of far more than `patience`."""
 _REMEMBERED_SECONDS: Final = 120.0
 """For so long the broker knows a message that is published again; longer than anybody tries."""
 _MOST_PATIENCE: Final = 30.0
@@ -59,6 +61,10 @@ T = TypeVar("T")
 
 class BrokerError(PanPrivacyError):
     """The broker does not answer, or refuses."""
+
+
+class LostError(BrokerError):
+    """The broker has lost what was sent, and nobody knows whether it was read before."""
 
 
 class QueueFullError(BrokerError):
@@ -184,6 +190,8 @@ class Broker:
         self._problem = ""
         self._opened: set[Queue] = set()
         self._births: dict[Queue, int] = {}
+        self._tried: dict[tuple[Queue, str], int] = {}  # the birth where a message is, or may be
+        self._latest: dict[Queue, int] = {}
         self._readers: dict[Queue, _Reader] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
@@ -213,13 +221,14 @@ class Broker:
         """Put messages into queues, at once.
 
         The same messages can be published again after an error: those that are there already are
-        not added again, for two minutes, unless their queue was born anew.
+        not added again, for two minutes.
 
         Returns:
             Where each of them is; all are in the memory of the broker.
 
         Raises:
             QueueFullError: of a queue that is full; those for others may be in the broker.
+            LostError: it was there, or may have been, and the queue was born anew since.
             BrokerError: it does not answer, or refuses. Some may be in the broker.
         """
         return self.begin_publishing(messages).result()
@@ -413,12 +422,15 @@ class Broker:
                 message += "it, or call the cluster by another name"
                 raise BrokerError(message)
             self._births[queue] = int(born)
+            self._latest[queue] = max(int(born), self._latest.get(queue, 0))
         return self._births[queue]
 
     async def _create(self, queue: Queue) -> None:
+        # Later than the last one, though the clock was set back: else its messages were counted.
+        born = self._latest[queue] = max(time.time_ns(), self._latest.get(queue, 0) + 1)
         try:
             await self._stream.add_stream(
-                name=_stream_name(queue, time.time_ns()),
+                name=_stream_name(queue, born),
                 subjects=[queue.subject],
                 storage=StorageType.MEMORY,
                 discard=DiscardPolicy.NEW,
@@ -442,26 +454,33 @@ class Broker:
                     raise
 
     async def _publish(self, messages: Sequence[tuple[Queue, bytes]]) -> list[Position]:
-        each = [self._publish_one(queue, message) for queue, message in messages]
+        names = [(queue, hashlib.sha256(message).hexdigest()) for queue, message in messages]
+        each = [
+            self._publish_one(name, message)
+            for name, (_, message) in zip(names, messages, strict=True)
+        ]
         outcomes = await asyncio.gather(*each, return_exceptions=True)
         wrong = [one for one in outcomes if isinstance(one, BaseException)]
         if wrong:  # that a queue is full is told only if that is all
+            while len(self._tried) > _MOST_TRIED:
+                del self._tried[next(iter(self._tried))]
             raise min(wrong, key=_is_full)
+        for name in names:
+            self._tried.pop(name, None)
         return [one for one in outcomes if isinstance(one, Position)]
 
-    async def _publish_one(self, queue: Queue, message: bytes) -> Position:
+    async def _publish_one(self, name: tuple[Queue, str], message: bytes) -> Position:
         """Publish until the broker says that it has it, and in one birth of the queue only."""
-        headers = {"Nats-Msg-Id": hashlib.sha256(message).hexdigest()}
+        queue, headers = name[0], {"Nats-Msg-Id": name[1]}
         until = time.monotonic() + self._patience
-        unsure: int | None = None
         while True:
             born: int | None = None
             try:
                 born = await self._born(queue)
-                if unsure not in {None, born}:
+                if self._tried.get(name, born) != born:
                     reason = "the broker has lost its memory: nobody knows whether what was sent "
                     reason += "last was counted; send it again under the same Idempotency-Key"
-                    raise BrokerError(reason)
+                    raise LostError(reason)
                 done = await self._stream.publish(
                     queue.subject,
                     message,
@@ -469,6 +488,7 @@ class Broker:
                     stream=_stream_name(queue, born),
                     headers=headers,
                 )
+                self._tried[name] = born
                 return Position(born, done.seq)
             except APIError as error:
                 # It is not there; of another birth, or before the server has begun, it may be soon.
@@ -480,7 +500,9 @@ class Broker:
             except MaxPayloadError:
                 raise
             except _ERRORS as error:
-                wrong, unsure = error, unsure if born is None else born
+                wrong = error
+                if born is not None:
+                    self._tried[name] = born
             self._births.pop(queue, None)
             if time.monotonic() > until:
                 raise wrong

@@ -15,6 +15,7 @@ from panprivacy.cluster.broker import Broker, BrokerError, Queue
 from panprivacy.cluster.envelopes import KEY_BYTES
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PanPrivacyError
+from panprivacy.sources.columns import Prefixes
 
 COLUMNS: Final = ("user", "delta", "group", "side")
 """What columns hold, in the order in which batches have them."""
@@ -28,12 +29,14 @@ class Directory(msgspec.Struct, frozen=True, kw_only=True):
         numbered: whether ids number the users of a universe.
         columns: what each column of a batch holds, some of `COLUMNS` in their order.
         publics: the public key of each shard.
+        addresses: how much of the IP addresses counts that users are; None if they are none.
     """
 
     key: bytes
     numbered: bool
     columns: tuple[str, ...]
     publics: tuple[bytes, ...]
+    addresses: Prefixes | None = None
 
     def tell(self, broker: Broker, name: str, stream: str) -> None:
         """Put it up in the broker.

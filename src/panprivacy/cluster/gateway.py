@@ -78,7 +78,7 @@ class Gateway:
         routers: Mapping[str, Router],
     ) -> None:
         self._broker, self._name, self._routers = broker, name, routers
-        self._columns = {stream: _columns(one.columns) for stream, one in streams.items()}
+        self._columns = {stream: one.columns for stream, one in streams.items()}
         self.shards = next(iter(routers.values())).shards
         self._sending = {stream: _Sending(self.shards) for stream in streams}
         self._rounds = {
@@ -112,11 +112,13 @@ class Gateway:
             BrokerError: the broker does not take it.
         """
         for stream, router in self._routers.items():
+            columns = self._columns[stream]
             Directory(
                 key=router.key,
                 numbered=router.numbered,
-                columns=self._columns[stream],
+                columns=_names(columns),
                 publics=tuple(self._sending[stream].publics),
+                addresses=None if columns.user is None else columns.user.address,
             ).tell(self._broker, self._name, stream)
 
     def sent(self) -> dict[tuple[str, int], Position]:
@@ -291,7 +293,7 @@ class ClusterStream:
         return batch.filter(batch.column(0).is_valid())
 
 
-def _columns(columns: Columns) -> tuple[str, ...]:
+def _names(columns: Columns) -> tuple[str, ...]:
     """What is read of each row, as the directory says it."""
     each = columns.user, columns.delta, columns.group, columns.side
     return tuple(name for name, one in zip(COLUMNS, each, strict=True) if one is not None)

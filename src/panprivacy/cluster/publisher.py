@@ -17,6 +17,8 @@ from panprivacy.cluster.directory import COLUMNS, Directory
 from panprivacy.cluster.rounds import Rounds
 from panprivacy.errors import InputError
 from panprivacy.ids import Labels, WholeNumbers, as_column, read_deltas, read_ids
+from panprivacy.sources.addresses import read_addresses
+from panprivacy.sources.columns import Prefixes
 
 _FRESH_SECONDS: Final = 5.0
 _GOOD_SECONDS: Final = 60.0
@@ -84,7 +86,8 @@ class Publisher:
 
         Args:
             users: an id for each row: a NumPy or Arrow array, a pandas or Polars series, or a
-                sequence. Leave out what the stream does not read.
+                sequence. IP addresses are texts, and are cut to what counts of them. Leave out
+                what the stream does not read.
             deltas: by how much the state of each user changes.
             groups: the group of each row.
             sides: which of two streams each row is of.
@@ -117,7 +120,10 @@ class Publisher:
             message = f"the stream {self._stream} reads {wanted}: give that, and nothing else"
             raise InputError(message)
         name = None if batch_id is None else batch_id.encode()
-        return self._rounds.put(_batches(given, there, rows), name)
+        batches = _batches(given, there, rows)
+        if self._directory.addresses is not None:
+            batches = [_with_addresses(one, self._directory.addresses) for one in batches]
+        return self._rounds.put(batches, name)
 
     def close(self) -> None:
         """Send what is there, and let go of the connection; may be called again."""
@@ -176,3 +182,8 @@ def _batches(
         read_deltas(given["delta"], len(columns[0]))
     batches: list[pa.RecordBatch] = pa.table(columns, names=list(names)).to_batches()
     return batches
+
+
+def _with_addresses(batch: pa.RecordBatch, prefixes: Prefixes) -> pa.RecordBatch:
+    """Users as the gateway has them: else each address of a prefix would be a user of its own."""
+    return batch.set_column(0, batch.schema.names[0], read_addresses(batch.column(0), prefixes))

@@ -19,6 +19,7 @@ from panprivacy.cluster.broker import Position
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PlanError
 from panprivacy.files import replace_file
+from panprivacy.service.outgoing.records import Published
 
 _VERSION: Final = 1
 
@@ -38,6 +39,7 @@ class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         payer: by whom its line in the ledger is known.
         through: of each shard, the birth of its queue and the last message that belongs to it.
         held: which shards may have a contribution to it that they have not forgotten.
+        answers: what is to be published, from when noise was drawn until it is over.
         over: whether it was published, or is lost.
     """
 
@@ -52,6 +54,7 @@ class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     payer: str
     through: list[tuple[int, int]]
     held: list[int]
+    answers: list[Published] | None = None
     over: bool = False
 
     @property

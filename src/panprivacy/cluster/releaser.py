@@ -13,6 +13,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -50,6 +51,7 @@ _USUAL: Final = 15.0
 _MOST_PASSED: Final = 1_000
 """More windows than that do not pass: the clock was set."""
 _UNDER_WAY: Final = "a release is under way, which not all shards have contributed to: come again"
+_REPEAT: Final = "repeat it with the same Idempotency-Key before the memory may be seen again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,14 @@ class _Costs:
 
 
 class _Gathered:
-    """What the shards contribute to one release, sealed to a key that lives as long as this."""
+    """What the shards contribute to one release, sealed to a key that lives as long as this.
 
-    def __init__(self) -> None:
+    Args:
+        announced: how many intrusions each shard knows of when it contributes.
+    """
+
+    def __init__(self, announced: int) -> None:
+        self.announced = announced
         key = pyrage.x25519.Identity.generate()
         self._identity, self.recipient = str(key), str(key.to_public())
         self.sealed: dict[int, bytes] = {}
@@ -186,10 +193,12 @@ class Releaser:
         self._file.write()  # no shard is asked for what is not on the disk
         self._announce_again(told)
         waits: set[int] = set()
+        behind: set[int] = set()
         for cut in list(self._own.cuts):
             if not cut.over and not self._make(cut, waits):
                 break
-            self._settle(cut, told)
+            self._settle(cut, told, behind)
+            behind.update(cut.held)
         self._missing = frozenset(waits)
 
     def release(self) -> None:
@@ -218,19 +227,22 @@ class Releaser:
     def announce(self, key: bytes) -> Announced:
         """Announce to the current window that somebody has seen the memory of the cluster.
 
+        When it returns, all shards have re-randomised their states, and none holds a contribution
+        that it made before.
+
         Args:
             key: what the caller names it. Of two calls with one name the second changes nothing.
 
         Raises:
             BudgetError: none is left. Nothing was changed.
-            StoreError: it cannot be written down, or not all shards have taken it: call again with
-                that key.
+            StoreError: it cannot be written down, or not all shards have taken it, or one holds
+                what was there before: call again with that key.
         """
         digest = hashlib.sha256(key).hexdigest()
         with self._file.reading():
             line = self._store.announcement(self.name, digest)
             if line is None:
-                if any(cut.last and not cut.over for cut in self._own.cuts):  # its state is there
+                if not all(cut.over for cut in self._own.cuts):  # all contribute from one epoch
                     raise StoreError(_UNDER_WAY)
                 number, planned = self.announced() + 1, self.config.intrusions
                 if number > planned:
@@ -250,15 +262,26 @@ class Releaser:
             ]
             for shard, one in enumerate(asked):
                 self._wait_for(shard, one)
+        self._wait_for_what_is_held()
         return Announced(line.start, line.number, self.config.intrusions - total)
 
     def _wait_for(self, shard: int, asked: Future[Any]) -> None:
         try:
             asked.result(_PATIENCE)
         except (StoreError, TimeoutError):
-            message = f"announced, but shard {self._router.slice(shard)} does not answer: repeat "
-            message += "it with the same Idempotency-Key before the memory may be seen again"
+            message = f"announced, but shard {self._router.slice(shard)} does not answer: {_REPEAT}"
             raise StoreError(message) from None
+
+    def _wait_for_what_is_held(self) -> None:
+        """Until no shard has a contribution, or a window, of before: nothing re-randomises that."""
+        before = {cut.name for cut in list(self._own.cuts)}
+        with self._made:
+            gone = self._made.wait_for(
+                lambda: before.isdisjoint(cut.name for cut in list(self._own.cuts)), _PATIENCE
+            )
+        if not gone:
+            message = "announced, but a shard still has what it counted for a release before it: "
+            raise StoreError(message + _REPEAT)
 
     # Windows
 
@@ -342,7 +365,23 @@ class Releaser:
     def _make(self, cut: Cut, waits: set[int]) -> bool:
         """Go on with a release; whether it is over, so that the next one can begin."""
         paid = self._pay(cut)
-        gathered = self._gathered.setdefault(cut.name, _Gathered())
+        if cut.answers is None and not self._answer(cut, waits, paid=paid):
+            return False
+        if cut.answers is not None:
+            self._publish(cut.answers)
+        else:
+            reason = "its line is in the ledger already, by another service"
+            JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
+        with self._file.changing(), self._made:
+            cut.over, cut.answers = True, None
+            self._made.notify_all()
+        return True
+
+    def _answer(self, cut: Cut, waits: set[int], *, paid: bool) -> bool:
+        """Gather, and have answers on the disk before anybody sees them: noise is drawn once."""
+        if cut.name not in self._gathered:
+            self._gathered[cut.name] = _Gathered(self._announced_to(cut))
+        gathered = self._gathered[cut.name]
         late = self._clock() - max(cut.made, self._since)
         for shard in range(self._router.shards):
             if shard not in gathered.sealed:
@@ -352,15 +391,10 @@ class Releaser:
             waits.update(absent)
         if absent and 0 <= late <= self._patience:  # below 0, the clock was set back
             return False
-        if paid:
-            self._publish(cut, gathered, absent)
-        else:
-            reason = "its line is in the ledger already, by another service"
-            JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
-        with self._file.changing(), self._made:
-            cut.over = True
-            del self._gathered[cut.name]
-            self._made.notify_all()
+        answers = self._noised(cut, gathered, absent) if paid else None
+        del self._gathered[cut.name]
+        with self._file.changing():
+            cut.answers = answers
         return True
 
     def _pay(self, cut: Cut) -> bool:
@@ -376,14 +410,18 @@ class Releaser:
 
     def _gather(self, cut: Cut, shard: int, gathered: _Gathered) -> None:
         """Ask a shard for its contribution, or take what it has answered."""
-        asked = self._ask(cut, shard, gathered.recipient)
+        asked = self._ask(cut, shard, gathered.recipient, gathered.announced)
         if asked is not None and asked.done() and asked.exception() is None:
             gathered.sealed[shard] = asked.result()
 
-    def _ask(self, cut: Cut, shard: int, recipient: str) -> Future[bytes] | None:
+    def _ask(self, cut: Cut, shard: int, recipient: str, announced: int) -> Future[bytes] | None:
         through = cut.position(shard)
-        wanted = cut.window, cut.number, through, cut.last, cut.next_start, recipient
+        wanted = cut.window, cut.number, through, cut.last, cut.next_start, recipient, announced
         return self._once((cut.name, shard), "contribute", *wanted)
+
+    def _announced_to(self, cut: Cut) -> int:
+        """How many intrusions people announced before a cut; after it they have to wait."""
+        return self._store.announced(self.name, _utc(cut.window)) if self.config.intrusions else 0
 
     def _once(self, key: tuple[Any, int], what: str, *arguments: Any) -> Future[Any] | None:
         """Ask a shard, unless it was asked; one that failed, again after a while.
@@ -399,12 +437,8 @@ class Releaser:
             self._asked[(*key, what)] = now, asked
         return asked
 
-    def _publish(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> None:
-        """Add up, noise once, and have the store show it.
-
-        Raises:
-            StoreError: the store cannot be written to; nothing is there, or all of it.
-        """
+    def _noised(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> list[Published]:
+        """All slices added up, with output noise."""
         contributions = {shard: gathered.opened(shard) for shard in gathered.sealed}
         first = next(iter(contributions.values()), None)
         announced = 0 if first is None else read_parts(first)[0].header.intrusions
@@ -422,9 +456,16 @@ class Releaser:
             _utc(self._clock()),
         )
         rows = published(answers, self._plan, self.config.confidence, moment)
-        rows = [_noted(row, absent, self._router.shards) for row in rows]
+        return [_noted(row, absent, self._router.shards) for row in rows]
+
+    def _publish(self, answers: Sequence[Published]) -> None:
+        """Have the store show answers.
+
+        Raises:
+            StoreError: the store cannot be written to; nothing is there, or all of it.
+        """
         try:
-            self._store.publish(rows)
+            self._store.publish(answers)
         except StoreError:
             raise
         except PanPrivacyError as error:  # they are there: before a crash, or the commit was
@@ -439,20 +480,27 @@ class Releaser:
         stand_in.forget()
         return contributed
 
-    def _settle(self, cut: Cut, told: dict[int, Told]) -> None:
-        """Have each shard forget what it contributed; one that was missing contributes first."""
-        held = [shard for shard in cut.held if not _has_forgotten(cut, told.get(shard))]
+    def _settle(self, cut: Cut, told: dict[int, Told], behind: AbstractSet[int]) -> None:
+        """Have each shard forget what it contributed; one that was missing contributes first.
+
+        Args:
+            cut: of a release that is over.
+            told: as for `advance`.
+            behind: shards that have not forgotten an earlier release, and come to this one later.
+        """
+        held = [one for one in cut.held if one in behind or not _has_forgotten(cut, told.get(one))]
         for shard in held:
-            known = told.get(shard)
+            known = None if shard in behind else told.get(shard)
             if known is not None and _has_not_contributed(cut, known):
-                self._ask(cut, shard, self._nobody)
+                self._ask(cut, shard, self._nobody, self._announced_to(cut))
             elif known is not None:
                 self._again((cut.name, shard), "settled", *cut.name)
         if held != cut.held:
-            with self._file.changing():
+            with self._file.changing(), self._made:
                 cut.held = held
                 if not held:
                     self._own.cuts.remove(cut)
+                    self._made.notify_all()
             for shard in range(self._router.shards):
                 if shard not in held:
                     self._asked.pop((cut.name, shard, "contribute"), None)

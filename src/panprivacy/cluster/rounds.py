@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from panprivacy._kernels import wipe_stack
-from panprivacy.cluster.broker import Broker, BrokerError, Position, Queue
+from panprivacy.cluster.broker import Broker, BrokerError, LostError, Position, Queue
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.routing import Router
@@ -159,7 +159,8 @@ class Rounds:
                 positions = self._broker.publish(messages)
             except BrokerError as error:
                 self._told(error)
-                if self._stopping.is_set() or time.monotonic() > until:
+                hopeless = isinstance(error, LostError) or self._stopping.is_set()
+                if hopeless or time.monotonic() > until:
                     raise
                 self._stopping.wait(_PAUSE)
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,7 +93,7 @@ class _Beginning:
         Raises:
             PlanError: it cannot go on.
         """
-        store = ReleaseStore(self._config.releases.store)
+        store, names = ReleaseStore(self._config.releases.store), dict[str, bytes]()
         if known is not None:
             self._check_known(known, store)
         elif not fresh and asked(self._vault.found):
@@ -101,9 +101,9 @@ class _Beginning:
             message += f"{self._path.name} back, or {_FRESH}"
             raise PlanError(message)
         if known is not None and known.record.shards != shards:
-            self._close(known, store)
+            names = self._close(known, store)
             store, known = ReleaseStore(self._config.releases.store), None
-        return self._started(known or self._begun(shards), store)
+        return self._started(known or self._begun(shards), store, names)
 
     def _check_known(self, known: RecordFile, store: ReleaseStore) -> None:
         if store.is_new:
@@ -141,20 +141,29 @@ class _Beginning:
         record.write()
         return record
 
-    def _close(self, record: RecordFile, store: ReleaseStore) -> None:
-        """Have as many shards as there were release what they counted in windows that ended."""
-        engine = self._started(record, store)
+    def _close(self, record: RecordFile, store: ReleaseStore) -> dict[str, bytes]:
+        """Have as many shards as there were release what they counted in windows that ended.
+
+        Returns:
+            The names of batches that they know, sealed, by stream: a sender may still repeat one.
+        """
+        engine = self._started(record, store, {})
         try:
             engine.wait_for_shards()
             engine.finish()
+            return {
+                name: engine.shards.ask(0, "names", name).result() for name in self._config.streams
+            }
         finally:
             engine.shards.stop()
             store.close()
 
-    def _started(self, record: RecordFile, store: ReleaseStore) -> ClusterEngine:
+    def _started(
+        self, record: RecordFile, store: ReleaseStore, names: Mapping[str, bytes]
+    ) -> ClusterEngine:
         found = record.record
         begins = {name: stream.window for name, stream in found.streams.items()}
-        shards = RayShards(self._config, found.router(numbered=False), begins, self._vault)
+        shards = RayShards(self._config, found.router(numbered=False), begins, self._vault, names)
         return ClusterEngine(self._config, self._config_file, store, record, self._broker, shards)
 
 

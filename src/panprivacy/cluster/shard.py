@@ -157,6 +157,7 @@ class ShardStream(Resumable):
         *,
         last: bool,
         next_start: float = 0.0,
+        announced: int = 0,
         paid: bytes = b"",
     ) -> None:
         """Have a contribution of the current window; once, however often it is asked for.
@@ -166,11 +167,13 @@ class ShardStream(Resumable):
             number: of the release, from 1.
             last: whether the window ends with it: its state is wiped.
             next_start: when the next window begins, if it does.
+            announced: as for `announce`, which comes first if it has not come yet: so all shards
+                contribute from one epoch.
             paid: what is kept in the state, and told, for the coordinator.
 
         Raises:
             PlanError: it is not the next contribution of the current window.
-            BudgetError: no such contribution was planned. Nothing was changed.
+            BudgetError: no such contribution was planned, or not so many intrusions.
         """
         if len(paid) > MOST_PAID:
             message = f"at most {MOST_PAID} bytes are kept"
@@ -182,6 +185,7 @@ class ShardStream(Resumable):
                 message = f"stream {self.name} in shard {self.part} is not where it is asked for a "
                 message += f"contribution: its next one is number {self._released + 1}"
                 raise PlanError(message)
+            self._announce(announced)
             fresh = self._fresh() if last else None
             self._pending[window, number] = self._contribution(last=last)
             self._released, self._paid = number, paid
@@ -221,15 +225,18 @@ class ShardStream(Resumable):
             BudgetError: so many were not planned. Nothing was changed.
         """
         with self._lock:
-            if window != self._window:
-                return
-            counting = self._counting
-            if total > counting.guarantee.intrusions - (counting.planned - 1):
-                message = f"stream {self.name} has no {total} announced intrusions planned"
-                raise BudgetError(message)
-            while self._announced < total:
-                counting.announce_intrusion()
-                self._announced += 1
+            if window == self._window:
+                self._announce(total)
+
+    def names(self) -> bytes:
+        """The names of the last parts, for `know`."""
+        with self._lock:
+            return self._reception.batch_ids.packed()
+
+    def know(self, names: bytes) -> None:
+        """Count no part again that shards of another number have counted."""
+        with self._lock:
+            self._reception.batch_ids.unpack(names)
 
     def rotate(self) -> None:
         """Draw a new key for messages; see `Opener.rotate`."""
@@ -318,6 +325,16 @@ class ShardStream(Resumable):
         if anew or position.sequence != before.sequence + 1:
             self._whole = False
             JOURNAL.error(Event.lost_messages, stream=self.name)
+
+    def _announce(self, total: int) -> None:
+        """Re-randomise the state until so many intrusions have been announced."""
+        counting = self._counting
+        if total > counting.guarantee.intrusions - (counting.planned - 1):
+            message = f"stream {self.name} has no {total} announced intrusions planned"
+            raise BudgetError(message)
+        while self._announced < total:
+            counting.announce_intrusion()
+            self._announced += 1
 
     def _contribution(self, *, last: bool) -> bytes:
         """What was counted.

@@ -47,10 +47,16 @@ class RayShards:
         router: of the shards.
         begins: when the first window of each stream begins, if there is no state of it.
         vault: as `worker.start_vault` gave it.
+        names: of the batches that shards of another number have counted, as `Worker.names` tells.
     """
 
     def __init__(
-        self, config: Config, router: Router, begins: Mapping[str, float], vault: Any
+        self,
+        config: Config,
+        router: Router,
+        begins: Mapping[str, float],
+        vault: Any,
+        names: Mapping[str, bytes],
     ) -> None:
         if config.checkpoint is None:
             message = "a cluster needs [checkpoint]: a shard goes on from its sealed state"
@@ -65,6 +71,7 @@ class RayShards:
                     cluster=config.cluster,
                     recipient=config.checkpoint.recipient,
                     every=config.checkpoint.every_seconds,
+                    names=names,
                 )
             )
             for shard in range(router.shards)

@@ -65,6 +65,7 @@ class _Shard:
     """What the vault knows of a shard besides its file."""
 
     incarnation: int = 0
+    number: int = 0
     told: Mapping[str, Told] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -99,7 +100,7 @@ class Vault:
         with shard.lock:
             with self._lock:  # a vault that starts again takes no number of before for its own
                 self._latest = max(self._latest + 1, time.time_ns())
-                shard.incarnation = self._latest
+                shard.incarnation, shard.number = self._latest, 0
             try:
                 return shard.incarnation, self._file(part).read_bytes()
             except FileNotFoundError:
@@ -107,24 +108,33 @@ class Vault:
             except OSError as error:
                 raise _failed(error, "read") from None
 
-    def keep(self, part: Slice, incarnation: int, sealed: bytes, told: Mapping[str, Told]) -> None:
+    def keep(
+        self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
+    ) -> None:
         """Have the states of a shard on the disk when this returns, in place of those before.
+
+        Calls may overtake each other, as those that nobody waits for any more: what is later stays.
 
         Args:
             part: the slice of the shard.
             incarnation: what `begin` gave to whoever calls.
+            number: of these states among those of this incarnation; it grows.
             sealed: its states.
             told: what is public about them, by stream.
 
         Raises:
             FencedError: another process has begun as this shard. The file is as it was.
-            StoreError: they cannot be written now. The file is as it was.
+            StoreError: they cannot be written now, or later ones were. The file is as it was.
         """
         shard = self._shard(part)
         with shard.lock:
             if shard.incarnation != incarnation:
                 message = f"another process goes on as shard {part}; this one ends"
                 raise FencedError(message)
+            if number <= shard.number:
+                message = f"a later state of shard {part} was to be kept already"
+                raise StoreError(message)
+            shard.number = number
             try:
                 replace_file(self._file(part), sealed)
             except OSError as error:

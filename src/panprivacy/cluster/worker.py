@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
@@ -73,6 +73,7 @@ class WorkerConfig:
         cluster: where the broker is, and the identity.
         recipient: public key of age to which states are sealed.
         every: seconds from one sealed state to the next.
+        names: what `Worker.names` gave of each stream, of shards that were of another number.
     """
 
     part: Slice
@@ -81,6 +82,7 @@ class WorkerConfig:
     cluster: ClusterConfig
     recipient: str
     every: float = 1.0
+    names: Mapping[str, bytes] = field(default_factory=dict)
 
     def opened(self, sealed: bytes) -> bytes:
         """What was sealed; the private key is there for as long as that takes.
@@ -114,7 +116,9 @@ class Keeping(Protocol):
     def begin(self, part: Slice) -> tuple[int, bytes | None]:
         """As `Vault.begin`."""
 
-    def keep(self, part: Slice, incarnation: int, sealed: bytes, told: Mapping[str, Told]) -> None:
+    def keep(
+        self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
+    ) -> None:
         """As `Vault.keep`."""
 
 
@@ -206,6 +210,7 @@ class Worker:
         last: bool,  # noqa: FBT001 - of a call through Ray
         next_start: float,
         recipient: str,
+        announced: int = 0,
         paid: bytes = b"",
     ) -> bytes:
         """A contribution, once the vault has the state that holds it; may be asked for again.
@@ -218,6 +223,7 @@ class Worker:
             last: whether the window ends with it.
             next_start: when the next window begins, then.
             recipient: public key of age to which it is sealed.
+            announced: how many intrusions people have announced to the window before.
             paid: what is kept with it, and told.
 
         Raises:
@@ -230,7 +236,14 @@ class Worker:
             self._limits[stream, window, number] = through
             self._wait(lambda: one.position >= through, "the messages through the cut")
             try:
-                one.contribute(window, number, last=last, next_start=next_start, paid=paid)
+                one.contribute(
+                    window,
+                    number,
+                    last=last,
+                    next_start=next_start,
+                    announced=announced,
+                    paid=paid,
+                )
             finally:
                 self._limits.pop((stream, window, number), None)
         self._wait_until_kept()
@@ -251,6 +264,14 @@ class Worker:
     def settled(self, stream: str, window: float, number: int) -> None:
         """Forget a contribution: what was made of it is published."""
         self._streams[stream].settle(window, number)
+
+    @_plainly
+    def names(self, stream: str) -> bytes:
+        """The names of the last parts, sealed as states are, for shards that are of another number.
+
+        Every part comes to every shard, so they are the same in all.
+        """
+        return seal(self._streams[stream].names(), self._config.recipient)
 
     @_plainly
     def stop(self) -> None:
@@ -283,6 +304,9 @@ class Worker:
         incarnation, sealed = self._vault.begin(self._config.part)
         if sealed is not None:
             resume_all(streams, parted(self._config.opened(sealed), streams))
+        else:
+            for name, names in self._config.names.items():
+                self._streams[name].know(self._config.opened(names))
         for one in streams:
             self._broker.open(one.queue)
         self._incarnation = incarnation
@@ -301,7 +325,7 @@ class Worker:
         told = {name: told for name, (_, told) in taken.items()}
         del taken
         try:
-            self._vault.keep(self._config.part, self._incarnation, sealed, told)
+            self._vault.keep(self._config.part, self._incarnation, self._writing, sealed, told)
         except FencedError:
             self._stopping.set()
             JOURNAL.error(Event.fenced, shard=str(self._config.part))
@@ -381,9 +405,11 @@ class _RemoteVault:
         """As `Vault.begin`."""
         return self._asked("begin", part)
 
-    def keep(self, part: Slice, incarnation: int, sealed: bytes, told: Mapping[str, Told]) -> None:
+    def keep(
+        self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
+    ) -> None:
         """As `Vault.keep`."""
-        self._asked("keep", part, incarnation, sealed, told)
+        self._asked("keep", part, incarnation, number, sealed, told)
 
     def _asked(self, method: str, *arguments: Any) -> Any:
         """What the vault answers.

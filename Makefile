@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run demo federated-demo test test-slow lint package oldest pins accuracy continual auditors mutants bench reproduce docs clean
+.PHONY: run demo federated-demo test test-slow lint package oldest pythons pins accuracy continual auditors mutants bench reproduce docs clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -55,8 +55,12 @@ package: $(VENV)/.package
 	cd build && ../$(BIN)/mypy --config-file= --strict --disable-error-code import-untyped \
 	  --python-executable clean/bin/python ../tests/typing/public.py
 
-# Counts with the oldest versions of all libraries that pyproject.toml admits. What these need in turn
-# is new, and warns of how it is used.
+# What counts, resumes, reads bodies, and answers: tried with other libraries, and other Pythons.
+TRIED := tests/contract/test_contract.py tests/contract/test_resume.py tests/unit/test_bodies.py \
+  tests/unit/test_cli.py tests/unit/test_explain.py tests/service/test_http.py tests/service/test_store.py
+
+# With the oldest versions of all libraries that pyproject.toml admits. What these need in turn is new,
+# and warns of how it is used.
 EXTRAS := plot service postgresql published federated
 oldest: $(VENV)/.package
 	rm -rf build/oldest
@@ -66,9 +70,16 @@ oldest: $(VENV)/.package
 	$(BIN)/uv pip install --quiet --python build/oldest/bin/python --constraints build/oldest.txt \
 	  --requirements build/oldest.txt --editable . \
 	  httpx hypothesis pandas polars pytest pytest-timeout pytest-xdist pyyaml
-	build/oldest/bin/python -m pytest -n auto -m "not slow" -W ignore::DeprecationWarning \
-	  tests/contract/test_contract.py tests/contract/test_resume.py tests/unit/test_bodies.py \
-	  tests/unit/test_cli.py tests/unit/test_explain.py tests/service/test_http.py tests/service/test_store.py
+	build/oldest/bin/python -m pytest -n auto -m "not slow" -W ignore::DeprecationWarning $(TRIED)
+
+# With the other Pythons that are here, and the newest libraries.
+pythons: $(foreach one,python3.12 python3.13,$(shell $(one) --version >/dev/null 2>&1 && echo with-$(one)))
+
+with-python%: $(VENV)/.package
+	rm -rf build/python$*
+	python$* -m venv build/python$*
+	$(BIN)/uv pip install --quiet --python build/python$*/bin/python --editable ".[test]"
+	build/python$*/bin/python -m pytest -n auto -m "not slow" $(TRIED)
 
 # Writes down the code that the proofs speak of as it is now: after they were read again.
 pins: | $(BIN)/python

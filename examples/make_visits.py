@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-CLIENTS, CUSTOMERS = 30_000, 20_000
+CLIENTS, CUSTOMERS, FIRMS = 30_000, 100_000, 8_000
 PAGES = ("/", "/help", "/shop")
 LINE = '{} - - [21/Nov/2026:08:00:00 +0000] "GET {}?from=mail HTTP/1.1" 200 512 "-" "Mozilla/5.0"\n'
 
@@ -28,11 +28,11 @@ def visits(coins: np.random.Generator) -> pa.Table:
 
 
 def orders(coins: np.random.Generator) -> pa.Table:
-    """Of about ten million in all, of which a few customers have much."""
-    shares = coins.pareto(1.1, CUSTOMERS)
-    cents = np.maximum(1, 1e9 * shares / shares.sum()).astype(np.int64)
+    """Of about ten million in all, of which 8,000 firms have 1,050 to 1,350 each."""
+    firms = coins.integers(105_000, 135_000, FIRMS)
+    others = coins.integers(1, 870, CUSTOMERS - FIRMS)
     names = pa.array([f"customer {number}" for number in range(CUSTOMERS)])
-    return pa.table({"customer": names, "cents": cents})
+    return pa.table({"customer": names, "cents": np.concatenate([firms, others])})
 
 
 def log(coins: np.random.Generator) -> str:

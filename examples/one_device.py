@@ -10,9 +10,11 @@ if __name__ == "__main__":
     task, signer, file = sys.argv[1:]
     with FileStorage(file) as storage:
         device = Device(Task.read(Path(task).read_bytes(), bytes.fromhex(signer)), storage)
-        for line in sys.stdin:
+        for number, line in enumerate(sys.stdin, 1):
+            if (tick := line.strip()) not in {"event", "none"}:
+                sys.exit(f"line {number} is neither event nor none: mend it, and go on from there")
             if not device.reported:
-                device.observe(line.strip() == "event")
+                device.observe(tick == "event")
         report = device.report()
         two = isinstance(device.task.key, TwoServers)
         sys.stdout.buffer.write(upload([report], device.task) if two else report)

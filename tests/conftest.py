@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
 import sys
 
 import pytest
 
+from panprivacy._kernels import Kernel, cache_folder
 from panprivacy.audit.exact import loss
 from panprivacy.audit.suite import subject
+from panprivacy.federated import elgamal, group
 from panprivacy.statistics import records
 
 CACHE = type(functools.cache(lambda: None))
@@ -17,10 +20,44 @@ CACHE = type(functools.cache(lambda: None))
 records._planned = functools.cache(records._planned.__wrapped__)  # tests make more than it keeps
 
 
+@functools.lru_cache(maxsize=8)
+def multiples_of(encoded):
+    """The table of a public key: 30 ms, for each device of a task in a process of its own."""
+    return group.Multiples(elgamal._parsed(encoded, elgamal.POINT_BYTES)[0])
+
+
+elgamal.EncryptionKey._multiples = property(lambda key: multiples_of(bytes(key)))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """Three workers on two processors: a quarter of all time is waited for programs and clocks."""
     return (os.cpu_count() or 1) * 3 // 2
+
+
+def alone(make):
+    """Have one worker compile at a time, and the others take what it kept: it is 16 s for all."""
+
+    def made(kernel):
+        from numba import config  # noqa: PLC0415 - slow to import
+
+        folder = cache_folder(config.CACHE_DIR)
+        if folder is None or compiling:
+            return make(kernel)
+        compiling.append(os.open(folder, os.O_RDONLY))
+        try:
+            fcntl.flock(compiling[0], fcntl.LOCK_EX)
+            return make(kernel)
+        finally:
+            os.close(compiling.pop())
+
+    return made
+
+
+compiling = []
+"""The folder that is locked; kernels compile others that they call."""
+
+Kernel._make = alone(Kernel._make)
 
 
 @pytest.fixture(autouse=True)

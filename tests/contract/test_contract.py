@@ -58,21 +58,20 @@ def test_a_batch_draws_one_coin_a_touched_cell(bits_case):
     assert 0 < touched < len(users)
 
 
-@pytest.mark.parametrize(
-    "nobody",
-    [[], (), np.array([], np.int64), pa.array([]), pa.chunked_array([[], []]), pl.Series([])],
-    ids=lambda nobody: type(nobody).__name__,
-)
-def test_an_empty_batch_changes_nothing_and_draws_no_coin(kept_case, nobody):
+NOBODY = [[], (), np.array([], np.int64), pa.array([]), pa.chunked_array([[], []]), pl.Series([])]
+
+
+def test_an_empty_batch_changes_nothing_and_draws_no_coin(kept_case):
     spy = SpyCoins()
     statistic = kept_case.make(coins=spy)
     statistic.update(*kept_case.rows(50))
     before = statistic.state()
     spy.calls.clear()
-    statistic.update(nobody)
-    statistic.update(nobody, [])
-    assert statistic.state() == before
-    assert sum(size for _, size in spy.calls) == 0
+    for nobody in NOBODY:
+        statistic.update(nobody)
+        statistic.update(nobody, [])
+        assert statistic.state() == before, type(nobody)
+        assert sum(size for _, size in spy.calls) == 0, type(nobody)
 
 
 def test_a_release_draws_one_noise_a_published_count(users_case):
@@ -224,13 +223,13 @@ def test_a_release_of_one_statistic_cannot_spend_what_is_set_aside_for_another(p
         first.release()
 
 
-@pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.5, float("nan"), True, "0.95", None])
-def test_a_confidence_that_is_none_is_refused_before_anything_is_spent(case, confidence):
+def test_a_confidence_that_is_none_is_refused_before_anything_is_spent(case):
     statistic = case.make()
     spent = statistic.ledger.spent
-    with pytest.raises(pp.PlanError, match="confidence"):
-        statistic.release(confidence=confidence)
-    assert statistic.ledger.spent == spent
+    for confidence in (0, 1, -0.1, 1.5, float("nan"), True, "0.95", None):
+        with pytest.raises(pp.PlanError, match="confidence"):
+            statistic.release(confidence=confidence)
+        assert statistic.ledger.spent == spent, confidence
     statistic.release()
 
 
@@ -238,14 +237,15 @@ def test_a_release_says_what_it_is(count_case):
     statistic = count_case.make()
     statistic.update(*count_case.rows(50))
     answer = statistic.release(confidence=0.9)
-    assert answer.low <= max(answer.value, 0) <= answer.high  # some are not cut
+    assert answer.low <= answer.value <= answer.high
     assert answer.confidence == 0.9
     assert all(type(count) is int for count in answer.counts)
     model = statistic.plan.model(0)
-    assert answer.value == model.estimate(answer.counts)
+    estimate = model.estimate(answer.counts)
+    assert answer.value == min(max(estimate, answer.low), answer.high)
     if statistic.lasting:
         return  # its interval is that of its step
-    assert (answer.value, answer.low, answer.high) == model.answer(answer.counts, 0.9)
+    assert (estimate, answer.low, answer.high) == model.answer(answer.counts, 0.9)
 
 
 # State
@@ -289,7 +289,8 @@ def test_the_state_is_all_there_is(case):
 
 
 def test_the_states_of_two_statistics_differ(kept_case):
-    assert len({kept_case.make().state() for _ in range(30)}) > 1  # some keep a single small number
+    first = kept_case.make().state()
+    assert any(kept_case.make().state() != first for _ in range(29))  # some keep one small number
 
 
 def test_repr_shows_nothing_of_the_stream(kept_case):
@@ -299,10 +300,11 @@ def test_repr_shows_nothing_of_the_stream(kept_case):
     assert re.fullmatch(rf"<{type(quiet).__name__} (n=[\d,]+ )?epsilon=1>", repr(quiet))
 
 
-@pytest.mark.parametrize("take_a_copy", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_a_plain_copy_is_refused_with_the_way_out(kept_case, take_a_copy):
-    with pytest.raises(TypeError, match="sealed checkpoint"):
-        take_a_copy(kept_case.make())
+def test_a_plain_copy_is_refused_with_the_way_out(kept_case):
+    statistic = kept_case.make()
+    for take_a_copy in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="sealed checkpoint"):
+            take_a_copy(statistic)
 
 
 # Failure

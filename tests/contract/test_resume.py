@@ -134,11 +134,11 @@ def test_a_state_of_another_statistic_or_version_is_refused_by_name(kept_case):
     refused(kept_case, older, "version 00000, and this is")
 
 
-@pytest.mark.parametrize("cut", [1, 200])
-def test_a_state_that_is_cut_off_or_has_more_is_refused(kept_case, cut):
+def test_a_state_that_is_cut_off_or_has_more_is_refused(kept_case):
     state = begun(kept_case).state()
-    refused(kept_case, state[:-cut], "cut off|damaged")
-    refused(kept_case, state + bytes(cut), "more follows")
+    for cut in (1, 200):
+        refused(kept_case, state[:-cut], "cut off|damaged")
+        refused(kept_case, state + bytes(cut), "more follows")
     refused(kept_case, b"", "no state")
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from importlib import import_module
 
+import pyarrow.parquet as pq
 import pytest
 
 from panprivacy.cli import _COMMANDS
+from panprivacy.statistics.planner import Search
+from panprivacy.statistics.specification import Specification
 from tests.docs.pages import NUMBER, PAGES, ROOT, blocks, commands, name, shape, typed
 
 ELSEWHERE = {
@@ -123,6 +127,22 @@ def test_the_intervals_of_the_pages_are_as_wide_as_it_says(folder):
         assert value == pytest.approx(float(around.replace(",", "")), rel=0.6)
         # A standard deviation of an answer moves the width of its interval by a tenth.
         assert 100 * (high - low) / 2 / value == pytest.approx(float(percent), rel=0.5)
+
+
+def test_heavy_hitters_of_the_page_are_several_times_their_error(folder):
+    page = (ROOT / "docs/command-line.md").read_text()
+    typed_so = re.search(r"cents --epsilon (\d+) .*\n\s+--stat (heavy-hitters\S+)", page)
+    search = Search(Specification.from_text(typed_so[2]).sizes, 1, 0)
+    plan, looser = search.plan(Fraction(typed_so[1]), None), search.plan(Fraction(2), None)
+    typed("python examples/make_visits.py", folder)
+    orders = pq.read_table(folder / "orders.parquet")["cents"].to_numpy()  # one a customer
+    truth = plan.truth(plan.name, orders, orders)
+    assert orders.sum() == pytest.approx(plan.total, rel=1e-3)
+    assert truth == (orders >= plan.high).sum() == 8_000
+    assert 2.5 * plan.absolute_margin(0.95) < truth
+    for one, said in ((plan, "2,900"), (looser, "3,600")):
+        assert f"{round(one.absolute_margin(0.95), -2):,.0f}" == said
+        assert said in page
 
 
 # Links

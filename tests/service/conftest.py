@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 
@@ -16,6 +17,15 @@ __all__ = ["postgres"]
 def development(monkeypatch):
     """Has the journal refuse what is not on its list; a service that runs leaves it out."""
     monkeypatch.setattr(logging, "raiseExceptions", True)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_left():
+    """One that nobody ends may turn on a closed socket, and take a processor from all tests."""
+    before = {*threading.enumerate()}
+    yield
+    left = {*threading.enumerate()} - before
+    assert not [one for one in left if one.name.startswith("Thread-") and not one.daemon]
 
 
 @pytest.fixture

@@ -19,8 +19,10 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyrage.x25519 import Identity
 
 from panprivacy.aggregator.app import (
+    _MOST_UPLOAD,
     HelperApi,
     LeaderApi,
     helper_application,
@@ -30,23 +32,34 @@ from panprivacy.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     ERRORS,
     JOB_INIT_REQ,
+    REPORT,
     SHARE_REQ,
     SHARES,
     UPLOAD,
     UPLOAD_ERRORS,
     UPLOAD_REQ,
     AggregateShareReq,
+    HpkeCiphertext,
     Party,
     ReportError,
     base64,
     reports_path,
 )
+from panprivacy.aggregator.messages import Report as DapReport
 from panprivacy.aggregator.peer import STRIPPED, Peer
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import PeerError
-from panprivacy.aggregator.reports import batch_of, row_of, share_of, upload
+from panprivacy.aggregator.reports import (
+    batch_of,
+    dap_bytes,
+    metadata_of,
+    row_of,
+    share_of,
+    upload,
+)
 from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
-from panprivacy.errors import InputError
+from panprivacy.aggregator.store import HelperStore, LeaderStore
+from panprivacy.errors import InputError, PlanError
 from panprivacy.federated.messages import Report
 from panprivacy.federated.task import Task
 from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
@@ -119,6 +132,27 @@ def test_an_upload_says_which_reports_are_not_taken(asked):
     (wrong,) = decoded(ERRORS, asked.send(honest(asked.task, [1, 0])).content)
     assert wrong.error == ReportError.BATCH_COLLECTED
     assert asked.ask("leader", "GET", "http://leader/healthz").json()["status"] == "closed"
+
+
+def test_an_upload_has_no_more_reports_than_fit_whole(asked, monkeypatch):
+    """Reports of nothing are short: 87,000 of them would hold the server up for seconds."""
+    read, report = [], type(REPORT).read
+
+    def counted(codec, source):
+        if codec is REPORT:
+            read.append(None)
+        return report(codec, source)
+
+    monkeypatch.setattr(type(REPORT), "read", counted)
+    nothing = HpkeCiphertext(Party.LEADER, b"x", b"x")
+    names = (number.to_bytes(16, "big") for number in range(87_000))
+    body = UPLOAD.write([DapReport(metadata_of(one), b"", nothing, nothing) for one in names])
+    assert len(body) < _MOST_UPLOAD
+    answer = asked.ask("leader", "POST", "/reports", UPLOAD_REQ, body)
+    assert answer.status_code == 400
+    assert "send the others in another" in answer.json()["detail"]
+    assert len(read) == _MOST_UPLOAD // dap_bytes(asked.task) < 87_000 / 5
+    assert len(UPLOAD.write([honest(asked.task, [1, 0])])) == dap_bytes(asked.task)
 
 
 def test_a_release_that_comes_too_early_says_so(asked):
@@ -264,7 +298,7 @@ def bodies_sum(body, taken):
 
 
 def test_a_helper_that_is_gone_is_waited_for(asked, monkeypatch):
-    for each in (honest(asked.task, [1, 0]), honest(asked.task, [1, 1])):
+    for each in (honest(asked.task, [1, 0]), honest(asked.task, [0, 1])):
         asked.send(each)
     with monkeypatch.context() as patched:
         peer = Peer(asked.task, "http://127.0.0.1:1", "pp_ingest")
@@ -274,7 +308,7 @@ def test_a_helper_that_is_gone_is_waited_for(asked, monkeypatch):
         assert "the helper does not answer" in answer.json()["detail"]
         assert asked.ask("leader", "GET", "http://leader/healthz").json()["status"] == "troubled"
         peer.end()
-    assert sums(asked.task, asked.release().content) == (2, [2, 1])
+    assert sums(asked.task, asked.release().content) == (2, [1, 1])
 
 
 @contextlib.contextmanager
@@ -297,9 +331,11 @@ def answering(body, status=200, encoding="identity"):
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:  # or it would turn on a closed socket for as long as the process lives
+            server.shutdown()
+            thread.join()
 
 
 def test_a_helper_cannot_have_the_leader_take_in_very_much(monkeypatch):
@@ -421,6 +457,36 @@ def test_a_task_for_one_server_is_not_for_two(tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_each_of_two_servers_has_secrets_that_it_alone_can_open(tmp_path):
+    keys = {role: Identity.generate() for role in ("leader", "helper")}
+    words = ["--kind", "count-nonzero", "--horizon", "1", "--epsilon", "1", "--servers", "2"]
+    words += ["--signer", tmp_path / "signer"]
+    words += [word for key in keys.values() for word in ("--recipient", str(key.to_public()))]
+    assert run_command("task", tmp_path / "task.json", *words).code == 0
+    for role, kind in (("leader", LeaderSecrets), ("helper", HelperSecrets)):
+        for other, key in keys.items():
+            (tmp_path / "key.txt").write_text(str(key))
+            sealed = tmp_path / f"task.{role}.secret"
+            if other == role:
+                assert kind.load(sealed, tmp_path / "key.txt").verify_key
+            else:
+                with pytest.raises(InputError):
+                    kind.load(sealed, tmp_path / "key.txt")
+
+
+@pytest.mark.parametrize("store", [LeaderStore, HelperStore])
+def test_a_store_that_was_begun_under_another_verification_key_is_refused(tmp_path, store):
+    """The same shares, verified under two keys, would tell more of them."""
+    url, task = f"sqlite:///{tmp_path}/store", task_of(histogram(1), "one-server", batch=2)
+    first, second = bytes(32), bytes(31) + b"1"
+    for _ in range(2):
+        store(url, task, first, tmp_path / "mark").end()
+    for fresh in (False, True):
+        with pytest.raises(PlanError, match="another verification key: start with the secrets"):
+            store(url, task, second, tmp_path / "mark", fresh=fresh)
+    store(url, task, first, tmp_path / "mark").end()
+
+
 @pytest.mark.parametrize("role", ["leader", "helper"])
 def test_a_server_without_secrets_says_where_they_come_from(tmp_path, role):
     task = tmp_path / "task.json"
@@ -449,6 +515,7 @@ def test_a_helper_asks_nobody(tmp_path):
         (["--servers", "2", "--collusion", "both"], "collusion must be one of none, one-server"),
         (["--servers", "2", "--batch", "0"], "batch must be"),
         (["--servers", "3"], "--servers must be 1 or 2"),
+        (["--recipient", "a", "--recipient", "b"], "give --recipient once for each server"),
     ],
 )
 def test_servers_that_cannot_be_are_refused_in_one_line(tmp_path, options, message):

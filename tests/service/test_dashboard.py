@@ -113,10 +113,10 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture
-def visitor(site, request):
-    """Somebody with a token that may read, at a screen of some width."""
+def visitor(site):
+    """Somebody with a token that may read, at a wide screen."""
     browser, _, base = site
-    size = {"width": getattr(request, "param", 1280), "height": 900}
+    size = {"width": 1280, "height": 900}
     context = browser.new_context(viewport=size, reduced_motion="reduce")
     one = Visitor(context.new_page(), base)
     one.page.set_default_timeout(15_000)
@@ -129,14 +129,16 @@ def visitor(site, request):
     context.close()
 
 
-@pytest.mark.parametrize("visitor", [1280, 390], indirect=True)
 def test_pages_fit_and_send_nothing_elsewhere(visitor, tmp_path):
-    width = visitor.page.viewport_size["width"]
+    """Each page as a phone loads it, and then on a wide screen."""
     for path in PATHS:
+        visitor.page.set_viewport_size({"width": 390, "height": 900})
         visitor.go(path)
-        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width, path
         assert visitor.page.evaluate("document.documentElement.lang") == "en-US"
-        picture = tmp_path / f"{path.strip('/').replace('/', '-') or 'overview'}-{width}.png"
+        for width in (390, 1280):
+            visitor.page.set_viewport_size({"width": width, "height": 900})
+            assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width, path
+        picture = tmp_path / "page.png"
         visitor.page.screenshot(path=picture, full_page=True)
         assert picture.stat().st_size > 20_000
     here = visitor.base.partition("://")[2]

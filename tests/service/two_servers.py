@@ -136,7 +136,8 @@ class World:
     def start_helper(self):
         if self.helper_store is not None:
             self.helper_store.end()
-        store = HelperStore(self._urls["helper"], self.task, self._folder / "helper.mark")
+        kept = self._urls["helper"], self.task, VERIFY_KEY, self._folder / "helper.mark"
+        store = HelperStore(*kept)
         self._stack.callback(store.end)
         self.helper_store = store
         self.helper = Helper(self.task, HELPER, VERIFY_KEY, store)
@@ -144,7 +145,8 @@ class World:
     def start_leader(self):
         if self.leader_store is not None:
             self.leader_store.end()
-        store = LeaderStore(self._urls["leader"], self.task, self._folder / "leader.mark")
+        kept = self._urls["leader"], self.task, VERIFY_KEY, self._folder / "leader.mark"
+        store = LeaderStore(*kept)
         self._stack.callback(store.end)
         self.leader_store = store
         self.leader = Leader(self.task, LEADER, VERIFY_KEY, store, self)
@@ -185,7 +187,10 @@ class World:
 
 
 def sums(task, answer):
-    """How many reports came, and the sums of which an answer is made."""
+    """How many reports came, and the sums of which an answer is made, up to half of the reports.
+
+    An estimate is cut to the number of reports, and these here have no noise.
+    """
     found, how = json.loads(answer), task.kind.reporting
     return found["reports"], [
         round(one["value"] * how.kept + found["reports"] * how.absent) for one in found["answers"]

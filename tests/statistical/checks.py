@@ -114,6 +114,11 @@ def spreads(errors: np.ndarray, deviation: float, slack: float = 1.0) -> float:
     return min(1.0, 2 * min(above, below))
 
 
+def at_most(errors: np.ndarray, deviation: float) -> float:
+    """The same of a deviation that may be smaller."""
+    return chi_square_tail(float((errors**2).sum()) / deviation**2, len(errors))
+
+
 @dataclass(frozen=True)
 class Runs:
     """Independent runs of one statistic on one stream.

@@ -11,7 +11,7 @@ import pytest
 
 import panprivacy as pp
 
-from .checks import OFF, accepted, centred, chi_square_tail, happens, rejected, repeat, spreads
+from .checks import OFF, accepted, at_most, centred, happens, rejected, repeat, spreads
 
 RUNS = 1_000
 SIZES = {"k": 50, "total": 10_000, "epsilon": 4}
@@ -50,7 +50,7 @@ def check(runs):
     """Errors are at most as large as predicted, up to 5 %; of twice the size they are not."""
 
     def p_value(errors):
-        return chi_square_tail(float((errors**2).sum()) / (1.05 * runs.deviation) ** 2, RUNS)
+        return at_most(errors, 1.05 * runs.deviation)
 
     errors = uncut(runs) - runs.truth
     assert accepted(p_value(errors))

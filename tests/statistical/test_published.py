@@ -19,7 +19,7 @@ from panprivacy.published import (
 )
 from panprivacy.published.mir_moments import seen
 
-from .checks import OFF, accepted, centred, chi_square_tail, happens, rejected
+from .checks import OFF, accepted, at_most, centred, happens, rejected
 
 RUNS = 400
 USERS = 2_000
@@ -126,7 +126,7 @@ def check_bound(errors, deviation):
     """Their root-mean-square is at most the predicted one; errors twice as large are found."""
 
     def p_value(errors):
-        return chi_square_tail(float((errors**2).sum()) / deviation**2, len(errors))
+        return at_most(errors, deviation)
 
     assert accepted(p_value(errors))
     assert rejected(p_value(2 * errors))

@@ -16,7 +16,9 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE
+from panprivacy.audit.controls import CONTROLS
 from panprivacy.audit.sampled.loss import sampled_loss
+from panprivacy.statistics.release import Release
 
 CLAIM, OFF = 1, Fraction(13, 10)
 E = {Fraction(7, 10): Fraction(201, 100), 1: Fraction(271, 100), OFF: Fraction(367, 100)}
@@ -47,7 +49,7 @@ class Bare:
         return b"public"
 
     def release(self):
-        return pp.statistics.Release(0, 0, 0, 0.5, 1, (0,))
+        return Release(0, 0, 0, 0.5, 1, (0,))
 
 
 class Bit(Bare):
@@ -64,7 +66,16 @@ class Tally(Bare):
 
     def release(self):
         count = self.came + int(self.coins.discrete_laplace(1 / self.epsilon, 1)[0])
-        return pp.statistics.Release(0, 0, 0, 0.5, 1, (7, count))
+        return Release(0, 0, 0, 0.5, 1, (7, count))
+
+
+class Interval(Bare):
+    """An interval whose width alone, noised for `epsilon`, says something."""
+
+    def release(self):
+        middle = float(self.coins.discrete_laplace(Fraction(1, 50), 1)[0])
+        width = 1_000 + self.came + int(self.coins.discrete_laplace(1 / self.epsilon, 1)[0])
+        return Release(middle, middle - width, middle + width, 0.5, 1, (7,))
 
 
 class Both(Bit, Tally):
@@ -88,11 +99,13 @@ SEEN = {
     "in a bit": (Bit, [[0]], [[]], {}),
     "in a counter": (Counter, [[0]], [[]], {"cell_bytes": 2}),
     "in a release": (Tally, [[0], RELEASE], [[], RELEASE], {"after_step": 0}),
+    "in an interval": (Interval, [[0], RELEASE], [[], RELEASE], {"after_step": 0}),
 }
 
 
 CASES = [
-    pytest.param(name, marks=[pytest.mark.slow] if name != "in a bit" else []) for name in SEEN
+    pytest.param(name, marks=[] if name in {"in a bit", "in an interval"} else [pytest.mark.slow])
+    for name in SEEN
 ]
 
 
@@ -121,8 +134,17 @@ def test_state_and_release_are_seen_together():
 
 
 def test_nothing_is_found_where_there_is_nothing():
-    for kind in (Bit, Tally, Both, Counter):
-        assert bound(partial(kind, 1), [[0], [0]], [[0], [0]], runs=1_000) == 0
+    for kind in (Bit, Tally, Interval, Both, Counter):
+        same = [[0], [0], RELEASE]
+        assert bound(partial(kind, 1), same, same, runs=1_000) == 0
+
+
+def test_a_control_that_leaks_by_its_interval_alone_is_caught():
+    (control,) = [one for one in CONTROLS if one.name == "row-interval"]
+    found = sampled_loss(control.make, *control.pair, runs=1_000)
+    assert found.epsilon > 2 > control.claimed
+    assert 3 in found.bars  # its width
+    assert not found.counts
 
 
 def test_an_event_that_one_stream_rules_out_is_found():

@@ -404,7 +404,7 @@ def test_the_command_fails_when_ours_leaks(monkeypatch):
     ("arguments", "message"),
     [
         (["lookup"], f"the attacks are {', '.join(NAMES)}"),
-        ([], "Missing argument 'NAME'"),
+        ([], "Missing argument 'NAME': type, for example, panprivacy attack dictionary"),
         (["replay", "--epsilon", "0"], "--epsilon must be a positive finite number"),
         (["replay", "--epsilon", "much"], "--epsilon must be a positive finite number"),
         (["replay", "--plot", "picture.pdf"], "--plot writes PNG"),

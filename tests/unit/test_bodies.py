@@ -46,7 +46,7 @@ RAGGED = "there must be one value in each column for each user: 'user' has 2, an
 TOO_LARGE = "this would unpack to more than 64 MiB; send it in parts"
 REPEATED = "a long text or a dictionary is repeated too often; send plain columns, or in parts"
 PROPERTY = settings(
-    max_examples=150,
+    max_examples=75,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

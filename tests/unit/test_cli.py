@@ -419,6 +419,11 @@ class TestStats:
         (["plan", "distinct"], "such as --epsilon 1"),
         (["task", "task.json", "--kind", "mean", "--horizon", "1", "--epsilon", "1"], "it is made"),
         (["ruin"], "there are run, merge, stats, plan,"),
+        (["attack"], "'NAME': type, for example, panprivacy attack dictionary"),
+        (["token"], "'NAME': type, for example, panprivacy token beacons --may ingest"),
+        (["federated"], "Missing command: type, for example, panprivacy federated simulate"),
+        (["explain"], "panprivacy explain seized.state"),
+        (["aggregator"], "panprivacy aggregator --role helper --task visits.json"),
     ],
 )
 def test_what_is_missing_or_misspelt_comes_with_a_cure(words, cure):

@@ -503,8 +503,8 @@ def test_hundred_thousand_answers_stay_quick(store, file):
         pass
     assert followed.known.answers == 100_000
     (points,) = followed.known.points.values()
-    assert elapsed(lambda: charts.over_time(points, "users", "UTC")) < 0.1
-    assert elapsed(followed.follow) < 0.5
+    assert elapsed(lambda: charts.over_time(points, "users", "UTC")) < 0.5
+    assert elapsed(followed.follow) < 1
     assert len(json.dumps(charts.over_time(points, "users", "UTC"))) < 200_000
 
 

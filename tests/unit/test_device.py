@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +31,7 @@ from panprivacy.federated.storage import FileStorage
 from panprivacy.federated.task import Task
 from panprivacy.federated.two_servers import TwoServers
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "one_device.py"
 KEY = DecryptionKey.generate(SystemCoins())
 ONE = Promise(epsilon=Fraction(1))
 SURE = Promise(epsilon=Fraction(30))
@@ -304,6 +308,25 @@ def test_an_old_file_that_is_put_back_gives_a_report_of_the_same_id(tmp_path):
         with pytest.raises(pp.InputError, match="the id or the ciphertexts of another"):
             collector.add(other)
     assert len(collector) == 1
+
+
+def test_the_example_of_a_device_refuses_a_misspelt_tick(tmp_path):
+    task, signing = task_of(*KINDS[0]), Ed25519PrivateKey.generate()
+    (tmp_path / "task.json").write_bytes(task.signed(signing))
+    signer = signing.public_key().public_bytes_raw().hex()
+    words = [str(EXAMPLE), "task.json", signer, "phone"]
+    refused = subprocess.run(
+        [sys.executable, *words],
+        check=False,
+        input=b"none\nnonne\nnone\n",
+        cwd=tmp_path,
+        capture_output=True,
+    )
+    assert (refused.returncode, refused.stdout) == (1, b"")
+    assert refused.stderr.startswith(b"line 2 is neither event nor none")
+    assert refused.stderr.count(b"\n") == 1
+    with FileStorage(tmp_path / "phone") as storage:
+        assert Device(task, storage).tick == 1
 
 
 def test_two_programs_cannot_be_one_device(tmp_path):

@@ -144,8 +144,10 @@ def test_all_of_it_costs_epsilon_and_no_more():
 )
 def test_what_errs_alike_everywhere_strays_as_far_from_small_numbers(statistic, threshold, largest):
     made = moving(statistic, threshold=threshold, epsilon=4)
-    strays = [made.margin(truth=share * largest) - float(threshold) for share in (0, 0.01, 1)]
-    farthest = made.margin() - float(threshold)
+    strays = [
+        made.absolute_margin(truth=share * largest) - float(threshold) for share in (0, 0.01, 1)
+    ]
+    farthest = made.absolute_margin() - float(threshold)
     assert all(0.9 * farthest < one <= farthest for one in strays)
 
 

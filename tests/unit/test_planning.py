@@ -26,7 +26,7 @@ from panprivacy.planning.request import (
     release_shares,
 )  # fmt: skip
 from panprivacy.programs.counting import make_counting
-from panprivacy.statistics.catalogue import kind_of
+from panprivacy.statistics.catalogue import KINDS, kind_of
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, plan_density
 from panprivacy.statistics.distinct.plan import DistinctPlan, plan_distinct
 from panprivacy.statistics.planner import check_useful, least_error
@@ -434,23 +434,50 @@ def test_a_plan_for_a_range_tells_errors_at_its_ends_and_middle(statistic):
     assert all(1.9 < reach / one < 2.5 for reach, one in zip(margins, errors, strict=True))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"statistic": "distinct", "expected": 1_000},
-        {"statistic": "density", "universe": 1_000},
-        {"statistic": "incidence", "universe": 1_000, "bound": 3},
-        {"statistic": "cropped-sum", "universe": 1_000, "tau": 3},
-        {"statistic": "threshold", "universe": 1_000, "threshold": 4},
-        {"statistic": "heavy-hitters", "k": 100, "total": 1_000},
-    ],
-    ids=lambda one: one["statistic"],
-)
-def test_errors_of_all_plans_say_in_their_names_what_they_are_relative_to(arguments):
-    plan = pp.plan(**arguments, epsilon=4)
-    assert plan.relative_error() == pytest.approx(plan.absolute_error() / plan.largest)
-    assert plan.relative_margin(0.9) == pytest.approx(plan.absolute_margin(0.9) / plan.largest)
+TRIALS = [(kind, trial) for kind in KINDS for trial in kind.trials]
+
+
+@pytest.mark.parametrize(("kind", "trial"), TRIALS, ids=lambda one: one.name)
+def test_errors_of_all_plans_say_in_their_names_what_they_are_relative_to(kind, trial):
+    plan = pp.plan(kind.name, **trial.sizes, epsilon=4)
     assert not {"error", "margin"} & set(dir(plan))
+    if plan.told_at:
+        for truth in plan.told_at:
+            error, margin = plan.absolute_error(truth), plan.absolute_margin(0.9, truth)
+            assert plan.relative_error(truth) == pytest.approx(error / truth)
+            assert plan.relative_margin(0.9, truth) == pytest.approx(margin / truth)
+    else:
+        assert plan.relative_error() == pytest.approx(plan.absolute_error() / plan.largest)
+        assert plan.relative_margin(0.9) == pytest.approx(plan.absolute_margin(0.9) / plan.largest)
+
+
+@pytest.mark.parametrize(("kind", "trial"), TRIALS, ids=lambda one: one.name)
+def test_a_table_of_errors_has_the_ends_and_the_middle_of_every_range(kind, trial):
+    """A range that is planned for, whether it was said or not."""
+    plan = pp.plan(kind.name, **trial.sizes, epsilon=4)
+    expected = trial.sizes.get("expected", kind.sizes_type.fields().get("expected"))
+    if isinstance(getattr(expected, "default", expected), tuple):
+        low, middle, high = plan.told_at
+        assert low < middle < high
+        assert middle == pytest.approx(math.sqrt(low * high))
+
+
+def test_errors_of_answers_that_move_say_their_unit():
+    assert not {"error", "margin"} & set(dir(pp.Continual))
+    assert "absolute_margin" in dir(pp.Continual)
+
+
+def test_groups_that_take_thousands_of_gigabytes_together_are_refused_at_the_first():
+    made = []
+
+    def factory(epsilon):
+        made.append(pp.Incidence(universe=10**9, bound=2, memory=1 << 21, epsilon=epsilon))
+        return made[-1]
+
+    with pytest.raises(pp.PlanError, match="65,535 states of 2 MB take 137 GB") as refused:
+        pp.Grouped(factory, range(65_535), epsilon=1)
+    assert len(made) == 1
+    assert "\n" not in str(refused.value)
 
 
 TARGETS = pytest.mark.parametrize(

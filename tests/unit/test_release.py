@@ -2,18 +2,97 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 import math
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import panprivacy as pp
+from panprivacy.federated import CountNonZero, Histogram, Mean
+from panprivacy.statistics.catalogue import KINDS
 from panprivacy.statistics.release import COLUMNS, Lost, as_table, shown_number
 
 SUM = pp.Name("visits", "cropped_sum", (("tau", 10),))
+LEVELS = (0.01, 0.5, 0.95, 1 - 1e-6)
 ANSWER = pp.Release(1234.5, 1100.25, 1400.0, 0.95, 0.1, (7, 8), SUM, "visits")
+
+
+@pytest.mark.parametrize("table", ["an answer", "a histogram", "windows"])
+def test_without_pandas_one_line_says_what_to_do(table, monkeypatch):
+    monkeypatch.setattr("panprivacy.statistics.release.find_spec", {"pandas": None}.get)
+    histogram = pp.Incidence(universe=50, bound=2, epsilon=1)
+    windows = pp.Windowed(lambda: pp.Density(universe=20, epsilon=1), every=3_600).release
+    make = {"an answer": lambda: ANSWER, "a histogram": histogram.release, "windows": windows}[
+        table
+    ]
+    with pytest.raises(pp.PlanError, match="needs pandas: pip install pandas") as refused:
+        make().to_pandas()
+    assert "\n" not in str(refused.value)
+
+
+@given(st.tuples(*[st.floats(allow_nan=False)] * 2), st.floats(allow_nan=False))
+def test_an_answer_lies_in_its_interval_whatever_its_estimate_was(ends, estimate):
+    low, high = sorted(ends)
+    answer = pp.Release(estimate, low, high, 0.9, 1, ())
+    assert low <= answer.value <= high
+    assert answer.value in {low, high, estimate}
+
+
+TRIALS = [(kind, trial) for kind in KINDS for trial in kind.trials]
+
+
+@pytest.mark.parametrize(("kind", "trial"), TRIALS, ids=lambda one: one.name)
+def test_all_answers_lie_in_their_intervals_however_far_noise_takes_the_counts(kind, trial):
+    statistic, rng = kind(**trial.sizes, epsilon=2), np.random.default_rng(3)
+    answers = []
+    if statistic.lasting:  # a step has noise of its own
+        answers = [kind(**trial.sizes, epsilon="0.1").release(confidence=c) for c in LEVELS]
+    else:
+        reading = statistic.reading()
+        sums, scale = statistic.sums(reading), max(map(float, reading.scales))
+        for level, spread in itertools.product(LEVELS, (0, 3, 300, 1e6)):
+            counts = sums + np.rint(rng.laplace(size=sums.shape) * scale * spread).astype(np.int64)
+            with contextlib.suppress(pp.LostReleaseError):
+                answers.append(statistic.answer(reading, counts, level))
+    found = [one for answer in answers for one in answer.answers().values() if one is not None]
+    assert found
+    for one in found:
+        assert one.low <= one.value <= one.high
+
+
+@pytest.mark.parametrize("asked", [{"exactly": 1}, {"at_least": 2}, {"cropped_sum": 3}, {}])
+@pytest.mark.parametrize("universe", [20_000, None])
+def test_all_questions_to_a_histogram_have_answers_in_their_intervals(universe, asked):
+    size = {"universe": universe} if universe else {"expected": 20_000}
+    visits, rng = pp.Incidence(bound=3, epsilon=2, **size), np.random.default_rng(4)
+    reading = visits.reading(**asked)
+    sums, scale = visits.sums(reading), max(map(float, reading.scales))
+    for level, spread in itertools.product(LEVELS, (0, 3, 300)):
+        counts = sums + np.rint(rng.laplace(size=sums.shape) * scale * spread).astype(np.int64)
+        rows = visits.answer(reading, counts, level)
+        tables = [rows.to_arrow()]
+        if universe and not asked:
+            tables.append(rows.to_arrow(constrained=True))
+        for row in [row for table in tables for row in table.to_pylist()]:
+            assert row["low"] <= row["value"] <= row["high"]
+
+
+@pytest.mark.parametrize(
+    "kind", [CountNonZero(epsilon_0=1), Histogram(most=2, epsilon_0=1), Mean(most=3, variance=9)]
+)
+@pytest.mark.parametrize("share", [0, 0.3, 1, 3])
+def test_answers_of_devices_lie_in_their_intervals(kind, share):
+    sums = [round(share * 40)] * (3 if isinstance(kind, Histogram) else 1)
+    for level in LEVELS:
+        for one in kind.release(sums, 40, level, 1.0).answers().values():
+            assert one.low <= one.value <= one.high
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.cells.modular import ModularCells
 from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.planning.request import Request
 from panprivacy.statistics import block_plans
-from panprivacy.statistics.catalogue import kind_of
+from panprivacy.statistics.catalogue import KINDS, kind_of
 from panprivacy.statistics.incidence.query import IncidenceQuery
 
 ROOT = Path(__file__).parents[2]
@@ -172,6 +173,22 @@ def test_room_of_blocks_costs_hardly_any_error_and_no_memory(name, bound, epsilo
     least = bound + roomy.block + roomy.block - 1
     assert tight.modulus <= roomy.modulus <= max(8 * least, tight.modulus)
     assert bound <= tight.range_of_states[1] <= roomy.range_of_states[1]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_whatever_keeps_counters_says_which_sums_of_deltas_count_right(kind):
+    for trial in kind.trials:
+        plan = kind.sizes_type.read(kind.name, trial.sizes).plan(Request(Fraction(4)))
+        if isinstance(plan.table, ModularCells):
+            low, high = plan.range_of_states
+            bound = getattr(plan, "bound", 1)
+            assert high >= bound
+            assert low <= (-bound if getattr(plan, "signed", False) else 0)
+
+
+def test_heavy_hitters_say_that_sums_below_0_do_not_count_right():
+    plan = pp.plan("heavy-hitters", k=1_000, total=1_000_000, epsilon=4)
+    assert plan.range_of_states == (0, 1_000_000)
 
 
 @pytest.mark.parametrize("statistic", ["threshold", "cropped-sum"])

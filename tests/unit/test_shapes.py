@@ -24,6 +24,7 @@ def spectral_price(law, question):
 def test_what_a_user_counts_falls_on_a_line_beyond_the_bound():
     assert Shape(2, 4, 9, 3).question() == pytest.approx([0, 0, 1, 1, 1, 0.8, 0.6, 0.4, 0.2])
     assert Shape(3, 3, 4, 1).question().tolist() == [0, 0, 0, 1]
+    assert Shape(2, 3, 7, 3, below=2).question() == pytest.approx([0, 0, 1, 1, 0.5, 0, 0])
 
 
 @pytest.mark.parametrize("shape", SHAPES)

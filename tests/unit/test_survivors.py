@@ -283,3 +283,17 @@ def test_what_answers_for_no_attribute_is_like_nothing_else():
     """A library that cffi has loaded has its functions alone, and `__reduce_ex__` is none."""
     one, again = fingerprints([lib], [lib])
     assert one != again
+
+
+@dataclass(frozen=True)
+class Open:
+    """Frozen, with room for more."""
+
+    number: int
+
+
+def test_a_frozen_object_with_room_for_more_is_walked_each_time():
+    walk, held = Survivors(None), Open(1)
+    before = walk.fingerprint(held)
+    object.__setattr__(held, "more", 2)
+    assert walk.fingerprint(held) != before

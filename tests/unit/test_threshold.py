@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy.planning.request import Request
+from panprivacy.statistics.catalogue import kind_of
+from panprivacy.statistics.threshold import hard
 
 LARGE = {"universe": 2_000, "epsilon": 300}
+HARD = {"hard": True, "epsilon": 1}
 
 
 def soft(states, low):
@@ -115,15 +120,45 @@ def test_blocks_of_one_state_have_no_state_in_between(epsilon):
     assert plan.absolute_error() < 800 * math.exp(-epsilon / 2)
 
 
-HARD = {"hard": True, "epsilon": 1}
-
-
 @pytest.mark.parametrize(("least", "bound"), [(2, 2), (3, 10), (10, 10), (7, 90), (50, 300)])
 def test_a_hard_threshold_counts_who_is_there_exactly(least, bound):
     states = np.array([0, 1, least - 1, least, (least + bound) // 2, bound])
     busy = pp.ThresholdCount(threshold=least, bound=bound, universe=2_000, epsilon=300, hard=True)
     busy.update(np.arange(6), states)
     assert busy.release().value == pytest.approx((states >= least).sum(), abs=0.1)
+
+
+@pytest.mark.parametrize(("least", "bound", "lowest"), [(5, 25, -1), (10, 50, -2), (100, 500, -50)])
+def test_a_hard_threshold_counts_nobody_who_is_somewhat_below_0(least, bound, lowest):
+    """Without room a user in state -1 counts by up to a whole, as one just beyond the bound."""
+    users = 1_000_000
+    busy = pp.ThresholdCount(threshold=least, bound=bound, universe=users, **HARD)
+    assert busy.plan.range_of_states == (lowest, bound)
+    busy.update(np.arange(users // 2), np.full(users // 2, lowest))
+    busy.update(np.arange(users // 2, users), np.full(users // 2, -1))
+    answer = busy.release(confidence=1 - 1e-6)
+    assert answer.low == 0
+    assert answer.high < 12 * busy.plan.absolute_error()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4])
+@pytest.mark.parametrize("bound", [2, 8, 30, 100, 240])
+def test_states_below_0_cost_a_hard_threshold_hardly_any_error_and_no_memory(
+    bound, epsilon, monkeypatch
+):
+    for least in {2, 3, 5, bound // 3, bound} & set(range(2, bound + 1)):
+        sizes = kind_of("threshold").sizes_type.read(
+            "threshold", {"threshold": least, "bound": bound, "universe": 10**6, "hard": True}
+        )
+        request = Request(Fraction(epsilon))
+        roomy = sizes.plan(request)
+        with monkeypatch.context() as patched:
+            patched.setattr(hard, "_with_room", lambda *_: ())
+            tight = sizes.plan(request)
+        assert tight.range_of_states == (0, bound)
+        assert -roomy.range_of_states[0] in {0, *(least // part for part in (2, 4, 8))}
+        assert roomy.absolute_error() <= 1.05 * tight.absolute_error()
+        assert roomy.table.nbytes == tight.table.nbytes
 
 
 @pytest.mark.parametrize(("least", "bound"), [(2, 2), (3, 9), (10, 50), (100, 250)])
@@ -139,7 +174,7 @@ def test_scores_of_a_hard_threshold_are_unbiased_but_for_their_rounding(
     model, scores = plan.model(epoch), plan.table.scores[epoch]
     noise = noise_after(plan.law, epoch)
     unit = plan.cells / (model.contrast * plan.cells)  # of a score, in users of one cell
-    for state in range(bound + 1):
+    for state in range(plan.range_of_states[0], bound + 1):
         shown = scores[(np.arange(plan.law.modulus) + state) % plan.law.modulus]
         mean = float(noise @ shown)
         counts = (mean - model.absent) * unit

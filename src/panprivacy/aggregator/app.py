@@ -7,6 +7,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -35,6 +36,7 @@ from panprivacy.aggregator.messages import (
 from panprivacy.aggregator.peer import STRIPPED
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import AbortError, PeerError, Reason
+from panprivacy.aggregator.reports import dap_bytes
 from panprivacy.aggregator.store import HelperStore, LeaderStore
 from panprivacy.collector.serving import Serving, Together, body_of
 from panprivacy.errors import InputError
@@ -103,6 +105,7 @@ class LeaderApi(_Aggregating):
         super().__init__(signed, task, store, access)
         self._leader = leader
         self._longest = max(_MOST_UPLOAD, 2 * report_bytes(task))
+        self._uploads = replace(UPLOAD, most=self._longest // dap_bytes(task))  # as whole ones fit
         self._together = Together[Report, ReportError | None](
             lambda reports: self._stored(partial(leader.take, reports))
         )
@@ -116,7 +119,7 @@ class LeaderApi(_Aggregating):
         """Take reports: 200 once they are on the disk, and which of them are not taken."""
         body = await self._body(asked, Role.ingest, UPLOAD_REQ, self._longest)
         try:
-            reports = decoded(UPLOAD, body)
+            reports = decoded(self._uploads, body)
         except InputError as error:
             raise self._refused(error) from None
         await self._takes.wait()

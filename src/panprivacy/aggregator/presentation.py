@@ -111,9 +111,15 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Rest(Generic[T]):
-    """As many of something as there are up to the end: `Kind name[message_length]`."""
+    """As many of something as there are up to the end: `Kind name[message_length]`.
+
+    Args:
+        each: how one of them is written.
+        most: how many are read; who sends more is refused at the first of these.
+    """
 
     each: Codec[T]
+    most: int | None = None
 
     def write(self, value: tuple[T, ...]) -> bytes:
         """One after the other."""
@@ -121,8 +127,11 @@ class Rest(Generic[T]):
 
     def read(self, source: Source) -> tuple[T, ...]:
         """All that come."""
-        found = []
+        found = list[T]()
         while not source.is_empty:
+            if len(found) == self.most:
+                message = f"a message has at most {self.most:,} parts: send the others in another"
+                raise InputError(message)
             found.append(self.each.read(source))
         return tuple(found)
 

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from panprivacy.aggregator.messages import (
+    REPORT,
+    REPORT_ID,
     UPLOAD,
     BatchMode,
     BatchSelector,
@@ -35,7 +37,7 @@ from panprivacy.federated.elgamal import DecryptionKey, EncryptionKey
 from panprivacy.federated.embedding import PAYLOAD_BYTES, embed, extract
 from panprivacy.federated.group import POINT_BYTES
 from panprivacy.federated.rows import entries
-from panprivacy.federated.shares import split
+from panprivacy.federated.shares import SERVER_BYTES, split
 from panprivacy.federated.task import Task
 from panprivacy.federated.two_servers import TwoServers
 
@@ -57,6 +59,12 @@ def dap_report(name: bytes, leader_row: bytes, helper_row: bytes) -> Report:
     """A report with one row for each server."""
     leader, helper = sealed(leader_row, Party.LEADER), sealed(helper_row, Party.HELPER)
     return Report(metadata_of(name), b"", leader, helper)
+
+
+def dap_bytes(task: Task) -> int:
+    """How long each report of a task is, among the others of an upload."""
+    row = bytes(task.kind.answers * SERVER_BYTES)
+    return len(REPORT.write(dap_report(bytes(REPORT_ID.size), row, row)))
 
 
 def metadata_of(name: bytes) -> ReportMetadata:

@@ -61,10 +61,11 @@ def lead(place: Place, secrets: LeaderSecrets, helper: str) -> None:
         StoreError: the database does not work.
     """
     with _started(place, "leader") as (signed, task, sock):
-        store = LeaderStore(place.store, task, place.beside("leader", "mark"), fresh=place.fresh)
+        verify_key, mark = verify_key_of(secrets), place.beside("leader", "mark")
+        store = LeaderStore(place.store, task, verify_key, mark, fresh=place.fresh)
         peer = Peer(task, helper, secrets.peer)
         try:
-            leader = Leader(task, secrets.key, verify_key_of(secrets), store, peer)
+            leader = Leader(task, secrets.key, verify_key, store, peer)
             api = LeaderApi(signed, task, leader, store, secrets.access)
             run(leader_application(api), api, sock)
         finally:
@@ -85,9 +86,10 @@ def help_leader(place: Place, secrets: HelperSecrets) -> None:
         StoreError: the database does not work.
     """
     with _started(place, "helper") as (signed, task, sock):
-        store = HelperStore(place.store, task, place.beside("helper", "mark"), fresh=place.fresh)
+        verify_key, mark = verify_key_of(secrets), place.beside("helper", "mark")
+        store = HelperStore(place.store, task, verify_key, mark, fresh=place.fresh)
         try:
-            helper = Helper(task, secrets.key, verify_key_of(secrets), store)
+            helper = Helper(task, secrets.key, verify_key, store)
             api = HelperApi(signed, task, helper, store, secrets.access)
             run(helper_application(api), api, sock)
         finally:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from sqlalchemy import (
     Boolean,
@@ -60,16 +60,26 @@ class Opened(NamedTuple):
 
 
 class _SharesStore(TaskStore):
-    """What both servers keep: the batch, and digests of the payloads that they opened."""
+    """What both servers keep: the batch, and digests of the payloads that they opened.
+
+    It belongs to one verification key: the same shares verified under two keys would tell more.
+    """
 
     _payloads: Table
+    _role: ClassVar[bytes]
+    _about_task: ClassVar[Table]
+    _foreign = (
+        "the store was begun for another task or under another verification key: start with the "
+        "secrets that it began with, or give this task a store of its own"
+    )
 
     def __init__(
-        self, url: str, task: Task, role: bytes, about: Table, mark: Path, *, fresh: bool
+        self, url: str, task: Task, verify_key: bytes, mark: Path, *, fresh: bool = False
     ) -> None:
         self._task = task
         self._empty = bytes(Batch.empty(task.kind.answers))
-        super().__init__(url, sha256(role + task.digest).digest(), about, mark, fresh=fresh)
+        identity = sha256(self._role + task.digest + verify_key).digest()
+        super().__init__(url, identity, self._about_task, mark, fresh=fresh)
 
     def _new(self, connection: Connection, opened: Mapping[bytes, Opened]) -> set[bytes]:
         """The ids of those reports that are whole and have no payload that came before.
@@ -149,14 +159,13 @@ class LeaderStore(_SharesStore):
     Args:
         url: of a database.
         task: whose reports it keeps.
+        verify_key: which both servers have; another one is refused.
         mark: the file that says which store this is.
         fresh: take any in place of the one that it says.
     """
 
     _payloads = _LEADER_PAYLOADS
-
-    def __init__(self, url: str, task: Task, mark: Path, *, fresh: bool = False) -> None:
-        super().__init__(url, task, b"leader", _LEADER_TASK, mark, fresh=fresh)
+    _role, _about_task = b"leader", _LEADER_TASK
 
     def _sample(self) -> tuple[Table, Mapping[str, Any]]:
         draw, size = SystemCoins().key, self._task.kind.answers * self._task.entry_bytes
@@ -348,14 +357,13 @@ class HelperStore(_SharesStore):
     Args:
         url: of a database.
         task: whose reports it judges.
+        verify_key: which both servers have; another one is refused.
         mark: the file that says which store this is.
         fresh: take any in place of the one that it says.
     """
 
     _payloads = _HELPER_PAYLOADS
-
-    def __init__(self, url: str, task: Task, mark: Path, *, fresh: bool = False) -> None:
-        super().__init__(url, task, b"helper", _HELPER_TASK, mark, fresh=fresh)
+    _role, _about_task = b"helper", _HELPER_TASK
 
     def _sample(self) -> tuple[Table, Mapping[str, Any]]:
         draw = SystemCoins().key

@@ -151,7 +151,9 @@ class Law:
         return on_blocks(chosen, length, _epsilon(epsilon))
 
     @staticmethod
-    def shaped(threshold: int, bound: int, modulus: int, size: int, epsilon: Epsilon) -> Law:
+    def shaped(
+        threshold: int, bound: int, modulus: int, size: int, epsilon: Epsilon, below: int = 0
+    ) -> Law:
         """More weight on a set that is shaped to one question: who is in `threshold` or above?
 
         The set is searched for, which takes about a second for a thousand values and five for five
@@ -163,6 +165,7 @@ class Law:
             modulus: M, more than the bound; an eighth more is good.
             size: of the set; about `M/(e**epsilon + 1)` is best.
             epsilon: of one look.
+            below: so many states below 0 do not count either.
 
         Raises:
             PlanError: a threshold above the bound, or more than 4,608 values.
@@ -171,7 +174,8 @@ class Law:
         most = whole_number(1, values - 1, bound=bound)
         least = whole_number(1, most, threshold=threshold)
         some = whole_number(1, values - 1, size=size)
-        return on_shape(Shape(least, most, values, some), _epsilon(epsilon))
+        negative = whole_number(0, values - 1 - most, below=below)
+        return on_shape(Shape(least, most, values, some, negative), _epsilon(epsilon))
 
     @staticmethod
     def spike(modulus: int, epsilon: Epsilon) -> Law:
@@ -335,7 +339,8 @@ def on_shape(shape: Shape, epsilon: Fraction) -> Law:
     """The same on a set that is shaped to a question."""
     weights = _weights(shape.members(), shape.modulus, 1, epsilon)
     sizes = shape.threshold, shape.bound, shape.modulus, shape.size
-    return _made("shaped", weights, *sizes, epsilon)
+    below = (shape.below,) if shape.below else ()
+    return _made("shaped", weights, *sizes, *below, epsilon)
 
 
 def _made(name: str, weights: NDArray[np.int64], *made_of: object) -> Law:
@@ -415,12 +420,18 @@ def _geometric(modulus: int, epsilon: Fraction) -> Law:
     return _made("geometric", weights, modulus, epsilon)
 
 
+def _shaped(threshold: int, bound: int, modulus: int, size: int, *below_and_epsilon: Any) -> Law:
+    """A shaped law from its recipe, which ends with epsilon; states below 0 come before it."""
+    *below, epsilon = below_and_epsilon
+    return Law.shaped(threshold, bound, modulus, size, epsilon, *below)
+
+
 _FAMILIES: Mapping[str, Callable[..., Law]] = {
     "flat": Law.flat,
     "biquadratic": Law.biquadratic,
     "singer": lambda modulus, base, epsilon: Law.singer(modulus, epsilon, base),
     "block": Law.block,
-    "shaped": Law.shaped,
+    "shaped": _shaped,
     "spike": Law.spike,
     "geometric": Law.geometric,
 }

@@ -49,23 +49,26 @@ class Shape:
     Args:
         threshold: states from this one on count.
         bound: the largest state; residues above it count as is best.
-        modulus: M, more than the bound.
+        modulus: M, more than the bound and the states below 0 together.
         size: of the set.
+        below: so many states below 0 count 0, as all below the threshold.
     """
 
     threshold: int
     bound: int
     modulus: int
     size: int
+    below: int = 0
 
     def question(self) -> Floats:
         """What a user in each state counts, float64[M]: 0 or 1, and less and less beyond the bound.
 
-        A straight way down from 1 at the bound to 0 at M asks little of a law.
+        A straight way down from 1 at the bound to 0, at the lowest state below 0, asks little of a
+        law.
         """
-        counted = np.zeros(self.modulus)
+        counted, lowest = np.zeros(self.modulus), self.modulus - self.below
         counted[self.threshold : self.bound + 1] = 1
-        counted[self.bound :] = np.linspace(1, 0, self.modulus - self.bound + 1)[:-1]
+        counted[self.bound : lowest] = np.linspace(1, 0, lowest - self.bound + 1)[:-1]
         return counted
 
     def members(self) -> Members:

@@ -85,6 +85,22 @@ _CURES = {
 }
 """What to do, where the parser says only what is wrong."""
 
+_EXAMPLES = {
+    "run": "run visits.csv --user visitor_id --stat distinct,expected=3000 --epsilon 1",
+    "merge": "merge east.part west.part --identity key.txt",
+    "explain": "explain seized.state",
+    "attack": "attack dictionary",
+    "token": "token beacons --may ingest",
+    "dashboard": "dashboard panprivacy.toml",
+    "announce": "announce http://127.0.0.1:8642 visits",
+    "restore": "restore panprivacy.toml --identity key.txt",
+    "task": "task visits.json --kind count-nonzero --horizon 3 --epsilon 1 --signer signer.key",
+    "collector": "collector visits.json",
+    "aggregator": "aggregator --role helper --task visits.json",
+    "federated": "federated simulate",
+}
+"""What to type, by the command of which a part is missing."""
+
 
 class _Commands(TyperGroup):
     """Commands whose modules are imported when they are chosen."""
@@ -164,7 +180,10 @@ def _told(error: Any) -> str:
     """What is wrong with the arguments, and what to do."""
     option = getattr(error, "option_name", None)  # there is none of that name
     message = error.format_message().removesuffix(".").replace("Value error, ", "")
-    cures = (cure for start, cure in _CURES.items() if message.startswith(start))
+    cures = [cure for start, cure in _CURES.items() if message.startswith(start)]
+    example = _EXAMPLES.get(getattr(getattr(error, "ctx", None), "info_name", None) or "")
+    if not cures and example and message.startswith("Missing"):
+        cures = [f"type, for example, panprivacy {example}"]
     return (option and _respelled(option)) or ": ".join([message, *cures])
 
 

@@ -182,7 +182,7 @@ def _print_moves(counting: Continual | None, clock: Plan, confidence: float) -> 
         f"reach {_told([updates * threshold], unit)} {unit}, and one at the end"
     )
     delta = rounded_up(counting.guarantee.delta, 3).normalize()
-    stands = _told([counting.margin(confidence, truth) for truth in places], unit)
+    stands = _told([counting.absolute_margin(confidence, truth) for truth in places], unit)
     typer.echo(f"what stands is within {stands} {unit} of the truth at any time; delta {delta:g}")
     each = _told([clock.absolute_margin(confidence, truth) for truth in places], unit)
     typer.echo(

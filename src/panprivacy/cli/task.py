@@ -7,6 +7,7 @@ import sys
 from contextlib import ExitStack
 from fractions import Fraction
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -52,8 +53,12 @@ def task(
         int | None, typer.Option(help="Of two servers: so many reports are released at least.")
     ] = None,
     recipient: Annotated[
-        str | None,
-        typer.Option(metavar="AGE", help="Seal the secrets to this public key, age1..."),
+        list[str] | None,
+        typer.Option(
+            metavar="AGE",
+            help="Seal the secrets to this public key, age1...; two of them: the leader's, then "
+            "the helper's.",
+        ),
     ] = None,
 ) -> None:
     """Write a signed task for devices and its secrets, and show its tokens once."""
@@ -85,7 +90,7 @@ def task(
         if path.exists():
             message = f"{path} is there already: name another file, or remove it first"
             raise PlanError(message)
-    kept = {path: each.to_bytes(recipient) for path, each in asking.secrets.items()}
+    kept = _sealed(asking.secrets, recipient or [])
     with ExitStack() as undo:  # a task whose tokens nobody has seen is of no use
         signing = _signing_key(signer, undo)
         for path, data in kept.items():
@@ -119,6 +124,15 @@ class _Asking(NamedTuple):
     secrets: dict[Path, Secrets]
     tokens: dict[Role, str]
     start: str
+
+
+def _sealed(secrets: dict[Path, Secrets], recipients: list[str]) -> dict[Path, bytes]:
+    """The files of secrets, each for its own recipient, or all for the only one."""
+    if len(recipients) > len(secrets):
+        message = "give --recipient once for each server: the leader's first, then the helper's"
+        raise PlanError(message)
+    each = recipients if len(recipients) == len(secrets) else len(secrets) * recipients
+    return {path: one.to_bytes(to) for (path, one), to in zip_longest(secrets.items(), each)}
 
 
 def _one_server(file: Path) -> _Asking:

@@ -18,7 +18,9 @@ from panprivacy.files import replace_file
 
 
 def token(
-    name: Annotated[str, typer.Argument(help="What it is called in the configuration.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="What it is called in the configuration.")
+    ],
     may: Annotated[
         list[str] | None,
         typer.Option(

@@ -38,13 +38,13 @@ class Together(Generic[Item, Outcome]):
         self._waiting: deque[tuple[Item, asyncio.Future[Outcome]]] = deque()
         self._writing: asyncio.Task[None] | None = None
 
-    async def written(self, item: Item) -> Outcome:
+    def written(self, item: Item) -> asyncio.Future[Outcome]:
         """What came of one, once it is written; or the error with which all of them failed."""
         told = asyncio.get_running_loop().create_future()
         self._waiting.append((item, told))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all(), name="panprivacy-writing")
-        return await told
+        return told
 
     async def _write_all(self) -> None:
         """Write all that wait, many at once."""

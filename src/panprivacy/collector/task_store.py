@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from sqlalchemy import (
     Column,
@@ -87,6 +87,8 @@ class TaskStore:
         StoreError: the database does not work.
     """
 
+    _foreign: ClassVar[str] = "the store has the reports of another task: give this one its own"
+
     def __init__(self, url: str, task: bytes, about: Table, mark: Path, *, fresh: bool) -> None:
         place = checked(url)
         self._about = about
@@ -130,8 +132,7 @@ class TaskStore:
             message += f"{_VERSION}: use the program that made them"
             raise PlanError(message)
         if found.digest != task:
-            message = "the store has the reports of another task: give this one its own"
-            raise PlanError(message)
+            raise PlanError(self._foreign)
         if not self._mark.fits(found.identity, found.answer):
             raise PlanError(_OTHER)
         self._mark.note(found.identity, found.answer)

@@ -85,9 +85,9 @@ class Reporting(NamedTuple):
     def estimate(self, ones: int, reports: int, confidence: float) -> tuple[float, float, float]:
         """How many bits were 1, and both ends of an interval.
 
-        The estimate has no bias, so it can be below 0. The interval has every number of bits for
-        which so many reported ones, or so few, have a probability above `(1 - confidence) / 2`:
-        it holds the truth at least as often as it says.
+        The estimate has no bias, so it can be below 0, and a release cuts it. The interval has
+        every number of bits for which so many reported ones, or so few, have a probability above
+        `(1 - confidence) / 2`: it holds the truth at least as often as it says.
         """
         share = (1 - confidence) / 2
         value = (ones - reports * self.absent) / self.kept

@@ -31,7 +31,7 @@ class CountNonZero(Kind, frozen=True, kw_only=True, tag="count-nonzero"):
     Guarantee: the law of a report changes by a factor of at most `e**epsilon_0`, whatever the
     device observed. [tests/exact/test_devices.py]
 
-    Accuracy: the estimate has no bias; its standard deviation is
+    Accuracy: the estimate has no bias before it is cut to its interval; its standard deviation is
     `sqrt(reports e**epsilon_0) / (e**epsilon_0 - 1)`.
 
     Args:

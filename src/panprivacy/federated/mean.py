@@ -48,8 +48,8 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
     Guarantee: noise of this variance hides a number of 0 to `most` as `delta` says.
     [tests/unit/test_promise.py, tests/exact/test_audit.py]
 
-    Accuracy: the estimate has no bias; its standard deviation is at most
-    `sqrt(variance / reports)`, and far less where the variance is below 1/10.
+    Accuracy: the estimate has no bias before it is cut to its interval; its standard deviation is
+    at most `sqrt(variance / reports)`, and far less where the variance is below 1/10.
 
     Args:
         most: so many events of a device count at most; 1 to 1,000.

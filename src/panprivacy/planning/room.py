@@ -22,7 +22,7 @@ _MOST_ROOM = 8
 _MOST_VALUES = 1 << 16
 """Room ends here: a law of more values takes long to make and to draw from."""
 
-_COST = 1.05
+MOST_COST = 1.05
 """By so much room may raise the predicted error."""
 
 T = TypeVar("T")
@@ -59,6 +59,6 @@ def roomiest(
         chosen: the difference set of a plan.
         errors: the predicted errors of a plan, the one that counts most first.
     """
-    most = _COST * np.asarray(errors(best))
+    most = MOST_COST * np.asarray(errors(best))
     near = [one for one in wider if (np.asarray(errors(one)) <= most).all()]
     return max([best, *near], key=lambda one: (chosen(one).modulus, -np.ravel(errors(one))[0]))

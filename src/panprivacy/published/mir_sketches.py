@@ -311,7 +311,7 @@ class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
                 as far as it is on the way from the lower threshold to the upper one.
 
         Returns:
-            The difference as it is, and an interval within 0 .. k.
+            The difference, cut to its interval, which is within 0 .. k.
 
         Raises:
             BudgetError: all planned releases have been made. Nothing was spent.

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from panprivacy._kernels import kernel, read_only
-from panprivacy._validate import positive_fraction, truth, whole_number
+from panprivacy._validate import MOST_BYTES, positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger
 from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable
@@ -92,7 +92,10 @@ class Grouped(Together[Label, S]):
         self._ledger = instance(Ledger, ledger=ledger) or Ledger(self._total)
         self._ledger.check(self._total)
         share = self._total / self._per_user
-        super().__init__({label: factory(share) for label in labels})
+        first = factory(share)
+        _check_room(first, len(labels))
+        others = {label: factory(share) for label in labels[1:]}
+        super().__init__({labels[0]: first, **others})
         if self._per_user > 1 and self._first.guarantee.adjacency == "event":
             message = "an event is in one group, so per_user must be 1"
             raise PlanError(message)
@@ -294,6 +297,17 @@ def _sort_rows(codes: NDArray[np.int32], order: NDArray[np.int64], ends: NDArray
         code = codes[row]
         order[ends[code]] = row
         ends[code] += 1
+
+
+def _check_room(first: object, groups: int) -> None:
+    """Refuse what is too large for all groups, before there are more programs than the first."""
+    each = first.state_bytes if isinstance(first, Private) else 0
+    if groups * each > MOST_BYTES:
+        message = (
+            f"{groups:,} states of {each / 1e6:,.0f} MB take {groups * each / 1e9:,.0f} GB, at "
+            f"most {MOST_BYTES / 1e9:,.0f} GB may be: declare fewer groups, or plan smaller tables"
+        )
+        raise PlanError(message)
 
 
 def _declared(groups: Sequence[Label]) -> tuple[list[Label], pa.Array]:

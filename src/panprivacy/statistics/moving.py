@@ -242,7 +242,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
         (one,) = answer.answers().values()
         return one is not None and abs(one.value - self._stands) >= self._threshold
 
-    def margin(self, confidence: float = 0.95, truth: float | None = None) -> float:
+    def absolute_margin(self, confidence: float = 0.95, truth: float | None = None) -> float:
         """How far what stands strays at most with this probability, in the unit of answers.
 
         It is that of any one comparison, as long as updates are left: what stands is then within

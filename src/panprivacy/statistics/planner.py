@@ -45,12 +45,14 @@ def plan(
     >>> plan.table.nbytes, plan.relative_margin(0.95) <= 0.1
     (4096, True)
 
-    With `epsilon` alone, the plan within `memory` that errs least. Over a range of `expected` users
-    no plan does so everywhere: there it is the one of least regret, whose relative error exceeds
-    that of the best plan for a number of users by the smallest factor, at the number where this
-    factor is largest. Without a range it is the one whose largest error is the smallest. With
-    `epsilon` and `error`, the smallest memory that reaches the error anywhere in the range. With
-    `error` alone, the smallest epsilon (to three digits) that reaches it within `memory`.
+    With `epsilon` alone, the plan of least regret within `memory`: at each answer of the range that
+    is planned for its relative error exceeds that of the best plan for this answer by some factor,
+    and the largest of these factors is the smallest. Without a range it is that of the largest
+    error, so this plan errs least; of an "incidence" that is the error of one of a few entries. Of
+    plans of counters that err at most 5 % more the one with most room for states beyond its bound
+    is taken. With `epsilon` and `error`, the smallest memory that reaches the error anywhere in the
+    range. With `error` alone, the smallest epsilon (to three digits) that reaches it within
+    `memory`.
 
     Args:
         statistic: its name, such as "distinct"; `panprivacy stats` lists them.

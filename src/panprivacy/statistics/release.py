@@ -11,11 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from panprivacy.errors import PanPrivacyError
+from panprivacy.errors import PanPrivacyError, PlanError
 
 Label = str | int
 """Of a group."""
@@ -130,7 +131,7 @@ class Tabular(ABC):
 
     def to_pandas(self) -> Any:  # pandas is not a dependency
         """The same as a pandas data frame."""
-        return self.to_arrow().to_pandas()
+        return as_frame(self.to_arrow())
 
     def _repr_html_(self) -> str:
         """A small table for a notebook."""
@@ -157,6 +158,18 @@ def as_table(rows: Sequence[Mapping[str, object]], **first: pa.DataType) -> pa.T
     return pa.Table.from_pylist(rows, pa.schema(list(columns.items())))
 
 
+def as_frame(table: pa.Table) -> Any:
+    """A table as a pandas data frame.
+
+    Raises:
+        PlanError: pandas is not there.
+    """
+    if find_spec("pandas") is None:
+        message = "to_pandas needs pandas: pip install pandas, or take to_arrow"
+        raise PlanError(message)
+    return table.to_pandas()
+
+
 @dataclass(frozen=True, slots=True)
 class Release(Tabular):
     """A noised answer; it is public.
@@ -168,7 +181,7 @@ class Release(Tabular):
     ('1,234.5', 1234, 1234.5)
 
     Args:
-        value: the estimate.
+        value: the estimate, cut to the interval: noise may take it where no truth can be.
         low: lower end of the confidence interval.
         high: upper end; infinite where the counts do not bound it.
         confidence: probability that the interval covers the truth, over all noise, sampling and
@@ -191,6 +204,10 @@ class Release(Tabular):
     name: Name = _UNNAMED
     unit: str = "users"
     note: str | None = None
+
+    def __post_init__(self) -> None:
+        """Cut the estimate."""
+        object.__setattr__(self, "value", min(max(self.value, self.low), self.high))
 
     def under(self, statistic: str | None = None, group: Label | None = None) -> Release:
         """The same answer under the name of a statistic, of a group, or both."""

@@ -24,7 +24,7 @@ from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.grid import Grid
 from panprivacy.statistics.private import Private, Resumable, check_maker
-from panprivacy.statistics.release import Answer, as_table
+from panprivacy.statistics.release import Answer, as_frame, as_table
 from panprivacy.statistics.together import unless_lost
 
 LONGEST = 3_660 * 86_400
@@ -104,7 +104,7 @@ class Windows(Sequence[Window]):
 
     def to_pandas(self) -> Any:  # pandas is not a dependency
         """The same as a pandas data frame."""
-        return self.to_arrow().to_pandas()
+        return as_frame(self.to_arrow())
 
     def __repr__(self) -> str:
         return f"<Windows {', '.join(f'{one.start:%Y-%m-%d %H:%M}' for one in self._windows)}>"

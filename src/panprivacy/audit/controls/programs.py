@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
@@ -117,6 +117,19 @@ class RawInterval(Program):
         return AnswerWithError(self._density.release(), math.sqrt((ones + 1) * (3 - ones)))
 
 
+class RowInterval(RowCounter):
+    """Adds the number of rows to the width of its interval, and shows them nowhere else."""
+
+    def release(self) -> Release:
+        """The noised answer, with ends that are too far apart."""
+        answer = self._density.release()
+        return replace(answer, high=answer.high + self._count)
+
+    def state(self) -> bytes:
+        """The bits alone."""
+        return self._density.state()
+
+
 _ONE = [(0, 0, 1)], [(0, 0, -1)], RELEASE, RELEASE
 _BOTH = [(0, 0, 1), (0, 1, 1)], [(0, 0, -1), (0, 1, -1)], RELEASE, RELEASE
 _NOBODY: Stream = [[], [], RELEASE, RELEASE]
@@ -144,6 +157,9 @@ PROGRAMS = (
     _certain("plain-checkpoint", "a plain checkpoint beside the live state", PlainCheckpoint),
     _certain("row-counter", "the number of rows in the state", RowCounter),
     _certain("raw-interval", "error bars computed from the raw table", RawInterval, releases=1),
+    _certain(
+        "row-interval", "intervals that are wider by the number of rows", RowInterval, releases=1
+    ),
     _shards(
         "shard-sums", "sums that leave their shards without noise", PlainSums, [*_ONE], math.inf
     ),

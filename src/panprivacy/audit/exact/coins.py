@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
@@ -62,6 +62,7 @@ class EnumeratedCoins:
     publishing: bool = False
     _given: Path = ()
     _choices: list[list[int]] = field(default_factory=list)
+    _laws: dict[Hashable, Sequence[Fraction]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[None]:
         """Yield once for every outcome."""
@@ -90,13 +91,13 @@ class EnumeratedCoins:
     def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
         """Bits that are 1 with `probability`."""
         one = Fraction(probability)
-        law = _checked((1 - one, one))
+        law = self._laws.get(one) or self._kept(one, (1 - one, one))
         return np.array([self._choose(law) for _ in range(size)], np.uint8)
 
     def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
         """Indices; `i` has probability `weights[i] / sum(weights)`."""
-        whole = [int(weight) for weight in weights]
-        law = _checked([Fraction(weight, sum(whole)) for weight in whole])
+        whole = tuple(map(int, weights))
+        law = self._laws.get(whole) or self._kept(whole, whole)
         return np.array([self._choose(law) for _ in range(size)], np.uint32)
 
     def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
@@ -121,6 +122,15 @@ class EnumeratedCoins:
         """Of noise in the step that is walked."""
         return self.tail if self.publishing or self.state_tail is None else self.state_tail
 
+    def _kept(self, name: Hashable, weights: Sequence[Fraction | int]) -> Sequence[Fraction]:
+        """The law with these weights, kept for the rounds to come."""
+        if min(weights) < 0:
+            message = "a probability lies outside of 0 to 1"
+            raise PlanError(message)
+        total = sum(weights)
+        self._laws[name] = law = [Fraction(weight, total) for weight in weights]
+        return law
+
     def _choose(self, law: Sequence[Fraction]) -> int:
         """The outcome of one draw in this round; impossible outcomes are skipped."""
         place, self.tossed = self.tossed - len(self._given), self.tossed + 1
@@ -139,14 +149,6 @@ class EnumeratedCoins:
         self.noise += fresh
         self.far |= any(abs(value) > self._tail for value in fresh)
         return noise
-
-
-def _checked(law: Sequence[Fraction]) -> Sequence[Fraction]:
-    """A law, once no probability is below 0."""
-    if min(law) < 0:
-        message = "a probability lies outside of 0 to 1"
-        raise PlanError(message)
-    return law
 
 
 @functools.lru_cache(maxsize=64)

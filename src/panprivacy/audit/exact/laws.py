@@ -37,6 +37,12 @@ Moves = Mapping[Point, Sequence[Move]]
 WeightedMove = tuple[int, Point, Told | None, bool]
 """A move, its probability as a whole number over a common denominator."""
 
+WeightedMoves = Mapping[Point, Sequence[WeightedMove]]
+"""From each point of a law."""
+
+_Reached = tuple[frozenset[Point], frozenset[Point]]
+"""Where a statistic may be, under a stream and under its neighbour."""
+
 _CLOSE: Final = 1e-12
 """Ratios that are closer, relatively, are compared exactly: quotients are good to 1e-15."""
 
@@ -71,6 +77,19 @@ class Comparison:
         return _is_above(self.weights, other.weights)
 
 
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """The moves of a step under a stream and its neighbour, and where they lead.
+
+    `far` says whether some noise that stays in the state lies beyond the tail.
+    """
+
+    moves: tuple[WeightedMoves, WeightedMoves]
+    denominator: int
+    reached: _Reached
+    far: bool
+
+
 class Laws:
     """Compares what is seen under streams and their neighbours; each pair serves the next.
 
@@ -81,6 +100,7 @@ class Laws:
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
         self.says_more: str | None = None
+        self._weighed: dict[Hashable, _Weighed] = {}
         self._releases: dict[frozenset[Point], Moves] = {}
         self._compared: dict[str, list[Comparison]] = {}
 
@@ -113,7 +133,18 @@ class Laws:
         """How the statistic may begin."""
         return _plain(self._chain.births())
 
-    def moves(self, points: frozenset[Point], step: Step) -> Moves:
+    def weighed(self, reached: _Reached, steps: tuple[Step, Step]) -> _Weighed:
+        """What may happen in a step under a stream and its neighbour; pairs begin alike."""
+        name = *reached, repr(steps)
+        if name not in self._weighed:
+            if steps[0] == RELEASE:  # answers are told apart by all that the statistic may hold
+                reached = (reached[0] | reached[1],) * 2
+            self._weighed[name] = _over_one_denominator(
+                [self._moves(points, step) for points, step in zip(reached, steps, strict=True)]
+            )
+        return self._weighed[name]
+
+    def _moves(self, points: frozenset[Point], step: Step) -> Moves:
         """What may happen in a step, from each of the points."""
         if step != RELEASE:
             return {point: _plain(self._chain.after(point, step)) for point in points}
@@ -143,10 +174,14 @@ class _PairLaws:
             (_whole(mass, self.denominator), point, far) for mass, point, _, far in births
         ]
         self.far = any(far for _, _, far in self._births)
-        self._weights: list[tuple[dict[Point, list[WeightedMove]], ...]] = []
-        reached = [frozenset(point for _, point, _, _ in births)] * 2
+        self._weights: list[tuple[WeightedMoves, WeightedMoves]] = []
+        reached = (frozenset(point for _, point, _, _ in births),) * 2
         for steps in self._steps:
-            reached = self._step(laws, steps, reached)
+            step = laws.weighed(reached, steps)
+            reached = step.reached
+            self._weights.append(step.moves)
+            self.denominator *= step.denominator
+            self.far |= step.far
 
     def births(self, *, near: bool = False) -> tuple[ViewLaw, ViewLaw]:
         """Both laws before the first step; of noise within the tail alone, or of all."""
@@ -155,27 +190,6 @@ class _PairLaws:
             if not (near and far):
                 start[point, ()] += weight
         return start, start
-
-    def _step(
-        self, laws: Laws, steps: tuple[Step, Step], reached: list[frozenset[Point]]
-    ) -> list[frozenset[Point]]:
-        """Add the moves of one step; returns what is reached then."""
-        if steps[0] == RELEASE:  # answers are told apart by all that the statistic may hold
-            reached = [reached[0] | reached[1]] * 2
-        moves = [laws.moves(points, step) for points, step in zip(reached, steps, strict=True)]
-        scale = _common_denominator([way for each in moves for way in each.values()])
-        self.denominator *= scale
-        self._weights.append(
-            tuple(
-                {
-                    point: [(_whole(mass, scale), end, told, far) for mass, end, told, far in way]
-                    for point, way in each.items()
-                }
-                for each in moves
-            )
-        )
-        self.far |= any(far for each in moves for way in each.values() for *_, far in way)
-        return [frozenset(end for way in each.values() for _, end, _, _ in way) for each in moves]
 
     def advanced(
         self, laws: tuple[ViewLaw, ViewLaw], time: int, *, near: bool = False
@@ -203,9 +217,7 @@ class _PairLaws:
         return ends
 
 
-def _moved(
-    law: ViewLaw, moves: Mapping[Point, Sequence[WeightedMove]], *, near: bool
-) -> dict[tuple[Point, View], int]:
+def _moved(law: ViewLaw, moves: WeightedMoves, *, near: bool) -> dict[tuple[Point, View], int]:
     after: dict[tuple[Point, View], int] = defaultdict(int)
     for (point, view), weight in law.items():
         for factor, end, told, far in moves[point]:
@@ -239,14 +251,18 @@ def _worst(
     all noise does that was walked; where no noise stays in the state the two are the same.
     """
     (first, second), (near_first, near_second) = ends, nears
-    worst: tuple[tuple[int, int], View] = (0, 0), ()
+    found: dict[tuple[int, int], View] = {}  # many have the same weights
     for view in {**near_first, **near_second}:
         likelier = near_first.get(view, 0), second.get(view, 0)
         rarer = first.get(view, 0), near_second.get(view, 0)
-        if likelier[0] >= likelier[1] and _is_above(likelier, worst[0]):
-            worst = likelier, view
-        if rarer[1] >= rarer[0] and _is_above(rarer, worst[0]):
-            worst = rarer, view
+        if likelier[0] >= likelier[1]:
+            found.setdefault(likelier, view)
+        if rarer[1] >= rarer[0]:
+            found.setdefault(rarer, view)
+    worst: tuple[tuple[int, int], View] = (0, 0), ()
+    for weights, view in found.items():
+        if _is_above(weights, worst[0]):
+            worst = weights, view
     compared = min(sum(near_first.values()), sum(near_second.values()))
     shown = tuple(told.shown() if isinstance(told, Told) else told for told in worst[1])
     return worst[0], shown, 1 - Fraction(compared, denominator)
@@ -310,6 +326,22 @@ def _told_apart(outcomes: Mapping[Point, Sequence[Transition]]) -> Moves:
     for (point, end, told), mass in moves.items():
         by_point[point].append((mass, end, told, False))
     return by_point
+
+
+def _over_one_denominator(moves: Sequence[Moves]) -> _Weighed:
+    """The moves of a stream and of its neighbour."""
+    scale = _common_denominator([way for each in moves for way in each.values()])
+    first, second = (
+        {
+            point: [(_whole(mass, scale), end, told, far) for mass, end, told, far in way]
+            for point, way in each.items()
+        }
+        for each in moves
+    )
+    ends = [[move for way in each.values() for move in way] for each in (first, second)]
+    reached, neighbours = (frozenset(end for _, end, _, _ in each) for each in ends)
+    far = any(far for each in ends for *_, far in each)
+    return _Weighed((first, second), scale, (reached, neighbours), far)
 
 
 def _common_denominator(ways: Sequence[Sequence[Move]]) -> int:

@@ -38,6 +38,7 @@ from typing import Any, Final
 import numpy as np
 
 _VALUES: Final = {NoneType, bool, int, float, complex, str, bytes, Fraction, Decimal}
+_PLAIN: Final = {NoneType, bool, int, str, bytes}
 _NAMES: Final = (np.generic, Enum, type, GenericAlias, ModuleType, CodeType, logging.Logger)
 _COMPILED: Final = ("numba", "llvmlite", "typing")
 """Libraries whose objects hold code or types, and no data."""
@@ -72,7 +73,8 @@ class Survivors:
             f"{base.__qualname__}.{name}": value
             for base in type(thing).__mro__
             for name, value in vars(base).items()
-            if not (callable(value) or hasattr(value, "__get__"))  # functions and descriptors
+            if type(value) is not FunctionType  # as most are
+            and not (callable(value) or hasattr(value, "__get__"))  # nor descriptors
             and not name.startswith(("__", "_abc_"))
         }
         return self._walk([thing, variables], {})
@@ -85,14 +87,15 @@ class Survivors:
     def _walk(self, thing: object, seen: dict[int, tuple[object, int]]) -> Hashable:
         """A value for `thing`; `seen` has what was walked before it, kept alive, by number."""
         kind: Any = type(thing)
-        if _is_value(kind):  # told from equal ones of other types, and 0.0 from -0.0
-            value: Any = thing.hex() if isinstance(thing, float) else thing
-            return kind, value.as_tuple() if kind is Decimal else value
+        if _is_value(kind):
+            return kind, thing if kind in _PLAIN else _told_from_equals(thing)
         if thing is self._coins:
             return "the coins"
         if id(thing) in self._frozen:
             return self._frozen[id(thing)][1]
-        if _is_frozen(thing):  # whether it is one object or equal copies makes no difference
+        if _may_be_frozen(kind) and _is_frozen(
+            thing
+        ):  # whether it is one object or equal copies makes no difference
             parts = self._parts(thing, lambda part: self._walk(part, {}))
             if self._numbered:
                 parts = "frozen", self._numbers.setdefault(parts, len(self._numbers))
@@ -106,37 +109,38 @@ class Survivors:
     def _parts(self, thing: Any, walk: Walker) -> Hashable:
         """The class of a thing, what it is made of, and its attributes."""
         kind: Any = type(thing)
-        if issubclass(kind, FunctionType):
+        built_on = _built_on(kind)
+        if built_on is FunctionType:
             names = thing.__closure__, thing.__defaults__, thing.__kwdefaults__, thing.__dict__
             return thing.__code__, tuple(map(walk, names))
-        if issubclass(kind, dict):
-            made_of: Hashable = tuple([(walk(key), walk(value)) for key, value in thing.items()])
-        elif issubclass(kind, list | tuple | set | frozenset):  # sets in the order of their walk
+        if built_on is object:
+            made_of: Hashable = self._written_down(thing, walk) if _hides(kind) else None
+        elif built_on is dict:
+            made_of = tuple([(walk(key), walk(value)) for key, value in thing.items()])
+        elif built_on in _SEQUENCES:  # sets in the order of their walk
             made_of = tuple(map(walk, thing))
-        elif issubclass(kind, np.ndarray):
+        elif built_on is np.ndarray:
             made_of = _array(thing, walk)
-        elif issubclass(kind, memoryview):
+        elif built_on is memoryview:
             made_of = bytes(thing), walk(thing.obj)
-        elif issubclass(kind, bytearray):
+        elif built_on is bytearray:
             made_of = bytes(thing)
         else:
-            made_of = self._object(thing, walk)
+            made_of = self._of_python(thing, walk)
         if kind in _BARE:
             return kind, made_of
         held = {**_in_slots(thing), **getattr(thing, "__dict__", {})}
         return kind, made_of, tuple([(name, walk(value)) for name, value in held.items()])
 
-    def _object(self, thing: Any, walk: Walker) -> Hashable:
-        """What an object holds beside attributes."""
+    def _of_python(self, thing: Any, walk: Walker) -> Hashable:
+        """What one of Python's own objects holds beside attributes."""
         if isinstance(thing, MethodType):
             return walk(thing.__func__), walk(thing.__self__)
         if isinstance(thing, BuiltinFunctionType):
             return thing.__name__, walk(thing.__self__)
         if isinstance(thing, _LOCK):
             return thing.locked()
-        if isinstance(thing, CellType):
-            return "empty" if thing == CellType() else walk(thing.cell_contents)
-        return self._written_down(thing, walk) if _hides(thing.__class__) else None
+        return "empty" if thing == CellType() else walk(thing.cell_contents)
 
     def _written_down(self, thing: object, walk: Walker) -> Hashable:
         """What an object written in C says for pickling."""
@@ -191,6 +195,26 @@ def _hides(kind: type) -> bool:
     return kind.__itemsize__ > 0 or kind.__basicsize__ > object.__basicsize__ + 8 * pointers
 
 
+_SEQUENCES: Final = (list, tuple, set, frozenset)
+_OTHERS: Final = (FunctionType, dict, *_SEQUENCES, np.ndarray, memoryview, bytearray)
+_OF_PYTHON: Final = (MethodType, BuiltinFunctionType, _LOCK, CellType)
+
+
+@functools.cache
+def _built_on(kind: type) -> type:
+    """Which of the classes that hold more than attributes a class is built on; `object` if none."""
+    return next((one for one in (*_OTHERS, *_OF_PYTHON) if issubclass(kind, one)), object)
+
+
+def _told_from_equals(value: Any) -> Hashable:
+    """A value that no other number equals: 0.0 is not -0.0, and 1.0 not 1.00."""
+    if isinstance(value, float):
+        return value.hex()
+    if isinstance(value, Fraction):  # whose own hash takes long
+        return value.as_integer_ratio()
+    return value.as_tuple() if isinstance(value, Decimal) else value
+
+
 @functools.cache
 def _is_value(kind: type) -> bool:
     """Whether objects of this class are told by what they equal."""
@@ -198,16 +222,23 @@ def _is_value(kind: type) -> bool:
     return kind in _VALUES or named
 
 
+@functools.cache
+def _may_be_frozen(kind: Any) -> bool:
+    """Whether some objects of this class can never change."""
+    parameters = getattr(kind, "__dataclass_params__", None)
+    holds = parameters is not None and parameters.frozen and not kind.__dictoffset__
+    return _is_value(kind) or issubclass(kind, np.ndarray) or kind in {tuple, frozenset} or holds
+
+
 def _is_frozen(thing: Any) -> bool:
     """Whether nothing that can be reached from `thing` can ever change."""
     kind: Any = type(thing)
+    if not _may_be_frozen(kind):
+        return False
     if _is_value(kind):
         return True
     if issubclass(kind, np.ndarray):
         return not thing.flags.writeable and isinstance(thing.base, bytes)
     if kind in {tuple, frozenset}:
         return all(map(_is_frozen, thing))
-    parameters = getattr(kind, "__dataclass_params__", None)
-    if parameters is None or not parameters.frozen or hasattr(thing, "__dict__"):
-        return False
     return all(_is_frozen(getattr(thing, field.name)) for field in dataclasses.fields(thing))

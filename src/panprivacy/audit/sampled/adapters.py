@@ -62,9 +62,6 @@ _MOST_BINS: Final = 16
 _FIRST: Final = 8
 """Runs that show how long states are."""
 
-_LARGEST: Final = 1e12
-"""Stands for an end of an interval that is infinite."""
-
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -190,7 +187,7 @@ class Sampler:
         read = {
             "states": [self.read(state) for state in seen.states],
             "counts": [np.array(seen.counts)],
-            "bars": [np.clip(np.array(seen.bars), -_LARGEST, _LARGEST)],
+            "bars": [np.array(seen.bars)],
         }
         return [
             part.astype(np.float64)

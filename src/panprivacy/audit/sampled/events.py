@@ -1,7 +1,8 @@
 """Events by which two streams are told apart, chosen on runs of their own.
 
-Words of the states that tell the streams apart are found first, then what released counts tell
-beyond them; an event is a sum of log-likelihood ratios beyond a threshold.
+Words of the states that tell the streams apart are found first, then what releases tell beyond
+them, by their counts, by the ends and widths of their intervals, or by both; an event is a sum of
+log-likelihood ratios beyond a threshold.
 
 Reference: Z. Ding et al., "Detecting violations of differential privacy" (2018), for events that
 are chosen on runs of their own.
@@ -25,7 +26,7 @@ Runs = Callable[[int], Iterator[Seen]]
 """Makes so many runs of one stream."""
 
 Summary = Callable[[bytes], ArrayLike]
-"""Numbers of a state on which released counts depend linearly, but for noise."""
+"""Numbers of a state on which what is released depends linearly, but for noise."""
 
 _PILOT: Final = 50
 _MOST_VALUES: Final = 4096
@@ -87,37 +88,46 @@ def screen(pair: Sequence[Runs], runs: int, width: int) -> CellCounts:
 
 
 class Sample(NamedTuple):
-    """Runs of one stream: the score of the states, a summary of the last one, all counts."""
+    """Runs of one stream: the score of the states, a summary of the last one, what is released."""
 
     states: Floats
     summaries: Floats
-    counts: Floats
+    released: Floats
 
-    def missed(self, weights: Floats, places: Places | slice = slice(None)) -> Floats:
-        """Counts without what the summaries predict, in whole numbers, which keeps ties."""
-        return self.counts[:, places] - np.rint(self.summaries @ weights)
+    def missed(self, weights: Floats, places: Places) -> Floats:
+        """What is released without what the summaries predict, in whole numbers: ties stay."""
+        return self.released[:, places] - np.rint(self.summaries @ weights)
 
 
 def summed_up(seen: Iterable[Seen], cells: CellCounts, summarise: Summary) -> Sample:
     """What scores need of runs of one stream."""
-    rows = [
-        (cells.score(one), summarise(one.states[-1]) if one.counts else (), one.counts)
-        for one in seen
-    ]
-    states, summaries, counts = (np.array(column, np.float64) for column in zip(*rows, strict=True))
-    return Sample(states, np.insert(summaries, 0, 1, axis=1), counts)
+    rows = []
+    for one in seen:
+        released = [*one.counts, *_with_widths(one.bars)]
+        summary = summarise(one.states[-1]) if released else ()
+        rows.append((cells.score(one), summary, released))
+    states, summaries, numbers = (
+        np.array(column, np.float64) for column in zip(*rows, strict=True)
+    )
+    return Sample(states, np.insert(summaries, 0, 1, axis=1), numbers)
+
+
+def _with_widths(bars: Sequence[float]) -> Iterator[float]:
+    """The value and both ends of each interval, and how wide it is, which may leak alone."""
+    for value, low, high in zip(bars[::3], bars[1::3], bars[2::3], strict=True):
+        yield from (value, low, high, high - low)
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Log-likelihood ratio of a view: that of its states, and of counts given that.
+    """Log-likelihood ratio of a view: that of its states, and of released numbers given that.
 
     Args:
-        places: of the counts.
-        weights: of the summary, to predict each count.
+        places: of the numbers.
+        weights: of the summary, to predict each number.
         steps: between scores of states that count as one.
-        edges: between bins of what the prediction misses, one row a count.
-        ratios: log-likelihood ratios, by count, step and bin.
+        edges: between bins of what the prediction misses, one row a number.
+        ratios: log-likelihood ratios, by number, step and bin.
     """
 
     cells: CellCounts
@@ -137,23 +147,24 @@ class Score:
         return total
 
 
-def fit(samples: Sequence[Sample], cells: CellCounts, summarise: Summary) -> Score:
-    """Learn what the released counts tell beyond the state, by ridge regression on summaries."""
+def fit(samples: Sequence[Sample], among: Places, cells: CellCounts, summarise: Summary) -> Score:
+    """Learn what some released numbers tell beyond the state, by ridge regression on summaries."""
     both = Sample(*(np.concatenate(column) for column in zip(*samples, strict=True)))
     square = both.summaries.T @ both.summaries
     ridge = np.diag(1e-9 * np.diag(square) + 1e-6)
-    weights = np.linalg.solve(square + ridge, both.summaries.T @ both.counts).astype(np.float64)
-    missed = both.missed(weights)
+    seen = both.summaries.T @ both.released[:, among]
+    weights = np.linalg.solve(square + ridge, seen).astype(np.float64)
+    missed = both.missed(weights, among)
     steps = _cuts(both.states, _STEPS)
     edges = np.array([_cuts(column, _BINS) for column in missed.T]).reshape(-1, _BINS - 1)
     tables = np.zeros((2, len(edges), _STEPS, _BINS))
     label = np.repeat((0, 1), len(missed) // 2)
-    for count, column in enumerate(missed.T):
-        bins = np.searchsorted(edges[count], column)
-        np.add.at(tables[:, count], (label, np.searchsorted(steps, both.states), bins), 1)
+    for number, column in enumerate(missed.T):
+        bins = np.searchsorted(edges[number], column)
+        np.add.at(tables[:, number], (label, np.searchsorted(steps, both.states), bins), 1)
     places = telling([surprise(*one) for one in zip(*tables, strict=True)])
     ratios = _log_ratios(*tables[:, places])
-    return Score(cells, summarise, places, weights[:, places], steps, edges[places], ratios)
+    return Score(cells, summarise, among[places], weights[:, places], steps, edges[places], ratios)
 
 
 def _cuts(values: Floats, parts: int) -> Floats:
@@ -161,27 +172,42 @@ def _cuts(values: Floats, parts: int) -> Floats:
     return np.quantile(values, np.arange(1, parts) / parts)
 
 
-def thresholds(scores: Sequence[Floats], runs: int, deviations: float) -> tuple[float, float]:
-    """Above and below which score the bound is likely to be largest.
+class Events(NamedTuple):
+    """Two events: a score of at least `above`, and one of at most `below`.
+
+    `worth` is the larger bound that they are likely to show.
+    """
+
+    score: Score
+    above: float
+    below: float
+    worth: float
+
+
+def events_by(score: Score, samples: Sequence[Sample], runs: int, deviations: float) -> Events:
+    """The events of a score for which the bound is likely to be largest.
 
     Args:
-        scores: of runs of the stream, and of its neighbour.
+        score: of a view.
+        samples: runs of the stream, and of its neighbour.
         runs: that will be counted.
         deviations: by which both proportions will be corrected.
     """
+    scores = [score(sample) for sample in samples]
     first, second = (np.sort(one) for one in scores)
     candidates = np.unique(_cuts(np.concatenate(scores), _CANDIDATES))
 
-    def best(above: Floats, below: Floats) -> float:
-        """Where the share of `above` is much larger than that of `below`."""
+    def best(above: Floats, below: Floats) -> tuple[float, float]:
+        """Where the share of `above` is much larger than that of `below`, and what that shows."""
         worth = np.log(above / below)
         for share in (above, below):
             worth -= deviations * np.sqrt((1 - share) / share / runs)
-        return float(candidates[np.argmax(worth)])
+        return float(candidates[np.argmax(worth)]), float(worth.max())
 
     up, low = (1 - _share_below(one, candidates, "left") for one in (first, second))
     high, down = (_share_below(one, candidates, "right") for one in (second, first))
-    return best(up, low), best(high, down)
+    (above, one), (below, other) = best(up, low), best(high, down)
+    return Events(score, above, below, max(one, other))
 
 
 def _share_below(ordered: Floats, candidates: Floats, side: Any) -> Floats:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream, repeated, take
 from panprivacy.coins import SystemCoins
+
+_LARGEST: Final = 1e12
+"""Stands for an end of an interval that is infinite."""
 
 
 class FixedKeyCoins(SystemCoins):
@@ -43,7 +46,7 @@ class Seen:
     Args:
         states: at each look.
         counts: the noised ones of all releases.
-        bars: value, low and high of each answer; 0 of one that is lost.
+        bars: value, low and high of each answer; 0 of one that is lost, and at most 1e12.
     """
 
     states: list[bytes]
@@ -79,7 +82,7 @@ def _bars(answer: Any) -> Iterator[float]:
     ones = answer.answers().values() if hasattr(answer, "answers") else [answer]
     for one in ones:
         for name in ("value", "low", "high"):
-            yield float(getattr(one, name, 0))
+            yield min(max(float(getattr(one, name, 0)), -_LARGEST), _LARGEST)
 
 
 def read_words(state: bytes, cell_bytes: int = 1) -> NDArray[np.uint64]:

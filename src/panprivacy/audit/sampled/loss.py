@@ -1,9 +1,9 @@
 """A lower bound on the privacy loss from runs of the shipping code, for sizes beyond enumeration.
 
 Both streams are run many times with the coins of production. A first sample of each shows which
-words of the states tell the streams apart, a second one which released counts do, and picks two
-events, one for each direction. A third one, by which nothing was chosen, counts how often they
-happen.
+words of the states tell the streams apart, a second one which released counts and intervals do, and
+picks two events, one for each direction. A third one, by which nothing was chosen, counts how often
+they happen.
 
 Reference: C. Clopper, E. Pearson, "The use of confidence or fiducial limits illustrated in the case
 of the binomial" (1934).
@@ -17,9 +17,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+import numpy as np
+
 from panprivacy._validate import proportion, whole_number
 from panprivacy.audit.binomial import clopper_pearson
-from panprivacy.audit.sampled.events import Runs, Score, Summary, fit, screen, summed_up, thresholds
+from panprivacy.audit.sampled.events import (
+    CellCounts,
+    Events,
+    Runs,
+    Summary,
+    events_by,
+    fit,
+    screen,
+    summed_up,
+)
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look
 from panprivacy.audit.streams import ANNOUNCE, Stream, checked
 from panprivacy.coins import Coins
@@ -41,6 +52,8 @@ class SampledLoss:
         runs: of each, in which that was counted.
         words: places of the words of the states by which the event is told.
         counts: places of the released counts by which it is told.
+        bars: places by which it is told among the value, the low and the high end and the width of
+            each answer, one after the other.
     """
 
     epsilon: float
@@ -49,6 +62,7 @@ class SampledLoss:
     runs: int
     words: tuple[int, ...]
     counts: tuple[int, ...]
+    bars: tuple[int, ...]
 
 
 def sampled_loss(
@@ -66,8 +80,9 @@ def sampled_loss(
     """A lower bound on the privacy loss between two streams.
 
     The view is the state at one moment, the states at announced intrusions before it, and the
-    counts of all releases. A release is judged by what it tells beyond the score of the states
-    and the summary: what only single bits of a state and a release tell together is missed.
+    counts, values and intervals of all releases. A release is judged by what it tells beyond the
+    score of the states and the summary: what only single bits of a state and a release tell
+    together is missed.
 
     Guarantee: the bound exceeds the true loss with a probability of at most `1 - confidence`. The
     two events are fixed before the runs that count them, and each of their four proportions has a
@@ -87,7 +102,7 @@ def sampled_loss(
         confidence: probability that the bound is not above the loss.
         cell_bytes: of the words that states are read as, 1 to 8, from the end; None for those of
             the statistic's tables, and 1 where it says none.
-        summary: numbers of a state on which released counts depend linearly, but for noise; None
+        summary: numbers of a state on which releases depend linearly, but for noise; None
             for the number of ones, with longer words how many have each value.
         addressing_key: the key of all runs, cut or repeated to length; None for one that looks
             random.
@@ -111,10 +126,22 @@ def sampled_loss(
     pair = runs_of(stream), runs_of(neighbour)
     cells = screen(pair, 3 * total // 8, width)
     summarise = summary or cells.summarise
-    samples = [summed_up(run(total // 8), cells, summarise) for run in pair]
-    score, fresh = fit(samples, cells, summarise), total // 2
-    ends = thresholds([score(sample) for sample in samples], fresh, 5)
-    return _evaluate(pair, score, ends, fresh, level)
+    counts = len(next(pair[0](1)).counts)
+    events = _chosen(pair, total, counts, cells, summarise)
+    return _evaluate(pair, events, counts, total // 2, level)
+
+
+def _chosen(
+    pair: Sequence[Runs], runs: int, counts: int, cells: CellCounts, summarise: Summary
+) -> Events:
+    """The events that promise most: by counts, by intervals, or by both.
+
+    Where intervals follow from counts they tell nothing more, and would be counted twice.
+    """
+    samples = [summed_up(run(runs // 8), cells, summarise) for run in pair]
+    both = np.arange(samples[0].released.shape[1])
+    tried = [fit(samples, one, cells, summarise) for one in (both[:counts], both[counts:], both)]
+    return max((events_by(one, samples, runs // 2, 5) for one in tried), key=lambda one: one.worth)
 
 
 def _width(statistic: Any, asked: int | None) -> int:
@@ -133,24 +160,26 @@ def _width(statistic: Any, asked: int | None) -> int:
 
 
 def _evaluate(
-    pair: Sequence[Runs], score: Score, ends: tuple[float, float], runs: int, level: float
+    pair: Sequence[Runs], events: Events, counts: int, runs: int, level: float
 ) -> SampledLoss:
     """Count both events in fresh runs; four bounds share the probability of error."""
-    hits: list[tuple[int, int]] = []
+    score, hits = events.score, list[tuple[int, int]]()
     for run in pair:
         above, below, seen = 0, 0, run(runs)
         while chunk := list(islice(seen, _CHUNK)):
             scores = score(summed_up(chunk, score.cells, score.summarise))
-            above += int((scores >= ends[0]).sum())
-            below += int((scores <= ends[1]).sum())
+            above += int((scores >= events.above).sum())
+            below += int((scores <= events.below).sum())
         hits.append((above, below))
     high, low = zip(*hits, strict=True)
     error = (1 - level) / 4
     epsilon, worst = max(
         (_log_ratio(high, runs, error), high), (_log_ratio(low[::-1], runs, error), low)
     )
-    words, counts = tuple(score.cells.places.tolist()), tuple(score.places.tolist())
-    return SampledLoss(epsilon, level, worst, runs, words, counts)
+    words, told = tuple(score.cells.places.tolist()), score.places.tolist()
+    bars = tuple(place - counts for place in told if place >= counts)
+    numbers = tuple(place for place in told if place < counts)
+    return SampledLoss(epsilon, level, worst, runs, words, numbers, bars)
 
 
 def _log_ratio(hits: tuple[int, int], runs: int, error: float) -> float:

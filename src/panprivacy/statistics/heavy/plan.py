@@ -112,6 +112,11 @@ class HeavyPlan(Heavy, SoftPlan):
         return self.block * self.resolution
 
     @property
+    def range_of_states(self) -> tuple[int, int]:
+        """From 0, as none below 0 has room, to the whole total."""
+        return 0, self.total
+
+    @property
     def table(self) -> ThresholdCells:
         """The table's cells."""
         return ThresholdCells(self.cells, self.law, self.block, self.resolution)

@@ -54,11 +54,12 @@ class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
     [tests/unit/test_heavy.py, tests/statistical/test_heavy_hitters.py]
 
     If the total is wrong, so are the thresholds; privacy does not rest on it. No user's deltas may
-    add up to less than 0. Deltas are rounded to multiples of the resolution, up or down at random,
-    so that the mean is right; the interval covers that for deltas of at least 0, so where many are
-    taken back, give a finer one. What is said of collisions needs an `independence` of 4; with 64
-    an update takes several times as long (benchmarks/heavy.py). An announced intrusion, at most
-    one, multiplies the error by the root of the number of values of a counter.
+    add up to less than 0: `-a` would count as `min(a/L, 1)`, with `L = total/2k`. Deltas are
+    rounded to multiples of the resolution, up or down at random, so that the mean is right; the
+    interval covers that for deltas of at least 0, so where many are taken back, give a finer one.
+    What is said of collisions needs an `independence` of 4; with 64 an update takes several times
+    as long (benchmarks/heavy.py). An announced intrusion, at most one, multiplies the error by the
+    root of the number of values of a counter.
     """
 
     __slots__ = ()

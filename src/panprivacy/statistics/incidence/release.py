@@ -14,7 +14,7 @@ from panprivacy.errors import PlanError
 from panprivacy.statistics.incidence.constrained import most_likely
 from panprivacy.statistics.incidence.decoder import Estimates, SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
-from panprivacy.statistics.release import Answers, Label, Name, Named, Release, note_on
+from panprivacy.statistics.release import Answers, Label, Name, Named, Release, as_frame, note_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class IncidenceRelease(Named[Release]):
 
     def to_pandas(self, *, constrained: bool = False) -> Any:  # pandas is not a dependency
         """The same as a pandas data frame."""
-        return self.to_arrow(constrained=constrained).to_pandas()
+        return as_frame(self.to_arrow(constrained=constrained))
 
     def __repr__(self) -> str:
         asked = ", ".join(map(str, self.named)) or f"all {len(self):,} states"

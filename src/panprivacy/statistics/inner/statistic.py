@@ -67,10 +67,11 @@ class InnerProduct(Statistic[InnerPlan, Release], sizes=InnerSizes):
     alone, half. With `intrusions=k` that includes the states at k announced intrusions before that
     time. [tests/contract, tests/exact/test_moments.py, docs/guarantees/moments.md]
 
-    Accuracy: unbiased, also after deletions and beyond the bound. The error is proportional to the
-    bound, and grows with the sums of squares F and G of both streams, not with the answer: it is
-    about `12 bound sqrt(F + G)/epsilon` where the cells fit them. `plan.absolute_error(F)` predicts
-    it for streams of F each. [tests/statistical/test_moments.py, docs/accuracy-moments.md]
+    Accuracy: unbiased before it is cut to its interval, also after deletions and beyond the bound.
+    The error is proportional to the bound, and grows with the sums of squares F and G of both
+    streams, not with the answer: it is about `12 bound sqrt(F + G)/epsilon` where the cells fit
+    them. `plan.absolute_error(F)` predicts it for streams of F each.
+    [tests/statistical/test_moments.py, docs/accuracy-moments.md]
 
     A release publishes every cell with noise of its own, or three noised sums, of products and of
     squares of cells that are cut off far out; the plan takes what errs less.

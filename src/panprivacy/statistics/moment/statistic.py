@@ -44,16 +44,17 @@ class FrequencyMoment(Statistic[MomentPlan, Release], sizes=MomentSizes):
     intrusions before that time. [tests/contract, tests/exact/test_moments.py,
     docs/guarantees/moments.md]
 
-    Accuracy: unbiased, also after deletions and beyond the bound. The error is proportional to the
-    bound: of a sum about `6 bound/epsilon`, whatever the sum is; of a sum of squares F about
-    `8 bound sqrt(F)/epsilon` where the cells fit F, and several times that far from it. So the
-    answer is worth its noise where F is above about `1000 (bound/epsilon)**2`: a bound far above
-    what users do costs more than any other size. `plan.absolute_error(F)` predicts it.
-    [tests/statistical/test_moments.py, docs/accuracy-moments.md]
+    Accuracy: unbiased before it is cut to its interval, also after deletions and beyond the bound.
+    The error is proportional to the bound: of a sum about `6 bound/epsilon`, whatever the sum is;
+    of a sum of squares F about `8 bound sqrt(F)/epsilon` where the cells fit F, and several times
+    that far from it. So the answer is worth its noise where F is above about `1000
+    (bound/epsilon)**2`: a bound far above what users do costs more than any other size.
+    `plan.absolute_error(F)` predicts it. [tests/statistical/test_moments.py,
+    docs/accuracy-moments.md]
 
     A release publishes every cell with noise of its own, or one noised sum of squares of cells that
-    are cut off far out; the plan takes what errs less. The answer may be below 0, where it is
-    noise; its interval is not.
+    are cut off far out; the plan takes what errs less. An answer is cut to its interval,
+    which begins at 0.
     """
 
     __slots__ = ()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.cells.law import Law, on_shape
-from panprivacy.cells.shapes import Shape
+from panprivacy.cells.modular import counter_type
+from panprivacy.cells.shapes import MOST_SHAPED, Shape
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.planning.room import MOST_COST
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.scored_plans import MOST_RANGE, ScoredPlan, scored_split, votes_of
@@ -26,6 +28,9 @@ MOST_HARD = 4_095
 
 _ROOM = Fraction(9, 8)
 """So many times as many values as states let what a user counts fall slowly beyond the bound."""
+
+_PARTS = 2, 4, 8
+"""States below 0 have room down to such a part of the threshold, the first that is nearly free."""
 
 _FEW = 32
 """Of so few values or residues several numbers are tried: one more makes a difference."""
@@ -53,8 +58,9 @@ class Shaped:
         return self.shape.question()
 
     def told(self) -> NDArray[np.bool_]:
-        """Those up to the bound."""
-        return np.arange(self.shape.modulus) <= self.shape.bound
+        """Those up to the bound, and those below 0 that have room."""
+        states = np.arange(self.shape.modulus)
+        return (states <= self.shape.bound) | (states >= self.shape.modulus - self.shape.below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,11 @@ class HardPlan(ScoredPlan):
         return float(self.universe)
 
     @property
+    def range_of_states(self) -> tuple[int, int]:
+        """The lowest and the highest state that is told right."""
+        return -self.shape.below, self.bound
+
+    @property
     def recipe(self) -> Shaped:
         """A law that is shaped to the threshold."""
         return Shaped(self.shape)
@@ -128,7 +139,7 @@ class HardPlan(ScoredPlan):
 def hard_plan(
     threshold: int, bound: int, universe: int, counters: Callable[[int], int], request: Request
 ) -> HardPlan:
-    """The plan of the smallest largest error.
+    """The plan of the smallest largest error, or one with room below 0 that errs hardly more.
 
     Args:
         threshold: the state from which on users count.
@@ -158,25 +169,43 @@ def hard_plan(
         split = scored_split(votes, budget)
         yield HardPlan(threshold, bound, universe, cells, shape, request, split)
 
-    def best(plans: Iterable[HardPlan]) -> HardPlan:
-        found = min(plans, key=HardPlan.absolute_error, default=None)
-        if found is None:
-            raise no_signal(request)
-        return found
-
     spendings = budgets(request)
     wanted = _STATE_SHARE * request.epsilon / request.looks
     likely = min(spendings, key=lambda one: abs(one.state - wanted))
-    shapes = _shapes(threshold, bound, float(likely.state))
-    found = best(plan for shape in shapes for plan in made(shape, likely))
-    return best(plan for budget in spendings for plan in made(found.shape, budget))
+
+    def best(bare: Iterable[Shape]) -> HardPlan | None:
+        shapes = [one for shape in bare for one in _sized(shape, float(likely.state))]
+        tried = [plan for shape in shapes for plan in made(shape, likely)]
+        if not tried:
+            return None
+        found = min(tried, key=HardPlan.absolute_error).shape
+        split = [plan for budget in spendings for plan in made(found, budget)]
+        return min(split, key=HardPlan.absolute_error)
+
+    bare = [Shape(threshold, bound, modulus, 1) for modulus in _moduli(threshold, bound)]
+    tight = best(bare)
+    if tight is None:
+        raise no_signal(request)
+    most = MOST_COST * tight.absolute_error()
+    rooms = (best(_with_room(bare, threshold // part)) for part in _PARTS)
+    return next((one for one in rooms if one and one.absolute_error() <= most), tight)
 
 
-def _shapes(threshold: int, bound: int, epsilon: float) -> Iterator[Shape]:
-    """The sets to choose from."""
-    for modulus in _moduli(threshold, bound):
-        for size in _set_sizes(modulus, epsilon):
-            yield Shape(threshold, bound, modulus, size)
+def _with_room(shapes: Iterable[Shape], below: int) -> Iterator[Shape]:
+    """The shapes with room for so many states below 0, of counters that take no more memory."""
+    for shape in shapes:
+        modulus = shape.modulus + below
+        if (
+            below
+            and modulus <= MOST_SHAPED
+            and counter_type(modulus) == counter_type(shape.modulus)
+        ):
+            yield replace(shape, modulus=modulus, below=below)
+
+
+def _sized(shape: Shape, epsilon: float) -> Iterator[Shape]:
+    """The shape with each size to choose from."""
+    return (replace(shape, size=size) for size in _set_sizes(shape.modulus, epsilon))
 
 
 def _moduli(threshold: int, bound: int) -> list[int]:

@@ -31,7 +31,7 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
     hard: Annotated[
         bool,
         flag("whether nobody counts in part: the threshold is exact, and the error larger, at "
-             "epsilon 1 by 1.3 times at 10 and twice at 100; the bound is at most 4,095"),
+             "epsilon 1 by 1.4 times at 10 and twice at 100; the bound is at most 4,095"),
     ] = False  # fmt: skip
 
     def plan(self, request: Request) -> SoftThreshold | HardPlan:

@@ -47,18 +47,20 @@ class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release], sizes=Thresho
 
     Accuracy: unbiased while states stay within 0 .. bound when it is released; with m cells the
     standard deviation is at most about `1.5 sqrt(m)/t`, `t = tanh(epsilon/2)`.
-    `plan.absolute_error()` predicts it. A hard threshold of 10 errs 1.3 times as much at epsilon 1,
+    `plan.absolute_error()` predicts it. A hard threshold of 10 errs 1.4 times as much at epsilon 1,
     one of 100 twice as much; rounding of its scores moves it by at most a 64th of that.
     [tests/unit/test_threshold.py, tests/statistical/test_threshold.py]
 
     An odd threshold counts as the even one below it. A state beyond `plan.range_of_states`, which
     reaches beyond the bound where that costs at most 5 % of the error, is taken for another one. A
     state below 0 counts by how far it is below, in full from minus half of the threshold on: where
-    there are such states, ask `Incidence(signed=True)` for `at_least`. Privacy rests on none of
-    that. An announced intrusion multiplies the error by about the root of the number of values of a
-    counter, and each further one by more: where the bound is not small, a fresh statistic is
-    better. [docs/intrusions.md] A hard threshold takes every state up to the bound right and counts
-    those beyond in part, and takes a second to plan for a bound of 1,000, five for 4,095.
+    there are such states, take `hard=True`, which counts none down to minus a half, a quarter or an
+    eighth of the threshold, the first that costs at most 5 % of the error, or ask
+    `Incidence(signed=True)` for `at_least`. Privacy rests on none of that. An announced intrusion
+    multiplies the error by about the root of the number of values of a counter, and each further
+    one by more: where the bound is not small, a fresh statistic is better. [docs/intrusions.md] A
+    hard threshold takes every state up to the bound right and counts those beyond in part, and
+    takes a second to plan for a bound of 1,000, up to ten for 4,095.
     """
 
     __slots__ = ()

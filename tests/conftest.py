@@ -8,6 +8,7 @@ import os
 import sys
 
 import pytest
+from hypothesis import settings
 
 from panprivacy._kernels import Kernel, cache_folder
 from panprivacy.audit.exact import loss
@@ -16,6 +17,9 @@ from panprivacy.federated import elgamal, group
 from panprivacy.statistics import records
 
 CACHE = type(functools.cache(lambda: None))
+
+settings.register_profile("crowded", deadline=None)  # an example takes what the machine leaves it
+settings.load_profile("crowded")
 
 records._planned = functools.cache(records._planned.__wrapped__)  # tests make more than it keeps
 

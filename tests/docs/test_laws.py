@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 from benchmarks import laws
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
@@ -148,7 +148,6 @@ def least_variance(pairs):
     return float(answer @ answer) if unbiased else math.inf
 
 
-@settings(deadline=None)
 @given(st.lists(channels(), min_size=1, max_size=3))
 def test_no_unbiased_answer_varies_less_than_the_limit(pairs):
     assert least_variance(pairs) >= len(pairs) * laws.least(1) ** 2 * (1 - 1e-9)
@@ -165,7 +164,6 @@ def left(pair):
     return float((absent * present / (absent + present)).sum() / 2)
 
 
-@settings(deadline=None)
 @given(channels())
 def test_no_answer_at_all_errs_less_than_its_limit(pair):
     assert left(pair) >= laws.least_of_all(1) ** 2 * (1 - 1e-12)
@@ -193,7 +191,6 @@ def check_average(law, scores):
     assert math.sqrt(second.mean()) >= laws.least_modulo(scores.astype(float)) * (1 - 1e-6)
 
 
-@settings(deadline=None)
 @given(st.one_of(st.sampled_from(LAWS), WEIGHTS.map(pp.Law.of)), st.integers(1, 12))
 def test_no_law_modulo_m_varies_less_than_its_limit_on_average(law, tau):
     check_average(law, np.minimum(np.arange(law.modulus), tau))

@@ -63,7 +63,7 @@ def channels(draw):
 RESPONSE = np.array([math.e, 1]) / (1 + math.e), np.array([1, math.e]) / (1 + math.e)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(channels(), min_size=1, max_size=3))
 def test_nothing_errs_less_than_the_lines_of_every_step_seen(pairs):
     pairs = [pair for pair in pairs if abs(pair[0] - pair[1]).max() > 1e-3]

@@ -669,7 +669,7 @@ def fuzzed(tmp_path_factory):
 def test_mutated_bodies_are_counted_or_refused(fuzzed, kind, stream, bodies):
     path = f"/v1/streams/{stream}/updates"
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
+    @settings(max_examples=60, suppress_health_check=[*HealthCheck])
     @given(mutated(bodies[kind]))
     def check(body):
         before = fuzzed.state

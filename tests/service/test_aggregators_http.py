@@ -255,7 +255,7 @@ def test_whatever_is_sent_is_answered_and_no_honest_report_is_lost(asked):
     right[2] = (*right[2][:4], job, right[2][5])
     taken = set()
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck))
     @given(
         st.sampled_from(range(len(right))),
         st.one_of(

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import PlanError
@@ -551,7 +551,6 @@ def documents(draw):
     return "\n".join(lines), expected
 
 
-@settings(deadline=None)
 @given(documents())
 def test_the_line_of_every_key_is_found(document):
     text, expected = document

@@ -376,14 +376,14 @@ def test_of_bodies_that_come_together_each_has_its_own_answer(client, monkeypatc
 def test_a_fault_in_one_body_is_its_own(client, monkeypatch):
     """Those that came with it are counted, and their names are remembered for that alone."""
     stream = client.engine.streams["visits"]
-    checked = stream._reception._checked
+    checked = stream._reception.check
 
     def fail(counting, batches):
         if batches[0].num_rows == 1_000:
             raise MemoryError
         return checked(counting, batches)
 
-    monkeypatch.setattr(stream._reception, "_checked", fail)
+    monkeypatch.setattr(stream._reception, "check", fail)
     named = [{"Idempotency-Key": name} for name in "abc"]
     bad = np.arange(1_000, dtype="<i8").tobytes()
     bodies = list(zip([NUMBERS, bad, NUMBERS], named, strict=True))
@@ -423,14 +423,14 @@ def test_a_body_is_freed_when_it_has_its_answer(client, monkeypatch, size, statu
 def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):
     held, going_on = threading.Event(), threading.Event()
     stream = client.engine.streams["visits"]
-    checked = stream._reception._checked
+    checked = stream._reception.check
 
     def slow(counting, batches):
         held.set()
         going_on.wait(30)
         return checked(counting, batches)
 
-    monkeypatch.setattr(stream._reception, "_checked", slow)
+    monkeypatch.setattr(stream._reception, "check", slow)
     large = b"\x01" * (body_counter._SMALL["int64"] + 8)
 
     async def both():
@@ -456,7 +456,7 @@ def test_while_a_stream_is_busy_others_are_counted(client, monkeypatch):
 def test_bodies_whose_senders_are_gone_are_not_counted(client, monkeypatch):
     held, going_on = threading.Event(), threading.Event()
     stream, received = client.engine.streams["visits"], spied_bodies(client, monkeypatch)
-    checked, counted = stream._reception._checked, []
+    checked, counted = stream._reception.check, []
 
     def slow(counting, batches):
         counted.append(1)
@@ -464,7 +464,7 @@ def test_bodies_whose_senders_are_gone_are_not_counted(client, monkeypatch):
         going_on.wait(30)
         return checked(counting, batches)
 
-    monkeypatch.setattr(stream._reception, "_checked", slow)
+    monkeypatch.setattr(stream._reception, "check", slow)
     large = b"\x01" * (body_counter._SMALL["int64"] + 8)
 
     async def cancelled():

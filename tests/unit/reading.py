@@ -26,7 +26,6 @@ ONE_TYPE = "here; ids must all be strings, or all be whole numbers of at most 64
 FRACTION = f"column 'user' holds a fraction, or a number beyond 64 bits {ONE_TYPE}"
 PROPERTY = settings(
     max_examples=75,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

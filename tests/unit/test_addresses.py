@@ -20,7 +20,7 @@ from tests.unit.reading import SECRET, batches, from_file, from_pipe, refusal
 
 WHOLE = Prefixes()
 REASON = "this is not an IP address"
-PROPERTY = settings(max_examples=300, deadline=None)
+PROPERTY = settings(max_examples=300)
 KINDS = [
     *(pa.string(), pa.large_string(), pa.string_view()),
     *(pa.binary(), pa.large_binary(), pa.binary_view()),

@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.addressing import MAX_UNIVERSE, Direct, Hashed, Levelled, Sampled
@@ -56,7 +56,6 @@ def critical(tests):
 # Direct
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 99), max_size=30))
 def test_direct_gives_every_user_the_cell_of_his_number(users):
     assert slots_of(Direct(100), users).tolist() == users
@@ -184,7 +183,6 @@ def test_the_cell_is_independent_of_the_level():
     assert largest_deviation(counts, (640_000 * shares, 640_000)) < critical(48)
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=12), min_size=1, max_size=20), KEYS)
 def test_equal_users_have_equal_cells(users, key):
     addressing = Levelled(5, 1_000, key)
@@ -193,7 +191,6 @@ def test_equal_users_have_equal_cells(users, key):
     assert len(set(slots.tolist())) <= len(set(users))
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "bb", ""]), min_size=1, max_size=9), KEYS)
 def test_dictionary_codes_lead_to_the_cells_of_the_values(users, key):
     addressing = Levelled(5, 1_000, key)

@@ -69,7 +69,7 @@ def pieces(slots, length=7):
     return [array[start : start + length] for start in range(0, len(array), length)]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(batches(), st.integers(0, 99))
 def test_an_update_is_that_of_the_reference(batch, seed):
     cells, slots, deltas = batch
@@ -81,7 +81,6 @@ def test_an_update_is_that_of_the_reference(batch, seed):
     assert unpack(table, cells).tolist() == expected.tolist()
 
 
-@settings(deadline=None)
 @given(batches())
 def test_an_update_asks_for_one_coin_a_touched_cell(batch):
     cells, slots, _ = batch
@@ -268,7 +267,7 @@ def _possible(life):
     return [step for place, step in enumerate(life) if step != BACK or place > first]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(lives(), st.sampled_from([Fraction(3, 5), Fraction(4, 5), Fraction(99, 100)]))
 def test_no_life_loses_more_than_the_worst_ratio(life, keep):
     life, present = _possible(life), Fraction(3, 4)

@@ -47,7 +47,6 @@ TOO_LARGE = "this would unpack to more than 64 MiB; send it in parts"
 REPEATED = "a long text or a dictionary is repeated too often; send plain columns, or in parts"
 PROPERTY = settings(
     max_examples=75,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -84,13 +84,13 @@ def test_what_is_no_report_is_refused_and_disturbs_nothing(name):
     assert collector.release()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.binary(max_size=3 * len(GOOD)))
 def test_any_bytes_are_refused_in_one_line(data):
     refused(Collector(TASK, KEY), data, ".")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(place=st.integers(0, len(GOOD) - 1), flip=st.integers(1, 255))
 def test_a_changed_report_is_refused_or_counted_as_another(place, flip):
     changed = bytearray(GOOD)

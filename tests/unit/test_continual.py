@@ -646,7 +646,7 @@ class Told(Counter):
 
 
 @given(st.data(), st.integers(1, 4), st.lists(st.integers(0, 4), min_size=1, max_size=30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_synthetic_count_rises_as_a_count_and_errs_as_the_counter(data, bound, amounts):
     amounts = [min(one, bound) for one in amounts]
     sums = np.cumsum(amounts)

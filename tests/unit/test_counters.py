@@ -127,7 +127,7 @@ def streams(draw, most=200):
 @given(streams())
 @example((1, 1, [1], []))
 @example((200, 1_000, [1_000] * 200, [*range(200)]))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_without_noise_every_answer_is_the_sum(name, stream):
     horizon, bound, amounts, cuts = stream
     mechanism = EXACT[name](horizon, ONE, bound)
@@ -144,7 +144,7 @@ def test_without_noise_every_answer_is_the_sum(name, stream):
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "accumulator"])
 @given(streams(most=60), st.integers(0, 3))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_steps_in_pieces_are_those_of_one_run(name, stream, seed):
     """Not only in law: where one scale is drawn in the order of time, each answer is the same."""
     horizon, bound, amounts, cuts = stream
@@ -451,7 +451,7 @@ def test_the_noise_of_an_interval_is_kept_while_it_is_open_and_no_longer(size):
 @given(
     st.integers(1, 60), st.lists(st.integers(0, 1_000), min_size=1, max_size=60), st.integers(0, 59)
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_sums_of_a_factorised_count_are_those_of_whole_numbers(horizon, amounts, start):
     start, amounts = min(start, horizon - 1), amounts[: horizon - min(start, horizon - 1)]
     coefficients = factorised.strategy(horizon)[: horizon - start]

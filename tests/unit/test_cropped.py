@@ -141,7 +141,7 @@ def test_fresh_noise_is_taken_away_modulo_the_modulus(tau):
 # Laws
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.sampled_from([(1, 3), (2, 3), (10, 11), (1_000, 7), (3, 1_019)]), EPSILONS)
 def test_no_value_of_a_block_law_is_more_likely_than_epsilon_allows(sizes, epsilon):
     law = pp.Law.block(*sizes, epsilon)
@@ -194,7 +194,7 @@ def test_the_deviation_is_within_reach(tau, bound, most):
 
 
 @given(st.integers(1, 300), st.integers(1, 60), st.sampled_from(["0.2", 1, 3, 8]))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_no_bound_makes_the_deviation_much_larger_than_tau(tau, times, epsilon):
     assert units(tau, tau * times, Fraction(epsilon)) <= tau / math.tanh(float(epsilon) / 2)
 
@@ -260,7 +260,6 @@ def variance(model, states, sampled):
     return noise + samples.sum(axis=1).var()
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(-9, 9), min_size=2, max_size=7),
     st.integers(1, 5),
@@ -297,7 +296,6 @@ def shared(draw):
     return states, tau, np.minimum(sums, tau)
 
 
-@settings(deadline=None)
 @given(shared())
 def test_the_sum_over_cells_lies_between_that_of_users_and_that_of_an_occupancy_problem(drawn):
     states, tau, over_cells = drawn
@@ -313,7 +311,6 @@ def test_an_occupancy_problem_attains_it():
     assert np.mean(sums) == pytest.approx(cells * (1 - (1 - 1 / cells) ** users))
 
 
-@settings(deadline=None)
 @given(shared(), st.floats(0.01, 0.6), st.floats(0.01, 0.39))
 def test_hashing_and_noise_together_vary_no_more_than_coins(drawn, absent, contrast):
     _, tau, over_cells = drawn

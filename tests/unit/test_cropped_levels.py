@@ -40,7 +40,7 @@ def mean_of_cells(states, tau, cells, share, modulus):
     return mean
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 12), min_size=1, max_size=5),
     st.integers(1, 4),

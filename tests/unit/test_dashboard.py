@@ -207,7 +207,7 @@ NUMBERS = st.floats() | st.just(math.inf) | st.just(-math.inf) | st.just(math.na
 POINTS = st.builds(Point, st.floats(0, 4e9), NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.just(1))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(POINTS, max_size=8))
 def test_whatever_ends_an_interval_has_it_is_drawn(points):
     bars = [Bar(f'<img src=x onerror="{n}">', one) for n, one in enumerate(points)]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.decoders.intervals import (
@@ -80,7 +80,6 @@ def test_output_noise_alone_has_the_quantile_of_laplace(confidence):
     assert noise_quantile(confidence, 1) == pytest.approx(expected)
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 0.9999), st.floats(0, 1))
 def test_more_confidence_needs_a_wider_interval(confidence, output_share):
     wider = noise_quantile((1 + confidence) / 2, output_share)
@@ -119,7 +118,6 @@ def test_the_deviation_of_a_density_is_exact(universe, cells, contrast):
         assert model.output_share(share) == pytest.approx(output)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 10**6), st.floats(0.01, 1), st.floats(0, 1))
 def test_a_density_is_read_from_the_expected_number_of_ones(cells, contrast, share):
     ones = cells * (share * (1 + contrast) + (1 - share) * (1 - contrast)) / 2
@@ -127,13 +125,11 @@ def test_a_density_is_read_from_the_expected_number_of_ones(cells, contrast, sha
     assert model.estimate([ones]) == pytest.approx(share, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(st.floats(-1e12, 1e12))
 def test_a_density_lies_between_0_and_1(ones):
     assert 0 <= DensityModel(1_000, 100, 0.5, 1.0).estimate([ones]) <= 1
 
 
-@settings(deadline=None)
 @given(st.integers(-50, 150))
 def test_a_density_grows_with_the_number_of_ones(ones):
     model = DensityModel(1_000, 100, 0.5, 1.0)
@@ -148,7 +144,6 @@ DENSITIES = [
 ]
 
 
-@settings(deadline=None)
 @given(st.sampled_from(DENSITIES), st.integers(0, 100), st.floats(0.5, 0.999))
 def test_the_interval_of_a_density_holds_the_estimate_and_grows_with_confidence(
     model, percent, confidence
@@ -159,7 +154,6 @@ def test_the_interval_of_a_density_holds_the_estimate_and_grows_with_confidence(
     assert 0 <= lower <= low <= estimate <= high <= higher <= 1
 
 
-@settings(deadline=None)
 @given(st.sampled_from(DENSITIES), st.integers(0, 99))
 def test_the_ends_of_the_interval_of_a_density_grow_with_the_estimate(model, percent):
     low, high = model.interval(percent / 100, 0.95)
@@ -273,7 +267,6 @@ def score(model, users, ones):
     return off, spread, output, weights.max() / 2
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(LEVELS), st.floats(0, 1), st.floats(-4, 4), st.sampled_from([0.5, 0.9, 0.99])
 )

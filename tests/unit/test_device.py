@@ -137,7 +137,7 @@ def ciphertexts(states):
 
 
 @BY_EACH
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(streams=STREAMS)
 def test_no_two_inputs_can_be_told_apart_by_what_is_done(kind, promise, to, streams):
     task = task_of(kind, promise, len(streams), to)
@@ -451,7 +451,7 @@ def test_a_state_of_another_version_is_refused():
         Device(task, storage)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_a_damaged_state_is_refused_in_one_line(data):
     storage = MemoryStorage()
@@ -483,7 +483,7 @@ TASK, BORN = task_of(*KINDS[0]), MemoryStorage()
 Device(TASK, BORN)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.binary(max_size=300), front=st.integers(0, 200))
 def test_any_state_is_refused_in_one_line_and_kept(data, front):
     storage = MemoryStorage()

@@ -29,7 +29,7 @@ OTHER = DecryptionKey.from_bytes(bytes(range(2, 34)))
 SMALL = st.integers(-1_000, 1_000)
 ROWS = st.lists(SMALL, min_size=1, max_size=4)
 NONCES = st.integers(1, ORDER - 1)
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 
 
 def sums(ciphertexts, reach=1_000):
@@ -324,7 +324,7 @@ def test_every_operation_refuses_what_is_no_row(operation):
 
 
 @given(st.binary(max_size=140))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_random_bytes_are_refused(data):
     if data:
         with pytest.raises(InputError):
@@ -332,7 +332,7 @@ def test_random_bytes_are_refused(data):
 
 
 @given(st.integers(0, 2 * CIPHERTEXT_BYTES - 1), st.integers(1, 255))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_damaged_row_is_refused_or_is_other_points(place, flip):
     """What passes is what the book reads, and every operation takes it."""
     damaged = bytearray(TWO)
@@ -467,7 +467,7 @@ def test_a_payload_of_32_bytes_is_refused():
 @example(embed(bytes(31)))
 @example(bytes([5 - embed(bytes(31))[0]]) + embed(bytes(31))[1:])
 @example(book.encode(book.BASE))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_only_points_of_payloads_are_read(point):
     try:
         payload = extract(point)

@@ -146,7 +146,6 @@ EPSILONS = st.fractions(Fraction(1, 10**6), 40, max_denominator=10**6)
 CHANCES = st.fractions(Fraction(1, 10**9), 1 - Fraction(1, 10**9), max_denominator=10**12)
 
 
-@settings(deadline=None)
 @given(EPSILONS, CHANCES)
 def test_beliefs_are_those_of_bayes_at_the_worst_ratio_and_no_others(epsilon, prior):
     low, high = Bound(epsilon).posterior(prior)
@@ -551,7 +550,7 @@ def test_every_field_of_the_public_parameters_is_compared(state, file):
     assert time.process_time() - began < 60
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(damaged_parameters())
 def test_any_other_parameters_are_refused_or_told(tmp_path_factory, public):
     file = tmp_path_factory.getbasetemp() / "damaged.state"

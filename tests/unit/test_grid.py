@@ -41,7 +41,7 @@ def hours(zone, every, first, last):
     return [(b - a) / HOUR for a, b in itertools.pairwise(cuts(zone, every, first, last))]
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(
     st.sampled_from(ZONES),
     st.integers(0, int(datetime(2150, 1, 1, tzinfo=UTC).timestamp())),
@@ -64,7 +64,6 @@ def test_windows_follow_one_another_without_a_gap(zone, moment, every):
     assert end - start <= (every if every <= HOUR else every + shift)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(ZONES),
     st.dates(date(1973, 1, 1), date(2150, 1, 1)),  # before, a zone was not whole minutes from UTC

@@ -48,7 +48,7 @@ def test_multiples_of_the_base_are_those_of_the_book():
 
 @given(NUMBERS, NUMBERS)
 @example(5, 5)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_sums_are_those_of_the_book(one, other):
     assume((one + other) % group.ORDER)  # the neutral element has no encoding
     assert encoded(group.add(points(one), points(other))) == by_the_book(one + other)
@@ -65,7 +65,7 @@ def test_what_has_one_row_is_added_to_each_row():
 
 
 @given(NUMBERS, NUMBERS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_all_ways_to_multiply_agree_with_the_book(factor, number):
     product, scalar = by_the_book(factor * number), group.scalar(factor)
     assert encoded(group.scaled(points(number), scalar)) == product
@@ -80,7 +80,7 @@ def test_all_ways_to_multiply_agree_with_the_book(factor, number):
 
 @given(st.lists(st.integers(0, group.ORDER - 1), min_size=1, max_size=4))
 @example([*EDGES, 0])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_table_gives_the_multiples_of_the_book(factors):
     scalars = group.scalars(*map(group.scalar, factors))
     columns = points(*range(1, len(factors) + 1)), points(11)
@@ -139,13 +139,13 @@ def test_a_factor_of_0_is_neutral():
 @example(b"\4" + book.encode(book.BASE)[1:])
 @example(b"\5" + book.encode(book.BASE)[1:])
 @example(b"\2" + (book.PRIME + book.BASE[0] % 2**31).to_bytes(32, "big"))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_is_read_is_what_the_book_reads(data):
     check_what_is_read(data)
 
 
 @given(st.integers(0, 2**256 - 1), st.sampled_from([2, 3]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_half_of_all_x_are_of_points_and_those_are_read(x, parity):
     """Random bytes rarely have a fitting first byte."""
     check_what_is_read(bytes([parity]) + x.to_bytes(32, "big"))

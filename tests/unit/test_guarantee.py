@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import panprivacy as pp
@@ -40,7 +40,6 @@ def precise(function, argument):
 # exp_bounds
 
 
-@settings(deadline=None)
 @given(EXPONENTS)
 def test_the_bounds_bracket_the_exponential_tightly(exponent):
     below, above = exp_bounds(exponent)
@@ -74,19 +73,16 @@ def loss(present):
     return abs(precise(Decimal.ln, present / (1 - present)))
 
 
-@settings(deadline=None)
 @given(st.fractions(Fraction(1, 10**30), 100, max_denominator=10**40))
 def test_randomised_response_costs_at_most_epsilon(epsilon):
     assert loss(randomised_response(epsilon)) <= epsilon
 
 
-@settings(deadline=None)
 @given(MODERATE)
 def test_randomised_response_wastes_nothing(epsilon):
     assert epsilon - loss(randomised_response(epsilon)) < Fraction(1, 2**60)
 
 
-@settings(deadline=None)
 @given(st.fractions(Fraction(1, 10**6), 40, max_denominator=10**9))
 def test_randomised_response_is_the_largest_on_the_grid(epsilon):
     present = randomised_response(epsilon)
@@ -117,7 +113,6 @@ CHANCES = st.builds(randomised_response, st.fractions(0, 30, max_denominator=10*
 LOSSES = st.fractions(Fraction(1, 10**9), 300, max_denominator=10**9)
 
 
-@settings(deadline=None)
 @given(CHANCES, LOSSES)
 def test_what_releases_of_bits_cost_is_rounded_up(surest, releases):
     cost, exact = joint_loss(surest, releases), joint(surest, releases)
@@ -131,7 +126,6 @@ def test_releases_of_bits_beyond_the_exponential_cost_their_sum():
     assert joint_loss(Fraction(1, 2), Fraction(0)) == 0
 
 
-@settings(deadline=None)
 @given(CHANCES, LOSSES, st.integers(1, 10**6))
 @example(Fraction(1, 2), Fraction(10_000), 1)
 @example(Fraction(1, 2), 10_000 - Fraction(1, 10**3), 1)
@@ -153,7 +147,6 @@ def logarithm(ratio):
     return precise(Decimal.ln, ratio)
 
 
-@settings(deadline=None)
 @given(PARTS, PARTS, st.integers(1, 40))
 @example(NINTH, NINTH, 40)
 @example(Fraction(20), NINTH, 40)
@@ -168,7 +161,6 @@ def test_what_an_unseen_state_loses_is_rounded_up(state, release, releases):
     assert exact <= bound <= min(exact + Fraction(1, 10**45), releases * release)
 
 
-@settings(deadline=None)
 @given(CHANCES, PARTS, st.integers(1, 40))
 @example(randomised_response(NINTH), NINTH, 40)
 def test_what_unseen_bits_lose_is_rounded_up(present, release, releases):
@@ -220,7 +212,6 @@ def test_a_budget_names_the_part_that_is_wrong(state, release, name):
 SPENDING = st.lists(st.builds(Fraction, st.integers(1, 50), st.just(100)), max_size=20)
 
 
-@settings(deadline=None)
 @given(SPENDING)
 def test_an_account_never_spends_more_than_its_limit(amounts):
     account, spent = pp.Ledger(1).open(Fraction(1)), Fraction(0)
@@ -234,7 +225,6 @@ def test_an_account_never_spends_more_than_its_limit(amounts):
         assert account.spent == spent <= account.limit
 
 
-@settings(deadline=None)
 @given(SPENDING)
 def test_accounts_never_get_more_than_the_ledger_has(limits):
     ledger, open_limits = pp.Ledger(1), Fraction(0)

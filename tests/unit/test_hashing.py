@@ -89,13 +89,11 @@ def a_key(name):
     return hashlib.sha256(str(name).encode()).digest()[:16]
 
 
-@settings(deadline=None)
 @given(st.lists(INTEGERS, max_size=20), KEYS)
 def test_the_hash_of_integers_is_the_documented_one(values, key):
     assert integer_hashes(values, key).tolist() == [reference_hash(value, key) for value in values]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.binary(max_size=40), max_size=20),
     KEYS,
@@ -107,7 +105,7 @@ def test_the_hash_of_strings_is_the_documented_one(strings, key, before, dtype):
     assert hashes.tolist() == [reference_hash(string, key) for string in strings]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(NUMERALS, max_size=20), KEYS)
 def test_only_the_shortest_decimal_form_of_a_number_is_that_number(strings, key):
     hashes = string_hashes(strings, key)
@@ -144,7 +142,6 @@ def test_strings_that_differ_in_length_only_have_different_hashes():
     assert len(set(hashes.tolist())) == 200
 
 
-@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=40), st.data())
 def test_every_bit_of_a_string_matters(string, data):
     at = data.draw(st.integers(0, 8 * len(string) - 1))
@@ -261,7 +258,6 @@ def deposited(request):
         yield njit("uint64(uint64, uint64)")(lambda bits, mask: deposit(bits, mask))  # noqa: PLW0108
 
 
-@settings(deadline=None)
 @given(bits=WORDS, mask=WORDS)
 @example(bits=MASK, mask=0)
 @example(bits=0x123456789ABCDEF0, mask=MASK)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
@@ -143,7 +143,6 @@ def test_a_delta_is_rounded_up_with_exactly_the_probability_of_its_fraction(delt
     assert set(rounded) <= {delta // 8, -(-delta // 8)}
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-(2**60), 2**60), max_size=30), st.integers(1, 2**60), st.integers())
 def test_rounding_goes_to_a_neighbour(deltas, resolution, seed):
     deltas = np.array(deltas, np.int64)
@@ -190,7 +189,6 @@ def test_pairs_lift_a_cell_by_at_most_their_products(states):
     assert min(over_users, 1) - 1e-9 <= g(sum(states)) <= over_users + pairs + 1e-9
 
 
-@settings(deadline=None)
 @given(STATES, st.integers(2, 4))
 def test_the_mean_over_cells_lies_where_the_interval_takes_it_to_be(states, cells):
     """Over every way to hash the users to the cells."""

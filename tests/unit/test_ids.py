@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError
@@ -35,7 +35,6 @@ def read(users):
     return [user for ids in read_ids(users) for user in listed(ids)]
 
 
-@settings(deadline=None)
 @given(INTEGERS)
 def test_integers_are_read_as_they_are(users):
     assert (
@@ -43,7 +42,6 @@ def test_integers_are_read_as_they_are(users):
     )
 
 
-@settings(deadline=None)
 @given(STRINGS)
 def test_byte_strings_are_read_as_they_are(users):
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
@@ -51,7 +49,6 @@ def test_byte_strings_are_read_as_they_are(users):
     assert read(users) == users
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_texts_are_read_as_their_utf8_bytes(users):
     expected = [user.encode() for user in users]
@@ -60,7 +57,6 @@ def test_texts_are_read_as_their_utf8_bytes(users):
     assert read(users) == expected
 
 
-@settings(deadline=None)
 @given(STRINGS, st.data())
 def test_windows_of_arrow_arrays_are_read_from_their_offset(users, data):
     start = data.draw(st.integers(0, len(users)))
@@ -76,7 +72,6 @@ def test_windows_of_arrow_arrays_are_read_from_their_offset(users, data):
         assert read(window) == window.to_pylist()
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"", b"a", b"bb"]), min_size=1), st.integers(0, 9))
 def test_a_dictionary_is_read_through_its_codes(users, kind):
     index_types = [
@@ -199,7 +194,6 @@ def test_what_is_not_a_column_of_ids_is_refused(users):
         read_ids(users)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
 def test_deltas_are_read_as_they_are(deltas):
     chunks = pa.chunked_array([deltas[:3], deltas[3:]], pa.int64())

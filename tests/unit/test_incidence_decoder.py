@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
@@ -22,7 +22,6 @@ from panprivacy.statistics.incidence.linear_queries import States
 # Circular sums
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=40), st.randoms())
 def test_circular_sums_are_those_of_the_direct_sum(values, chance):
     size = len(values)
@@ -282,7 +281,6 @@ def test_a_sample_is_unbiased_and_strays_no_more_than_stated(name, epoch, users,
 # Intervals
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(["flat", "biquadratic", "singer", "spike"]),
     st.integers(1, 10**6),
@@ -305,7 +303,6 @@ def test_an_interval_holds_the_estimate_and_grows_with_confidence(
     assert 0 <= lower <= low <= value <= high <= higher <= universe
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(["flat", "biquadratic", "spike"]),
     st.floats(1, 50),

@@ -56,7 +56,7 @@ def check_private(law, epsilon):
 
 
 @pytest.mark.parametrize(("make", "modulus"), MAKERS, ids=IDS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(epsilon=EPSILONS)
 def test_no_value_is_more_likely_than_epsilon_allows(make, modulus, epsilon):
     law = make(modulus, epsilon)
@@ -140,14 +140,12 @@ CUSTOM = (
 )
 
 
-@settings(deadline=None)
 @given(st.one_of(st.sampled_from(SMALL), CUSTOM))
 def test_the_kernel_votes_for_the_state_on_average(law):
     average = votes(law) @ law.probabilities()
     assert average == pytest.approx([1, *[0] * (law.modulus - 1)], abs=1e-7)
 
 
-@settings(deadline=None)
 @given(st.sampled_from([3, 7, 11, 103, 1_019, 7_019]), st.floats(0.01, 12))
 def test_the_spectrum_of_residues_is_flat_at_every_epsilon(modulus, epsilon):
     """The rounding of the weights is half a unit of 2**24."""
@@ -238,7 +236,6 @@ def test_nobody_can_change_a_law_that_others_share(make):
 # The text of a law
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from([maker for maker in MAKERS if maker[1] <= 1_019]),
     st.fractions("0.5", 2, max_denominator=100),

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.cells.bits import BitCells
@@ -83,21 +83,18 @@ def check_update(cells, slots, deltas, reference):
     assert table.tolist() == expected
 
 
-@settings(deadline=None)
 @given(MODULI, ROWS)
 def test_a_counter_of_any_modulus_adds_like_an_integer(modulus, rows):
     cells = ModularCells(CELLS, spike(modulus))
     check_update(cells, *arrays(rows, CELLS), modular_reference)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(WIDEST), ROWS)
 def test_the_widest_counters_add_like_integers(modulus, rows):
     cells = ModularCells(CELLS, spike(modulus))
     check_update(cells, *arrays(rows, CELLS), modular_reference)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(PRIMES), ROWS)
 def test_scaled_counters_of_any_width_multiply_by_the_factor_of_the_slot(modulus, rows):
     cells = ScaledCells(CELLS, spike(modulus))
@@ -118,7 +115,6 @@ def split(slots, deltas, cuts):
 
 
 @KINDS
-@settings(deadline=None)
 @given(st.sampled_from(PRIMES[:-1]), ROWS, st.lists(st.integers(0, 30), max_size=5))
 def test_batches_split_anywhere_give_the_same_table(kind, factors, modulus, rows, cuts):
     cells = kind(CELLS, spike(modulus))
@@ -131,7 +127,6 @@ def test_batches_split_anywhere_give_the_same_table(kind, factors, modulus, rows
 
 
 @KINDS
-@settings(deadline=None)
 @given(st.sampled_from(PRIMES[:-1]), ROWS, st.integers(0, 30))
 def test_rows_without_deltas_add_one_each(kind, factors, modulus, rows, cut):
     cells = kind(CELLS, spike(modulus))
@@ -143,7 +138,6 @@ def test_rows_without_deltas_add_one_each(kind, factors, modulus, rows, cut):
 
 
 @KINDS
-@settings(deadline=None)
 @given(st.sampled_from(PRIMES[:-1]), ROWS, st.randoms())
 def test_inserts_and_then_the_same_deletes_in_any_order_leave_no_trace(
     kind, factors, modulus, rows, chance
@@ -192,7 +186,6 @@ def test_a_table_is_born_with_one_draw_of_the_law_for_each_cell(modulus, count):
     assert all(weights == cells.law.weights.tolist() for weights, _ in coins.asked)
 
 
-@settings(deadline=None)
 @given(MODULI, st.lists(st.integers(0, 10**6), min_size=CELLS, max_size=CELLS))
 def test_an_announced_intrusion_adds_noise_to_every_cell(modulus, noise):
     cells = ModularCells(CELLS, spike(modulus))
@@ -216,7 +209,6 @@ def test_a_histogram_of_several_pieces_counts_every_cell_once(modulus):
 LAWS = [Law.flat(7, 1), Law.flat(263, 1), Law.biquadratic(37, 1), spike(2), spike(65_537)]
 
 
-@settings(deadline=None)
 @given(st.sampled_from(LAWS), st.integers(1, 5), st.integers(1, 6), st.integers(0, 10**6))
 def test_group_sums_count_the_values_outside_of_the_set_in_each_run(law, groups, size, seed):
     cells = ScaledCells(groups * size, law)

@@ -173,8 +173,9 @@ def test_a_cropped_sum_without_noise_reaches_half_a_count_around_it():
 
 CHANGING = {
     "EnumeratedCoins", "Memory", "PlannedCoins", "ShiftedCoins", "State", "_Attempt", "_Body",
+    "_Reader", "_Shard",
 }  # fmt: skip
-"""States, and coins of the audit. All others are public, cached, and shared."""
+"""States, coins of the audit, what is known of others. The rest is public, cached, and shared."""
 
 
 def test_what_is_public_cannot_be_changed():

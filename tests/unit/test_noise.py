@@ -126,7 +126,6 @@ SCALES = st.fractions(min_value=Fraction(1, 50), max_value=1_000, max_denominato
 
 
 @given(WORDS, SCALES)
-@settings(deadline=None)
 def test_samples_do_not_depend_on_where_words_are_cut(words, scale):
     """What is left of the words of a piece is where the next sample begins."""
     numbers, whole = np.array(words, np.int64), np.zeros(50, np.int64)
@@ -141,7 +140,6 @@ def test_samples_do_not_depend_on_where_words_are_cut(words, scale):
 
 
 @given(WORDS, SCALES)
-@settings(deadline=None)
 def test_numbers_that_no_word_holds_take_the_same_way(words, scale):
     compiled, plain = np.zeros(50, np.int64), np.zeros(50, np.int64)
     ratio = scale.as_integer_ratio()

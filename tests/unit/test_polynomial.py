@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
@@ -50,7 +50,6 @@ def cell_of(user, key, cells):
 EXTREMES = [0, 1, -1, 2**32 - 1, 2**32, 2**61 - 1, 2**61, 2**63 - 1, -(2**63)]
 
 
-@settings(deadline=None)
 @given(KEYS, st.lists(st.sampled_from(EXTREMES) | st.integers(-(2**63), 2**63 - 1), min_size=1))
 @pytest.mark.parametrize("cells", [1, 2, 1_000_003, 2**26])
 def test_the_cell_of_a_whole_number_is_the_documented_one(cells, key, users):
@@ -58,7 +57,6 @@ def test_the_cell_of_a_whole_number_is_the_documented_one(cells, key, users):
     assert found.tolist() == [cell_of(user, key, cells) for user in users]
 
 
-@settings(deadline=None)
 @given(KEYS, st.lists(st.binary(max_size=40) | NUMERALS, min_size=1, max_size=10))
 def test_the_cell_of_a_byte_string_is_the_documented_one(key, users):
     found = slots_of(Independent(9_973, key), pa.array(users, pa.binary()))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from panprivacy.errors import InputError, PlanError
 from panprivacy.vdaf import MODULUS, Prio3Count, aggregate, field64, flp, unshard, xof
 
-quick = settings(deadline=None, max_examples=50)
+quick = settings(max_examples=50)
 
 PRIO = Prio3Count(b"a test")
 KEY = bytes(range(32))

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import panprivacy as pp
@@ -131,7 +131,6 @@ class TestClock:
         assert len(daily.releases) == 1
         assert daily.ends.timestamp() == MONDAY + 1
 
-    @settings(deadline=None)
     @given(
         st.integers(1, 10**6),
         st.lists(st.floats(0, 3) | st.floats(1_001, 10_000), max_size=4),

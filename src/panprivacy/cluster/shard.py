@@ -35,11 +35,8 @@ from panprivacy.statistics.containers import Container
 from panprivacy.statistics.header import read_header
 from panprivacy.statistics.private import Resumable
 
-MOST_PAID: Final = 64
-"""Bytes that the coordinator may have kept."""
-
-_OWN: Final = struct.Struct(f"<16sdQQ?{MOST_PAID + 1}p")
-"""In a state: position, when the window began, contributions, announcements, whole, paid."""
+_OWN: Final = struct.Struct("<16sdQQ?")
+"""In a state: position, when the window began, contributions, announcements, whole."""
 _QUIET_SECONDS: Final = 60.0
 """For so long after a line about what was refused, there is no other one."""
 _DAMAGED: Final = "the state is damaged: no contributions are kept like this"
@@ -92,7 +89,7 @@ class ShardStream(Resumable):
         self._opener = Opener()
         self._position = START
         self._window, self._released, self._announced = began, 0, 0
-        self._whole, self._paid = True, b""
+        self._whole = True
         self._pending: dict[Contribution, bytes] = {}
         self._told_refusal = -_QUIET_SECONDS
         self._lock = threading.Lock()
@@ -158,7 +155,6 @@ class ShardStream(Resumable):
         last: bool,
         next_start: float = 0.0,
         announced: int = 0,
-        paid: bytes = b"",
     ) -> None:
         """Have a contribution of the current window; once, however often it is asked for.
 
@@ -169,15 +165,11 @@ class ShardStream(Resumable):
             next_start: when the next window begins, if it does.
             announced: as for `announce`, which comes first if it has not come yet: so all shards
                 contribute from one epoch.
-            paid: what is kept in the state, and told, for the coordinator.
 
         Raises:
             PlanError: it is not the next contribution of the current window.
             BudgetError: no such contribution was planned, or not so many intrusions.
         """
-        if len(paid) > MOST_PAID:
-            message = f"at most {MOST_PAID} bytes are kept"
-            raise PlanError(message)
         with self._lock:
             if (window, number) in self._pending:
                 return
@@ -188,7 +180,7 @@ class ShardStream(Resumable):
             self._announce(announced)
             fresh = self._fresh() if last else None
             self._pending[window, number] = self._contribution(last=last)
-            self._released, self._paid = number, paid
+            self._released = number
             if fresh is not None:
                 self._counting.forget()
                 self._counting, self._whole = fresh, True
@@ -273,7 +265,7 @@ class ShardStream(Resumable):
         with self._lock:
             self._counting.resume(earlier.inner, released=released, announced=announced)
             self._opener, self._pending = earlier.opener, earlier.pending
-            position, *window, self._whole, self._paid = earlier.own
+            position, *window, self._whole = earlier.own
             self._position = Position.unpack(position)
             self._window, self._released, self._announced = window
             self._reception.batch_ids.unpack(earlier.names)
@@ -362,7 +354,6 @@ class ShardStream(Resumable):
             position=self._position,
             public=self._opener.public,
             whole=self._whole,
-            paid=self._paid,
         )
 
     def _state(self) -> bytes:
@@ -372,7 +363,6 @@ class ShardStream(Resumable):
             self._released,
             self._announced,
             self._whole,
-            self._paid,
         )
         names = self._reception.batch_ids.packed()
         kept = b"".join(self._pending.values())

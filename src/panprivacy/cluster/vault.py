@@ -47,7 +47,6 @@ class Told(TypedDict):
         position: through which message of the queue all is counted.
         public: the key to which messages are sealed.
         whole: whether no message of the window is known to be lost.
-        paid: what the coordinator wanted kept with the last contribution.
     """
 
     window: float
@@ -57,7 +56,6 @@ class Told(TypedDict):
     position: Position
     public: bytes
     whole: bool
-    paid: bytes
 
 
 class SilentError(StoreError):

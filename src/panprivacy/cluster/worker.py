@@ -202,7 +202,8 @@ class Worker:
 
         Calls may overtake each other: after that contribution this does nothing.
         """
-        self._limits[stream, window, number] = through
+        if (window, number) >= self._streams[stream].due:
+            self._limits[stream, window, number] = through
 
     @_plainly
     def contribute(
@@ -215,7 +216,6 @@ class Worker:
         next_start: float,
         recipient: str,
         announced: int = 0,
-        paid: bytes = b"",
     ) -> bytes:
         """A contribution, once the vault has the state that holds it; may be asked for again.
 
@@ -228,7 +228,6 @@ class Worker:
             next_start: when the next window begins, then.
             recipient: public key of age to which it is sealed.
             announced: how many intrusions people have announced to the window before.
-            paid: what is kept with it, and told.
 
         Raises:
             StoreError: it is not ready yet, as the messages or the vault are not. Ask again.
@@ -246,7 +245,6 @@ class Worker:
                     last=last,
                     next_start=next_start,
                     announced=announced,
-                    paid=paid,
                 )
             finally:
                 self._limits.pop((stream, window, number), None)

@@ -50,6 +50,7 @@ def windows_end(cluster):
     wait_until(lambda: time.time() > stream["ends"])
 
 
+@pytest.mark.ray
 def test_events_are_counted_once_whatever_is_killed_and_however_many_shards_there_are(
     tmp_path, nats
 ):

@@ -61,6 +61,7 @@ _HEALTH = {
 }
 
 pytestmark = [
+    pytest.mark.ray,
     pytest.mark.filterwarnings("ignore:epsilon .* protects nobody"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of Ray
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

@@ -49,7 +49,7 @@ from .test_service import (
     windows_of,
 )
 
-pytestmark = needs_administrator
+pytestmark = [needs_administrator, pytest.mark.ray]
 
 LARGE = 40_000
 """Numbers whose body is longer than 256 KiB, so that a thread of the gateway takes it."""

@@ -76,9 +76,9 @@ _EVENTS: Final = (
 
 _CLOCKS: Final = {
     "created", "msecs", "relativeCreated", "process", "processName", "thread", "threadName",
-    "taskName",
+    "taskName", "_ray_timestamp_ns",
 }  # fmt: skip
-"""Of a log record: who wrote when."""
+"""Of a log record: who wrote when. Ray adds a clock to those of the whole process."""
 
 _MADE_BY_PYTHON: Final = {
     "__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__name__", "__package__",

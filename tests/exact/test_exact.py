@@ -11,6 +11,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, EnumeratedCoins, exact_loss
+from panprivacy.errors import PlanError
 
 
 def density(universe=2, **arguments):
@@ -272,3 +273,18 @@ def test_enumerated_noise_is_symmetric_and_nearly_complete(noise):
     assert all(law[k] == law[-k] for k in law)
     assert 1 - sum(law.values()) < Fraction(1, 10**4)
     assert np.argmax([law[k] for k in sorted(law)]) == 24
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda coins: coins.bernoulli(Fraction(-1, 4), 1),
+        lambda coins: coins.bernoulli(Fraction(5, 4), 1),
+        lambda coins: coins.categorical([3, -1], 1),
+    ],
+)
+def test_a_law_with_a_probability_below_0_is_refused(draw):
+    coins = EnumeratedCoins()
+    next(iter(coins))
+    with pytest.raises(PlanError, match="outside of 0 to 1"):
+        draw(coins)

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
 
 
@@ -293,3 +294,35 @@ def _byte_ids(chunk: pa.Array) -> ByteIds:
 def _bytes(buffer: pa.Buffer | None) -> NDArray[np.uint8]:
     """The bytes of an Arrow buffer, in place."""
     return np.frombuffer(buffer, np.uint8) if buffer else np.empty(0, np.uint8)
+
+
+def rows_by_code(
+    codes: NDArray[np.integer[Any]], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows in the order of their codes, and where the rows of each code end.
+
+    Args:
+        codes: of each row, int32 or uint16, 0 .. count-1.
+        count: of codes that there may be.
+    """
+    rows, ends = np.empty(len(codes) + 1, np.int64)[:-1], np.zeros(count, np.int64)
+    _sort_rows(codes, rows, ends)
+    return rows, ends
+
+
+@kernel(*(f"void({read_only(one)}, int64[::1], int64[::1])" for one in ("int32", "uint16")))
+def _sort_rows(
+    codes: NDArray[np.integer[Any]], rows: NDArray[np.int64], ends: NDArray[np.int64]
+) -> None:
+    """Order rows by their code, and find where the rows of each code end; `ends` comes as zeros."""
+    for row in range(codes.size):
+        ends[codes[row]] += 1
+    total = 0
+    for code in range(ends.size):
+        count = ends[code]
+        ends[code] = total
+        total += count
+    for row in range(codes.size):
+        code = codes[row]
+        rows[ends[code]] = row
+        ends[code] += 1

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.hashing import hash_byte_strings, hash_word, key_words, multiply_high, scalar
-from panprivacy.ids import CodedIds, Ids, IntegerIds, Labels, gatherable, read_ids
+from panprivacy.ids import CodedIds, Ids, IntegerIds, Labels, gatherable, read_ids, rows_by_code
 from panprivacy.noise import wipe
 from panprivacy.slices import Shards, Slice, deal
 
@@ -92,9 +92,7 @@ class Router:
         if not batch.num_rows:
             return parts
         shards = self._shards_of_rows(batch, column)
-        ends = np.zeros(self.shards, np.int64)
-        rows = np.empty(len(shards) + 1, np.int64)[:-1]
-        _sort_rows(shards, rows, ends)
+        rows, ends = rows_by_code(shards, self.shards)
         columns = [gatherable(one) for one in batch.columns]
         for shard, (start, end) in enumerate(itertools.pairwise([0, *ends.tolist()])):
             if end - start == batch.num_rows:
@@ -167,19 +165,3 @@ def _reduce(hashes: NDArray[np.uint64], shards: np.uint64, found: Shards) -> Non
     """Write the shard of each hash: as many hashes lead to one as to another, nearly."""
     for row in range(hashes.size):
         found[row] = multiply_high(scalar(hashes[row]), shards)
-
-
-@kernel(f"void({read_only('uint16')}, int64[::1], int64[::1])")
-def _sort_rows(shards: Shards, rows: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
-    """Order rows by their shard, and find where those of each end; `ends` comes as zeros."""
-    for row in range(shards.size):
-        ends[shards[row]] += 1
-    start = 0
-    for shard in range(ends.size):
-        count = ends[shard]
-        ends[shard] = start
-        start += count
-    for row in range(shards.size):
-        shard = shards[row]
-        rows[ends[shard]] = row
-        ends[shard] += 1

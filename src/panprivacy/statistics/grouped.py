@@ -20,11 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel, read_only
 from panprivacy._validate import MOST_BYTES, positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger
-from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable
+from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable, rows_by_code
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.contribution import Form, Part
 from panprivacy.statistics.private import Private, check_maker
@@ -266,8 +265,7 @@ class Grouped(Together[Label, S]):
         *columns: pa.ChunkedArray | None,
     ) -> Iterator[Any | None]:
         """What the statistic of each group is to count."""
-        order, ends = np.empty(len(codes), np.int64), np.zeros(len(self._set) + 1, np.int64)
-        _sort_rows(codes, order, ends)
+        order, ends = rows_by_code(codes, len(self._set) + 1)
         start = 0
         for statistic, end in zip(self._members.values(), ends[:-1], strict=True):
             rows, start = order[start:end], end
@@ -281,22 +279,6 @@ class Grouped(Together[Label, S]):
             except InputError as error:
                 row = None if error.row is None else int(rows[error.row - 1]) + 1
                 raise InputError(error.reason, row=row) from None
-
-
-@kernel(f"void({read_only('int32')}, int64[::1], int64[::1])")
-def _sort_rows(codes: NDArray[np.int32], order: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
-    """Order rows by their code, and find where the rows of each code end; `ends` comes as zeros."""
-    for row in range(codes.size):
-        ends[codes[row]] += 1
-    total = 0
-    for code in range(ends.size):
-        count = ends[code]
-        ends[code] = total
-        total += count
-    for row in range(codes.size):
-        code = codes[row]
-        order[ends[code]] = row
-        ends[code] += 1
 
 
 def _check_room(first: object, groups: int) -> None:

@@ -14,9 +14,9 @@ import ray
 from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine, check, queues_of
 from panprivacy.cluster.record import Record, RecordFile, StreamRecord
-from panprivacy.cluster.shards import RayShards, asked
+from panprivacy.cluster.shards import RayShards
+from panprivacy.cluster.worker import asked, start_vault
 from panprivacy.cluster.worker import init as start_ray
-from panprivacy.cluster.worker import start_vault
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import PlanError
 from panprivacy.service.config.config import CheckpointConfig, Config

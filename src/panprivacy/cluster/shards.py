@@ -7,18 +7,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Protocol
 
 import ray
-from ray.exceptions import RayError, RayTaskError
 
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.vault import Told
-from panprivacy.cluster.worker import WorkerConfig
+from panprivacy.cluster.worker import WorkerConfig, asked
 from panprivacy.cluster.worker import start as start_worker
-from panprivacy.errors import PanPrivacyError, PlanError, without_frames
+from panprivacy.errors import PlanError
 from panprivacy.service.config.config import Config
-from panprivacy.service.outgoing.records import StoreError
 
-_PATIENCE: Final = 30.0
-"""Seconds in which a shard answers: longer than it waits for anything itself."""
 _STOP_SECONDS: Final = 15.0
 
 
@@ -93,22 +89,3 @@ class RayShards:
         for one in self._workers:
             ray.kill(one)
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def asked(method: Any, *arguments: Any) -> Any:
-    """What an actor of Ray answers.
-
-    Raises:
-        PanPrivacyError: what it raises.
-        StoreError: it does not answer.
-    """
-    try:
-        return ray.get(method.remote(*arguments), timeout=_PATIENCE)
-    except RayTaskError as error:
-        cause = error.cause
-        if isinstance(cause, PanPrivacyError):
-            raise without_frames(cause) from None
-        message = f"a process of Ray failed with {type(cause).__name__}"
-    except (RayError, TimeoutError) as error:
-        message = f"a process of Ray does not answer ({type(error).__name__})"
-    raise StoreError(message)

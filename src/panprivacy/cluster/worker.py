@@ -55,6 +55,8 @@ _PATIENCE: Final = 10.0
 """Seconds that a call waits, for messages to be counted or for the vault; then it says so."""
 _ROTATE_SECONDS: Final = 3_600.0
 """How long a key for messages is used; it opens for as long again."""
+_LONG_PATIENCE: Final = 30.0
+"""Seconds in which a worker answers: longer than it waits for anything itself."""
 _IDENTITY_SECONDS: Final = 30.0
 _VAULT: Final = "panprivacy-vault"
 """Its name among the actors of this driver."""
@@ -446,23 +448,38 @@ class _RemoteVault:
         self._asked("keep", part, incarnation, number, sealed, told)
 
     def _asked(self, method: str, *arguments: Any) -> Any:
-        """What the vault answers.
-
-        Raises:
-            PanPrivacyError: what it raises.
-            SilentError: it does not answer.
-        """
+        """What the vault answers; see `asked`."""
         try:
-            return ray.get(getattr(_vault(), method).remote(*arguments), timeout=_PATIENCE)
-        except RayTaskError as error:
-            cause = error.cause
-            if isinstance(cause, PanPrivacyError):
-                raise without_frames(cause) from None
-            message = f"the vault failed with {type(cause).__name__}"
-            raise StoreError(message) from None
-        except (RayError, TimeoutError, ValueError):  # there is none of that name
+            vault = _vault()
+        except ValueError:  # there is none of that name
             message = "the vault does not answer"
-        raise SilentError(message)
+            raise SilentError(message) from None
+        return asked(getattr(vault, method), *arguments, patience=_PATIENCE)
+
+
+def asked(method: Any, *arguments: Any, patience: float = _LONG_PATIENCE) -> Any:
+    """What an actor of Ray answers.
+
+    Args:
+        method: of its handle.
+        arguments: public, or sealed.
+        patience: seconds in which it answers.
+
+    Raises:
+        PanPrivacyError: what it raises.
+        SilentError: it does not answer.
+    """
+    try:
+        return ray.get(method.remote(*arguments), timeout=patience)
+    except RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, PanPrivacyError):
+            raise without_frames(cause) from None
+        message = f"a process of Ray failed with {type(cause).__name__}"
+        raise StoreError(message) from None
+    except (RayError, TimeoutError) as error:
+        message = f"a process of Ray does not answer ({type(error).__name__})"
+    raise SilentError(message)
 
 
 @functools.cache

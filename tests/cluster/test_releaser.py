@@ -46,7 +46,7 @@ class Shards:
         publics = [one.told()["public"] for one in self.all]
         for shard, (one, message) in enumerate(zip(self.all, sealed(publics, users), strict=True)):
             if shard not in self.away:
-                one.take(at(self.sequence), message)
+                one.take([(at(self.sequence), message)])
 
     def cut(self):
         return [at(self.sequence)] * len(self.all)

@@ -184,7 +184,7 @@ class Round:
         return messages
 
 
-def read_message(plain: bytearray, columns: int) -> Iterator[Part | InputError]:
+def read_message(plain: bytearray | memoryview, columns: int) -> Iterator[Part | InputError]:
     """The parts of a message, one after another, or why a part cannot be read.
 
     Args:

@@ -109,7 +109,6 @@ class Rounds:
         return body.sent
 
     def _run(self) -> None:
-        due = time.monotonic()
         stopping = False
         while not stopping:
             with self._lock:
@@ -117,8 +116,7 @@ class Rounds:
                 bodies, self._bodies = self._bodies, []
             self._send(bodies)
             del bodies
-            due = max(due + TICK, time.monotonic())
-            self._stopping.wait(due - time.monotonic())
+            self._stopping.wait(TICK)
 
     def _send(self, bodies: Sequence[_Body]) -> None:
         """One round, and the word to those whose rows are in it."""

@@ -110,6 +110,8 @@ class Router:
         Raises:
             InputError: there is one; the message names the row.
         """
+        if self.shards == 1:
+            return
         strange = self._shards_of_rows(batch, column) != shard
         if strange.any():
             message = "the row belongs to another shard: route by the key of this cluster"

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from hypothesis import given
 from hypothesis import strategies as st
+from nats.errors import ProtocolError
 from nats.protocol.parser import Parser
 
 from panprivacy.cluster.broker import Broker, Queue
@@ -100,6 +101,11 @@ def test_a_new_connection_begins_with_a_line():
     client.after([b"MSG a 1 10\r\ncut"])
     client.parser.reset()
     assert client.after([b"PING\r\n"]) == ["ping"]
+
+
+def test_a_server_cannot_ask_for_more_memory_than_a_message_takes():
+    with pytest.raises(ProtocolError):
+        Client(MessageParser).after([b"MSG a 1 99999999999999\r\nx"])
 
 
 class Source:

@@ -14,9 +14,12 @@ from typing import Any, Final
 import nats
 import numpy as np
 from nats.aio.transport import Transport
+from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, MAX_CONTROL_LINE_SIZE, Parser
 
 _BUFFER_BYTES: Final = 1 << 20
+_MOST_BYTES: Final = 64 << 20
+"""Of a message: no server of NATS takes more."""
 _END_BYTES: Final = 2
 """With which a message ends."""
 _FROM_QUEUE: Final = b"$JS.ACK."
@@ -185,6 +188,9 @@ class MessageParser(Parser):  # type: ignore[misc]
                 rest = rest[len(line) :]
                 continue
             if self._message is None:
+                if self.needed > _MOST_BYTES:
+                    message = "nats: a message that no server takes"
+                    raise ProtocolError(message)
                 room = np.empty(self.needed + _END_BYTES, np.uint8)  # not zeroed, as others are
                 self._message, self._filled = memoryview(room.data), 0
             piece = rest[: len(self._message) - self._filled]

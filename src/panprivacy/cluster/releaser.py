@@ -8,7 +8,6 @@ so whatever crashes, the same release is made, once.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 import time
@@ -34,6 +33,7 @@ from panprivacy.programs.counting import Counting
 from panprivacy.sealing import unseal_with
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.outgoing.announcements import digest_of, next_number
 from panprivacy.service.outgoing.payment import Payment, new_payer
 from panprivacy.service.outgoing.records import Announcement, Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
@@ -48,8 +48,6 @@ _AGAIN: Final = 1.0
 """Seconds until a shard is asked again."""
 _USUAL: Final = 15.0
 """Seconds after which it is told that a release waits for a shard."""
-_MOST_PASSED: Final = 1_000
-"""More windows than that do not pass: the clock was set."""
 _UNDER_WAY: Final = "a release is under way, which not all shards have contributed to: come again"
 _REPEAT: Final = "repeat it with the same Idempotency-Key before the memory may be seen again"
 
@@ -217,7 +215,7 @@ class Releaser:
                 message = "no release is left but that of the end of the window; "
                 message += "plan for more with releases="
                 raise BudgetError(message)
-            name = self._cut(last=False).name
+            name = self._cut(self._clock()).name
         with self._made:
             done = self._made.wait_for(lambda: self._is_over(name), _PATIENCE)
         if not done:
@@ -238,18 +236,13 @@ class Releaser:
             StoreError: it cannot be written down, or not all shards have taken it, or one holds
                 what was there before: call again with that key.
         """
-        digest = hashlib.sha256(key).hexdigest()
+        digest = digest_of(key)
         with self._file.reading():
             line = self._store.announcement(self.name, digest)
             if line is None:
                 if not all(cut.over for cut in self._own.cuts):  # all contribute from one epoch
                     raise StoreError(_UNDER_WAY)
-                number, planned = self.announced() + 1, self.config.intrusions
-                if number > planned:
-                    message = f"all {planned} announced intrusions of this window have been made; "
-                    message += "plan for more with intrusions= of the stream, and end the window "
-                    message += "or start anew"
-                    raise BudgetError(message)
+                number = next_number(self.announced(), self.config.intrusions)
                 now = _utc(self._clock())
                 line = Announcement(self.name, self.began, number, digest, now)
                 self._store.announce(line)
@@ -293,34 +286,33 @@ class Releaser:
         """Cut the queues at the end of a window, and where a release is due within it."""
         now = self._clock()
         self._note_what_broke()
-        if self._due(now) or self._scheduled() <= now:
+        if self._passed(now) or self._scheduled() <= now:
             with self._file.changing():
-                while self._due(now):
-                    self._cut(last=True)
+                while passed := self._passed(now):
+                    self._cut(now, passed)
                 if self._scheduled() <= now:
-                    self._cut(last=False)
+                    self._cut(now)
 
-    def _due(self, now: float) -> bool:
-        """Whether the current window has ended; if the clock was set back, by more than that."""
-        return not self._own.window - self._grid.every <= now < self._own.ends
+    def _passed(self, now: float) -> tuple[float, float] | None:
+        """As `Grid.passed`, of the current window."""
+        return self._grid.passed(self._own.window, self._own.ends, now)
 
-    def _cut(self, *, last: bool) -> Cut:
-        """Begin a release."""
-        own, now = self._own, self._clock()
-        set_back = now < own.window - self._grid.every
-        until = min(own.ends, now) if not set_back else own.window
+    def _cut(self, now: float, passed: tuple[float, float] | None = None) -> Cut:
+        """Begin a release: of a window that has ended, or else within one."""
+        own = self._own
+        ended, next_start = passed or (now, own.window)
         through = self._cut_queues()
         for shard, position in enumerate(through):
             self._shards.ask(shard, "hold", self.name, own.window, own.number, position)
-        whole = self._grid.around(own.window) == (own.window, own.ends)
+        whole = self._grid.around(own.window) == (own.window, ended)
         cut = Cut(
             window=own.window,
             ends=own.ends,
-            until=until,
+            until=min(ended, own.ends),
             number=own.number,
-            last=last,
-            next_start=self._next_start(now) if last else own.window,
-            complete=last and not set_back and whole and own.window >= self._whole_since,
+            last=passed is not None,
+            next_start=next_start,
+            complete=passed is not None and whole and own.window >= self._whole_since,
             made=now,
             payer=new_payer(),
             through=[(position.born, position.sequence) for position in through],
@@ -329,18 +321,10 @@ class Releaser:
         own.cuts.append(cut)
         own.number += 1
         own.last_release = now
-        if last:
+        if cut.last:
             own.window, own.number = cut.next_start, 1
             own.ends = self._grid.around(own.window)[1]
         return cut
-
-    def _next_start(self, now: float) -> float:
-        """When the window begins that follows the current one."""
-        own = self._own
-        if now < own.window - self._grid.every:
-            return now
-        set_forward = now - own.ends > _MOST_PASSED * self._grid.every
-        return float(self._grid.around(now)[0] if set_forward else own.ends)
 
     def _note_what_broke(self) -> None:
         """Windows are not complete in which the process stood still, or its clock was set."""

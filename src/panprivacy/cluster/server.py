@@ -191,8 +191,8 @@ def _check_ended(record: Record, shards: int) -> None:
 @contextmanager
 def _broker(config: Config, shards: int) -> Iterator[Broker]:
     """The broker."""
-    told = config.cluster
-    broker = Broker(told.nats, credentials=told.credentials, most_bytes=told.queue_bytes)
+    given = config.cluster
+    broker = Broker(given.nats, credentials=given.credentials, most_bytes=given.queue_bytes)
     with closing(broker):
         broker.wait()  # before anything is begun
         JOURNAL.warning(Event.starting, shards=shards)

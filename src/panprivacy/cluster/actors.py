@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ from panprivacy_launcher import hardened
 _LONG_PATIENCE: Final = 30.0
 """Seconds in which an actor answers: longer than it waits for anything itself."""
 _STOP_SECONDS: Final = 15.0
+_PORT_SECONDS: Final = 5.0
 _VAULT: Final = "panprivacy-vault"
 """Its name among the actors of this driver."""
 _CALLS: Final = 16
@@ -143,14 +145,21 @@ def check_address(address: str | None) -> None:
     """Refuse what is no address of a cluster of Ray that this machine can have joined.
 
     Raises:
-        PlanError: it is one of another kind, as those of Ray Client.
+        PlanError: it is one of another kind, as those of Ray Client, or nothing answers there.
     """
-    if address is not None and "://" in address:
-        message = (
-            "--address takes auto or HOST:PORT, not a URL: this machine has the vault and the "
-        )
-        message += "releases, so join it to the cluster of Ray first, with ray start --address"
+    if address is None or address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if "://" in address or not host or not port.isdecimal():
+        message = "--address takes auto or HOST:PORT: this machine has the vault and the releases, "
+        message += "so join it to the cluster of Ray first, with ray start --address=HOST:PORT"
         raise PlanError(message)
+    try:  # Ray itself would try for minutes
+        socket.create_connection((host.strip("[]"), int(port)), _PORT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or "it does not answer"
+        message = f"Ray cannot be reached at {address}: {reason}"
+        raise PlanError(message) from None
 
 
 @contextmanager

@@ -194,6 +194,7 @@ def _broker(config: Config, shards: int) -> Iterator[Broker]:
     given = config.cluster
     broker = Broker(given.nats, credentials=given.credentials, most_bytes=given.queue_bytes)
     with closing(broker):
+        JOURNAL.warning(Event.waiting_for_broker)
         broker.wait()  # before anything is begun
         JOURNAL.warning(Event.starting, shards=shards)
         yield broker

@@ -42,7 +42,7 @@ class RunningCluster(Service):
 
     def __init__(self, directory, nats, streams=VISITS, *, command=PLAIN):
         self.name = f"test-{os.getpid()}"
-        told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\n'
+        told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\nqueue_bytes = 8_388_608\n'
         super().__init__(directory, told + streams, command=command)
 
     def start(self, *options, patience=60.0):

@@ -108,7 +108,7 @@ def test_what_cannot_be_counted_in_shards_is_refused_with_the_reason(tmp_path, g
 )
 def test_a_table_that_cannot_be_is_refused(tmp_path, line, says):
     cluster = RunningCluster(tmp_path, "nats://127.0.0.1:1", stream())
-    text = re.sub(r'nats = .*\nname = "test.*', line, cluster.config.read_text())
+    text = re.sub(r'nats = .*\nname = "test.*\nqueue.*', line, cluster.config.read_text())
     cluster.config.write_text(text)
     with pytest.raises(PlanError, match=f"line [0-9]+: cluster: {says}"):
         load(cluster.config)

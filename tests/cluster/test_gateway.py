@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 
 import pyarrow as pa
@@ -14,12 +15,15 @@ import pytest
 
 from panprivacy.cluster import coordinator as coordinators
 from panprivacy.cluster import rounds
-from panprivacy.cluster.broker import Broker
+from panprivacy.cluster.broker import Broker, BrokerError
 from panprivacy.cluster.engine import ClusterEngine
 from panprivacy.cluster.gateway import Gateway
 from panprivacy.cluster.publisher import Publisher
+from panprivacy.cluster.record import RecordFile
+from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.vault import Vault
 from panprivacy.cluster.worker import Worker, WorkerConfig
+from panprivacy.errors import PlanError
 from panprivacy.service.config.loading import load
 from panprivacy.service.incoming import listening
 from panprivacy.service.outgoing.records import StoreError
@@ -65,32 +69,44 @@ class Workers:
     def stop(self):
         for one in self.all:
             one.stop()
+        self.all = []
         self.threads.shutdown()
+
+
+@contextmanager
+def prepared(folder, server, monkeypatch, now):
+    """The engine of a cluster of two shards whose window began then, before it begins."""
+    files = RunningCluster(folder, server.url, STREAM)
+    text = files.config.read_text().replace(f"test-{os.getpid()}", f"g-{os.getpid()}-{next(NAMES)}")
+    files.config.write_text(text)
+    monkeypatch.setenv("PANPRIVACY_IDENTITY", files.identity.read_text())
+    config = load(files.config)
+    record, vault = recorded(folder, now), Vault(config.checkpoint.path)
+    broker = Broker(config.cluster.nats, patience=1.0, most_bytes=config.cluster.queue_bytes)
+    workers = Workers(config, record.record.router(numbered=True), {"visits": now}, vault)
+    store = ReleaseStore(config.releases.store)
+    try:
+        yield ClusterEngine(config, None, store, record, broker, workers)
+    finally:
+        workers.stop()
+        store.close()
+        broker.close()
+        vault.close()
+        files.client.close()
 
 
 @contextmanager
 def running(folder, server, monkeypatch):
     """A client of a cluster of two shards."""
-    files = RunningCluster(folder, server.url, STREAM)
-    text = files.config.read_text().replace(f"test-{os.getpid()}", f"g-{os.getpid()}-{next(NAMES)}")
-    files.config.write_text(text)
-    monkeypatch.setenv("PANPRIVACY_IDENTITY", files.identity.read_text())
-    config, now = load(files.config), time.time()
-    record = recorded(folder, now)
-    vault, broker = Vault(config.checkpoint.path), Broker(config.cluster.nats, patience=1.0)
-    workers = Workers(config, record.record.router(numbered=True), {"visits": now}, vault)
-    store = ReleaseStore(config.releases.store)
-    client = Client(ClusterEngine(config, None, store, record, broker, workers))
-    client.engine.wait_for_shards()
-    client.engine.begin()
-    try:
-        yield client
-    finally:
-        client.engine.end()
-        client.close()
-        broker.close()
-        vault.close()
-        files.client.close()
+    with prepared(folder, server, monkeypatch, time.time()) as engine:
+        client = Client(engine)
+        engine.wait_for_shards()
+        engine.begin()
+        try:
+            yield client
+        finally:
+            engine.end()
+            client.close()
 
 
 def counts(client):
@@ -169,3 +185,79 @@ def test_a_broker_that_is_away_is_told_of_and_what_waited_is_counted_once(
         wait_until(lambda: client.send(seven, INT64, Idempotency_Key="a").status_code == 202)
         assert client.send(b"", INT64, updates(durable=True)).status_code == 200
         assert counts(client) == [2, 0]
+
+
+@contextmanager
+def closing(folder, server, monkeypatch):
+    """The engine of shards whose window has ended, which is to be their last one."""
+    with prepared(folder, server, monkeypatch, time.time() - 3_601) as engine:
+        engine.wait_for_shards()
+        engine.coordinator._gateway.put_directory_up()
+        monkeypatch.setattr(engine, "wait_for_shards", lambda: time.sleep(0.1))  # with Ray, seconds
+        yield engine, partial(Publisher, server.url, "visits", name=engine.config.cluster.name)
+
+
+def released(engine):
+    return [round(row.value) for row in engine.store.answers()]
+
+
+def test_what_was_sent_before_the_last_shards_close_is_in_their_last_release(
+    tmp_path, shared_nats, monkeypatch
+):
+    with closing(tmp_path, shared_nats, monkeypatch) as (engine, publisher):
+        with publisher() as sender:
+            sender.send(range(30))
+        engine.finish()
+        assert released(engine) == [30, 0]
+        with pytest.raises(BrokerError, match="no directory of visits"):
+            publisher()
+
+
+def test_shards_do_not_close_while_somebody_sends(tmp_path, shared_nats, monkeypatch):
+    with closing(tmp_path, shared_nats, monkeypatch) as (engine, publisher):
+        before = (tmp_path / "panprivacy-coordinator.json").read_text()
+        with publisher() as sender:
+            sender.send(range(30))
+            with pytest.raises(PlanError, match="still sends to the 2 shards of visits: stop that"):
+                engine.finish()
+        assert (tmp_path / "panprivacy-coordinator.json").read_text() == before
+        engine.finish()
+        assert released(engine) == [30, 0]
+
+
+def test_what_is_sent_after_the_last_cut_keeps_the_shards_from_closing(
+    tmp_path, shared_nats, monkeypatch
+):
+    with closing(tmp_path, shared_nats, monkeypatch) as (engine, _):
+        publish = Releaser._publish
+
+        def late(releaser, answers):
+            publish(releaser, answers)
+            engine._broker.publish([(engine._queues["visits"][1], b"of a sender that stood still")])
+
+        monkeypatch.setattr(Releaser, "_publish", late)
+        with pytest.raises(PlanError, match="counts in the next window of these shards"):
+            engine.finish()
+        assert released(engine) == [0, 0], "the window that ended is published"
+
+
+def test_shards_that_cannot_close_are_waited_for_a_while(tmp_path, shared_nats, monkeypatch):
+    with closing(tmp_path, shared_nats, monkeypatch) as (engine, _):
+
+        def fail(*_):
+            raise StoreError("the disk is full")
+
+        monkeypatch.setattr(Releaser, "_publish", fail)
+        with pytest.raises(PlanError, match=r"2 shards cannot be made now: .*the disk is full"):
+            engine.finish(0.5)
+
+
+def test_names_of_batches_are_forgotten_once_the_new_shards_have_them(
+    tmp_path, shared_nats, monkeypatch
+):
+    with prepared(tmp_path, shared_nats, monkeypatch, time.time()) as engine:
+        with engine._record.changing() as record:
+            record.names = {"visits": b"sealed"}
+        engine.wait_for_shards()
+        path = tmp_path / "panprivacy-coordinator.json"
+        assert RecordFile.load(path).record.names == {}

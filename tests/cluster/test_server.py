@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+import time
+from concurrent.futures import Future
 
 import pytest
 
+from panprivacy.cluster import server
+from panprivacy.cluster.record import RecordFile
 from panprivacy.cluster.server import _Beginning, _broker
+from panprivacy.cluster.vault import Vault
 from panprivacy.errors import PlanError
-from panprivacy.service.config.config import ClusterConfig, Config
+from panprivacy.service.config.config import ClusterConfig, Config, ReleasesConfig
 from panprivacy.service.config.loading import load
 from panprivacy.service.journal import write_to_stderr
+from panprivacy.service.outgoing.store import ReleaseStore
 from tests.cluster.nats import NatsServer, found_nats
-from tests.cluster.running import RunningCluster
+from tests.cluster.running import RunningCluster, recorded
 from tests.cluster.shards import planned
 from tests.commands import run_command
+from tests.service.doubles import Crash
 
 
 def test_the_queues_of_another_cluster_are_not_taken_for_what_was_left(broker, tmp_path):
@@ -29,7 +36,7 @@ def test_the_queues_of_another_cluster_are_not_taken_for_what_was_left(broker, t
 
 
 def test_who_waits_for_the_broker_is_told_so_and_why_it_is_none(tmp_path):
-    with NatsServer(found_nats(), memory=0) as server, RunningCluster(tmp_path, server.url) as one:
+    with NatsServer(found_nats(), memory=0) as nats, RunningCluster(tmp_path, nats.url) as one:
         result = run_command("cluster", one.config, "--shards", 2)
     waits, refuses = result.stderr.splitlines()
     assert (result.code, waits) == (2, "panprivacy: waits for the broker")
@@ -65,3 +72,52 @@ def test_the_line_of_the_start_comes_when_the_broker_is_there(tmp_path, shared_n
     waits, starts = capsys.readouterr().err.splitlines()
     assert waits == "panprivacy: waits for the broker"
     assert starts == "panprivacy: shards are being started, which can take a minute shards=3"
+
+
+def test_names_of_batches_outlive_a_coordinator_that_dies_before_the_new_shards_seal(
+    broker, tmp_path, monkeypatch
+):
+    started = []
+
+    class Engine:
+        """Ends the process where the new shards are to begin, once."""
+
+        def __init__(self, *given):
+            self.shards = self
+            if len(started) == 2:
+                raise Crash
+
+        def finish(self):
+            pass
+
+        def stop(self):
+            pass
+
+        def ask(self, shard, what, stream):
+            told = Future()
+            told.set_result(f"{what} of {stream}".encode())
+            return told
+
+    monkeypatch.setattr(server, "asked", lambda method, *given: method(*given))
+    monkeypatch.setattr(server, "RayShards", lambda _, router, *given: started.append(given[2]))
+    monkeypatch.setattr(server, "ClusterEngine", Engine)
+    store = f"sqlite:///{tmp_path}/releases.sqlite"
+    ReleaseStore(store).close()
+    config = Config(
+        streams={"visits": planned()},
+        cluster=ClusterConfig(name="renumbered"),
+        releases=ReleasesConfig(store=store),
+    )
+    recorded(tmp_path, time.time())
+    vault = Vault(tmp_path / "panprivacy.sealed")
+    path = tmp_path / "panprivacy-coordinator.json"
+    for shard in (1, 2, 3):
+        (tmp_path / f"panprivacy-{shard}-of-2.sealed").touch()
+        (tmp_path / f"panprivacy-{shard}-of-3.sealed").touch()
+    begin = _Beginning(config, None, path, broker, vault).engine
+    with pytest.raises(Crash):
+        begin(RecordFile.load(path), 3, fresh=False)
+    assert vault.found() == []
+    begin(RecordFile.load(path), 3, fresh=False)
+    assert started == [{}, {"visits": b"names of visits"}, {"visits": b"names of visits"}]
+    vault.close()

@@ -55,7 +55,7 @@ class Directory(msgspec.Struct, frozen=True, kw_only=True):
             BrokerError: the broker does not answer, or has none that can be read.
         """
         content = broker.told(name, stream)
-        if content is None:
+        if not content:  # or it was taken down
             message = f"the broker has no directory of {stream}: no cluster {name} counts it now"
             raise BrokerError(message)
         try:

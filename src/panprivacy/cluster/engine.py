@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -55,7 +55,7 @@ class ClusterEngine(Engine):
         shards: Shards,
     ) -> None:
         found, pulse = record.record, Pulse()
-        self.shards, self._record, self._broker = shards, record, broker
+        self.shards, self._record, self._broker, self._config = shards, record, broker, config
         self._queues = queues_of(config, found.shards)
         routers, receptions, countings = {}, {}, {}
         for name, stream in config.streams.items():
@@ -105,6 +105,7 @@ class ClusterEngine(Engine):
         while time.monotonic() < until:
             try:
                 if self.coordinator.look():
+                    self._forget_names()
                     return
             except StoreError:  # the vault is about to begin
                 pass
@@ -117,9 +118,17 @@ class ClusterEngine(Engine):
     def finish(self, seconds: float = _BEGIN_SECONDS) -> None:
         """Make all releases that are due, and have the shards forget what they contributed.
 
+        Nobody may send meanwhile: what came after the last cut would be in no release.
+
         Raises:
-            PlanError: that takes too long; a shard or the store does not answer.
+            PlanError: that takes too long; a shard or the store does not answer; or somebody sends.
+                If that was so from the beginning, nothing has changed.
         """
+        for name in self._queues:  # no publisher begins from here on
+            self._broker.tell(self._config.cluster.name, name, b"")
+        before = {name: self._cut(name) for name in self._queues}
+        self.wait_for_shards()
+        self._check_quiet(before, "stop that first, and start this again")
         until = time.monotonic() + seconds
         while True:
             self.coordinator.advance()
@@ -130,13 +139,23 @@ class ClusterEngine(Engine):
                 message = f"the releases of {self._record.record.shards} shards cannot be made now"
                 raise PlanError(f"{message}: {reasons}" if reasons else message)
             time.sleep(_PAUSE)
-        told = self.shards.told()
-        for name, queues in self._queues.items():
-            for queue in queues:
-                if self._broker.last(queue) > told[queue.shard][name]["position"]:
-                    message = f"somebody still sends to the {queue.shards} shards of {name}: stop "
-                    message += "that first, so that nothing is lost"
-                    raise PlanError(message)
+        cut = {name: one.through for name, one in self._releasers.items()}
+        self._check_quiet(
+            cut, "that counts in the next window of these shards, so start them once more"
+        )
+
+    def _check_quiet(self, known: Mapping[str, Sequence[Position]], advice: str) -> None:
+        """Refuse to go on if anything was sent since the queues were so far."""
+        for name, through in known.items():
+            if self._cut(name) != list(through):
+                message = f"somebody still sends to the {len(through)} shards of {name}: {advice}"
+                raise PlanError(message)
+
+    def _forget_names(self) -> None:
+        """The shards have begun, so the names of batches are in states that the vault has."""
+        if self._record.record.names:
+            with self._record.changing() as record:
+                record.names = {}
 
     def _cut(self, stream: str) -> list[Position]:
         return [self._broker.last(queue) for queue in self._queues[stream]]

@@ -97,12 +97,15 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         shards: how many there are.
         key: of the routing, in hexadecimal digits.
         streams: by name.
+        names: of the batches that shards of another number have counted, sealed, by stream; none
+            once the shards of now have them in their states.
         version: of this format.
     """
 
     shards: int
     key: str
     streams: dict[str, StreamRecord]
+    names: dict[str, bytes] = {}
     version: int = _VERSION
 
     def router(self, *, numbered: bool) -> Router:

@@ -133,6 +133,7 @@ class Releaser:
         self._nobody = str(pyrage.x25519.Identity.generate().to_public())
         self._missing: frozenset[int] = frozenset()
         self._told: Mapping[int, Told] = {}
+        self._through: Sequence[Position] = ()
         self._made = threading.Condition()
 
     @property
@@ -149,6 +150,11 @@ class Releaser:
     def made(self) -> int:
         """How many releases of the current window were begun."""
         return self._own.number - 1
+
+    @property
+    def through(self) -> Sequence[Position]:
+        """How far the queues were when they were cut last; nothing if that was not here."""
+        return self._through
 
     @property
     def missing(self) -> frozenset[int]:
@@ -347,7 +353,7 @@ class Releaser:
         """Begin a release: of a window that has ended, or else within one."""
         own = self._own
         ended, next_start = passed or (now, own.window)
-        through = self._cut_queues()
+        through = self._through = self._cut_queues()
         for shard, position in enumerate(through):
             self._shards.ask(shard, "hold", self.name, own.window, own.number, position)
         whole = self._grid.around(own.window) == (own.window, ended)

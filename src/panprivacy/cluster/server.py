@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,7 +89,7 @@ class _Beginning:
         Raises:
             PlanError: it cannot go on.
         """
-        store, names = ReleaseStore(self._config.releases.store), dict[str, bytes]()
+        store = ReleaseStore(self._config.releases.store)
         if known is not None:
             self._check_known(known, store)
         elif not fresh and asked(self._vault.found):
@@ -100,8 +100,12 @@ class _Beginning:
             self._check_name()
         if known is not None and known.record.shards != shards:
             names = self._close(known, store)
-            store, known = ReleaseStore(self._config.releases.store), None
-        return self._started(known or self._begun(shards), store, names)
+            store, known = ReleaseStore(self._config.releases.store), self._begun(shards, names)
+        elif known is None:
+            self._give_up(self._counts())
+            known = self._begun(shards, {})
+        self._give_up(self._counts() - {shards})  # also what a crash has left behind
+        return self._started(known, store)
 
     def _check_name(self) -> None:
         """Refuse to take the queues of another cluster for what was left behind."""
@@ -121,8 +125,8 @@ class _Beginning:
             message += f"configuration of before, or {_FRESH}"
             raise PlanError(message)
 
-    def _begun(self, shards: int) -> RecordFile:
-        """A new record; what is there of before is given up."""
+    def _begun(self, shards: int, names: dict[str, bytes]) -> RecordFile:
+        """A new record, on the disk; what is there of as many shards is given up before."""
         now = time.time()
         streams = {
             name: StreamRecord(
@@ -133,19 +137,29 @@ class _Beginning:
             for name, stream in self._config.streams.items()
         }
         key = SystemCoins().key(_KEY_BYTES).hex()
-        record = RecordFile(self._path, Record(shards=shards, key=key, streams=streams))
-        given_up = {shards}
+        self._give_up({shards})
+        found = Record(shards=shards, key=key, streams=streams, names=names)
+        record = RecordFile(self._path, found)
+        record.write()
+        return record
+
+    def _counts(self) -> set[int]:
+        """Of how many shards something is there."""
+        counts = {count for _, count in asked(self._vault.found)}
         with suppress(PlanError):
             before = RecordFile.load(self._path)
-            given_up |= set() if before is None else {before.record.shards}
-        for count in given_up:  # what is in them is sealed to keys that are gone
+            counts |= set() if before is None else {before.record.shards}
+        return counts
+
+    def _give_up(self, counts: set[int]) -> None:
+        """Remove queues, what is in which is sealed to keys that are gone, and states."""
+        for count in counts:
             for queues in queues_of(self._config, count).values():
                 for queue in queues:
                     self._broker.delete(queue)
         for shard, count in asked(self._vault.found):
-            asked(self._vault.remove, shard, count)
-        record.write()
-        return record
+            if count in counts:
+                asked(self._vault.remove, shard, count)
 
     def _close(self, record: RecordFile, store: ReleaseStore) -> dict[str, bytes]:
         """Have as many shards as there were release what they counted in windows that ended.
@@ -153,9 +167,8 @@ class _Beginning:
         Returns:
             The names of batches that they know, sealed, by stream: a sender may still repeat one.
         """
-        engine = self._started(record, store, {})
+        engine = self._started(record, store)
         try:
-            engine.wait_for_shards()
             engine.finish()
             return {
                 name: engine.shards.ask(0, "names", name).result() for name in self._config.streams
@@ -164,12 +177,12 @@ class _Beginning:
             engine.shards.stop()
             store.close()
 
-    def _started(
-        self, record: RecordFile, store: ReleaseStore, names: Mapping[str, bytes]
-    ) -> ClusterEngine:
+    def _started(self, record: RecordFile, store: ReleaseStore) -> ClusterEngine:
         found = record.record
         begins = {name: stream.window for name, stream in found.streams.items()}
-        shards = RayShards(self._config, found.router(numbered=False), begins, self._vault, names)
+        shards = RayShards(
+            self._config, found.router(numbered=False), begins, self._vault, found.names
+        )
         return ClusterEngine(self._config, self._config_file, store, record, self._broker, shards)
 
 

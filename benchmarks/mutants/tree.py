@@ -107,7 +107,7 @@ class Tree:
         options = [f"--deselect={one}" for one in without]
         options += ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, "-m", "not slow", test],
+            [sys.executable, "-m", "pytest", *options, "-m", "not slow and not ray", test],
             cwd=self._root,
             env=environment,
             stdout=subprocess.PIPE,

@@ -252,6 +252,20 @@ def test_shards_that_cannot_close_are_waited_for_a_while(tmp_path, shared_nats, 
             engine.finish(0.5)
 
 
+def test_a_shard_that_cannot_begin_says_why(tmp_path, shared_nats, monkeypatch):
+    with prepared(tmp_path, shared_nats, monkeypatch, time.time()) as engine:
+
+        def ask(shard, what):
+            found = Future()
+            found.set_result({"beginning": "no private key"} if shard == 1 else {})
+            return found
+
+        monkeypatch.setattr(engine.coordinator, "look", lambda: False)
+        monkeypatch.setattr(engine.shards, "ask", ask)
+        with pytest.raises(PlanError, match=r"^shard 2 of 2: no private key"):
+            engine.wait_for_shards()
+
+
 def test_names_of_batches_are_forgotten_once_the_new_shards_have_them(
     tmp_path, shared_nats, monkeypatch
 ):

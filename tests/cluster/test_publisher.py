@@ -174,6 +174,18 @@ def test_new_keys_are_read_and_other_shards_are_refused(shared_nats, shards, mon
             publisher.send([1])
 
 
+def test_keys_of_before_are_good_for_a_while_where_the_directory_cannot_be_read(
+    shared_nats, shards, broker
+):
+    with Publisher(shared_nats.url, shards.stream) as publisher:
+        broker.tell("panprivacy", shards.stream, b"")
+        publisher._read = time.monotonic() - publisher_module._GOOD_SECONDS + 10
+        publisher.send([1])
+        publisher._read = time.monotonic() - publisher_module._GOOD_SECONDS - 1
+        with pytest.raises(BrokerError, match="no cluster panprivacy counts it"):
+            publisher.send([2])
+
+
 NO_USERS = msgspec.json.encode(
     Directory(key=bytes(16), numbered=False, columns=("delta",), publics=(bytes(32),))
 )
@@ -182,8 +194,10 @@ NO_USERS = msgspec.json.encode(
 def test_a_directory_that_is_missing_or_damaged_is_refused(shared_nats, shards, broker):
     with pytest.raises(BrokerError, match="no cluster panprivacy counts it"):
         Publisher(shared_nats.url, "nobody")
+    broker.tell("panprivacy", shards.stream, b"")  # it was taken down
+    with pytest.raises(BrokerError, match="no cluster panprivacy counts it"):
+        Publisher(shared_nats.url, shards.stream)
     for wrong in (
-        b"",
         b"{}",
         b"[1]",
         b'{"key":"","numbered":false,"columns":[],"publics":[""]}',

@@ -260,6 +260,20 @@ def test_a_release_waits_for_a_shard_and_says_then_that_it_is_missing(cluster):
     assert cluster.answers[HOUR, 1, True] == [30, 0, 0]  # and nobody of the window before
 
 
+def test_what_stands_in_for_a_shard_knows_of_as_many_announcements(tmp_path, clock):
+    cluster = Cluster(tmp_path, clock, intrusions=1, releases=1)
+    assert cluster.releaser.announce(b"a").left == 0
+    cluster.shards.send(range(100))
+    cluster.shards.away = {1}
+    clock.now += HOUR
+    cluster.advance()
+    clock.now += PATIENCE + 1
+    cluster.advance()
+    ((_, counts),) = cluster.answers.items()
+    assert 0 < counts[0] < 100
+    cluster.store.close()
+
+
 def test_a_clock_that_is_set_back_does_not_end_the_wait_for_a_shard(cluster):
     cluster.shards.send(range(100))
     cluster.shards.away = {0, 1}

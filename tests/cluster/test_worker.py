@@ -17,7 +17,7 @@ from msgspec import structs
 from panprivacy.cluster import worker as workers
 from panprivacy.cluster.broker import Position
 from panprivacy.cluster.shard import ShardStream
-from panprivacy.cluster.vault import SilentError, Vault
+from panprivacy.cluster.vault import LeasedError, SilentError, Vault
 from panprivacy.cluster.worker import Worker, WorkerConfig
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.merging import Merger
@@ -270,6 +270,25 @@ def test_a_broker_that_lost_its_memory_makes_a_window_incomplete_and_stops_nobod
         assert merged([packed]) == [1, 0, 0]
         assert Merger([packed]).complete
     broker.close()
+
+
+def test_the_lease_of_another_node_is_waited_for_without_a_trouble(
+    config, vault, monkeypatch, caplog
+):
+    monkeypatch.setattr(workers, "_PAUSE", 0.01)
+    left, before = [3], vault.begin
+
+    def begin(part):
+        left[0] -= 1
+        if left[0] >= 0:
+            raise LeasedError("another process may be the shard")
+        return before(part)
+
+    vault.begin = begin
+    with working(config, vault) as worker:
+        wait_until(lambda: worker.told()[1])
+    assert left == [-1]
+    assert "beginning" not in caplog.text
 
 
 def test_announced_intrusions_are_on_disk(config, vault):

@@ -73,14 +73,15 @@ compiling = []
 Kernel._make = alone(Kernel._make)
 
 
-@pytest.fixture(autouse=True)
-def only_the_walk(request, monkeypatch):
+LOOKED_FOR = loss.check_traces
+
+
+def pytest_runtest_setup(item):
     """The exact loss alone: four children a walk take a second, and there are hundreds of walks."""
-    if any(request.node.get_closest_marker(name) for name in ("traces", "slow")):
+    whole = any(item.get_closest_marker(name) for name in ("traces", "slow"))
+    if whole:
         forget_what_other_tests_planned()
-        return
-    for module in (loss, subject):
-        monkeypatch.setattr(module, "check_traces", lambda *_: None)
+    loss.check_traces = subject.check_traces = LOOKED_FOR if whole else lambda *_: None
 
 
 def forget_what_other_tests_planned():

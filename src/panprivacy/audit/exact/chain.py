@@ -90,9 +90,6 @@ _UNREPEATABLE = (
     "else, keeps memory in a module or a class variable, or state() draws or changes it"
 )
 
-_Mass = Counter[int]
-"""Weights by their denominators: rounds of other draws have others."""
-
 _End = tuple[Point, Told | None, tuple[int, ...], bool]
 
 
@@ -121,21 +118,18 @@ class Chain:
         """Every outcome of the last of some steps, those that nothing tells apart added up."""
         name = point, repr(steps[-1:])
         if name not in self._known:
-            masses: dict[_End, _Mass] = defaultdict(Counter)
+            masses: dict[_End, Fraction] = defaultdict(Fraction)
             for _ in self.coins.after(() if point is None else point.path):
                 self._runs += 1
                 if self._runs == _MANY_RUNS:
                     warnings.warn(_LONG, stacklevel=2)
-                end = self._run(point, steps)
-                masses[end][self.coins.denominator] += self.coins.weight
+                masses[self._run(point, steps)] += self.coins.probability
             first = next(iter(masses))
             for _ in self.coins.after(() if point is None else point.path):
                 if self._run(point, steps) != first:  # once more, after all others
                     raise PlanError(_UNREPEATABLE)
                 break
-            self._known[name] = tuple(
-                Transition(_probability(mass), *end) for end, mass in masses.items()
-            )
+            self._known[name] = tuple(Transition(mass, *end) for end, mass in masses.items())
         return self._known[name]
 
     def _run(self, point: Point | None, steps: tuple[Step, ...]) -> _End:
@@ -177,7 +171,3 @@ class Chain:
             self._alike[counts] += 1
             self._published[tells] = Told(counts, answer, self._alike)
         return self._published[tells]
-
-
-def _probability(mass: _Mass) -> Fraction:
-    return sum((Fraction(weight, whole) for whole, weight in mass.items()), Fraction(0))

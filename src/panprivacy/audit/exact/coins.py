@@ -22,9 +22,6 @@ TAIL: Final = 6
 Path = tuple[int, ...]
 """What came of each draw, one after the other: an index into its law."""
 
-EnumeratedLaw = tuple[Sequence[int], int]
-"""Whole weights, and their denominator: fractions would be reduced at every draw."""
-
 
 @dataclass(slots=True)
 class EnumeratedCoins:
@@ -46,8 +43,7 @@ class EnumeratedCoins:
         state_tail: the same of noise in steps that publish nothing, which stays in the state; None
             for the same. Counts of a release lie up to four times as far apart, and the tail must
             reach over that.
-        weight: of this round; its probability is this over the denominator.
-        denominator: of all weights of rounds with as many draws.
+        probability: of this round.
         far: whether noise of this round lies beyond the tail.
         noise: of this round.
         gaussian: whether any round drew Gaussian noise.
@@ -58,8 +54,7 @@ class EnumeratedCoins:
     addressing_key: bytes = bytes(16)
     tail: int = TAIL
     state_tail: int | None = None
-    weight: int = 1
-    denominator: int = 1
+    probability: Fraction = Fraction(1)
     far: bool = False
     noise: list[int] = field(default_factory=list)
     gaussian: bool = False
@@ -67,7 +62,7 @@ class EnumeratedCoins:
     publishing: bool = False
     _given: Path = ()
     _choices: list[list[int]] = field(default_factory=list)
-    _laws: dict[Hashable, EnumeratedLaw] = field(default_factory=dict)
+    _laws: dict[Hashable, Sequence[Fraction]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[None]:
         """Yield once for every outcome."""
@@ -80,8 +75,7 @@ class EnumeratedCoins:
         """
         self._given, self._choices = path, []
         while True:
-            self.weight = self.denominator = 1
-            self.far, self.noise, self.tossed = False, [], 0
+            self.probability, self.far, self.noise, self.tossed = Fraction(1), False, [], 0
             yield
             while self._choices and len(self._choices[-1]) == 1:
                 self._choices.pop()
@@ -90,30 +84,25 @@ class EnumeratedCoins:
             self._choices[-1].pop()
 
     @property
-    def probability(self) -> Fraction:
-        """Of this round."""
-        return Fraction(self.weight, self.denominator)
-
-    @property
     def path(self) -> Path:
         """How every draw of this round has come out so far."""
         return self._given + tuple(choices[-1] for choices in self._choices)
 
     def bernoulli(self, probability: Fraction, size: int) -> NDArray[np.uint8]:
         """Bits that are 1 with `probability`."""
-        name = ones, most = probability.as_integer_ratio()
-        law = self._laws.get(name) or self._kept(name, (most - ones, ones))
+        one = Fraction(probability)
+        law = self._laws.get(one) or self._kept(one, (1 - one, one))
         return np.array([self._choose(law) for _ in range(size)], np.uint8)
 
     def categorical(self, weights: Sequence[int], size: int) -> NDArray[np.uint32]:
         """Indices; `i` has probability `weights[i] / sum(weights)`."""
         whole = tuple(map(int, weights))
-        law = self._laws.get((whole,)) or self._kept((whole,), whole)
+        law = self._laws.get(whole) or self._kept(whole, whole)
         return np.array([self._choose(law) for _ in range(size)], np.uint32)
 
     def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
         """Integers with `P(k)` proportional to `exp(-|k|/scale)`, up to ±2·tail."""
-        return self._draw_noise(_laplace_law(*scale.as_integer_ratio(), 2 * self._tail), size)
+        return self._draw_noise(_laplace_law(Fraction(scale), 2 * self._tail), size)
 
     def discrete_gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
         """Integers with `P(k)` proportional to `exp(-k**2/(2*variance))`, up to ±2·tail."""
@@ -133,31 +122,27 @@ class EnumeratedCoins:
         """Of noise in the step that is walked."""
         return self.tail if self.publishing or self.state_tail is None else self.state_tail
 
-    def _kept(self, name: Hashable, weights: Sequence[int]) -> EnumeratedLaw:
+    def _kept(self, name: Hashable, weights: Sequence[Fraction | int]) -> Sequence[Fraction]:
         """The law with these weights, kept for the rounds to come."""
         if min(weights) < 0:
             message = "a probability lies outside of 0 to 1"
             raise PlanError(message)
-        common = math.gcd(*weights)
-        self._laws[name] = law = [one // common for one in weights], sum(weights) // common
+        total = sum(weights)
+        self._laws[name] = law = [Fraction(weight, total) for weight in weights]
         return law
 
-    def _choose(self, law: EnumeratedLaw) -> int:
+    def _choose(self, law: Sequence[Fraction]) -> int:
         """The outcome of one draw in this round; impossible outcomes are skipped."""
-        weights, denominator = law
         place, self.tossed = self.tossed - len(self._given), self.tossed + 1
         if place < 0:
             return self._given[place]
         if place == len(self._choices):  # from the last to the first, which is this round's
-            self._choices.append(
-                [index for index in reversed(range(len(weights))) if weights[index]]
-            )
+            self._choices.append([index for index in reversed(range(len(law))) if law[index]])
         index = self._choices[place][-1]
-        self.weight *= weights[index]
-        self.denominator *= denominator
+        self.probability *= law[index]
         return index
 
-    def _draw_noise(self, law: EnumeratedLaw, size: int) -> NDArray[np.int64]:
+    def _draw_noise(self, law: Sequence[Fraction], size: int) -> NDArray[np.int64]:
         start = self.tossed
         noise = np.array([self._choose(law) for _ in range(size)], np.int64) - 2 * self._tail
         fresh = noise[max(len(self._given) - start, 0) :].tolist()
@@ -167,21 +152,16 @@ class EnumeratedCoins:
 
 
 @functools.lru_cache(maxsize=64)
-def _laplace_law(scale: int, unit: int, reach: int) -> EnumeratedLaw:
-    """The weights of -reach .. reach; the scale is a fraction of two whole numbers."""
-    top, bottom = short_exp(Fraction(-unit, scale)).as_integer_ratio()
-    weights = [
-        (bottom - top) * top ** abs(k) * bottom ** (reach - abs(k))
-        for k in range(-reach, reach + 1)
-    ]
-    return weights, (bottom + top) * bottom**reach
+def _laplace_law(scale: Fraction, reach: int) -> tuple[Fraction, ...]:
+    """The probabilities of -reach .. reach."""
+    ratio = short_exp(-1 / scale)
+    return tuple((1 - ratio) / (1 + ratio) * ratio ** abs(k) for k in range(-reach, reach + 1))
 
 
 @functools.lru_cache(maxsize=64)
-def _gaussian_law(variance: Fraction, reach: int) -> EnumeratedLaw:
-    """The weights of -reach .. reach; terms below e**-100 are left out of the total."""
+def _gaussian_law(variance: Fraction, reach: int) -> tuple[Fraction, ...]:
+    """The probabilities of -reach .. reach; terms below e**-100 are left out of the total."""
     far = max(reach, math.isqrt(math.ceil(200 * variance)) + 1)
     weights = {k: exp(-k * k / (2 * variance)) for k in range(far + 1)}
     total = 2 * sum(weights.values()) - 1
-    scale = math.lcm(*(weight.denominator for weight in weights.values()))
-    return [int(weights[abs(k)] * scale) for k in range(-reach, reach + 1)], int(total * scale)
+    return tuple(weights[abs(k)] / total for k in range(-reach, reach + 1))

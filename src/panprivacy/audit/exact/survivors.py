@@ -69,12 +69,13 @@ class Survivors:
 
     def fingerprint(self, thing: object) -> Hashable:
         """Everything that can be reached from `thing`, and the variables of its class."""
-        kind: Any = type
         variables = {
             f"{base.__qualname__}.{name}": value
             for base in type(thing).__mro__
             for name, value in vars(base).items()
-            if not _acts(kind(value)) and not name.startswith(("__", "_abc_"))
+            if type(value) is not FunctionType  # as most are
+            and not (callable(value) or hasattr(value, "__get__"))  # nor descriptors
+            and not name.startswith(("__", "_abc_"))
         }
         return self._walk([thing, variables], {})
 
@@ -203,12 +204,6 @@ _OF_PYTHON: Final = (MethodType, BuiltinFunctionType, _LOCK, CellType)
 def _built_on(kind: type) -> type:
     """Which of the classes that hold more than attributes a class is built on; `object` if none."""
     return next((one for one in (*_OTHERS, *_OF_PYTHON) if issubclass(kind, one)), object)
-
-
-@functools.cache
-def _acts(kind: Any) -> bool:
-    """Whether things of this class are called, or are descriptors, as methods are."""
-    return hasattr(kind, "__call__") or hasattr(kind, "__get__")  # noqa: B004 - of a class
 
 
 def _told_from_equals(value: Any) -> Hashable:

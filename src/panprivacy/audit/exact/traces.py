@@ -27,6 +27,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fcntl import F_GETFL, fcntl
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -37,7 +38,7 @@ from numpy.typing import NDArray
 
 from panprivacy._kernels import compile_kernels
 from panprivacy.audit.exact.children import in_a_child
-from panprivacy.audit.exact.coins import EnumeratedCoins, EnumeratedLaw
+from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.survivors import Survivors
 from panprivacy.audit.streams import RELEASE, Stream, take
 from panprivacy.errors import PlanError
@@ -98,18 +99,18 @@ class PlannedCoins(EnumeratedCoins):
     pattern: int = 0
     ordered: list[int] = field(default_factory=list)
 
-    def _choose(self, law: EnumeratedLaw) -> int:
+    def _choose(self, law: Sequence[Fraction]) -> int:
         """The planned outcome of one draw."""
-        possible = [index for index, weight in enumerate(law[0]) if weight]
+        possible = [index for index, weight in enumerate(law) if weight]
         self.tossed += 1
         if self.pattern < 2:
             return possible[-self.pattern]
         mixed = hashlib.sha256(f"{self.pattern} {self.tossed}".encode()).digest()
         return possible[int.from_bytes(mixed) % len(possible)]
 
-    def _draw_noise(self, law: EnumeratedLaw, size: int) -> NDArray[np.int64]:
+    def _draw_noise(self, law: Sequence[Fraction], size: int) -> NDArray[np.int64]:
         if not self.publishing:  # it stays in the state
-            return np.array([self._choose(law) for _ in range(size)], np.int64) - len(law[0]) // 2
+            return np.array([self._choose(law) for _ in range(size)], np.int64) - len(law) // 2
         drawn = [self.ordered.pop(0) if self.ordered else 0 for _ in range(size)]
         return np.array(drawn, np.int64)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import gc
 import os
 import sys
 
@@ -15,6 +16,8 @@ from panprivacy.audit.exact import loss
 from panprivacy.audit.suite import subject
 from panprivacy.federated import elgamal, group
 from panprivacy.statistics import records
+
+gc.disable()  # until all tests are collected, of which nothing is garbage
 
 CACHE = type(functools.cache(lambda: None))
 
@@ -37,6 +40,12 @@ elgamal.EncryptionKey._multiples = property(lambda key: multiples_of(bytes(key))
 def pytest_xdist_auto_num_workers(config):
     """Three workers on two processors: a quarter of all time is waited for programs and clocks."""
     return (os.cpu_count() or 1) * 3 // 2
+
+
+def pytest_collection_finish():
+    """Keep the collector from looking through all tests again and again: it takes 5 s a worker."""
+    gc.freeze()
+    gc.enable()
 
 
 def alone(make):
@@ -64,14 +73,15 @@ compiling = []
 Kernel._make = alone(Kernel._make)
 
 
-@pytest.fixture(autouse=True)
-def only_the_walk(request, monkeypatch):
+LOOKED_FOR = loss.check_traces
+
+
+def pytest_runtest_setup(item):
     """The exact loss alone: four children a walk take a second, and there are hundreds of walks."""
-    if any(request.node.get_closest_marker(name) for name in ("traces", "slow")):
+    whole = any(item.get_closest_marker(name) for name in ("traces", "slow"))
+    if whole:
         forget_what_other_tests_planned()
-        return
-    for module in (loss, subject):
-        monkeypatch.setattr(module, "check_traces", lambda *_: None)
+    loss.check_traces = subject.check_traces = LOOKED_FOR if whole else lambda *_: None
 
 
 def forget_what_other_tests_planned():

@@ -32,10 +32,12 @@ def positive_fraction(**named: object) -> Fraction:
     """
     name, value = _single(named)
     message = f"{name} must be a positive finite number"
-    if isinstance(value, bool) or not isinstance(value, (str, Decimal, numbers.Real)):
+    if isinstance(value, bool) or not isinstance(value, (Fraction, str, Decimal, numbers.Real)):
         raise PlanError(message)
     try:
-        if isinstance(value, str) and _RATIO.fullmatch(value):
+        if type(value) is Fraction:  # as most are, and read before
+            fraction = _of_moderate_length(value)
+        elif isinstance(value, str) and _RATIO.fullmatch(value):
             fraction = Fraction(value)
         elif isinstance(value, numbers.Rational):
             fraction = _of_moderate_length(Fraction(int(value.numerator), int(value.denominator)))
@@ -72,7 +74,11 @@ def positive_integer(most: int = 1 << 62, /, **named: object) -> int:
 def whole_number(least: int, most: int, /, **named: object) -> int:
     """Read a whole number from `least` to `most`."""
     name, value = _single(named)
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | numbers.Integral)
+        or int(value) < least
+    ):
         message = f"{name} must be a whole number of at least {least}"
         raise PlanError(message)
     if int(value) > most:

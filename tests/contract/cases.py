@@ -71,7 +71,7 @@ class Case:
     @functools.cached_property
     def plan(self):
         """Of the statistic."""
-        return self.kind.sizes_type.read(self.name, self.trial.sizes).plan(request(1))
+        return self.kind.sizes_type.read(self.name, self.trial.sizes).planned(request(1))
 
     @property
     def takes_bytes(self) -> bool:

@@ -19,9 +19,8 @@ from .cases import CASES, Case
 
 def reader_of_ids(case: Case) -> Hashable:
     """The code that takes the ids of a case."""
-    statistic = case.make()
-    addressing = type(statistic._addressing)
-    cells = type(statistic.plan.table) if addressing is Direct else None
+    addressing = type(case.plan.address(bytes(case.plan.key_bytes)))
+    cells = type(case.plan.table) if addressing is Direct else None
     return addressing._piece, cells and cells.update
 
 
@@ -37,11 +36,12 @@ def each_form(
     reader: Callable[[Case], Hashable],
     *,
     chosen: Callable[[Case], bool] = lambda case: True,
-) -> pytest.MarkDecorator:
+) -> Callable[[Callable[[Case, str], None]], pytest.MarkDecorator]:
     """Run a test with every form for one case of each reader, and with few for the others.
 
     Of a reader's cases, that is one with as many different deltas as any: rows that have changed
-    places show there.
+    places show there. A case is one test, and a failure says with which form: reporting a test
+    takes longer than most of these.
 
     Args:
         forms: names of them.
@@ -49,15 +49,23 @@ def each_form(
         reader: the code that a form may break.
         chosen: which cases there are.
     """
-    cases = [
-        (case, reader(case))
-        for case in sorted(filter(chosen, CASES), key=lambda case: -len({*case.deltas}))
-    ]
     first: dict[Hashable, Case] = {}
     pairs = [
-        pytest.param(case, form, id=f"{case.name}, {form}")
-        for case, code in cases
-        for form in forms
-        if first.setdefault(code, case) is case or form in few
+        (case, forms if first.setdefault(reader(case), case) is case else few)
+        for case in sorted(filter(chosen, CASES), key=lambda case: -len({*case.deltas}))
     ]
-    return pytest.mark.parametrize(("case", "form"), pairs)
+
+    def decorated(test):
+        def tried(case, forms):
+            for form in forms:
+                try:
+                    test(case, form)
+                except BaseException as error:
+                    error.add_note(f"of this form: {form}")
+                    raise
+
+        tried.__module__, tried.__doc__ = test.__module__, test.__doc__
+        names = [case.name for case, _ in pairs]
+        return pytest.mark.parametrize(("case", "forms"), pairs, ids=names)(tried)
+
+    return decorated

@@ -79,19 +79,16 @@ def fits_integers(samples: np.ndarray, law: np.ndarray) -> float:
     return fits(counts, law)
 
 
-def divergence(share: float, probability: float) -> float:
-    """The Kullback-Leibler divergence of two coins, in nats."""
-    pairs = (share, probability), (1 - share, 1 - probability)
-    return sum(a * math.log(a / b) if a else 0.0 for a, b in pairs if a or b)
-
-
 def happens(successes: int, trials: int, least: float, most: float | None = None) -> float:
-    """Chernoff's bound for coins of probability `least`, or anything from `least` to `most`."""
+    """The binomial test of coins of probability `least`, or anything from `least` to `most`."""
     share, most = successes / trials, least if most is None else most
     nearest = min(max(share, least), most)
-    if nearest in {0, 1} and share != nearest:
-        return 0.0
-    return min(1.0, 2 * math.exp(-trials * divergence(share, nearest)))
+    if nearest in {0, 1}:
+        return float(share == nearest)
+    heads = np.arange(trials)
+    steps = np.log((trials - heads) / (heads + 1)) + math.log(nearest) - math.log1p(-nearest)
+    law = np.exp(trials * math.log1p(-nearest) + np.append(0, np.cumsum(steps)))
+    return min(1.0, 2 * float(min(law[: successes + 1].sum(), law[successes:].sum())))
 
 
 def centred(errors: np.ndarray) -> float:

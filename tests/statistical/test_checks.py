@@ -51,6 +51,11 @@ def test_p_values_of_right_laws_are_uniform():
         assert accepted(happens(small, SETS, 0.1)), name
 
 
+@pytest.mark.parametrize(("successes", "tail"), [(0, 0.7**20), (2, 0.0354831), (9, 0.1133315)])
+def test_tails_of_coins_are_those_of_the_tables(successes, tail):
+    assert happens(successes, 20, 0.3) == pytest.approx(2 * tail, rel=1e-6)
+
+
 def test_bounds_on_coins_hold():
     heads = DRAWS.binomial(1_000, 0.3, size=SETS)
     small = sum(happens(int(one), 1_000, 0.3) < 0.1 for one in heads)

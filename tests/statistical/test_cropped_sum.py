@@ -15,7 +15,7 @@ from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
 
 from .checks import OFF, accepted, centred, chi_square_tail, happens, rejected, repeat, spreads
 
-RUNS, SLOW_RUNS = 2_000, 4_000
+RUNS, SLOW_RUNS = 1_500, 4_000
 SLACK = 1.03
 COVERAGE = 0.945, 0.98
 

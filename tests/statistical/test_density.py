@@ -13,7 +13,7 @@ import panprivacy as pp
 
 from .checks import OFF, accepted, centred, happens, rejected, repeat, spreads
 
-RUNS, SLOW_RUNS = 2_000, 4_000
+RUNS, SLOW_RUNS = 1_800, 4_000
 SLACK = 1.03
 COVERAGE = 0.945, 0.98
 

@@ -15,7 +15,7 @@ import panprivacy as pp
 
 from .checks import accepted, check_errors, check_intervals, check_mean, happens, repeat
 
-RUNS = 2_000
+RUNS = 1_800
 SLACK = 1.05
 COVERAGE = 0.94, 0.98
 WIDE = {"epsilon": 1, "expected": (10_000, 10_000_000)}

@@ -17,7 +17,7 @@ import panprivacy as pp
 
 from .checks import OFF, accepted, centred, chi_square_tail, happens, rejected, spreads
 
-RUNS = 2_000
+RUNS = 1_800
 SLACK = 1.05
 COVERAGE = 0.94, 0.98
 QUESTIONS = [

@@ -12,7 +12,7 @@ import panprivacy as pp
 
 from .checks import OFF, accepted, centred, happens, rejected, repeat, spreads
 
-RUNS = 2_000
+RUNS = 1_500
 BOUND, CELLS, USERS = 20, 256, 1_000
 LEAST_COVERAGE = 0.94
 SLACK = 1.06

@@ -14,7 +14,7 @@ import panprivacy as pp
 
 from .checks import Runs, check_errors, check_intervals, check_mean
 
-RUNS, FULL_RUNS = 2_000, 6_000
+RUNS, FULL_RUNS = 1_800, 6_000
 SLACK, FULL_SLACK = 1.05, 1.08
 COVERAGE = 0.94, 0.98
 SMALL = {"epsilon": 2, "expected": 1_000, "memory": 1_024, "deletions": True, "bound": 4}

@@ -13,7 +13,7 @@ from panprivacy.published import ContinuousDensity, DworkDensity, DworkRothDensi
 
 from .checks import OFF, accepted, centred, happens, rejected, repeat, spreads
 
-RUNS = 2_000
+RUNS = 1_800
 SLACK = 1.03
 COVERAGE = 0.945, 0.98
 

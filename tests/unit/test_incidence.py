@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from bisect import bisect_left
 from fractions import Fraction
 
 import numpy as np
@@ -122,12 +123,14 @@ def test_twice_the_users_beyond_a_unique_logarithm_are_refused_at_the_release(se
 
 def fewest_users(bound):
     """About the fewest that the plan reads at epsilon 1."""
-    for users in np.geomspace(100, 100_000, 200).astype(int).tolist():
-        try:
-            return pp.Incidence(epsilon=1, expected=users, bound=bound).plan.expected
-        except pp.PlanError:
-            continue
-    return None
+
+    def is_read(users):
+        with contextlib.suppress(pp.PlanError):
+            return bool(pp.plan("incidence", epsilon=1, expected=users, bound=bound))
+        return False
+
+    grid = np.geomspace(100, 100_000, 200).astype(int).tolist()
+    return grid[bisect_left(grid, True, key=is_read)]
 
 
 @pytest.mark.parametrize(

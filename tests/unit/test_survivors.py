@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -297,3 +298,24 @@ def test_a_frozen_object_with_room_for_more_is_walked_each_time():
     before = walk.fingerprint(held)
     object.__setattr__(held, "more", 2)
     assert walk.fingerprint(held) != before
+
+
+def test_the_variables_of_a_class_and_of_its_bases_survive_but_not_what_acts():
+    class Base:
+        seen: ClassVar[list[int]] = []
+
+    class Kept(Base):
+        count = 0
+        shown = property(id)
+
+        def add(self):
+            pass
+
+    one = Kept()
+    before = fingerprints(one)
+    Kept.add, Kept.shown = len, property(hash)
+    assert fingerprints(one) == before
+    Kept.count = 1
+    counted = fingerprints(one)
+    Base.seen.append(3)
+    assert len({*before, *counted, *fingerprints(one)}) == 3

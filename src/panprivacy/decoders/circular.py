@@ -10,15 +10,40 @@ import numpy as np
 from panprivacy.decoders.intervals import Floats
 
 
+class Pattern:
+    """What many values are summed with: its transform is made once.
+
+    Args:
+        pattern: float64[M].
+    """
+
+    def __init__(self, pattern: Floats) -> None:
+        self._length = len(pattern)
+        self._size = 1 << (2 * self._length - 1).bit_length()
+        self._spectrum = np.fft.rfft(pattern, self._size)
+
+    @classmethod
+    def backwards(cls, pattern: Floats) -> Pattern:
+        """The pattern by which convolving is correlating with this one."""
+        return cls(np.concatenate([pattern[:1], pattern[:0:-1]]))
+
+    def convolve(self, values: Floats) -> Floats:
+        """`sum_y values[..., y] * pattern[x - y]` for each x, modulo M; float64[..., M]."""
+        product = np.fft.rfft(values, self._size) * self._spectrum
+        full = np.fft.irfft(product, self._size)[..., : 2 * self._length - 1]
+        wrapped: Floats = full[..., : self._length].copy()
+        wrapped[..., :-1] += full[..., self._length :]
+        return wrapped
+
+
 def convolve(values: Floats, pattern: Floats) -> Floats:
     """`sum_y values[y] * pattern[x - y]` for each x, modulo the length; float64[M]."""
-    length = len(values)
-    size = 1 << (2 * length - 1).bit_length()
-    product = np.fft.rfft(values, size) * np.fft.rfft(pattern, size)
-    full = np.fft.irfft(product, size)[: 2 * length - 1]
-    wrapped = full[:length].copy()
-    wrapped[: length - 1] += full[length:]
-    return wrapped
+    return Pattern(pattern).convolve(values)
+
+
+def correlate(values: Floats, pattern: Floats) -> Floats:
+    """`sum_x values[x] * pattern[x - j]` for each j, modulo the length; float64[M]."""
+    return Pattern.backwards(pattern).convolve(values)
 
 
 def variances(votes: Floats, noise: Floats, means: Floats) -> Floats:
@@ -34,6 +59,13 @@ def variances(votes: Floats, noise: Floats, means: Floats) -> Floats:
     return np.maximum(squares - (means - centre) ** 2, 0)
 
 
-def correlate(values: Floats, pattern: Floats) -> Floats:
-    """`sum_x values[x] * pattern[x - j]` for each j, modulo the length; float64[M]."""
-    return convolve(values, np.roll(pattern[::-1], 1))
+def moments(votes: Floats, noise: Pattern) -> tuple[Floats, Floats]:
+    """The mean and the variance of the vote of a cell, for each state of its user.
+
+    Args:
+        votes: of a cell of each value; float64[M].
+        noise: the probabilities of what is added to the state, `backwards`.
+    """
+    centre = votes.mean()
+    means, squares = noise.convolve(np.stack([votes, (votes - centre) ** 2]))
+    return means, np.maximum(squares - (means - centre) ** 2, 0)

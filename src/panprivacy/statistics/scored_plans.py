@@ -23,7 +23,7 @@ from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import Law, on_blocks
 from panprivacy.cells.modular import ScoredCells
 from panprivacy.decoders.blocks import ScoredModel
-from panprivacy.decoders.circular import correlate, variances
+from panprivacy.decoders.circular import Pattern, moments, variances
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
@@ -143,26 +143,26 @@ class Votes:
             PlanError: the noise hides what is asked.
         """
         unrounded = _Unrounded.of(recipe, epsilon, epoch)
-        best = cls._rounded(unrounded, recipe, MOST_RANGE)
+        noise = Pattern.backwards(unrounded.noise)
+        best = cls._rounded(unrounded, noise, recipe, MOST_RANGE)
         relative = best.range / max(math.sqrt(best.variance), 1e-9 * best.range)
         enough = math.ceil(math.log2(relative * math.sqrt(cells) / (2 * _MOST_ROUNDING)))
         for power in range(min(enough, _MOST_POWER), -1, -1):  # nothing is off by more than a half
-            coarser = cls._rounded(unrounded, recipe, 1 << power)
+            coarser = cls._rounded(unrounded, noise, recipe, 1 << power)
             if cells * coarser.bias > _MOST_ROUNDING * math.sqrt(cells * coarser.variance):
                 break
             best = coarser
         return best
 
     @classmethod
-    def _rounded(cls, unrounded: _Unrounded, recipe: Recipe, span: int) -> Votes:
+    def _rounded(cls, unrounded: _Unrounded, noise: Pattern, recipe: Recipe, span: int) -> Votes:
         """Scores of 0 to `span`."""
         votes, question, told = unrounded.votes, unrounded.question, recipe.told()
         contrast = span / float(np.ptp(votes))
         absent = -contrast * float(votes.min())
         scores = np.rint(absent + contrast * votes).astype(np.int64)
-        means = correlate(scores.astype(float), unrounded.noise)
+        means, spread = moments(scores.astype(float), noise)
         moved = np.abs(means - absent - contrast * question)[told]
-        spread = variances(scores.astype(float), unrounded.noise, means)
         absentees, present = told & (question == 0), told & (question == 1)
         most = spread[told].max()
         in_part = (told & ~absentees & ~present).any()

@@ -16,14 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from panprivacy.statistics.heavy.cases import TRIALS, WALKS
-from panprivacy.statistics.heavy.plan import HeavyPlan
+from panprivacy.statistics.heavy.plan import HeavyPlan, SlopedHeavyPlan
 from panprivacy.statistics.heavy.sizes import HeavySizes
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Arguments, Statistic
 
 
-class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
+class HeavyHitterCount(Statistic[HeavyPlan | SlopedHeavyPlan, Release], sizes=HeavySizes):
     """The number of users whose deltas add up to at least `total / k`, in a memory of k alone.
 
     >>> import numpy as np
@@ -77,5 +77,6 @@ class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
             memory: Whole | None = None,
             resolution: Whole | None = None,
             independence: Whole = 4,
+            below: Whole | None = None,
             **arguments: Unpack[Arguments],
         ) -> None: ...

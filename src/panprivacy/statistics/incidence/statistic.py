@@ -75,6 +75,7 @@ class Incidence(
             cells: Whole | None = None,
             memory: Whole | None = None,
             signed: bool = False,
+            below: Whole | None = None,
             law: Law | str | None = None,
             **arguments: Unpack[Arguments],
         ) -> None: ...

@@ -78,5 +78,6 @@ class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release], sizes=Thresho
             cells: Whole | None = None,
             memory: Whole | None = None,
             hard: bool = False,
+            below: Whole | None = None,
             **arguments: Unpack[Arguments],
         ) -> None: ...

@@ -31,7 +31,7 @@ from panprivacy.planning.room import sets_of
 from panprivacy.statistics.block_plans import Soft, SoftPlan
 from panprivacy.statistics.scored_plans import MOST_RANGE, VotedPlan, scored_split, votes_of
 
-PARTS = 1, 2, 4
+PARTS = 1, 2, 4, 5
 """Room below 0 is as long as the slope, or such a part of it: the first that is nearly free."""
 
 _MOST_BLOCKS = 900

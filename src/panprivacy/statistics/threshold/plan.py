@@ -263,13 +263,14 @@ def soft_plan(
     wide = plain(room=True) if room else tight
     if below == 0 or request.intrusions:
         return wide
+    few_times = min(wide.range_of_states[1], MOST_REACH * bound)
     search = Search(
         lambda slope, number, split: SlopedThresholdPlan(
             threshold, bound, universe, number, slope, request, split
         ),
         lambda modulus: [number] if (number := counters(modulus)) else [],
         low,
-        min(wide.range_of_states[1], MOST_REACH * bound) if below is None else bound,
+        few_times if room and below is None else bound,
         tight,
     )
     if below is None:

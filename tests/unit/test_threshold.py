@@ -181,7 +181,11 @@ def test_answers_without_room_say_that_users_below_0_count():
     assert answer.note.endswith("users below 0 count in part: below= makes room for them")
     assert "count in part" not in pp.ThresholdCount(**sizes, below=0).release().note
     assert "count in part" not in pp.ThresholdCount(**sizes, below=5).release().note
-    assert pp.plan("threshold", **sizes).remarks[0].endswith("them; from -5 on in full")
+    assert (
+        pp.plan("threshold", **sizes)
+        .remarks[0]
+        .startswith("users below 0 count in part, from -5 on in full: below=")
+    )
     down = "down to -5 nobody counts; lower states do in part, from -"
     assert pp.plan("threshold", **sizes, below=5).remarks[0].startswith(down)
 
@@ -199,6 +203,29 @@ def test_a_state_of_other_blocks_is_refused(monkeypatch):
         other.resume(before)
     with pytest.raises(pp.InputError, match="with another below, law"):
         other.resume(pp.ThresholdCount(**sizes, below=0).state())
+
+
+@pytest.mark.parametrize("given", [{}, {"below": 9}, {"below": 20}])
+@pytest.mark.parametrize(("least", "epsilon"), [(20, 1), (20, 4), (6, 1)])
+def test_variances_between_blocks_are_at_most_what_the_plan_says(least, epsilon, given):
+    """And means are as claimed, for every state that is told right."""
+    sizes = {"threshold": least, "bound": 3 * least, "universe": 50_000}
+    plan = pp.plan("threshold", epsilon=epsilon, **sizes, **given)
+    votes, model = plan.votes(0), plan.model(0)
+    scores = np.repeat(plan.table.scores, plan.table.block)
+    noise = plan.law.probabilities()
+    low, high = plan.range_of_states
+    for state in range(low, high + 1):
+        shown = np.roll(scores, -state)
+        mean = float(noise @ shown)
+        off = (mean - votes.absent) / votes.contrast - np.clip(state / plan.low - 1, 0, 1)
+        assert abs(off) <= 0.5 / votes.contrast
+        assert plan.cells * votes.bias <= np.sqrt(plan.cells * votes.variance) / 60
+        variance = float(noise @ (shown - mean) ** 2)
+        assert variance <= model.above * (1 + 1e-9)
+        if state <= plan.low:
+            assert variance <= votes.below * (1 + 1e-9)
+    assert plan.sensitivity(0) == np.ptp(scores)
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 2])

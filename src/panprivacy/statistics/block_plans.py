@@ -97,7 +97,10 @@ class SoftPlan(Soft, BlockPlan):
     @property
     def remarks(self) -> tuple[str, ...]:
         """The same, and how much they count."""
-        return () if self.caveat is None else (f"{IN_PART}; from {-self.low:,} on in full",)
+        if self.caveat is None:
+            return ()
+        told, cure = IN_PART.split(":")
+        return (f"{told}, from {-self.low:,} on in full:{cure}",)
 
     def sensitivity(self, epoch: int) -> int:
         """By how much a user's cell may move the count: after an intrusion it counts for 0 or 1."""

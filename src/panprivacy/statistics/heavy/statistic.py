@@ -53,8 +53,10 @@ class HeavyHitterCount(Statistic[HeavyPlan | SlopedHeavyPlan, Release], sizes=He
     as many cells as make it smallest.
     [tests/unit/test_heavy.py, tests/statistical/test_heavy_hitters.py]
 
-    If the total is wrong, so are the thresholds; privacy does not rest on it. No user's deltas may
-    add up to less than 0: `-a` would count as `min(a/L, 1)`, with `L = total/2k`. Deltas are
+    If the total is wrong, so are the thresholds; privacy does not rest on it. A user whose deltas
+    add up to `-a` counts as `min(a/L, 1)`, with `L = total/2k`, and each answer says so, unless
+    `below=N` makes room down to -N, at 1.1 to 1.4 times the error; the total then is what states
+    above 0 add up to, and few may be below. Deltas are
     rounded to multiples of the resolution, up or down at random, so that the mean is right; the
     interval covers that for deltas of at least 0, so where many are taken back, give a finer one.
     What is said of collisions needs an `independence` of 4; with 64 an update takes several times

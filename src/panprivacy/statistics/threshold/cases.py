@@ -23,6 +23,7 @@ TRIALS = (
         "threshold count with room below 0",
         {"universe": 50_021, "threshold": 8, "bound": 40, "below": 4},
         {"universe": 3, "threshold": 2, "bound": 2, "below": 1},
+        intrusions=False,
         deltas=(1, -2, 3),
         refused=(41, -41, 2**62),
     ),

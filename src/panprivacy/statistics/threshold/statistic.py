@@ -57,10 +57,11 @@ class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release], sizes=Thresho
     costs at most 5 % of the error, and lower ones count in part. Where none does, a state of -d
     counts `min(d/L, 1)`, L half of the threshold, and each answer says so: `below=N` makes room
     down to -N, at 1.05 to 1.25 times the error. Privacy rests on none of that. An announced
-    intrusion multiplies the error by about the root of the number of values of a counter, and each further
-    one by more: where the bound is not small, a fresh statistic is better. [docs/intrusions.md] A
-    hard threshold takes every state up to the bound right and counts those beyond in part, and
-    takes a second to plan for a bound of 1,000, up to ten for 4,095; a soft one takes up to a second.
+    intrusion multiplies the error by about the root of the number of values of a counter, and each
+    further one by more: where the bound is not small, a fresh statistic is better.
+    [docs/intrusions.md] A hard threshold takes every state up to the bound right and counts those
+    beyond in part, and takes a second to plan for a bound of 1,000, up to ten for 4,095; a soft one
+    takes up to a second.
     """
 
     __slots__ = ()

@@ -55,8 +55,7 @@ def test_heavy_hitters_with_room_below_0_keep_their_claim(history):
 
 def test_rounded_deltas_with_room_below_0_keep_the_claim():
     build = heavy(total=4, resolution=2, below=2)
-    stream, neighbour = [[(0, -3)], [(0, 1)], RELEASE], [[], [], RELEASE]
-    check(build, stream, neighbour, BUDGET.total(releases=1, intrusions=0))
+    check(build, [[(0, -3)], RELEASE], [[], RELEASE], BUDGET.total(releases=1, intrusions=0))
 
 
 @pytest.mark.parametrize("history", ["is heavy beside one elsewhere", "takes the place of another"])

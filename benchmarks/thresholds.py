@@ -4,9 +4,10 @@
 
 The first table is what the plans predict for a million possible users at epsilon 1, 0.9 of it for
 the state, and how near the shaped law comes to what no law of its loss goes below. The second shows
-at which epsilon a shaped law is worth it, each plan with the split of its own. The third is
-measured on real users with production coins, each count beside its own truth. Exits with 1 when an
-error is further from what was predicted than chance makes it.
+at which epsilon a shaped law is worth it, each plan with the split of its own. The third and the
+fourth show what room for states below 0 costs. The last is measured on real users with production
+coins, each count beside its own truth. Exits with 1 when an error is further from what was
+predicted than chance makes it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ USERS, RUNS, MOST_OVER = 1_000_000, 100, 1.25
 BUDGET = pp.Budget(Fraction(9, 10), Fraction(1, 10))
 LEASTS = [2, 5, 10, 50, 100, 500]
 EPSILONS = [0.5, 1, 2, 4]
+ROOMS = [(10, 50), (10, None), (100, 500), (100, 5_000), (100, None)]
+HEAVY = [100, 1_000, 10_000]
+BELOW = [0, 1, 3, 10, 30]
 ACTORS = 304_691
 WAYS = "named", "shaped", "soft"
 
@@ -90,6 +94,36 @@ def print_gains() -> None:
         print(f"at least {least:6,}              ", *cells, sep="  ")
 
 
+def print_room() -> None:
+    """What room below 0 costs: where it is nearly free, and where it is asked for."""
+    print("\nepsilon  at least  bound   none    free, down to     half of the threshold")
+    for epsilon in EPSILONS:
+        for least, bound in ROOMS:
+            sizes = {"threshold": least, "bound": bound, "universe": USERS, "epsilon": epsilon}
+            none = pp.plan("threshold", **sizes, below=0).absolute_error()
+            free = pp.plan("threshold", **sizes)
+            asked = pp.plan("threshold", **sizes, below=least // 2).absolute_error() / none
+            lowest, times = (free.range_of_states or (0, 0))[0], free.absolute_error() / none
+            told = f"{none:7,.0f} {times:7.2f} {lowest:8,} {asked:10.2f}"
+            print(f"{epsilon:7} {least:9,} {bound or 64 * least:6,} {told}")
+
+
+def print_room_elsewhere() -> None:
+    """What the same costs heavy hitters, of whom half of the threshold is asked for, and others."""
+    print("\nepsilon  heavy hitters: k, none, half of the threshold")
+    for epsilon in EPSILONS:
+        for k in HEAVY:
+            sizes = {"k": k, "total": 1_000 * k, "epsilon": epsilon}
+            none = pp.plan("heavy-hitters", **sizes).absolute_error()
+            asked = pp.plan("heavy-hitters", **sizes, below=500).absolute_error()
+            print(f"{epsilon:7} {k:7,} {none:9,.0f} {asked / none:9.2f}")
+    print("\nincidence, bound 30, epsilon 1: at least, none, down to -1, -3, -10, -30")
+    for least in LEASTS[:3]:
+        counts = [pp.Incidence(bound=30, universe=USERS, epsilon=1, below=n) for n in BELOW]
+        none, *others = (deviation(count, least) for count in counts)
+        print(f"{least:8} {none:9,.0f}", *(f"{other / none:6.2f}" for other in others))
+
+
 def measure(states: NDArray[np.int64], least: int) -> float:
     """Print what is measured; the largest error over what was predicted."""
     bound, users = int(states.max()), np.arange(len(states))
@@ -117,6 +151,8 @@ def main() -> int:
     """Predict, measure and print."""
     print_theory()
     print_gains()
+    print_room()
+    print_room_elsewhere()
     print("\nHiggs, acts of each hard      soft  named: predicted, measured; shaped; soft")
     states = np.bincount(activity(), minlength=ACTORS)
     worst = max(measure(states, least) for least in (2, 10, 100))

@@ -15,11 +15,11 @@ BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
 
 
-def heavy(total=2, resolution=1, releases=1, intrusions=0, budget=BUDGET):
+def heavy(total=2, resolution=1, releases=1, intrusions=0, budget=BUDGET, below=None):
     """Two counters, modulo 3 if the total is 2."""
     covers = {"releases": releases, "intrusions": intrusions, "budget": budget}
     epsilon = budget.total(releases=releases, intrusions=intrusions)
-    sizes = {"k": 1, "cells": 2, "total": total, "resolution": resolution}
+    sizes = {"k": 1, "cells": 2, "total": total, "resolution": resolution, "below": below}
     return lambda coins: pp.HeavyHitterCount(coins=coins, epsilon=epsilon, **covers, **sizes)
 
 
@@ -44,6 +44,18 @@ HISTORIES = {
 def test_a_count_of_heavy_hitters_keeps_its_claim(history):
     assert heavy()(None).plan.law.modulus == 3
     check(heavy(), *HISTORIES[history], BUDGET.total(releases=1, intrusions=0))
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_heavy_hitters_with_room_below_0_keep_their_claim(history):
+    build = heavy(below=1)
+    assert build(None).plan.range_of_states == (-1, 2)
+    check(build, *HISTORIES[history], BUDGET.total(releases=1, intrusions=0))
+
+
+def test_rounded_deltas_with_room_below_0_keep_the_claim():
+    build = heavy(total=4, resolution=2, below=2)
+    check(build, [[(0, -3)], RELEASE], [[], RELEASE], BUDGET.total(releases=1, intrusions=0))
 
 
 @pytest.mark.parametrize("history", ["is heavy beside one elsewhere", "takes the place of another"])

@@ -10,7 +10,7 @@ import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE, exact_loss
 from panprivacy.cells.difference_sets import residues
 from panprivacy.statistics.threshold.hard import HardPlan
-from panprivacy.statistics.threshold.plan import ThresholdPlan
+from panprivacy.statistics.threshold.plan import SlopedThresholdPlan, ThresholdPlan
 
 BUDGET = pp.Budget(state=1, release=Fraction(3, 2))
 """Output noise of a small scale, so that few outcomes are many of all."""
@@ -25,12 +25,13 @@ def threshold(
     budget=BUDGET,
     cells=None,
     hard=False,
+    below=0,
 ):
     """Two counters, modulo 3 if the threshold and the bound are 2."""
     covers = {"releases": releases, "intrusions": intrusions, "budget": budget}
     epsilon = budget.total(releases=releases, intrusions=intrusions)
     sizes = {"threshold": threshold, "bound": bound, "universe": universe, "cells": cells}
-    sizes["hard"] = hard
+    sizes |= {"hard": hard, "below": below}
     return lambda coins: pp.ThresholdCount(coins=coins, epsilon=epsilon, **covers, **sizes)
 
 
@@ -48,6 +49,7 @@ HISTORIES = {
     "appears before and after a release": ([[0], RELEASE, [0]], [[], RELEASE, []]),
     "comes and goes around a release": ([[(0, 2)], RELEASE, [(0, -2)]], [[], RELEASE, []]),
     "goes beyond the bound": ([[(0, 2)], [(0, 2)], RELEASE], [[], [], RELEASE]),
+    "goes below 0 and comes back": ([[(0, -1)], RELEASE, [(0, 1)]], [[], RELEASE, []]),
 }
 
 
@@ -63,6 +65,37 @@ def test_longer_blocks_keep_the_claim(least):
     assert build(None).plan.low == 2
     stream, neighbour = [[(0, least)], RELEASE], [[], RELEASE]
     check(build, stream, neighbour, BUDGET.total(releases=1, intrusions=0))
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_soft_threshold_with_room_below_0_keeps_its_claim(history):
+    build = threshold(below=1)
+    assert isinstance(build(None).plan, SlopedThresholdPlan)
+    assert build(None).plan.range_of_states == (-1, 2)
+    check(build, *HISTORIES[history], BUDGET.total(releases=1, intrusions=0))
+
+
+@pytest.mark.parametrize("sizes", [{"universe": 3, "cells": 2}, {"universe": 1, "threshold": 4}])
+def test_room_below_0_of_a_sample_or_of_longer_blocks_keeps_the_claim(sizes):
+    sizes = {"bound": 4, "below": 1, **sizes}
+    others = [(1, -1)] if sizes["universe"] > 1 else []
+    stream, neighbour = [[(0, 4), *others], RELEASE], [others, RELEASE]
+    check(threshold(**sizes), stream, neighbour, BUDGET.total(releases=1, intrusions=0))
+
+
+def test_the_state_with_room_below_0_spends_all_that_its_law_loses():
+    loss = check(threshold(threshold=4, bound=4, below=2), [[(0, -3)]], [[]], 1)
+    assert float(loss) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_audit_catches_noise_for_less_than_the_range_of_the_scores_of_blocks(monkeypatch):
+    budget = pp.Budget(state=Fraction(1, 2), release=6)
+    build = threshold(bound=3, universe=1, budget=budget, below=1)
+    most = build(None).plan.sensitivity(0)
+    stream, neighbour = [[], [(0, 2)], RELEASE], [[], [], RELEASE]
+    check(build, stream, neighbour, budget.total(releases=1, intrusions=0))
+    monkeypatch.setattr(SlopedThresholdPlan, "sensitivity", lambda *_: Fraction(most, 3))
+    assert not exact_loss(build, stream, neighbour).within(10)
 
 
 def test_a_sample_keeps_the_claim():

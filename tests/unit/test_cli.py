@@ -261,7 +261,8 @@ def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
     [
         ("incidence,bound=30,universe=10_000_000", "0 to 100"),
         ("incidence,bound=2,signed,universe=10_000", "-2 to 2"),
-        ("threshold,threshold=10,universe=9999", "0 to 980"),
+        ("threshold,threshold=10,universe=9999,below=0", "0 to 980"),
+        ("threshold,threshold=10,universe=9999,below=5", "-5 to 660"),
         ("cropped-sum,tau=10,bound=30,universe=9999", "-30 to 30"),
         ("distinct,expected=3000,deletions,bound=6", "-6 to 6"),
         ("distinct,expected=3000", None),

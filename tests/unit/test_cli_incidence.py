@@ -320,7 +320,7 @@ def test_a_picture_says_no_smaller_odds_than_the_plan(epsilon):
         ("distinct,deletions,bound=5", "distinct needs --delta: the column that says who"),
         ("distinct,deletions", "deletions needs bound="),
         (f"{COUNTED},exactly=6", "exactly must lie within 0 to 5, the bound: raise the bound"),
-        (f"{COUNTED},exactly=-1", "states below 0 need signed"),
+        (f"{COUNTED},exactly=-1", "states below 0 need below= or signed"),
         (f"{COUNTED},exactly=x", "exactly must name states"),
         (f"{COUNTED},exactly=5:1", "exactly must name states"),
         (f"{COUNTED},exactly=0:99999999", "at most 100,000 states"),

@@ -46,12 +46,23 @@ def test_without_a_planned_range_only_noise_is_noted():
     assert note_on(0, 0) is None
 
 
+def test_what_all_answers_of_a_plan_say_stands_behind_what_the_interval_says():
+    assert note_on(1, 5, caveat="beware") == "beware"
+    assert note_on(0, 5, caveat="beware").endswith("reaches down to 0; beware")
+
+
 def test_a_share_is_noted_with_its_digits():
     assert "0.5000 to 1.0000" in note_on(0.1, 0.2, (0.5, 1.0), "share of the universe")
 
 
 def test_a_note_costs_nothing_for_it_is_told_the_interval_and_the_plan_alone():
-    assert list(inspect.signature(note_on).parameters) == ["low", "high", "planned", "unit"]
+    assert list(inspect.signature(note_on).parameters) == [
+        "low",
+        "high",
+        "planned",
+        "unit",
+        "caveat",
+    ]
 
 
 DISTINCT = {"expected": (1_000, 10_000), "memory": 1_024}

@@ -163,7 +163,7 @@ def test_blocks_count_three_times_the_bound_right(make, counted, users):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), 1, 4])
 @pytest.mark.parametrize("bound", [20, 100, 2_000])
 def test_room_of_blocks_costs_hardly_any_error_and_no_memory(name, bound, epsilon, monkeypatch):
-    counted = {"threshold": {"threshold": 20}, "cropped-sum": {"tau": 20}}[name]
+    counted = {"threshold": {"threshold": 20, "below": 0}, "cropped-sum": {"tau": 20}}[name]
     sizes = sizes_of(name, **counted, universe=100_000, bound=bound)
     roomy = sizes.plan(Request(Fraction(epsilon)))
     monkeypatch.setattr(block_plans, "wider_sets", lambda *_: [])
@@ -186,9 +186,47 @@ def test_whatever_keeps_counters_says_which_sums_of_deltas_count_right(kind):
             assert low <= (-bound if getattr(plan, "signed", False) else 0)
 
 
-def test_heavy_hitters_say_that_sums_below_0_do_not_count_right():
-    plan = pp.plan("heavy-hitters", k=1_000, total=1_000_000, epsilon=4)
-    assert plan.range_of_states == (0, 1_000_000)
+def test_heavy_hitters_have_the_room_below_0_that_is_asked_for():
+    sizes = {"k": 1_000, "total": 1_000_000, "epsilon": 4}
+    plain, roomy = pp.plan("heavy-hitters", **sizes), pp.plan("heavy-hitters", **sizes, below=500)
+    assert plain.range_of_states == (0, 1_000_000)
+    assert roomy.range_of_states == (-500, 1_000_000)
+    assert 1.1 < roomy.absolute_error() / plain.absolute_error() < 1.2
+    assert plain.caveat == "users below 0 count in part: below= makes room for them"
+    assert roomy.caveat is None
+    with pytest.raises(pp.PlanError, match="below= goes with no announced intrusion"):
+        pp.plan("heavy-hitters", **sizes, below=500, intrusions=1)
+
+
+@pytest.mark.parametrize(("least", "below"), [(2, 1), (10, 1), (10, 5), (30, 3)])
+def test_room_of_an_incidence_costs_a_threshold_what_the_docs_say(least, below):
+    def error(**sizes):
+        plan = pp.plan("incidence", bound=30, universe=10**6, epsilon=1, **sizes)
+        model, query = plan.model(0), plan.states.at_least(least)
+        return plan, float(np.sqrt(model.named(query, 0, 0.0).constant))
+
+    (plain, before), (roomy, after) = error(), error(below=below)
+    assert roomy.range_of_states == (-below, plain.range_of_states[1] - below)
+    modulus = plain.law.modulus
+    claimed = [states * (1 - states / modulus) for states in (least, least + below)]
+    assert after / before == pytest.approx(np.sqrt(claimed[1] / claimed[0]), rel=0.06)
+
+
+def test_an_incidence_with_room_lists_states_below_0():
+    visits = pp.Incidence(universe=1_000, bound=6, below=3, epsilon=60)
+    states = np.repeat([-3, -1, 0, 2, 6], 200)
+    visits.update(np.arange(1_000), states)
+    answer = visits.release()
+    assert [one.name.argument for one in answer.answers().values()][:10] == list(range(-3, 7))
+    for state in (-3, -2, -1, 0, 2, 6):
+        assert answer.exactly(state).value == pytest.approx((states == state).sum(), abs=0.5)
+    assert answer.at_least(1).value == pytest.approx(400, abs=0.5)
+    assert answer.cropped_sum(4).value == pytest.approx(1_200, abs=0.5)
+    assert answer.quantile(0.25).value == -3
+    with pytest.raises(pp.PlanError, match="signed=True is below= as far as the bound"):
+        pp.plan("incidence", universe=10, bound=6, below=3, signed=True, epsilon=1)
+    with pytest.raises(pp.PlanError, match=r"below= \(7\) exceeds the bound \(6\)"):
+        pp.plan("incidence", universe=10, bound=6, below=7, epsilon=1)
 
 
 @pytest.mark.parametrize("statistic", ["threshold", "cropped-sum"])

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.planning.request import Request
-from panprivacy.statistics.catalogue import kind_of
-from panprivacy.statistics.threshold import hard
 
 LARGE = {"universe": 2_000, "epsilon": 300}
 HARD = {"hard": True, "epsilon": 1}
@@ -128,6 +124,126 @@ def test_a_hard_threshold_counts_who_is_there_exactly(least, bound):
     assert busy.release().value == pytest.approx((states >= least).sum(), abs=0.1)
 
 
+ROOM = [  # of a soft threshold: epsilon, threshold, bound, and the lowest state that counts 0
+    (0.5, 10, 50, -5),
+    (0.5, 10, None, -2),
+    (1, 2, 10, -1),
+    (1, 100, 500, -50),
+    (1, 100, None, -25),
+    (4, 100, 500, -50),
+    (2, 100, 500, 0),
+    (4, 10, None, 0),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "least", "bound", "lowest"), ROOM)
+def test_room_below_0_of_a_soft_threshold_costs_hardly_any_error(epsilon, least, bound, lowest):
+    sizes = {"threshold": least, "bound": bound, "universe": 10**6, "epsilon": epsilon}
+    roomy, tight = pp.plan("threshold", **sizes), pp.plan("threshold", **sizes, below=0)
+    assert roomy.range_of_states[0] == lowest
+    times = 3 if bound else 1  # 64 times the threshold is room enough
+    assert roomy.range_of_states[1] >= min(tight.range_of_states[1], times * roomy.bound)
+    assert roomy.absolute_error() <= 1.05 * tight.absolute_error()
+    assert roomy.table.nbytes == tight.table.nbytes
+    assert tight.caveat is None  # who says 0 knows that there are none
+    assert (roomy.caveat is None) == (lowest < 0)
+
+
+@pytest.mark.parametrize("epsilon", [1, 4])
+@pytest.mark.parametrize(("least", "below"), [(10, 1), (10, 5), (10, 12), (1_000, 500)])
+def test_room_that_is_asked_for_is_there_whatever_it_costs(least, below, epsilon):
+    sizes = {"threshold": least, "bound": 5 * least, "universe": 10**6, "epsilon": epsilon}
+    roomy, tight = pp.plan("threshold", **sizes, below=below), pp.plan("threshold", **sizes)
+    low, high = roomy.range_of_states
+    assert low <= -below
+    assert high >= 5 * least
+    assert roomy.absolute_error() <= (1.15 if below <= least / 2 else 1.5) * tight.absolute_error()
+
+
+@pytest.mark.parametrize("given", [{}, {"below": 50}, {"cells": 500_000}])
+def test_a_soft_threshold_counts_nobody_who_is_somewhat_below_0(given):
+    users = 1_000_000
+    sizes = {"threshold": 100, "bound": 500, "universe": users, "epsilon": 1}
+    busy = pp.ThresholdCount(**sizes, **given)
+    busy.update(np.arange(users // 2), np.full(users // 2, -50))
+    busy.update(np.arange(users // 2, users), np.full(users // 2, -1))
+    answer = busy.release(confidence=1 - 1e-6)
+    assert answer.low == 0
+    assert answer.high < 12 * busy.plan.absolute_error()
+    without = pp.ThresholdCount(**sizes, below=0)
+    without.update(np.arange(users // 2), np.full(users // 2, -50))
+    assert without.release(confidence=1 - 1e-6).low > users // 3
+
+
+def test_answers_without_room_say_that_users_below_0_count():
+    sizes = {"threshold": 10, "universe": 100_000, "epsilon": 4}
+    answer = pp.ThresholdCount(**sizes).release()
+    assert answer.note.endswith("users below 0 count in part: below= makes room for them")
+    assert "count in part" not in pp.ThresholdCount(**sizes, below=0).release().note
+    assert "count in part" not in pp.ThresholdCount(**sizes, below=5).release().note
+    assert (
+        pp.plan("threshold", **sizes)
+        .remarks[0]
+        .startswith("users below 0 count in part, from -5 on in full: below=")
+    )
+    down = "down to -5 nobody counts; lower states do in part, from -"
+    assert pp.plan("threshold", **sizes, below=5).remarks[0].startswith(down)
+
+
+def test_a_state_of_other_blocks_is_refused(monkeypatch):
+    sizes = {"threshold": 10, "bound": 50, "universe": 100_000, "epsilon": 1}
+    roomy = pp.ThresholdCount(**sizes)
+    assert roomy.plan.searched_law.encode() in roomy.state()
+    other = pp.ThresholdCount(**sizes)
+    other.resume(roomy.state())
+    with monkeypatch.context() as patched:  # as it was before there was room
+        patched.setattr(type(roomy.plan), "searched_law", "")
+        before = pp.ThresholdCount(**sizes).state()
+    with pytest.raises(pp.InputError, match="with another law"):
+        other.resume(before)
+    with pytest.raises(pp.InputError, match="with another below, law"):
+        other.resume(pp.ThresholdCount(**sizes, below=0).state())
+
+
+@pytest.mark.parametrize("given", [{}, {"below": 9}, {"below": 20}])
+@pytest.mark.parametrize(("least", "epsilon"), [(20, 1), (20, 4), (6, 1)])
+def test_variances_between_blocks_are_at_most_what_the_plan_says(least, epsilon, given):
+    """And means are as claimed, for every state that is told right."""
+    sizes = {"threshold": least, "bound": 3 * least, "universe": 50_000}
+    plan = pp.plan("threshold", epsilon=epsilon, **sizes, **given)
+    votes, model = plan.votes(0), plan.model(0)
+    scores = np.repeat(plan.table.scores, plan.table.block)
+    noise = plan.law.probabilities()
+    low, high = plan.range_of_states
+    for state in range(low, high + 1):
+        shown = np.roll(scores, -state)
+        mean = float(noise @ shown)
+        off = (mean - votes.absent) / votes.contrast - np.clip(state / plan.low - 1, 0, 1)
+        assert abs(off) <= 0.5 / votes.contrast
+        assert plan.cells * votes.bias <= np.sqrt(plan.cells * votes.variance) / 60
+        variance = float(noise @ (shown - mean) ** 2)
+        assert variance <= model.above * (1 + 1e-9)
+        if state <= plan.low:
+            assert variance <= votes.below * (1 + 1e-9)
+    assert plan.sensitivity(0) == np.ptp(scores)
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 2])
+def test_tents_below_0_leave_room_after_each_intrusion(epoch):
+    sizes = {"threshold": 4, "bound": 8, "universe": 10_000, "below": 3}
+    plan = pp.plan("threshold", epsilon=24, intrusions=2, **sizes)
+    check_scores(plan, epoch, lambda state: np.clip(state / plan.low - 1, 0, 1))
+    assert plan.range_of_states[0] == -4
+    assert plan.range_of_states[1] >= 8
+
+
+def test_a_hard_threshold_has_the_room_that_is_asked_for():
+    sizes = {"threshold": 10, "bound": 50, "universe": 10**6, **HARD}
+    assert pp.plan("threshold", **sizes, below=30).range_of_states == (-30, 50)
+    with pytest.raises(pp.PlanError, match="may be at most 4,095 together"):
+        pp.plan("threshold", **sizes, below=4_050)
+
+
 @pytest.mark.parametrize(("least", "bound", "lowest"), [(5, 25, -1), (10, 50, -2), (100, 500, -50)])
 def test_a_hard_threshold_counts_nobody_who_is_somewhat_below_0(least, bound, lowest):
     """Without room a user in state -1 counts by up to a whole, as one just beyond the bound."""
@@ -145,18 +261,11 @@ def test_a_hard_threshold_counts_nobody_who_is_somewhat_below_0(least, bound, lo
     ("bound", "epsilon"),
     [(2, 0.5), (8, 0.5), (8, 2), (8, 4), (30, 1), (30, 4), (100, 0.5), (100, 2), (240, 1)],
 )
-def test_states_below_0_cost_a_hard_threshold_hardly_any_error_and_no_memory(
-    bound, epsilon, monkeypatch
-):
+def test_states_below_0_cost_a_hard_threshold_hardly_any_error_and_no_memory(bound, epsilon):
     for least in {2, 3, 5, bound // 3, bound} & set(range(2, bound + 1)):
-        sizes = kind_of("threshold").sizes_type.read(
-            "threshold", {"threshold": least, "bound": bound, "universe": 10**6, "hard": True}
-        )
-        request = Request(Fraction(epsilon))
-        roomy = sizes.plan(request)
-        with monkeypatch.context() as patched:
-            patched.setattr(hard, "_with_room", lambda *_: ())
-            tight = sizes.plan(request)
+        sizes = {"threshold": least, "bound": bound, "universe": 10**6, "hard": True}
+        roomy = pp.plan("threshold", epsilon=epsilon, **sizes)
+        tight = pp.plan("threshold", epsilon=epsilon, **sizes, below=0)
         assert tight.range_of_states == (0, bound)
         assert -roomy.range_of_states[0] in {0, *(least // part for part in (2, 4, 8))}
         assert roomy.absolute_error() <= 1.05 * tight.absolute_error()

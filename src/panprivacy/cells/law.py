@@ -328,10 +328,17 @@ def on_set(chosen: DifferenceSet, epsilon: Fraction) -> Law:
 
 
 @functools.lru_cache(maxsize=8)
-def on_blocks(chosen: DifferenceSet, tau: int, epsilon: Fraction) -> Law:
+def on_blocks(chosen: DifferenceSet | Shape, tau: int, epsilon: Fraction) -> Law:
     """The same for each block of `tau` values whose number is in the set."""
-    made_of = (tau, chosen.modulus, epsilon) if chosen.family == "residues" else ()
+    residues = isinstance(chosen, DifferenceSet) and chosen.family == "residues"
+    made_of = (tau, chosen.modulus, epsilon) if residues else ()
     return _made("block", _weights(chosen.members(), chosen.modulus, tau, epsilon), *made_of)
+
+
+@functools.lru_cache(maxsize=64)
+def of_blocks(chosen: DifferenceSet | Shape, tau: int, epsilon: Fraction) -> Law:
+    """The law of the number of the block of a value that has the law `on_blocks`."""
+    return Law("blocks", _block_weights(chosen.members(), chosen.modulus, tau, epsilon))
 
 
 @functools.lru_cache(maxsize=64)
@@ -352,10 +359,15 @@ def _made(name: str, weights: NDArray[np.int64], *made_of: object) -> Law:
 
 def _weights(members: Members, count: int, tau: int, epsilon: Fraction) -> NDArray[np.int64]:
     """A larger weight for values in these of `count` blocks, a smaller one for all others."""
+    return np.repeat(_block_weights(members, count, tau, epsilon), tau)
+
+
+def _block_weights(members: Members, count: int, tau: int, epsilon: Fraction) -> NDArray[np.int64]:
+    """The weight of a value in each block."""
     high, low = high_and_low(count * tau, epsilon)
     blocks = np.full(count, low, np.int64)
     blocks[members] = high
-    return np.repeat(blocks, tau)
+    return blocks
 
 
 @functools.lru_cache(maxsize=1024)

@@ -220,10 +220,11 @@ def counter_type(modulus: int) -> np.dtype[Any]:
 
 
 _SLOTS = read_only("int64")
-_COUNTERS = ("uint8", "uint16", "uint32")
+COUNTERS = ("uint8", "uint16", "uint32")
+"""The types of counters, for kernels."""
 
 
-@kernel(*(f"void({kind}[::1], {_SLOTS}, int64)" for kind in _COUNTERS))
+@kernel(*(f"void({kind}[::1], {_SLOTS}, int64)" for kind in COUNTERS))
 def _count(table: Table, slots: Slots, modulus: int) -> None:
     """Add one to the cell of each row."""
     for row in range(slots.size):
@@ -241,7 +242,7 @@ def _reduce(value, modulus):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
     return value if 0 <= value < modulus else value % modulus
 
 
-@kernel(*(f"void({kind}[::1], {_SLOTS}, {_SLOTS}, int64)" for kind in _COUNTERS))
+@kernel(*(f"void({kind}[::1], {_SLOTS}, {_SLOTS}, int64)" for kind in COUNTERS))
 def _add(table: Table, slots: Slots, deltas: Deltas, modulus: int) -> None:
     """Add each delta to its cell."""
     for row in range(slots.size):
@@ -251,7 +252,7 @@ def _add(table: Table, slots: Slots, deltas: Deltas, modulus: int) -> None:
             table[slot] = value if value < modulus else value - modulus
 
 
-@kernel(*(f"void({kind}[::1], {kind}[::1], int64, int64)" for kind in _COUNTERS))
+@kernel(*(f"void({kind}[::1], {kind}[::1], int64, int64)" for kind in COUNTERS))
 def _shift(table: Table, noise: Table, sign: int, modulus: int) -> None:
     """Add to each cell, or take from it, what stands at its place in another table."""
     for cell in range(table.size):
@@ -268,14 +269,14 @@ def _scale(slots: Slots, modulus: int, cells: Slots, deltas: Deltas) -> None:
         deltas[row] = _reduce(deltas[row], modulus) * factor % modulus
 
 
-@kernel(*(f"void({kind}[::1], int64[::1])" for kind in _COUNTERS))
+@kernel(*(f"void({kind}[::1], int64[::1])" for kind in COUNTERS))
 def _tally(table: Table, counts: NDArray[np.int64]) -> None:
     """Count the cells of each value; NumPy would leave a copy of the table behind."""
     for cell in range(table.size):
         counts[table[cell]] += 1
 
 
-@kernel(*(f"void({kind}[::1], uint8[::1], uint8[::1])" for kind in _COUNTERS))
+@kernel(*(f"void({kind}[::1], uint8[::1], uint8[::1])" for kind in COUNTERS))
 def _look_up(table: Table, marks: NDArray[np.uint8], cells: NDArray[np.uint8]) -> None:
     """The mark of each cell's value."""
     for cell in range(table.size):

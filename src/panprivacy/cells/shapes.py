@@ -52,6 +52,7 @@ class Shape:
         modulus: M, more than the bound and the states below 0 together.
         size: of the set.
         below: so many states below 0 count 0, as all below the threshold.
+        rise: over so many states up to the threshold what counts rises from 0 to 1.
     """
 
     threshold: int
@@ -59,17 +60,25 @@ class Shape:
     modulus: int
     size: int
     below: int = 0
+    rise: int = 1
 
     def question(self) -> Floats:
-        """What a user in each state counts, float64[M]: 0 or 1, and less and less beyond the bound.
+        """What a user in each state counts, float64[M]: 0 to 1, and less and less beyond the bound.
 
         A straight way down from 1 at the bound to 0, at the lowest state below 0, asks little of a
         law.
         """
         counted, lowest = np.zeros(self.modulus), self.modulus - self.below
+        start = self.threshold - self.rise
+        counted[start : self.threshold + 1] = np.linspace(0, 1, self.rise + 1)
         counted[self.threshold : self.bound + 1] = 1
         counted[self.bound : lowest] = np.linspace(1, 0, lowest - self.bound + 1)[:-1]
         return counted
+
+    def told(self) -> NDArray[np.bool_]:
+        """Which states count right: those up to the bound, and those below 0 that have room."""
+        states = np.arange(self.modulus)
+        return (states <= self.bound) | (states >= self.modulus - self.below)
 
     def members(self) -> Members:
         """The residues of the set, in order."""
@@ -135,7 +144,7 @@ def _power(spectra: Spectrum) -> Floats:
     return power
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=512)
 def _search(shape: Shape) -> Members:
     """The set of the smallest cost of those that the best of the first waves lead to."""
     cost = _Cost.of(shape)

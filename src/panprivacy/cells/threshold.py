@@ -12,15 +12,15 @@ much, and no factor of 2 between two cropped sums whose difference is taken.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._kernels import kernel
+from panprivacy._kernels import kernel, read_only
 from panprivacy.addressing import Slots
-from panprivacy.cells.modular import BlockCells, ModularCells
+from panprivacy.cells.modular import COUNTERS, BlockCells, ModularCells
 from panprivacy.cells.protocol import Deltas, Table, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.noise import wipe
@@ -29,11 +29,8 @@ _HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdCells(BlockCells):
-    """Counters of rounded deltas; a release counts those outside of the high values twice.
-
-    Once as they are, and once with the high values shifted by a block. After an announced
-    intrusion the high value is 0, and the cells that are in neither set count once.
+class RoundedCells(ModularCells):
+    """Counters of rounded deltas, of which a release looks at the blocks.
 
     Guarantee: as for `ModularCells`, given any outcome of the rounding.
     [tests/exact/test_heavy.py]
@@ -56,10 +53,36 @@ class ThresholdCells(BlockCells):
             ModularCells.update(self, table, [piece], rounded, epoch, coins)
             wipe(rounded)
 
+
+@dataclass(frozen=True, slots=True)
+class ThresholdCells(RoundedCells, BlockCells):
+    """The same; a release counts those outside of the high values twice.
+
+    Once as they are, and once with the high values shifted by a block. After an announced
+    intrusion the high value is 0, and the cells that are in neither set count once.
+    """
+
     def _marks(self, epoch: int) -> NDArray[np.uint8]:
         """How often a cell of each value counts, 0 to 2."""
         outside = BlockCells._marks(self, epoch)  # noqa: SLF001 - of its own base class
         return outside + np.roll(outside, self.block) - np.uint8(min(epoch, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class SlopedCells(RoundedCells):
+    """The same; a release publishes one sum of what the block of each counter scores.
+
+    No intrusion is announced to them: noise that is added twice is no longer made of blocks.
+
+    Args:
+        scores: int64[blocks], of the counters in each block.
+    """
+
+    scores: NDArray[np.int64] = field(compare=False)
+
+    def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """The sum of the scores of all cells, which are one group."""
+        return np.array([_scored(table, self.scores, self.block)], np.int64)
 
 
 def rounded_to(deltas: Deltas, resolution: int, coins: Coins) -> Deltas:
@@ -103,3 +126,12 @@ def _compare(
             undecided[kept] = row
             kept += 1
     return kept
+
+
+@kernel(*(f"int64({kind}[::1], {read_only('int64')}, int64)" for kind in COUNTERS))
+def _scored(table: Table, scores: NDArray[np.int64], block: int) -> int:
+    """The sum over cells of what the blocks of their values score."""
+    total = 0
+    for cell in range(table.size):
+        total += scores[np.int64(table[cell]) // block]
+    return total

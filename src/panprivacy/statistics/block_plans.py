@@ -29,6 +29,9 @@ from panprivacy.statistics.plan import CountPlan, UserStates
 from panprivacy.statistics.records import Sizes
 from panprivacy.statistics.release import Name
 
+IN_PART = "users below 0 count in part: below= makes room for them"
+"""What answers say of a soft threshold, or a hard one, without room below 0."""
+
 
 class BlockPlan(CountPlan):
     """The plan of a count of cells with a block law."""
@@ -81,6 +84,23 @@ class SoftPlan(Soft, BlockPlan):
     """The plan of such a count of cells with a block law."""
 
     __slots__ = ()
+
+    cells: int
+    below: int | None
+    """0 where somebody says that there are no states below 0; None where nobody says."""
+
+    @property
+    def caveat(self) -> str | None:
+        """That users below 0 count, where somebody may be there and there is no room."""
+        return IN_PART if self.below is None else None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The same, and how much they count."""
+        if self.caveat is None:
+            return ()
+        told, cure = IN_PART.split(":")
+        return (f"{told}, from {-self.low:,} on in full:{cure}",)
 
     def sensitivity(self, epoch: int) -> int:
         """By how much a user's cell may move the count: after an intrusion it counts for 0 or 1."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from panprivacy._validate import MOST_BYTES
 from panprivacy.addressing import MAX_UNIVERSE
-from panprivacy.statistics.records import whole
+from panprivacy.statistics.records import MOST, whole
 
 _IDS = whole("how many users there could be: ids 0 to N-1", MAX_UNIVERSE, example=1_000_000)
 
@@ -28,3 +28,10 @@ Memory = Annotated[
           example=67_108_864),
 ]  # fmt: skip
 """Of counters, where the plan does not choose."""
+
+Below = Annotated[
+    int | None,
+    whole("states down to -N do not count, whatever that costs; 0 where there are none below 0; "
+          "unless told, as far as costs at most 5 % of the error", MOST, 0, example=5),
+]  # fmt: skip
+"""How far below 0 there is room, where a threshold is asked for."""

@@ -287,6 +287,11 @@ class Plan(ABC):
         return ()
 
     @property
+    def caveat(self) -> str | None:
+        """What each of its answers says beside its numbers; None if nothing."""
+        return None
+
+    @property
     @abstractmethod
     def question(self) -> str:
         """What it answers, in words."""
@@ -594,5 +599,5 @@ class CountReading:
         value, low, high = self.model.answer(counts, confidence)
         epsilon = float(self.plan.split.budget.release)
         numbers = value, low, high, confidence, epsilon, tuple(counts.tolist())
-        note = note_on(low, high, self.plan.planned, self.plan.unit)
+        note = note_on(low, high, self.plan.planned, self.plan.unit, self.plan.caveat)
         return Release(*numbers, self.plan.name, self.plan.unit, note)

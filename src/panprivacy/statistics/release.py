@@ -361,9 +361,13 @@ are hardly larger than planned."""
 
 
 def note_on(
-    low: float, high: float, planned: tuple[float, float] = (0.0, math.inf), unit: str = "users"
+    low: float,
+    high: float,
+    planned: tuple[float, float] = (0.0, math.inf),
+    unit: str = "users",
+    caveat: str | None = None,
 ) -> str | None:
-    """What to beware of in an answer, in one sentence; None if nothing.
+    """What to beware of in an answer, a sentence each; None if nothing.
 
     Guarantee: it costs no privacy. It is a function of an interval that is released and of the
     public plan alone, so whoever reads the answer could write it.
@@ -373,7 +377,13 @@ def note_on(
         high: its upper end; it may be infinite.
         planned: the lowest and the highest answer that the plan is made for.
         unit: of all of these.
+        caveat: what all answers of the plan say.
     """
+    return "; ".join(filter(None, (_on_interval(low, high, planned, unit), caveat))) or None
+
+
+def _on_interval(low: float, high: float, planned: tuple[float, float], unit: str) -> str | None:
+    """Whether an answer is noise, or not what was planned for."""
     least, most = planned
     told = " to ".join(shown_number(end, unit) for end in planned)
     if low <= 0 < high and high >= least:

@@ -54,6 +54,10 @@ _NOTHING, _RELATIVE = 1e-9, 1e-7
 class Recipe(Hashable, Protocol):
     """Of which law counters are, and what their users count."""
 
+    @property
+    def between(self) -> bool:
+        """Whether there are states between two that follow each other, where all is on a line."""
+
     def law(self, epsilon: Fraction) -> Law:
         """The noise of the counters, for a look of this loss."""
 
@@ -66,21 +70,26 @@ class Recipe(Hashable, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tents:
-    """A law on blocks, and users that count nothing within some tents, side by side from 0 on.
+    """A law on blocks, and users that count nothing within some tents, side by side.
 
-    One tent leaves `min(|state|, width)/width`, and two a soft threshold that begins at the width.
+    One tent leaves `min(|state|, width)/width`, and two a soft threshold that begins at the width;
+    those below 0 leave room for states there.
 
     Args:
         chosen: the set of blocks.
         block: their length.
         width: of half a tent, from its middle to its end.
-        count: how many there are, 1 or 2.
+        count: how many there are.
+        first: at which multiple of the width: 0, or below it.
     """
 
     chosen: DifferenceSet
     block: int
     width: int
     count: int
+    first: int = 0
+
+    between = False
 
     @property
     def modulus(self) -> int:
@@ -95,7 +104,7 @@ class Tents:
         """1 outside of the tents, and less within."""
         values = np.arange(self.modulus)
         counted = np.ones(self.modulus)
-        for tent in range(self.count):
+        for tent in range(self.first, self.first + self.count):
             away = (values - tent * self.width) % self.modulus
             counted -= np.clip(1 - np.minimum(away, self.modulus - away) / self.width, 0, None)
         return counted
@@ -114,7 +123,8 @@ class Votes:
         absent: their mean for a user that does not count.
         contrast: by how much more the mean is for a user that counts in full.
         below: their variance where the user does not count, at most.
-        above: the same where the user counts; the same number where some count in part.
+        above: the same where the user counts; where some count in part, of all that are told.
+        in_part: whether some do.
         bias: by how much rounding moves the mean of a state that is told, at most.
     """
 
@@ -123,6 +133,7 @@ class Votes:
     contrast: float
     below: float
     above: float
+    in_part: bool
     bias: float
 
     @property
@@ -164,10 +175,18 @@ class Votes:
         means, spread = moments(scores.astype(float), noise)
         moved = np.abs(means - absent - contrast * question)[told]
         absentees, present = told & (question == 0), told & (question == 1)
-        most = spread[told].max()
-        in_part = (told & ~absentees & ~present).any()
-        below, above = (most if in_part else spread[one].max() for one in (absentees, present))
-        return cls(scores, absent, contrast, float(below), float(above), float(moved.max()))
+        in_part = recipe.between or bool((told & ~absentees & ~present).any())
+        # Between two states means and mean squares are on lines, and so the variance bulges.
+        bulge = (means - np.roll(means, -1)) ** 2 / 4 if recipe.between else 0.0
+        inner = np.maximum(spread, np.roll(spread, -1)) + bulge
+
+        def most(states: NDArray[np.bool_]) -> float:
+            pairs = states & np.roll(states, -1)
+            return float(max(spread[states].max(), inner[pairs].max(initial=0.0)))
+
+        below, above = most(absentees), most(told if in_part else present)
+        bias = float(moved.max())
+        return cls(scores, absent, contrast, below, above, in_part, bias)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,15 +232,12 @@ def votes_of(recipe: Recipe, epsilon: Fraction, cells: int, epoch: int) -> Votes
     return Votes.of(recipe, epsilon, cells, epoch)
 
 
-class ScoredPlan(CountPlan):
-    """The plan of one weighted count of counters, however many intrusions are announced."""
+class VotedPlan(CountPlan):
+    """The plan of one weighted count of counters."""
 
     __slots__ = ()
 
-    universe: int
     cells: int
-
-    proofs = ("modular", "laws", "thresholds", "intrusions", "releases")
 
     @property
     @abstractmethod
@@ -229,20 +245,47 @@ class ScoredPlan(CountPlan):
         """The law, and what users count."""
 
     @property
-    def law(self) -> Law:
-        """The noise of the counters."""
-        return self.recipe.law(self.split.budget.state)
-
-    @property
     def searched_law(self) -> str:
         """The recipe of the law, where it has one, and a digest of its weights."""
-        law = self.law
+        law = self.recipe.law(self.split.budget.state)
         digest = hashlib.sha256(law.weights.tobytes()).hexdigest()[:16]
         return f"{law if law.made_of else law.name} {digest}"
 
     def votes(self, epoch: int) -> Votes:
         """What a cell of each value counts for."""
         return votes_of(self.recipe, self.split.budget.state, self.cells, epoch)
+
+    def sensitivity(self, epoch: int) -> int:
+        """By how much a user's cell may move the sum of scores."""
+        return self.votes(epoch).range
+
+    def read_votes(self, universe: int, epoch: int) -> ScoredModel:
+        """What a sum of scores says of so many users with a cell each, or of a sample of them."""
+        votes = self.votes(epoch)
+        noise = noise_variance(votes.range, self.split.budget)
+        below = votes.above if votes.in_part else votes.below
+        read = votes.absent, votes.contrast, noise, below, votes.above
+        return ScoredModel(universe, self.cells, self.full, *read)
+
+    @property
+    def full(self) -> int:
+        """What a user counts for who counts in full."""
+        return 1
+
+
+class ScoredPlan(VotedPlan):
+    """The same of one user a cell, however many intrusions are announced."""
+
+    __slots__ = ()
+
+    universe: int
+
+    proofs = ("modular", "laws", "thresholds", "intrusions", "releases")
+
+    @property
+    def law(self) -> Law:
+        """The noise of the counters."""
+        return self.recipe.law(self.split.budget.state)
 
     @property
     def table(self) -> ScoredCells:
@@ -251,21 +294,9 @@ class ScoredPlan(CountPlan):
         scores = np.array([self.votes(epoch).scores for epoch in looks])
         return ScoredCells(self.cells, self.law, scores)
 
-    def sensitivity(self, epoch: int) -> int:
-        """By how much a user's cell may move the sum of scores."""
-        return self.votes(epoch).range
-
-    @property
-    def full(self) -> int:
-        """What a user counts for who counts in full."""
-        return 1
-
     def model(self, epoch: int) -> ScoredModel:
         """What a sum of scores says."""
-        votes = self.votes(epoch)
-        noise = noise_variance(votes.range, self.split.budget)
-        read = votes.absent, votes.contrast, noise, votes.below, votes.above
-        return ScoredModel(self.universe, self.cells, self.full, *read)
+        return self.read_votes(self.universe, epoch)
 
     def joint_model(self, epoch: int, tables: int) -> ScoredModel:
         """What the counts of several tables of other users say, added up."""
@@ -280,11 +311,18 @@ class Asked:
         width: of half a tent.
         tents: how many there are.
         reach: the largest state.
+        first: at which multiple of the width the first tent is.
     """
 
     width: int
     tents: int
     reach: int
+    first: int = 0
+
+    @property
+    def values(self) -> int:
+        """So many a counter needs: beyond the reach, what counts falls over one more width."""
+        return self.reach + self.width * (1 - self.first)
 
 
 P = TypeVar("P", bound=ScoredPlan)
@@ -314,9 +352,9 @@ def best_tents(
     """
     epoch = request.intrusions
     recipes = [
-        Tents(chosen, block, asked.width, asked.tents)
+        Tents(chosen, block, asked.width, asked.tents, asked.first)
         for block in sorted({1, asked.width})
-        for chosen in sets_of(-(-(asked.reach + asked.width) // block), block)[:_FEWEST_SETS]
+        for chosen in sets_of(-(-asked.values // block), block)[:_FEWEST_SETS]
     ]
     fitting = [one for one in recipes if one.modulus <= _MOST_VALUES]
     if not fitting:

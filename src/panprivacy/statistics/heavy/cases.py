@@ -22,6 +22,15 @@ TRIALS = (
         refused=_REFUSED,
         rounds=True,
     ),
+    Trial(
+        "heavy hitter count with room below 0",
+        {"k": 100, "total": 50_000, "resolution": 4, "below": 250},
+        {"k": 1, "total": 4, "cells": 2, "resolution": 2, "below": 2},
+        intrusions=False,
+        deltas=(1, -2, 3),
+        refused=_REFUSED,
+        rounds=True,
+    ),
 )
 
 WALKS = (

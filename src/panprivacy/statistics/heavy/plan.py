@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from panprivacy.addressing import Independent
@@ -17,6 +18,7 @@ from panprivacy.statistics.deltas import refuse_beyond
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
+from panprivacy.statistics.sloped_plans import Slope, SlopedPlan
 
 
 class Heavy(Soft):
@@ -64,29 +66,12 @@ class Heavy(Soft):
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class HeavyPlan(Heavy, SoftPlan):
-    """The parameters of a `HeavyHitterCount`.
+class HeavyCount(Heavy):
+    """What plans of a `HeavyHitterCount` say of themselves, however it is read."""
 
-    Args:
-        k: a user of `total / k` counts.
-        total: the sum of all deltas.
-        resolution: what deltas are rounded to multiples of.
-        cells: number of hashed counters.
-        independence: of so many users the cells are independent.
-        chosen: the set of blocks on which the law of the counters is larger.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
-    """
+    __slots__ = ()
 
-    k: int
-    total: int
     resolution: int
-    cells: int
-    independence: int
-    chosen: DifferenceSet
-    request: Request
-    split: Split
 
     proofs = ("modular", "heavy", "blocks", "releases")
     checks = ("exact/test_heavy", "statistical/test_heavy_hitters")
@@ -102,14 +87,79 @@ class HeavyPlan(Heavy, SoftPlan):
         return Name("", "heavy_hitters", (("k", self.k),))
 
     @property
-    def block(self) -> int:
-        """The length of a block: the lower threshold, in units of the resolution."""
+    def units(self) -> int:
+        """The lower threshold, in units of the resolution."""
         return self.total // (2 * self.k * self.resolution)
 
     @property
     def low(self) -> int:
         """A user counts from this state on; `total / 2k`, rounded down."""
-        return self.block * self.resolution
+        return self.units * self.resolution
+
+    def check_deltas(self, deltas: Deltas) -> None:
+        """None is larger than what all add up to."""
+        refuse_beyond(deltas, self.total, signed=False, what="total")
+
+    def model(self, epoch: int) -> HeavyModel:
+        """What a count that is released after `epoch` announced intrusions says."""
+        return self.joint_model(epoch, 1)
+
+    @abstractmethod
+    def joint_model(self, epoch: int, tables: int) -> HeavyModel:
+        """What the counts of several tables say, added up: their users share the total."""
+
+    def read(
+        self, counted: float, contrast: float, light: float, most: float, noise: float, tables: int
+    ) -> HeavyModel:
+        """The model of such counts.
+
+        Args:
+            counted: what a cell of light users counts for, on average.
+            contrast: by how much more one of a heavy user does.
+            light: the variance below the lower threshold, at most.
+            most: the variance anywhere, at most.
+            noise: variance of the output noise.
+            tables: how many tables are counted together.
+        """
+        cells = tables * self.cells
+        # No more cells than this can hold the lower threshold.
+        beyond = min(2 * self.limit / cells, 1)
+        variance = light + beyond * (most - light)
+        rounding = self.limit / math.sqrt(self.units) if self.resolution > 1 else 0.0
+        over_cells = CellsModel(cells, self.limit, counted, contrast, variance, noise)
+        return HeavyModel(over_cells, rounding, tables)
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyPlan(HeavyCount, SoftPlan):
+    """The parameters of a `HeavyHitterCount`.
+
+    Args:
+        k: a user of `total / k` counts.
+        total: the sum of all deltas.
+        resolution: what deltas are rounded to multiples of.
+        cells: number of hashed counters.
+        independence: of so many users the cells are independent.
+        below: 0 where somebody says that there are no states below 0, else None.
+        chosen: the set of blocks on which the law of the counters is larger.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    k: int
+    total: int
+    resolution: int
+    cells: int
+    independence: int
+    below: int | None
+    chosen: DifferenceSet
+    request: Request
+    split: Split
+
+    @property
+    def block(self) -> int:
+        """The length of a block: the lower threshold."""
+        return self.units
 
     @property
     def range_of_states(self) -> tuple[int, int]:
@@ -121,25 +171,50 @@ class HeavyPlan(Heavy, SoftPlan):
         """The table's cells."""
         return ThresholdCells(self.cells, self.law, self.block, self.resolution)
 
-    def check_deltas(self, deltas: Deltas) -> None:
-        """None is larger than what all add up to."""
-        refuse_beyond(deltas, self.total, signed=False, what="total")
-
-    def model(self, epoch: int) -> HeavyModel:
-        """What a count that is released after `epoch` announced intrusions says."""
-        return self.joint_model(epoch, 1)
-
     def joint_model(self, epoch: int, tables: int) -> HeavyModel:
         """What the counts of several tables say, added up: their users share the total."""
-        budget, cells = self.split.budget, tables * self.cells
+        budget = self.split.budget
         absent, contrast = block_chances(self.chosen, self.block, budget, epoch)
         counted = 2 * absent + contrast - epoch
         coin = counted * (1 - counted)
         light, most = (coin, coin) if epoch else count_variances(self.chosen, self.block, budget)
-        # No more cells than this can hold the lower threshold.
-        beyond = min(2 * self.limit / cells, 1)
-        variance = light + beyond * (most - light)
         noise = noise_variance(self.sensitivity(epoch), budget)
-        numbers = (counted, contrast, variance, noise)
-        rounding = self.limit / math.sqrt(self.block) if self.resolution > 1 else 0.0
-        return HeavyModel(CellsModel(cells, self.limit, *numbers), rounding, tables)
+        return self.read(counted, contrast, light, most, noise, tables)
+
+
+@dataclass(frozen=True, slots=True)
+class SlopedHeavyPlan(HeavyCount, SlopedPlan):
+    """The parameters of a `HeavyHitterCount` with room for states below 0.
+
+    Args:
+        k: a user of `total / k` counts.
+        total: the sum of all deltas.
+        resolution: what deltas are rounded to multiples of.
+        cells: number of hashed counters.
+        independence: of so many users the cells are independent.
+        slope: the law of the counters, and what users count.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    k: int
+    total: int
+    resolution: int
+    cells: int
+    independence: int
+    slope: Slope
+    request: Request
+    split: Split
+
+    proofs = ("modular", "heavy", "thresholds", "releases")
+
+    @property
+    def range_of_states(self) -> tuple[int, int]:
+        """From as far below 0 as there is room to the whole total."""
+        return -self.below, self.total
+
+    def joint_model(self, epoch: int, tables: int) -> HeavyModel:
+        """What the counts of several tables say, added up: their users share the total."""
+        votes = self.votes(epoch)
+        noise = noise_variance(votes.range, self.split.budget)
+        return self.read(votes.absent, votes.contrast, votes.below, votes.above, noise, tables)

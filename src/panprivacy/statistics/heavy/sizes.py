@@ -9,10 +9,12 @@ from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.errors import PlanError
 from panprivacy.planning.blocks import MOST_INTRUSIONS, count_range
 from panprivacy.planning.request import Request
+from panprivacy.planning.universe import cells_within
 from panprivacy.statistics.block_plans import best_plan, refused
-from panprivacy.statistics.common_sizes import Memory
-from panprivacy.statistics.heavy.plan import HeavyPlan
+from panprivacy.statistics.common_sizes import Below, Memory
+from panprivacy.statistics.heavy.plan import HeavyPlan, SlopedHeavyPlan
 from panprivacy.statistics.records import Sizes, given_as, whole
+from panprivacy.statistics.sloped_plans import Search
 
 MOST_K, MOST_TOTAL = 1 << 15, 1 << 60
 
@@ -86,11 +88,15 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
               MOST_TOTAL, example=4),
     ] = None  # fmt: skip
     independence: Independence = LEAST_INDEPENDENCE
+    below: Below = None
 
-    def plan(self, request: Request) -> HeavyPlan:
+    def plan(self, request: Request) -> HeavyPlan | SlopedHeavyPlan:
         """Several times k counters, whatever the number of users."""
         k, total = self.k, self.total
         check_heavy(k, total, self.cells)
+        if request.intrusions and self.below:
+            message = "below= goes with no announced intrusion: make a fresh one after each"
+            raise PlanError(message)
         if request.intrusions > MOST_INTRUSIONS:
             raise refused(self, request, "a count of heavy hitters")
         unit = self.resolution or -(-total // max(_UNITS, _UNITS_OF_A_USER * k))
@@ -105,16 +111,37 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
             )
             raise PlanError(message)
         units = -(-total // unit)
-        return best_plan(
+        reach = units + (_DEVIATIONS * math.isqrt(units) if unit > 1 else 0)
+        plain = best_plan(
             lambda cells, chosen, split: HeavyPlan(
-                k, total, unit, cells, self.independence, chosen, request, split
+                k, total, unit, cells, self.independence, self.below, chosen, request, split
             ),
             request,
             block,
-            units + (_DEVIATIONS * math.isqrt(units) if unit > 1 else 0),
+            reach,
             cells=self.cells,
             memory=self.memory,
             wanted=[times * k for times in CELLS_OF_A_USER],
             fewest=2 * k,
             moved=count_range,
         )
+        if not self.below:  # room costs 8 to 35 % of the error: it has to be asked for
+            return plain
+        search = Search(
+            lambda slope, cells, split: SlopedHeavyPlan(
+                k, total, unit, cells, self.independence, slope, request, split
+            ),
+            self._counters,
+            block,
+            reach,
+            plain,
+        )
+        return search.with_room(-(-self.below // unit))
+
+    def _counters(self, modulus: int) -> list[int]:
+        """How many there may be of so many values."""
+        if self.cells is not None:
+            return [self.cells]
+        fitting = cells_within(self.memory, modulus)
+        wanted = {min(times * self.k, fitting) for times in CELLS_OF_A_USER}
+        return sorted(size for size in wanted if size >= 2 * self.k)

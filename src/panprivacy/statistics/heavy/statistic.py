@@ -16,14 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from panprivacy.statistics.heavy.cases import TRIALS, WALKS
-from panprivacy.statistics.heavy.plan import HeavyPlan
+from panprivacy.statistics.heavy.plan import HeavyPlan, SlopedHeavyPlan
 from panprivacy.statistics.heavy.sizes import HeavySizes
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
 from panprivacy.statistics.statistic import Arguments, Statistic
 
 
-class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
+class HeavyHitterCount(Statistic[HeavyPlan | SlopedHeavyPlan, Release], sizes=HeavySizes):
     """The number of users whose deltas add up to at least `total / k`, in a memory of k alone.
 
     >>> import numpy as np
@@ -53,8 +53,10 @@ class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
     as many cells as make it smallest.
     [tests/unit/test_heavy.py, tests/statistical/test_heavy_hitters.py]
 
-    If the total is wrong, so are the thresholds; privacy does not rest on it. No user's deltas may
-    add up to less than 0: `-a` would count as `min(a/L, 1)`, with `L = total/2k`. Deltas are
+    If the total is wrong, so are the thresholds; privacy does not rest on it. A user whose deltas
+    add up to `-a` counts as `min(a/L, 1)`, with `L = total/2k`, and each answer says so, unless
+    `below=N` makes room down to -N, at 1.1 to 1.4 times the error; the total then is what states
+    above 0 add up to, and few may be below. Deltas are
     rounded to multiples of the resolution, up or down at random, so that the mean is right; the
     interval covers that for deltas of at least 0, so where many are taken back, give a finer one.
     What is said of collisions needs an `independence` of 4; with 64 an update takes several times
@@ -77,5 +79,6 @@ class HeavyHitterCount(Statistic[HeavyPlan, Release], sizes=HeavySizes):
             memory: Whole | None = None,
             resolution: Whole | None = None,
             independence: Whole = 4,
+            below: Whole | None = None,
             **arguments: Unpack[Arguments],
         ) -> None: ...

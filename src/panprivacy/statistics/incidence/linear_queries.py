@@ -14,6 +14,9 @@ from panprivacy.statistics.release import Name
 Scores = NDArray[np.int64]
 
 _FAR = 1 << 62
+_TOLD = "exactly", "distinct"
+"""Questions whose answers are right where a state below 0 is taken for one far above the bound."""
+
 _MOST_POWER = 8
 _MOST_SCORE = 1 << 36
 """Of a cell: the sum of as many as there are by default fits in 64 bits."""
@@ -44,12 +47,15 @@ class States:
     Args:
         modulus: M, at least the number of states up to the bound.
         bound: the largest distance of a state from 0 that is planned for.
-        signed: whether states below 0 occur.
+        signed: whether states below 0 occur, down to minus the bound.
+        below: the distance of the lowest state from 0 where they do not go so far; None where
+            nobody says how far.
     """
 
     modulus: int
     bound: int
     signed: bool
+    below: int | None = None
 
     @property
     def lowest(self) -> int:
@@ -59,7 +65,7 @@ class States:
     @property
     def highest(self) -> int:
         """The highest one: each residue stands for a state, beyond the bound too."""
-        return self.modulus // 2 if self.signed else self.modulus - 1
+        return self.modulus // 2 if self.signed else self.modulus - 1 - (self.below or 0)
 
     def values(self) -> Scores:
         """The state that each residue stands for."""
@@ -68,7 +74,12 @@ class States:
 
     def listed(self) -> range:
         """The states of a histogram: those within the bound."""
-        return range(-self.bound if self.signed else 0, self.bound + 1)
+        return range(-self.bound if self.signed else -(self.below or 0), self.bound + 1)
+
+    def caveat(self, question: str) -> str | None:
+        """What answers to a question say of users below 0; None where they are told right."""
+        told = self.signed or self.below is not None or question in _TOLD
+        return None if told else "users below 0 count as if far above: below= makes room for them"
 
     def within(self) -> NDArray[np.bool_]:
         """Which residues stand for a state within the bound."""
@@ -93,7 +104,7 @@ class States:
             return chosen
         words = "raise the bound" if chosen > 0 else "ask for another"
         if least <= -chosen <= self.bound:
-            words = "states below 0 need signed=True"
+            words = "states below 0 need below= or signed=True"
         message = f"{name} must lie within {least} to {self.bound:,}, the bound: {words}"
         raise PlanError(message)
 

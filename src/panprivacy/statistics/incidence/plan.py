@@ -37,7 +37,8 @@ class IncidencePlan(Plan):
 
     Args:
         bound: the largest distance of a state from 0.
-        signed: whether states below 0 occur.
+        signed: whether states below 0 occur, down to minus the bound.
+        below: how far below 0 states go otherwise; None where nobody says.
         universe: number of possible users; None if nobody knows who might come.
         cells: number of counters.
         expected: the most users that hashed counters are planned for; None if not said.
@@ -48,6 +49,7 @@ class IncidencePlan(Plan):
 
     bound: int
     signed: bool
+    below: int | None
     universe: int | None
     cells: int
     expected: int | None
@@ -76,7 +78,13 @@ class IncidencePlan(Plan):
     @property
     def states(self) -> States:
         """The states that users can be in."""
-        return States(self.law.modulus, self.bound, self.signed)
+        return States(self.law.modulus, self.bound, self.signed, self.below)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What thresholds and sums make of users below 0, where there is no room."""
+        caveat = self.states.caveat("at_least")
+        return () if caveat is None else (f"in thresholds and sums {caveat}",)
 
     @property
     def range_of_states(self) -> tuple[int, int]:

@@ -42,7 +42,7 @@ def _powers(name: str, given: object) -> tuple[tuple[object, object], ...]:
     return tuple((tau, power) for tau, power in pairs)
 
 
-_SUMS = "the sums of states, each cut to 0 and these; below 0 counts as 0"
+_SUMS = "the sums of states, each cut to 0 and these"
 
 
 class IncidenceQuery(Query, frozen=True):

@@ -129,7 +129,7 @@ class IncidenceRelease(Named[Release]):
 
         def smallest(reaches: Callable[[int], bool]) -> int:
             """Bisect for the smallest state that `reaches`."""
-            low, high = states.lowest - states.signed, states.highest
+            low, high = states.lowest - (states.lowest < 0), states.highest
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (low, middle) if reaches(middle) else (middle, high)
@@ -221,7 +221,8 @@ class IncidenceRelease(Named[Release]):
             exact = one.name.question == "exactly"
             value = float(users[state % len(users)] if exact else users[state : highest + 1].sum())
             low, high = min(one.low, value), max(one.high, value)
-            yield replace(one, value=value, low=low, high=high, note=note_on(low, high))
+            note = note_on(low, high, caveat=states.caveat(one.name.question))
+            yield replace(one, value=value, low=low, high=high, note=note)
 
     def _answer(self, query: LinearQuery) -> Release:
         found = self.named.get(query.name)
@@ -246,7 +247,8 @@ class IncidenceRelease(Named[Release]):
         name = Name(self.statistic, question, tuple(arguments.items()), self.group)
         unit = "users" if question in _COUNTING else "visits"
         numbers = value, low, high, self.confidence, self.epsilon
-        return Release(*numbers, self.counts, name, unit, note_on(low, high))
+        note = note_on(low, high, caveat=self.population.states.caveat(question))
+        return Release(*numbers, self.counts, name, unit, note)
 
     def _histogram(self) -> Whole:
         if self.whole is None:

@@ -77,6 +77,11 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
     ] = None  # fmt: skip
     memory: Memory = None
     signed: Annotated[bool, flag("whether sums of deltas may be below 0, down to -bound")] = False
+    below: Annotated[
+        int | None,
+        whole("how far below 0 sums may be, where that is less than the bound; 0 where none is",
+              _MOST_BOUND, 0, example=5),
+    ] = None  # fmt: skip
     law: Annotated[
         Law | None, given_as(_law, "LAW", "the noise of the counters; the best one unless told")
     ] = None
@@ -108,6 +113,12 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         if self.expected is not None and self.universe is not None:
             message = "expected= is for open-ended ids: a universe says how many users there are"
             raise PlanError(message)
+        if self.below is not None and self.signed:
+            message = "signed=True is below= as far as the bound: say one of them"
+            raise PlanError(message)
+        if self.below is not None and self.below > self.bound:
+            message = f"below= ({self.below:,}) exceeds the bound ({self.bound:,}): raise the bound"
+            raise PlanError(message)
         check_cells(self.universe, self.cells)
         if self.universe is None and self.cells is None and self.expected is None:
             message = (
@@ -125,7 +136,8 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             room: whether counters may have more values than there are states, where that is
                 nearly free.
         """
-        states = 2 * self.bound + 1 if self.signed else self.bound + 1
+        below = self.bound if self.signed else self.below or 0
+        states = below + 1 + self.bound
         if self.law is None:
             budget, chosen = self._best(states, request, room=room)
             law = on_set(chosen, budget.state)
@@ -140,7 +152,7 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             message = f"bound= is too large for a memory= of {self.memory} bytes"
             raise PlanError(message)
         users = self.universe, cells, self.most_users
-        return IncidencePlan(self.bound, self.signed, *users, law, request, split)
+        return IncidencePlan(self.bound, self.signed, self.below, *users, law, request, split)
 
     def _counters(self, modulus: int) -> int:
         """One for each user, as far as memory reaches; hashed ones for those that are expected."""

@@ -51,9 +51,11 @@ class Incidence(
 
     Counters have room for states beyond the bound where that costs at most 5 % of the error:
     `plan.range_of_states` says which states count right, and a histogram ends with the number of
-    users above the bound. A state beyond that range is taken for another one, without a word. Where
-    states are not `signed` one below 0 is taken for one far above the bound, so that a threshold
-    counts it. Privacy rests on none of that, and `law=` fixes the room.
+    users above the bound. A state beyond that range is taken for another one, without a word. One
+    below 0 is taken for one far above the bound, so that thresholds and cropped sums count it,
+    which each of them says: `below=N` tells states apart down to -N, `signed` down to minus the
+    bound, at the price of as many more states. Privacy rests on none of that, and `law=` fixes the
+    room.
 
     An announced intrusion multiplies the error by a large factor (docs/decoding.md): a fresh
     statistic is mostly better. With one user a cell, a few named statistics have much less output
@@ -75,6 +77,7 @@ class Incidence(
             cells: Whole | None = None,
             memory: Whole | None = None,
             signed: bool = False,
+            below: Whole | None = None,
             law: Law | str | None = None,
             **arguments: Unpack[Arguments],
         ) -> None: ...

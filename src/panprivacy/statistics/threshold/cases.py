@@ -20,6 +20,14 @@ TRIALS = (
         refused=(6_401, -6_401, -(2**62)),
     ),
     Trial(
+        "threshold count with room below 0",
+        {"universe": 50_021, "threshold": 8, "bound": 40, "below": 4},
+        {"universe": 3, "threshold": 2, "bound": 2, "below": 1},
+        intrusions=False,
+        deltas=(1, -2, 3),
+        refused=(41, -41, 2**62),
+    ),
+    Trial(
         "hard threshold count",
         {"universe": 50_021, "threshold": 7, "bound": 40, "hard": True},
         {"universe": 3, "threshold": 2, "bound": 2},

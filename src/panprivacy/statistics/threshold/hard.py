@@ -18,6 +18,7 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 from panprivacy.planning.room import MOST_COST
+from panprivacy.statistics.block_plans import IN_PART
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.scored_plans import MOST_RANGE, ScoredPlan, scored_split, votes_of
@@ -49,6 +50,8 @@ class Shaped:
 
     shape: Shape
 
+    between = False
+
     def law(self, epsilon: Fraction) -> Law:
         """Larger on the set."""
         return on_shape(self.shape, epsilon)
@@ -59,8 +62,7 @@ class Shaped:
 
     def told(self) -> NDArray[np.bool_]:
         """Those up to the bound, and those below 0 that have room."""
-        states = np.arange(self.shape.modulus)
-        return (states <= self.shape.bound) | (states >= self.shape.modulus - self.shape.below)
+        return self.shape.told()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class HardPlan(ScoredPlan):
         bound: the largest state.
         universe: number of possible users.
         cells: number of counters: one for each user, or fewer for a sample.
+        below: 0 where somebody says that there are no states below 0; None where nobody says.
         shape: the set on which the law of the counters is larger.
         request: epsilon and what it covers.
         split: how epsilon is spent.
@@ -81,6 +84,7 @@ class HardPlan(ScoredPlan):
     bound: int
     universe: int
     cells: int
+    below: int | None
     shape: Shape
     request: Request
     split: Split
@@ -119,13 +123,19 @@ class HardPlan(ScoredPlan):
         return Shaped(self.shape)
 
     @property
+    def caveat(self) -> str | None:
+        """That users below 0 count, where somebody may be there and there is no room."""
+        return IN_PART if self.below is None and not self.shape.below else None
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What a soft threshold of as many counters would cost."""
         counters = self.universe, self.cells, None
         soft = soft_plan(self.threshold, self.bound, *counters, self.request)
         times = self.absolute_error() / soft.absolute_error()
         remark = f"it errs {times:.2g} times as much as without hard"
-        return (f"{remark}, where users above {soft.low:,} count in part",)
+        remarks = f"{remark}, where users above {soft.low:,} count in part", self.caveat
+        return tuple(filter(None, remarks))
 
     def truth(self, name: Name, states: UserStates, last: UserStates) -> float:  # noqa: ARG002
         """The users in such a state, beyond the bound too."""
@@ -137,7 +147,12 @@ class HardPlan(ScoredPlan):
 
 
 def hard_plan(
-    threshold: int, bound: int, universe: int, counters: Callable[[int], int], request: Request
+    threshold: int,
+    bound: int,
+    universe: int,
+    counters: Callable[[int], int],
+    request: Request,
+    below: int | None,
 ) -> HardPlan:
     """The plan of the smallest largest error, or one with room below 0 that errs hardly more.
 
@@ -147,16 +162,12 @@ def hard_plan(
         universe: number of possible users.
         counters: how many there may be, by how many values they have.
         request: epsilon and what it covers.
+        below: how far below 0 nobody may count; None for as far as is nearly free.
 
     Raises:
-        PlanError: the bound is too large, or no signal is left.
+        PlanError: the bound or the room is too large, or no signal is left.
     """
-    if bound > MOST_HARD:
-        message = (
-            f"the bound ({bound:,}) of a hard threshold may be at most {MOST_HARD:,}; lower it, or "
-            "leave out hard= for a soft threshold, which has no such limit"
-        )
-        raise PlanError(message)
+    _check(bound, below or 0)
 
     def made(shape: Shape, budget: Budget) -> Iterator[HardPlan]:
         cells = counters(shape.modulus)
@@ -167,7 +178,7 @@ def hard_plan(
         except PlanError:  # no law on this set can be read
             return
         split = scored_split(votes, budget)
-        yield HardPlan(threshold, bound, universe, cells, shape, request, split)
+        yield HardPlan(threshold, bound, universe, cells, below, shape, request, split)
 
     spendings = budgets(request)
     wanted = _STATE_SHARE * request.epsilon / request.looks
@@ -183,23 +194,42 @@ def hard_plan(
         return min(split, key=HardPlan.absolute_error)
 
     bare = [Shape(threshold, bound, modulus, 1) for modulus in _moduli(threshold, bound)]
-    tight = best(bare)
+    tight = best(_with_room(bare, below or 0))
     if tight is None:
         raise no_signal(request)
+    if below is not None:
+        return tight
     most = MOST_COST * tight.absolute_error()
-    rooms = (best(_with_room(bare, threshold // part)) for part in _PARTS)
-    return next((one for one in rooms if one and one.absolute_error() <= most), tight)
+    width = counter_type(bare[0].modulus)
+    for part in _PARTS:
+        shapes = _with_room(bare, threshold // part)
+        roomy = best(one for one in shapes if one.below and counter_type(one.modulus) == width)
+        if roomy and roomy.absolute_error() <= most:
+            return roomy
+    return tight
+
+
+def _check(bound: int, below: int) -> None:
+    """Refuse so many states that a search would take too long."""
+    if bound > MOST_HARD:
+        message = (
+            f"the bound ({bound:,}) of a hard threshold may be at most {MOST_HARD:,}; lower it, or "
+            "leave out hard= for a soft threshold, which has no such limit"
+        )
+        raise PlanError(message)
+    if bound + below > MOST_HARD:
+        message = (
+            f"the bound ({bound:,}) and below= ({below:,}) of a hard threshold may be at most "
+            f"{MOST_HARD:,} together; lower one, or leave out hard="
+        )
+        raise PlanError(message)
 
 
 def _with_room(shapes: Iterable[Shape], below: int) -> Iterator[Shape]:
-    """The shapes with room for so many states below 0, of counters that take no more memory."""
+    """The shapes with room for so many states below 0."""
     for shape in shapes:
         modulus = shape.modulus + below
-        if (
-            below
-            and modulus <= MOST_SHAPED
-            and counter_type(modulus) == counter_type(shape.modulus)
-        ):
+        if modulus <= MOST_SHAPED:
             yield replace(shape, modulus=modulus, below=below)
 
 

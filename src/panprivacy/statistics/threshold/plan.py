@@ -14,11 +14,13 @@ from panprivacy.planning.blocks import (
     count_variances,
 )
 from panprivacy.planning.request import Request, Split, noise_variance
+from panprivacy.planning.room import MOST_COST
 from panprivacy.planning.universe import cells_within
-from panprivacy.statistics.block_plans import Soft, SoftPlan, best_plan
+from panprivacy.statistics.block_plans import IN_PART, Soft, SoftPlan, best_plan
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.scored_plans import Asked, ScoredPlan, Tents, best_tents
+from panprivacy.statistics.sloped_plans import MOST_REACH, Search, Slope, SlopedPlan
 
 
 class SoftThreshold(Soft):
@@ -73,6 +75,7 @@ class ThresholdPlan(SoftThreshold, SoftPlan):
         bound: the largest state.
         universe: number of possible users.
         cells: number of counters: one for each user, or fewer for a sample.
+        below: 0 where somebody says that there are no states below 0, else None.
         chosen: the set of blocks on which the law of the counters is larger.
         request: epsilon and what it covers.
         split: how epsilon is spent.
@@ -82,6 +85,7 @@ class ThresholdPlan(SoftThreshold, SoftPlan):
     bound: int
     universe: int
     cells: int
+    below: int | None
     chosen: DifferenceSet
     request: Request
     split: Split
@@ -119,6 +123,45 @@ class ThresholdPlan(SoftThreshold, SoftPlan):
 
 
 @dataclass(frozen=True, slots=True)
+class SlopedThresholdPlan(SoftThreshold, SlopedPlan):
+    """The parameters of a `ThresholdCount` with room for states below 0.
+
+    Args:
+        threshold: the state from which on users are asked for.
+        bound: the largest state.
+        universe: number of possible users.
+        cells: number of counters: one for each user, or fewer for a sample.
+        slope: the law of the counters, and what users count.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
+
+    threshold: int
+    bound: int
+    universe: int
+    cells: int
+    slope: Slope
+    request: Request
+    split: Split
+
+    resolution = 1
+    proofs = ("modular", "laws", "thresholds", "releases")
+
+    @property
+    def range_of_states(self) -> tuple[int, int]:
+        """The lowest and the highest state that is told right."""
+        return -self.below, self.slope.shape.bound * self.slope.block
+
+    def model(self, epoch: int) -> ScoredModel:
+        """What a sum of scores says."""
+        return self.read_votes(self.universe, epoch)
+
+    def joint_model(self, epoch: int, tables: int) -> ScoredModel:
+        """What the counts of several tables of other users say, added up."""
+        return replace(self.model(epoch), tables=tables)
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredThresholdPlan(SoftThreshold, ScoredPlan):
     """The parameters of a `ThresholdCount` into which several intrusions are announced.
 
@@ -127,6 +170,7 @@ class ScoredThresholdPlan(SoftThreshold, ScoredPlan):
         bound: the largest state.
         universe: number of possible users.
         cells: number of counters: one for each user, or fewer for a sample.
+        below: so far below 0 nobody counts; 0 or None for no room there.
         tents: the law of the counters, and what users count.
         request: epsilon and what it covers.
         split: how epsilon is spent.
@@ -136,9 +180,15 @@ class ScoredThresholdPlan(SoftThreshold, ScoredPlan):
     bound: int
     universe: int
     cells: int
+    below: int | None
     tents: Tents
     request: Request
     split: Split
+
+    @property
+    def caveat(self) -> str | None:
+        """That users below 0 count, where somebody may be there and there is no room."""
+        return IN_PART if self.below is None else None
 
     @property
     def recipe(self) -> Tents:
@@ -148,7 +198,8 @@ class ScoredThresholdPlan(SoftThreshold, ScoredPlan):
     @property
     def range_of_states(self) -> tuple[int, int]:
         """The lowest and the highest state that is told right."""
-        return 0, self.tents.modulus - self.low
+        lowest = self.tents.first * self.low
+        return lowest, self.tents.modulus - self.low + lowest
 
 
 def soft_plan(
@@ -160,8 +211,9 @@ def soft_plan(
     request: Request,
     *,
     room: bool = False,
+    below: int | None = 0,
 ) -> SoftThreshold:
-    """The plan of the smallest largest error, of all sets of blocks.
+    """The plan of the smallest largest error, of all sets of blocks, or one with room.
 
     Args:
         threshold: the state from which on users are asked for.
@@ -171,29 +223,56 @@ def soft_plan(
         memory: bytes of them, at most.
         request: epsilon and what it covers.
         room: whether counters reach beyond the bound where that is nearly free.
+        below: how far below 0 nobody may count; None for as far as is nearly free.
 
     Raises:
         PlanError: they do not go together, or no signal would be left.
     """
-    if request.intrusions > MOST_INTRUSIONS:
+    low = threshold // 2
+
+    def counters(modulus: int) -> int:
+        return cells or min(universe, cells_within(memory, modulus))
+
+    if request.intrusions > MOST_INTRUSIONS or (request.intrusions and below):
+        tents = -(-below // low) if below else 0
         return best_tents(
             lambda number, recipe, split: ScoredThresholdPlan(
-                threshold, bound, universe, number, recipe, request, split
+                threshold, bound, universe, number, below, recipe, request, split
             ),
             request,
-            Asked(threshold // 2, 2, bound),
-            lambda modulus: cells or min(universe, cells_within(memory, modulus)),
+            Asked(low, 2 + tents, bound, -tents),
+            counters,
         )
-    return best_plan(
-        lambda number, chosen, split: ThresholdPlan(
-            threshold, bound, universe, number, chosen, request, split
+
+    def plain(*, room: bool) -> ThresholdPlan:
+        return best_plan(
+            lambda number, chosen, split: ThresholdPlan(
+                threshold, bound, universe, number, below, chosen, request, split
+            ),
+            request,
+            low,
+            bound,
+            cells=cells,
+            memory=memory,
+            wanted=[universe],
+            moved=count_range,
+            room=room,
+        )
+
+    tight = plain(room=False)
+    wide = plain(room=True) if room else tight
+    if below == 0 or request.intrusions:
+        return wide
+    few_times = min(wide.range_of_states[1], MOST_REACH * bound)
+    search = Search(
+        lambda slope, number, split: SlopedThresholdPlan(
+            threshold, bound, universe, number, slope, request, split
         ),
-        request,
-        threshold // 2,
-        bound,
-        cells=cells,
-        memory=memory,
-        wanted=[universe],
-        moved=count_range,
-        room=room,
+        lambda modulus: [number] if (number := counters(modulus)) else [],
+        low,
+        few_times if room and below is None else bound,
+        tight,
     )
+    if below is None:
+        return search.nearly_free(MOST_COST * tight.absolute_error()) or wide
+    return search.with_room(below)

@@ -8,7 +8,7 @@ from panprivacy.errors import PlanError
 from panprivacy.planning.blocks import MOST_BOUND, default_reach
 from panprivacy.planning.request import Request
 from panprivacy.planning.universe import cells_within, check_cells, check_memory
-from panprivacy.statistics.common_sizes import Counters, Memory, Universe
+from panprivacy.statistics.common_sizes import Below, Counters, Memory, Universe
 from panprivacy.statistics.records import Sizes, flag, whole
 from panprivacy.statistics.threshold.hard import MOST_HARD, HardPlan, hard_plan
 from panprivacy.statistics.threshold.plan import SoftThreshold, soft_plan
@@ -33,6 +33,7 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
         flag("whether nobody counts in part: the threshold is exact, and the error larger, at "
              "epsilon 1 by 1.4 times at 10 and twice at 100; the bound is at most 4,095"),
     ] = False  # fmt: skip
+    below: Below = None
 
     def plan(self, request: Request) -> SoftThreshold | HardPlan:
         """One counter for each user, as far as the memory reaches, and a sample beyond that."""
@@ -47,10 +48,10 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
         check_cells(universe, self.cells)
         check_memory(self.cells, self.memory)
         if self.hard:
-            return hard_plan(threshold, bound, universe, self._counters, request)
+            return hard_plan(threshold, bound, universe, self._counters, request, self.below)
+        sizes = threshold, bound, universe, self.cells, self.memory
         room = self.bound is not None  # 64 times the threshold is room enough
-        counters = self.cells, self.memory
-        return soft_plan(threshold, bound, universe, *counters, request, room=room)
+        return soft_plan(*sizes, request, room=room, below=self.below)
 
     def _reach(self) -> int:
         """The largest state, where nobody says."""

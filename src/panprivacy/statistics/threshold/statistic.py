@@ -52,15 +52,16 @@ class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release], sizes=Thresho
     [tests/unit/test_threshold.py, tests/statistical/test_threshold.py]
 
     An odd threshold counts as the even one below it. A state beyond `plan.range_of_states`, which
-    reaches beyond the bound where that costs at most 5 % of the error, is taken for another one. A
-    state below 0 counts by how far it is below, in full from minus half of the threshold on: where
-    there are such states, take `hard=True`, which counts none down to minus a half, a quarter or an
-    eighth of the threshold, the first that costs at most 5 % of the error, or ask
-    `Incidence(signed=True)` for `at_least`. Privacy rests on none of that. An announced intrusion
-    multiplies the error by about the root of the number of values of a counter, and each further
-    one by more: where the bound is not small, a fresh statistic is better. [docs/intrusions.md] A
-    hard threshold takes every state up to the bound right and counts those beyond in part, and
-    takes a second to plan for a bound of 1,000, up to ten for 4,095.
+    reaches beyond the bound where that costs at most 5 % of the error, is taken for another one.
+    States below 0 do not count down to a half, a quarter or less of the threshold, the first that
+    costs at most 5 % of the error, and lower ones count in part. Where none does, a state of -d
+    counts `min(d/L, 1)`, L half of the threshold, and each answer says so: `below=N` makes room
+    down to -N, at 1.05 to 1.25 times the error. Privacy rests on none of that. An announced
+    intrusion multiplies the error by about the root of the number of values of a counter, and each
+    further one by more: where the bound is not small, a fresh statistic is better.
+    [docs/intrusions.md] A hard threshold takes every state up to the bound right and counts those
+    beyond in part, and takes a second to plan for a bound of 1,000, up to ten for 4,095; a soft one
+    takes up to a second.
     """
 
     __slots__ = ()
@@ -78,5 +79,6 @@ class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release], sizes=Thresho
             cells: Whole | None = None,
             memory: Whole | None = None,
             hard: bool = False,
+            below: Whole | None = None,
             **arguments: Unpack[Arguments],
         ) -> None: ...

@@ -63,3 +63,21 @@ def test_a_body_is_overwritten_whatever_becomes_of_it(outcome, size, wiped):
     assert len(content) == len(LINE * size)
     assert not any(content)
     assert len(wiped) == (size > 1), "a large body is counted by a thread of its own"
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_body_that_nobody_waits_for_any_more_is_told_once(size, wiped):
+    async def sent():
+        told, stream = [], OneStream(True)
+        counter, content = BodyCounter([stream]), bytearray(LINE * size)
+        body = counter.put(stream, "ndjson", content, None, told.append)
+        body.cancel(msg="the service stops")
+        counter.start()
+        counter.stop()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return told, content
+
+    told, content = asyncio.run(sent())
+    assert [type(one) for one in told] == [asyncio.CancelledError]
+    assert not any(content)

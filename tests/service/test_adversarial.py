@@ -525,6 +525,29 @@ def test_requests_that_come_while_one_with_the_same_head_waits(served, seen):
     assert seen.bodies == [FIRST, SECOND, FIRST, SECOND]
 
 
+def test_the_same_head_within_another_one_is_no_request(served, seen):
+    with served.connect() as sock:
+        for sent, status in ((post(FIRST), 202), (b"GE", None), (post(FIRST), 400)):
+            sock.sendall(sent)
+            time.sleep(0.1)
+            assert status is None or status_of_next(sock) == status
+    assert seen.bodies == [FIRST]
+
+
+def test_the_same_head_waits_for_the_answer_before(served, seen):
+    stream = served.engine.streams["visits"]
+    with served.connect() as sock:
+        sock.sendall(post(FIRST))
+        assert status_of_next(sock) == 202
+        with stream._lock:
+            for body in (SECOND, FIRST):
+                sock.sendall(post(body))
+                time.sleep(0.1)
+            assert seen.heads == 2
+        assert [status_of_next(sock) for _ in range(2)] == [202] * 2
+    assert seen.bodies[-1] == FIRST
+
+
 def test_a_token_that_is_taken_away_is_not_known_by_its_head(tmp_path, seen):
     with Served(tmp_path) as service, service.connect() as sock:
         for status in (202, 202, 401):

@@ -22,9 +22,10 @@ class OneStream:
         group = None
 
     def __init__(self, outcome):
-        self.outcome = outcome
+        self.outcome, self.asked = outcome, 0
 
     def take_together(self, sent, *, wait):
+        self.asked += 1
         if isinstance(self.outcome, InputError):
             return [self.outcome for _ in sent]
         if isinstance(self.outcome, Exception):
@@ -76,8 +77,9 @@ def test_a_body_that_nobody_waits_for_any_more_is_told_once(size, wiped):
         counter.stop()
         for _ in range(10):
             await asyncio.sleep(0)
-        return told, content
+        return told, content, stream.asked
 
-    told, content = asyncio.run(sent())
+    told, content, asked = asyncio.run(sent())
+    assert asked == (size == 1), "a small one is counted at once"
     assert [type(one) for one in told] == [asyncio.CancelledError]
     assert not any(content)

@@ -85,7 +85,7 @@ class Body:
             self.told(outcome)
 
     def cancel(self, msg: object = None) -> None:  # noqa: ARG002 - as tasks are cancelled
-        """Wait no longer: it is not counted, unless that has begun."""
+        """Wait no longer: it is not counted, unless that begins at once or has begun."""
         self.tell(asyncio.CancelledError())
 
 

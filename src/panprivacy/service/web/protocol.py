@@ -210,8 +210,6 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         That nothing follows its body is known from where its head ends: at its first empty line,
         where all lines end as they should.
         """
-        if self.pipeline or self._in_head or not self.cycle.keep_alive:
-            return
         head = bytes(data[: len(data) - self._length])
         lines = head.count(b"\r\n")
         if head.find(_EMPTY_LINE) == len(head) - len(_EMPTY_LINE) and head.count(b"\n") == lines:

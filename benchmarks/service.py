@@ -2,9 +2,9 @@
 
     python -m benchmarks.service [bulk] [small] [paced]
 
-`bulk` sends bodies of 10,000 ids, and `small` bodies of 10, as beacons do; `paced` sends small ones
-at 1,000 a second from the moment at which the server listens, whether it has answered or not. All
-by default.
+`bulk` sends bodies of 10,000 ids, and `small` bodies of 10, as beacons do, under heads that are the
+same on a connection and under others; `paced` sends small ones at 1,000 a second from the moment at
+which the server listens, whether it has answered or not. All by default.
 
 Both servers run in turns on the loopback interface, with the same client: raw sockets, one request
 under way on each connection. The client takes a core, the server another. Processor time is that of
@@ -13,6 +13,7 @@ the server's process.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import selectors
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -35,6 +36,8 @@ _IDS = 10_000
 _CONNECTIONS = 4
 _SMALL_IDS = 10
 _SMALL_CONNECTIONS = 32
+_HEADS = 7
+"""Heads that take turns; no divisor of the number of connections."""
 _PACE = 1_000
 _SECONDS = 4.0
 _ROUNDS = 5
@@ -83,15 +86,15 @@ def _bulk(folder: Path) -> None:
 
 def _small(folder: Path) -> None:
     """Requests a second of short bodies, and the processor time of each."""
-    for name, request in _requests(_SMALL_IDS).items():
+    for name, requests in _small_requests().items():
         rates: dict[str, list[float]] = {"bare": [], "service": []}
         costs: dict[str, list[float]] = {"bare": [], "service": []}
         for _ in range(_ROUNDS):
             for server, rate in rates.items():
                 with _running(folder, server) as (port, process):
-                    _send_small(0.5, port, request)
+                    _send_small(0.5, port, requests)
                     start, before = time.perf_counter(), _processor_seconds(process)
-                    sent = _send_small(_SECONDS, port, request)
+                    sent = _send_small(_SECONDS, port, requests)
                     rate.append(sent / (time.perf_counter() - start))
                     costs[server].append((_processor_seconds(process) - before) / sent)
         bare, service = (statistics.median(found) for found in rates.values())
@@ -128,6 +131,17 @@ def _requests(ids: int) -> dict[str, bytes]:
         "int64": _request("application/octet-stream", draw.astype("<i8").tobytes()),
         "ndjson": _request("application/x-ndjson", lines),
     }
+
+
+def _small_requests() -> dict[str, list[bytes]]:
+    """Requests of a few ids that take turns, by what they are."""
+    alike = {name: [request] for name, request in _requests(_SMALL_IDS).items()}
+    unlike = [
+        request.replace(b"Host:", b"X-Request-Id: %d\r\nHost:" % number, 1)
+        for number in range(_HEADS)
+        for request in alike["int64"]
+    ]
+    return {**alike, "int64 under other heads": unlike}
 
 
 def _request(kind: str, body: bytes) -> bytes:
@@ -239,17 +253,17 @@ def _send_until(stop: float, port: int, request: bytes) -> int:
     return sent
 
 
-def _send_small(seconds: float, port: int, request: bytes) -> int:
+def _send_small(seconds: float, port: int, requests: Sequence[bytes]) -> int:
     """Send one request after another on each connection; how many were answered."""
-    sent = 0
+    sent, turns = 0, itertools.cycle(requests)
     stop = time.monotonic() + seconds
     with _connected(port) as selector:
         for key in selector.get_map().values():
-            key.data.send(request)
+            key.data.send(next(turns))
         while time.monotonic() < stop:
             for key, _ in selector.select():
                 _check(key.data.recv(4_096))
-                key.data.send(request)
+                key.data.send(next(turns))
                 sent += 1
     return sent
 

@@ -82,6 +82,31 @@ def load_word(_typing: Any, _address: Any) -> Any:
 
 
 @intrinsic
+def load_byte(_typing: Any, _address: Any) -> Any:
+    """The byte at an address."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        byte = ir.IntType(8)
+        pointer = builder.inttoptr(args[0], ir.PointerType(byte))
+        return builder.zext(builder.load(pointer, typ=byte), ir.IntType(64))
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def store_word(_typing: Any, _address: Any, _word: Any) -> Any:
+    """Write eight bytes at an address, aligned or not; the word that was written."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], ir.PointerType(ir.IntType(64)))
+        stored = builder.store(args[1], pointer)
+        stored.align = 1
+        return args[1]
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
 def scalar(_typing: Any, _a: Any) -> Any:
     """The argument, in a way that keeps LLVM from taking several rows of a loop at a time.
 

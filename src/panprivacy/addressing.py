@@ -257,13 +257,14 @@ class Levelled(Addressing):
         super().__init__(levels * cells_per_level, key)
         self._last_level = uint64(1 << (levels - 1))
         self._cells_per_level = uint64(cells_per_level)
+        self._starts = np.arange(levels, dtype=np.uint64) * self._cells_per_level
 
     def check(self, batch: Sequence[Ids]) -> None:
         """Every id has a place."""
 
     def mark(self, batch: Sequence[Ids], touched: Bitmap) -> None:
         """Set the bits of the cells of a checked batch; whole numbers need no slots for that."""
-        levels = self._last_level, self._cells_per_level
+        levels = self._last_level, self._cells_per_level, self._starts
         for ids in batch:
             if isinstance(ids, IntegerIds):
                 for piece in ids.pieces():
@@ -356,7 +357,8 @@ def _hash_to_levels(
 @inlined
 def _mark(touched: Bitmap, slot: np.int64) -> None:
     """Set the bit of one cell."""
-    touched[slot >> 6] |= uint64(1) << uint64(slot & 63)
+    cell = uint64(slot)  # numba asks of signed places whether they count from the end
+    touched[cell >> uint64(6)] |= uint64(1) << (cell & uint64(63))
 
 
 @kernel(f"void({read_only('int64')}, uint64[::1])")
@@ -367,19 +369,39 @@ def mark_slots(slots: Slots, touched: Bitmap) -> None:
             _mark(touched, slots[row])
 
 
-@kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint64, uint64[::1])")
+@inlined
+def _cell_of(value, key_0, key_1, last_level, per_level, starts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """What `_level_slot` of a hash is, with the start of the level looked up."""
+    word = hash_word(uint64(value), key_0, key_1)
+    return starts[trailing_zeros(word | last_level)] + multiply_high(word, per_level)
+
+
+@kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint64, uint64[::1], uint64[::1])")
 def _hash_and_mark(
     values: NDArray[np.int64],
     key_0: np.uint64,
     key_1: np.uint64,
     last_level: np.uint64,
     per_level: np.uint64,
+    starts: NDArray[np.uint64],
     touched: Bitmap,
 ) -> None:
-    """Set the bit of the cell of each whole number."""
-    for row in range(values.size):
-        word = hash_word(uint64(values[row]), key_0, key_1)
-        _mark(touched, _level_slot(word, last_level, per_level))
+    """Set the bit of the cell of each whole number.
+
+    Four at a time, and with one product less each, because products take the most time.
+    """
+    fours = values.size & ~3
+    for row in range(0, fours, 4):
+        first = _cell_of(values[row], key_0, key_1, last_level, per_level, starts)
+        second = _cell_of(values[row + 1], key_0, key_1, last_level, per_level, starts)
+        third = _cell_of(values[row + 2], key_0, key_1, last_level, per_level, starts)
+        fourth = _cell_of(values[row + 3], key_0, key_1, last_level, per_level, starts)
+        _mark(touched, first)
+        _mark(touched, second)
+        _mark(touched, third)
+        _mark(touched, fourth)
+    for row in range(fours, values.size):
+        _mark(touched, _cell_of(values[row], key_0, key_1, last_level, per_level, starts))
 
 
 @inlined

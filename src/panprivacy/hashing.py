@@ -89,7 +89,7 @@ _ZEROS = uint64(0x3030303030303030)
 
 
 @inlined
-def _no_digits(word: np.uint64) -> np.uint64:
+def non_digits(word: np.uint64) -> np.uint64:
     """The upper halves of eight bytes, 0 where they are digits: 3, and still 3 when 6 is added."""
     return (word ^ _ZEROS) | ((word + _SIXES) ^ _ZEROS)
 
@@ -108,8 +108,8 @@ def may_be_number(data: NDArray[np.uint8], start: np.int64, end: np.int64) -> np
         return (first - _ZERO <= _NINE) | (first == _MINUS)
     word = _load_word(uint64(data.ctypes.data) + uint64(start))
     first, rest = word & uint64(0xFF), word >> uint64(8)
-    no_sign, no_digit = first ^ _MINUS, _no_digits(first) & uint64(0xF0)
-    no_digits = _no_digits(rest) & (_TOP_HALVES >> uint64(8))
+    no_sign, no_digit = first ^ _MINUS, non_digits(first) & uint64(0xF0)
+    no_digits = non_digits(rest) & (_TOP_HALVES >> uint64(8))
     too_long = (_MOST_DIGITS - uint64(length)) >> uint64(63)
     return (no_sign * no_digit | no_digits | too_long) == uint64(0)
 

@@ -12,7 +12,9 @@ import threading
 import time
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from http.client import HTTPResponse
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from panprivacy.service.incoming import body_counter
+from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.server import Server
 from panprivacy.service.web import protocol
 from panprivacy.service.web.app import application
@@ -432,6 +436,147 @@ def test_a_small_batch_is_answered_without_a_task(served, monkeypatch):
     assert [answer.status for answer in answers] == [202, 202, 400, 200]
     assert {"date", "content-length"} <= answers[0].headers.keys()
     assert asked == ["/healthz"]
+
+
+def status_of_next(sock):
+    """Of the answer that is read from a connection; its body is read as well."""
+    with closing(HTTPResponse(sock)) as answer:
+        answer.begin()
+        answer.read()
+        return answer.status
+
+
+def one_by_one(service, *sent, pause=0.0):
+    """What is said on one connection to each of some requests, sent when those before are over."""
+    statuses = []
+    with service.connect() as sock:
+        for one in sent:
+            time.sleep(pause)
+            sock.sendall(one)
+            statuses.append(status_of_next(sock))
+    return statuses
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The heads that were parsed, how many requests went to the application, and all bodies."""
+    spied = SimpleNamespace(heads=0, asked=0, bodies=[])
+    parsed, ask = protocol.GuardedProtocol.on_headers_complete, protocol.GuardedProtocol._ask
+    read = body_counter.read_body
+
+    def on_headers_complete(self):
+        spied.heads += 1
+        parsed(self)
+
+    def asked(*given):
+        spied.asked += 1
+        ask(*given)
+
+    def read_body(kind, body, columns):
+        spied.bodies.append(bytes(body))
+        return read(kind, body, columns)
+
+    monkeypatch.setattr(protocol.GuardedProtocol, "on_headers_complete", on_headers_complete)
+    monkeypatch.setattr(protocol.GuardedProtocol, "_ask", asked)
+    monkeypatch.setattr(body_counter, "read_body", read_body)
+    return spied
+
+
+FIRST, SECOND = b"first678", b"second78"
+
+
+def test_a_head_that_was_there_before_is_not_parsed_again(served, seen):
+    assert one_by_one(served, post(FIRST), post(SECOND), post(FIRST)) == [202] * 3
+    assert (seen.heads, seen.asked, seen.bodies) == (1, 0, [FIRST, SECOND, FIRST])
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (post(SECOND + FIRST), 202),
+        (post(SECOND, "X: y"), 202),
+        (post(SECOND, token="INGEST"), 401),
+        (post(SECOND).replace(b": 8", b": 08"), 202),
+        (post(SECOND[1:]).replace(b" HTTP", b"? HTTP"), 400),
+        (post(SECOND).replace(b"octet-stream", b"octet-STREAM"), 202),
+        (chunked() + b"8\r\nsecond78\r\n0\r\n\r\n", 202),
+        (get("/healthz"), 200),
+    ],
+)
+def test_any_other_head_is_parsed(served, seen, sent, status):
+    assert one_by_one(served, post(FIRST), sent, post(FIRST)) == [202, status, 202]
+    assert seen.heads == 3
+    assert seen.bodies[0] == FIRST
+
+
+@pytest.mark.parametrize("after", [b"\r\n", b"\r\n\r\n"])
+def test_what_follows_a_body_does_not_move_the_next_one(served, seen, after):
+    body = b"\r\n\r\n5678"
+    assert one_by_one(served, *[post(body) + after] * 3) == [202] * 3
+    assert seen.bodies == [body] * 3
+
+
+def test_requests_that_come_while_one_with_the_same_head_waits(served, seen):
+    with served.connect() as sock:
+        sock.sendall(post(FIRST))
+        assert status_of_next(sock) == 202
+        sock.sendall(post(SECOND) + post(FIRST) + post(SECOND, close=True))
+        assert [one.status for one in answers_in(received(sock))] == [202] * 3
+    assert seen.bodies == [FIRST, SECOND, FIRST, SECOND]
+
+
+def test_the_same_head_within_another_one_is_no_request(served, seen):
+    with served.connect() as sock:
+        for sent, status in ((post(FIRST), 202), (b"GE", None), (post(FIRST), 400)):
+            sock.sendall(sent)
+            time.sleep(0.1)
+            assert status is None or status_of_next(sock) == status
+    assert seen.bodies == [FIRST]
+
+
+def test_the_same_head_waits_for_the_answer_before(served, seen):
+    stream = served.engine.streams["visits"]
+    with served.connect() as sock:
+        sock.sendall(post(FIRST))
+        assert status_of_next(sock) == 202
+        with stream._lock:
+            for body in (SECOND, FIRST):
+                sock.sendall(post(body))
+                time.sleep(0.1)
+            assert seen.heads == 2
+        assert [status_of_next(sock) for _ in range(2)] == [202] * 2
+    assert seen.bodies[-1] == FIRST
+
+
+def test_a_token_that_is_taken_away_is_not_known_by_its_head(tmp_path, seen):
+    with Served(tmp_path) as service, service.connect() as sock:
+        for status in (202, 202, 401):
+            sock.sendall(post(FIRST))
+            assert status_of_next(sock) == status
+            if seen.heads and len(seen.bodies) == 2:
+                service.engine.tokens.take_over([])
+    assert seen.bodies == [FIRST] * 2
+
+
+def test_what_finds_no_room_goes_to_the_application(served, seen, monkeypatch):
+    def full(*_):
+        raise Problem(429, "too much is under way; come again")
+
+    with served.connect() as sock:
+        for _ in range(2):
+            sock.sendall(post(FIRST))
+            assert status_of_next(sock) == 202
+            monkeypatch.setattr(served.engine.admission, "hold_whole", full)
+    assert (seen.heads, seen.asked, seen.bodies) == (2, 1, [FIRST] * 2)
+
+
+def test_a_connection_that_is_used_stays_open_and_is_closed_when_it_is_idle(served, monkeypatch):
+    monkeypatch.setattr(served.server.config, "timeout_keep_alive", 0.5)
+    assert one_by_one(served, *[post(FIRST)] * 6, pause=0.2) == [202] * 6
+    began = time.monotonic()
+    answers = served.talk(post(FIRST), post(FIRST), pause=0.2)
+    assert [one.status for one in answers] == [202] * 2
+    assert 0.6 < time.monotonic() - began < PATIENCE / 2
 
 
 @pytest.mark.parametrize("at", [1, 40, -1])

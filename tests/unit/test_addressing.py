@@ -175,6 +175,19 @@ def test_slots_are_in_range_and_every_cell_of_the_first_level_is_used(levels, ce
     assert set(range(cells_per_level)) <= set(slots.tolist())
 
 
+@pytest.mark.parametrize(
+    ("levels", "cells_per_level"), [(1, 1), (1, 100), (3, 7), (48, 1), (48, 999)]
+)
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 7, 2_001])
+def test_the_bits_of_whole_numbers_are_those_of_their_slots(levels, cells_per_level, rows):
+    addressing = Levelled(levels, cells_per_level, a_key(rows))
+    users = np.arange(rows) * 3 - 1
+    touched = np.zeros(-(-addressing.cells // 64), np.uint64)
+    addressing.mark(read_ids(users), touched)
+    bits = np.unpackbits(touched.view(np.uint8), bitorder="little")
+    assert np.flatnonzero(bits).tolist() == sorted({*slots_of(addressing, users).tolist()})
+
+
 def test_the_cell_is_independent_of_the_level():
     """False alarm 1e-6. Power: 30 % off in one cell is 15 deviations."""
     slots = slots_of(Levelled(3, 16, a_key("cells")), np.arange(640_000))

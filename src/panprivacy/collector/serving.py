@@ -78,13 +78,8 @@ class Serving:
         self._status = Shared(self._looked)
         self._fails = False
 
-    def begun(self, scope: Any, body: bytearray) -> None:
+    def taker(self, scope: Any) -> None:
         """Leave each request to the application."""
-
-    @staticmethod
-    def answer(done: asyncio.Future[Any]) -> Response:
-        """Say what came of a request that was begun, of which there is none."""
-        raise NotImplementedError
 
     async def task(self, asked: Asked) -> Response:  # noqa: ARG002 - anybody may ask
         """The signed task."""

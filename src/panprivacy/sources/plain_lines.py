@@ -10,23 +10,38 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy import uint64
 from numpy.typing import NDArray
 
-from panprivacy._kernels import helper, kernel, read_only
+from panprivacy._kernels import helper, inlined, instruction, kernel, read_only
+from panprivacy.hashing import non_digits, trailing_zeros
 
 _UNKNOWN, _INTEGER, _TEXT = range(3)
-_MOST_DIGITS = 18
+_MOST_DIGITS = uint64(18)
 """So many fit into int64, whichever they are."""
 _MOST_BYTES = (1 << 31) - 1
 """What the offsets of Arrow's texts can say."""
 
-_SPACE, _TAB, _CR, _LF, _QUOTE, _COMMA, _MINUS, _DOT, _ZERO, _COLON, _ESCAPE = b' \t\r\n",-.0:\\'
-_OPEN, _CLOSE = b"{}"
-_FIRST_PRINTABLE = 32
+_SPACE, _TAB, _CR, _LF, _QUOTE, _COMMA, _MINUS, _DOT, _ZERO, _COLON = map(uint64, b' \t\r\n",-.0:')
+_OPEN, _CLOSE = map(uint64, b"{}")
+_TRUE, _FALSE, _NULL = (
+    uint64(int.from_bytes(one, "little")) for one in (b"true", b"false", b"null")
+)
+_NOT_PLAIN, _ONE, _FOUR, _FIVE, _EIGHT = map(uint64, (0, 1, 4, 5, 8))
+_ONES, _TOPS = uint64(0x0101010101010101), uint64(0x8080808080808080)
+_UPPER_HALVES = uint64(0xF0F0F0F0F0F0F0F0)
+_QUOTES, _ESCAPES, _PRINTABLES = (_ONES * uint64(byte) for byte in b'"\\ ')
+_POWERS = np.array([10**digits for digits in range(9)], np.uint64)
 _KINDS = {pa.null(): _UNKNOWN, pa.int64(): _INTEGER, pa.binary(): _TEXT}
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
+Address = np.uint64
+"""Of a byte. The last byte of a block ends a line, so that whatever is looked for ends there."""
+
+_load_byte = instruction("load_byte")
+_load_word = instruction("load_word")
+_store_word = instruction("store_word")
 
 
 def read_plain_lines(block: bytes | bytearray, types: dict[str, pa.DataType]) -> pa.Table | None:
@@ -36,17 +51,18 @@ def read_plain_lines(block: bytes | bytearray, types: dict[str, pa.DataType]) ->
         block: ends in a newline.
         types: int64 or binary by name, or null for whichever the first value is.
     """
-    rows, width = block.count(b"\n"), len(types)
-    if len(block) > _MOST_BYTES:
+    text, width = np.frombuffer(block, np.uint8), len(types)
+    if len(block) > _MOST_BYTES or not block.endswith(b"\n"):
         return None
+    rows = np.count_nonzero(text == ord("\n"))
     names = [name.encode() for name in types]
     kinds = np.array([_KINDS[kind] for kind in types.values()], np.int64)
     ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
     # A word more than is used, at least: glibc does not overwrite the last one when it is freed.
     numbers = np.empty((width, rows + 2), np.int64)
     offsets = np.empty((width, rows + 3), np.int32)
-    texts = np.empty((width, len(block) + 8), np.uint8)
-    text = np.frombuffer(block, np.uint8)
+    has_texts = any(kind != _INTEGER for kind in kinds.tolist())
+    texts = np.empty((width, len(block) + 16 if has_texts else 0), np.uint8)
     text.flags.writeable = False  # the kernel is compiled for one kind of array
     found = _read(
         text,
@@ -71,168 +87,167 @@ def _array(kind: int, rows: int, numbers: Numbers, offsets: NDArray[Any], text: 
 
 
 @helper
-def _after_space(block: Bytes, at: int) -> int:
+def _word(at: Address, end: Address) -> np.uint64:
+    """The eight bytes that begin here; zeros in place of those behind the block."""
+    if end - at >= _EIGHT:
+        return _load_word(at)
+    word = uint64(0)
+    for place in range(end - at):
+        word |= _load_byte(at + uint64(place)) << (_EIGHT * uint64(place))
+    return word
+
+
+@helper
+def _after_space(at: Address) -> Address:
     """Where something stands that is no space within a line."""
-    while at < block.size and (block[at] == _SPACE or block[at] == _TAB or block[at] == _CR):
-        at += 1
+    byte = _load_byte(at)
+    while byte in (_SPACE, _TAB, _CR):
+        at += _ONE
+        byte = _load_byte(at)
     return at
 
 
-@helper
-def _string_end(block: Bytes, at: int) -> int:
-    """Where the string whose first quote is here has its other one; -1 if it is not plain."""
-    at += 1
-    while at < block.size and block[at] != _QUOTE:
-        if block[at] == _ESCAPE or block[at] < _FIRST_PRINTABLE:
-            return -1
-        at += 1
-    return at if at < block.size else -1
+@inlined
+def _stops(word: np.uint64) -> np.uint64:
+    """The top bit of the first byte that no plain string goes on with, and perhaps of later ones.
+
+    `(x - 0x01..01) & ~x & 0x80..80` finds the first byte of `x` that is 0.
+    """
+    quotes, escapes = word ^ _QUOTES, word ^ _ESCAPES
+    found = (quotes - _ONES) & ~quotes | (escapes - _ONES) & ~escapes
+    return (found | (word - _PRINTABLES) & ~word) & _TOPS
 
 
 @helper
-def _digits_end(block: Bytes, at: int) -> int:
-    """Behind the digits that begin here."""
-    while at < block.size and _ZERO <= block[at] < _ZERO + 10:
-        at += 1
-    return at
+def _string_end(at: Address, end: Address) -> Address:
+    """Behind the string whose first quote is here, if it is plain."""
+    at += _ONE
+    stops = _stops(_word(at, end))
+    while stops == uint64(0):
+        at += _EIGHT
+        stops = _stops(_word(at, end))
+    at += trailing_zeros(stops) >> uint64(3)
+    return at + _ONE if _load_byte(at) == _QUOTE else _NOT_PLAIN
+
+
+@inlined
+def _eight_digits(word: np.uint64) -> np.uint64:
+    """The number that eight digits are, of which the upper halves do not matter."""
+    pairs = (word & uint64(0x0F0F0F0F0F0F0F0F)) * uint64(0xA01) >> uint64(8)
+    fours = (pairs & uint64(0x00FF00FF00FF00FF)) * uint64(0x640001) >> uint64(16)
+    return (fours & uint64(0x0000FFFF0000FFFF)) * uint64(0x271000000001) >> uint64(32)
 
 
 @helper
-def _whole_end(block: Bytes, at: int) -> int:
-    """Behind the whole number that begins here; -1 if none does."""
-    start = at + 1 if block[at] == _MINUS else at
-    at = _digits_end(block, start)
-    return -1 if at == start or (block[start] == _ZERO and at > start + 1) else at
+def _digits(at: Address, end: Address) -> tuple[Address, np.uint64]:
+    """Behind the digits that begin here, and what they say, modulo 2**64."""
+    number, word = uint64(0), _word(at, end)
+    others = non_digits(word) & _UPPER_HALVES
+    while others == uint64(0):
+        number = number * _POWERS[8] + _eight_digits(word)
+        at += _EIGHT
+        word = _word(at, end)
+        others = non_digits(word) & _UPPER_HALVES
+    count = trailing_zeros(others) >> uint64(3)
+    if count:
+        number = number * _POWERS[count] + _eight_digits(word << (uint64(64) - _EIGHT * count))
+    return at + count, number
 
 
 @helper
-def _is_word(block: Bytes, at: int, word: bytes) -> bool:
+def _whole(at: Address, end: Address) -> tuple[Address, np.int64]:
+    """Behind the whole number that begins here, if there is one, and the number."""
+    negative = _load_byte(at) == _MINUS
+    start = at + uint64(negative)
+    behind, number = _digits(start, end)
+    if behind == start or (_load_byte(start) == _ZERO and behind > start + _ONE):
+        behind = _NOT_PLAIN
+    return behind, -np.int64(number) if negative else np.int64(number)
+
+
+@helper
+def _is_word(at: Address, word: np.uint64, length: np.uint64) -> bool:
     """Whether a word stands here."""
-    if at + len(word) > block.size:
-        return False
-    for place in range(len(word)):  # noqa: SIM110 - numba
-        if block[at + place] != word[place]:
+    for place in range(length):
+        if _load_byte(at + uint64(place)) != word >> (_EIGHT * uint64(place)) & uint64(0xFF):
             return False
     return True
 
 
 @helper
-def _value_end(block: Bytes, at: int) -> int:
-    """Behind a value that nobody wants; -1 if it is not plain."""
-    if block[at] == _QUOTE:
-        return _string_end(block, at) + 1 or -1
-    if _is_word(block, at, b"true") or _is_word(block, at, b"null"):
-        return at + 4
-    if _is_word(block, at, b"false"):
-        return at + 5
-    at = _whole_end(block, at)
-    if at < 0 or at == block.size or block[at] != _DOT:
-        return at
-    end = _digits_end(block, at + 1)
-    return -1 if end == at + 1 else end
+def _value_end(at: Address, end: Address) -> Address:
+    """Behind a value that nobody wants, if it is plain."""
+    if _load_byte(at) == _QUOTE:
+        return _string_end(at, end)
+    if _is_word(at, _TRUE, _FOUR) or _is_word(at, _NULL, _FOUR):
+        return at + _FOUR
+    if _is_word(at, _FALSE, _FIVE):
+        return at + _FIVE
+    behind, _ = _whole(at, end)
+    if behind == _NOT_PLAIN or _load_byte(behind) != _DOT:
+        return behind
+    behind += _ONE
+    last, _ = _digits(behind, end)
+    return last if last > behind else _NOT_PLAIN
 
 
 @helper
-def _wanted(block: Bytes, start: int, stop: int, names: Bytes, ends: Numbers) -> int:
+def _name(at: Address, end: Address) -> tuple[Address, Address]:
+    """Where the name of a field that begins here ends, and where its value begins."""
+    if _load_byte(at) != _QUOTE:
+        return _NOT_PLAIN, _NOT_PLAIN
+    behind = _string_end(at, end)
+    colon = _after_space(behind) if behind != _NOT_PLAIN else at
+    if _load_byte(colon) != _COLON:
+        return _NOT_PLAIN, _NOT_PLAIN
+    return behind - _ONE, _after_space(colon + _ONE)
+
+
+@helper
+def _same(at: Address, stop: Address, name: Address) -> bool:
+    """Whether the same bytes stand at another place."""
+    while at < stop:
+        if _load_byte(at) != _load_byte(name):
+            return False
+        at += _ONE
+        name += _ONE
+    return True
+
+
+@helper
+def _wanted(start: Address, stop: Address, names: Address, ends: Address, columns: int) -> int:
     """Which of the columns has this name, or -1."""
-    for column in range(ends.size - 1):
-        begin = ends[column]
-        same = stop - start == ends[column + 1] - begin
-        at = start
-        while same and at < stop:
-            same = block[at] == names[begin + at - start]
-            at += 1
-        if same:
+    for column in range(columns):
+        entry = ends + _EIGHT * uint64(column)
+        begin, length = _load_word(entry), _load_word(entry + _EIGHT) - _load_word(entry)
+        if stop - start == length and _same(start, stop, names + begin):
             return column
     return -1
 
 
 @helper
-def _take(
-    block: Bytes,
-    at: int,
-    row: int,
-    kinds: Numbers,
-    column: int,
-    numbers: NDArray[np.int64],
-    offsets: NDArray[np.int32],
-    texts: NDArray[np.uint8],
-) -> int:
-    """Write the value that begins here where it belongs; behind it, or -1 if it is not plain."""
-    kind = _TEXT if block[at] == _QUOTE else _INTEGER
-    if kinds[column] == _UNKNOWN:
-        kinds[column] = kind
-    if kinds[column] != kind:
-        return -1
-    if kind == _TEXT:
-        end = _string_end(block, at)
-        to = offsets[column, row]
-        for place in range(at + 1, end):
-            texts[column, to] = block[place]
-            to += 1
-        offsets[column, row + 1] = to
-        return end + 1 or -1
-    end = _whole_end(block, at)
-    negative = block[at] == _MINUS
-    start = at + 1 if negative else at
-    if end < 0 or end - start > _MOST_DIGITS:
-        return -1
-    number = np.int64(0)
-    for place in range(start, end):
-        number = 10 * number + np.int64(block[place] - _ZERO)
-    numbers[column, row] = -number if negative else number
-    return end
+def _copy(at: Address, stop: Address, end: Address, to: Address) -> Address:
+    """Copy a text, and up to seven bytes more; behind it, where it is now."""
+    while at < stop:
+        _store_word(to, _word(at, end))
+        at += _EIGHT
+        to += _EIGHT
+    return to + stop - at
 
 
 @helper
-def _line_end(  # noqa: PLR0911
-    block: Bytes,
-    at: int,
-    row: int,
-    names: Bytes,
-    ends: Numbers,
-    kinds: Numbers,
-    numbers: NDArray[np.int64],
-    offsets: NDArray[np.int32],
-    texts: NDArray[np.uint8],
-    seen: Numbers,
-) -> int:
-    """Write the wanted values of the object that begins here; behind it, or -1 if not plain."""
-    missing = seen.size
-    while True:  # at the brace before the first field, or at the comma before the next one
-        at = _after_space(block, at + 1)
-        if at == block.size or block[at] != _QUOTE:
-            return -1
-        start, at = at + 1, _string_end(block, at)
-        column = -1 if at < 0 else _wanted(block, start, at, names, ends)
-        at = _after_space(block, at + 1) if at >= 0 else block.size
-        if at == block.size or block[at] != _COLON:
-            return -1
-        at = _after_space(block, at + 1)
-        if at == block.size:
-            return -1
-        if column < 0:
-            at = _value_end(block, at)
-        elif seen[column] == row + 1:
-            return -1
-        else:
-            seen[column] = row + 1
-            missing -= 1
-            at = _take(block, at, row, kinds, column, numbers, offsets, texts)
-        at = _after_space(block, at) if at >= 0 else block.size
-        if at == block.size:
-            return -1
-        if block[at] == _CLOSE:
-            return -1 if missing else at + 1
-        if block[at] != _COMMA:
-            return -1
+def _id(at: Address, end: Address) -> tuple[Address, np.int64]:
+    """Behind the whole number that begins here, if it surely fits into 64 bits, and the number."""
+    behind, number = _whole(at, end)
+    digits = behind - at - uint64(_load_byte(at) == _MINUS)
+    return behind if digits <= _MOST_DIGITS else _NOT_PLAIN, number
 
 
 @kernel(
     f"int64({read_only('uint8')}, {read_only('uint8')}, int64[::1], int64[::1], int64[:, ::1], "
     "int32[:, ::1], uint8[:, ::1])"
 )
-def _read(
+def _read(  # noqa: C901, PLR0912 - counting the references of arrays that are handed on takes longer
     block: Bytes,
     names: Bytes,
     ends: Numbers,
@@ -242,18 +257,48 @@ def _read(
     texts: NDArray[np.uint8],
 ) -> int:
     """Write the wanted values of all lines; how many lines there are, or -1 if one is not plain."""
+    names_at, ends_at, texts_at = names.ctypes.data, ends.ctypes.data, texts.ctypes.data
+    at = uint64(block.ctypes.data)
+    end = at + uint64(block.size)
     offsets[:, 0] = 0
-    seen = np.zeros(kinds.size, np.int64)
-    row = at = 0
-    while at < block.size:
-        at = _after_space(block, at)
-        if at < block.size and block[at] == _OPEN:
-            at = _line_end(block, at, row, names, ends, kinds, numbers, offsets, texts, seen)
-            if at < 0:
+    seen, row = np.zeros(kinds.size, np.int64), 0
+    while at < end:
+        at = _after_space(at)
+        if _load_byte(at) == _OPEN:
+            missing, more = kinds.size, True
+            while more:  # at the brace before the first field, or at the comma before the next one
+                start = _after_space(at + _ONE)
+                stop, at = _name(start, end)
+                if at == _NOT_PLAIN:
+                    return -1
+                column = _wanted(start + _ONE, stop, uint64(names_at), uint64(ends_at), kinds.size)
+                kind = _TEXT if _load_byte(at) == _QUOTE else _INTEGER
+                if column < 0:
+                    at = _value_end(at, end)
+                else:
+                    if kinds[column] == _UNKNOWN:
+                        kinds[column] = kind
+                    if kinds[column] != kind or seen[column] > row:
+                        return -1
+                    seen[column] = row + 1
+                    missing -= 1
+                    if kind == _TEXT:
+                        text, at = at + _ONE, _string_end(at, end)
+                        to = uint64(texts_at + column * texts.shape[1] + offsets[column, row])
+                        if at != _NOT_PLAIN:
+                            length = _copy(text, at - _ONE, end, to) - to
+                            offsets[column, row + 1] = offsets[column, row] + np.int32(length)
+                    else:
+                        at, numbers[column, row] = _id(at, end)
+                if at == _NOT_PLAIN:
+                    return -1
+                at = _after_space(at)
+                more = _load_byte(at) == _COMMA
+            if missing or _load_byte(at) != _CLOSE:
                 return -1
             row += 1
-            at = _after_space(block, at)
-        if at < block.size and block[at] != _LF:
+            at = _after_space(at + _ONE)
+        if _load_byte(at) != _LF:
             return -1
-        at += 1
+        at += _ONE
     return row

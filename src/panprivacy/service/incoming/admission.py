@@ -92,8 +92,8 @@ class Admission:
         finally:
             self._requests.hold(sender, -1)
 
-    def hold_whole(self, sender: Sender, size: int) -> Callable[[], None]:
-        """Let a request in whose body is there already; what is returned gives its room back.
+    def hold_whole(self, sender: Sender, size: int) -> None:
+        """Let a request in whose body is there already, until `give_back`.
 
         Raises:
             Problem: it is too long, or too much is under way.
@@ -104,11 +104,10 @@ class Admission:
         self._requests.hold(sender, 1)
         self._bytes.hold(sender, size)
 
-        def give_back() -> None:
-            self._requests.hold(sender, -1)
-            self._bytes.hold(sender, -size)
-
-        return give_back
+    def give_back(self, sender: Sender, size: int) -> None:
+        """Give the room of such a request back."""
+        self._requests.hold(sender, -1)
+        self._bytes.hold(sender, -size)
 
     @asynccontextmanager
     async def body(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
 
 from panprivacy._kernels import wipe_stack
@@ -26,27 +27,37 @@ _SMALL = {"arrow": 0, "int64": 1 << 18}
 """Bytes that are read and counted faster than they are handed to another thread; of Arrow, a few
 can be unpacked to very many."""
 _SMALL_TEXT = 1 << 14
-_TOGETHER = 16
+_TOGETHER = 32
 """Bodies counted in one pass; other requests wait for the thread meanwhile."""
+_LARGEST = 16
+"""Of small ones that are as large as they may be; of others as many as take no longer."""
 _THREADS = 2
 _STOP_SECONDS = 10.0
 
 
+Told = Callable[[Outcome | BaseException | None], None]
+"""Is told what became of a body, in the thread of the event loop."""
+
+
 @dataclass(eq=False, slots=True)
-class _Body:
+class Body:
     """A body that waits.
 
     Args:
         kind: its format, for `read_body`.
         content: its bytes.
         batch_id: what its sender calls it.
-        counted: is told what became of it.
+        loop: of the thread that it came in.
+        told: is told what became of it, once.
+        over: whether that has been told.
     """
 
     kind: str
     content: bytearray
     batch_id: bytes | None
-    counted: asyncio.Future[Outcome | None]
+    loop: asyncio.AbstractEventLoop
+    told: Told
+    over: bool = False
 
     def read(self, stream: Served) -> Sent | Exception:
         """Its rows, or why they cannot be read."""
@@ -60,17 +71,22 @@ class _Body:
         """Overwrite it, and answer who waits, in any thread."""
         overwrite(self.content)
         with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-            self.counted.get_loop().call_soon_threadsafe(self.tell, outcome)
+            self.loop.call_soon_threadsafe(self.tell, outcome)
 
     def end_later(self, outcome: Later) -> None:
         """The same once it is known what became of it."""
         error = outcome.exception()
         self.end(error if isinstance(error, Exception) else outcome.result())
 
-    def tell(self, outcome: Outcome | None) -> None:
+    def tell(self, outcome: Outcome | BaseException | None) -> None:
         """Answer who waits, in the thread of the event loop."""
-        if not self.counted.done():  # else who waited was cancelled
-            self.counted.set_result(outcome)
+        if not self.over:  # else who waited was cancelled
+            self.over = True
+            self.told(outcome)
+
+    def cancel(self, msg: object = None) -> None:  # noqa: ARG002 - as tasks are cancelled
+        """Wait no longer: it is not counted, unless that begins at once or has begun."""
+        self.tell(asyncio.CancelledError())
 
 
 class BodyCounter:
@@ -82,7 +98,7 @@ class BodyCounter:
 
     def __init__(self, streams: Iterable[Served]) -> None:
         self._threads = {stream: _StreamThreads(stream) for stream in streams}
-        self._waiting: dict[Served, list[_Body]] = {}
+        self._waiting: dict[Served, list[Body]] = {}
 
     def start(self) -> None:
         """Start the threads, all at once: which of them there are tells nothing then."""
@@ -101,26 +117,36 @@ class BodyCounter:
         self, stream: Served, kind: str, content: bytearray, batch_id: bytes | None
     ) -> None:
         """The same as `put` for a coroutine, which it raises what went wrong in."""
-        counted = self.put(stream, kind, content, batch_id)
+        counted = asyncio.get_running_loop().create_future()
+        body = self.put(stream, kind, content, batch_id, partial(_set, counted))
         del content  # an error holds this frame, and what it refers to
-        outcome = await counted
+        outcome = None
         try:
+            outcome = await counted
             if isinstance(outcome, Exception):
                 raise outcome
+        except asyncio.CancelledError:
+            body.cancel()
+            raise
         finally:
-            del outcome, counted
+            del outcome, counted, body
 
     def put(
-        self, stream: Served, kind: str, content: bytearray, batch_id: bytes | None
-    ) -> asyncio.Future[Outcome | None]:
+        self, stream: Served, kind: str, content: bytearray, batch_id: bytes | None, told: Told
+    ) -> Body:
         """Have a body counted, and overwritten then, whatever becomes of the caller.
 
-        Returns:
-            What became of it; an `InputError` if a row cannot be counted, and a `StoreError` if the
-            window has ended and cannot be closed yet: nothing was counted then.
+        Args:
+            stream: that counts it.
+            kind: its format.
+            content: its bytes.
+            batch_id: what its sender calls it.
+            told: what became of it, later; an `InputError` if a row cannot be counted, and a
+                `StoreError` if the window has ended and cannot be closed yet: nothing was counted
+                then.
         """
         loop = asyncio.get_running_loop()
-        body = _Body(kind, content, batch_id, loop.create_future())
+        body = Body(kind, content, batch_id, loop, told)
         is_small = len(content) <= _SMALL.get(kind, _SMALL_TEXT)
         if not is_small or stream.columns.group is not None:  # groups take time each
             self._threads[stream].put(body)
@@ -129,7 +155,7 @@ class BodyCounter:
         else:
             self._waiting[stream] = [body]
             loop.call_soon(self._count_waiting, stream, 0)
-        return body.counted
+        return body
 
     def _count_waiting(self, stream: Served, seen: int) -> None:
         """Count the small bodies that wait, once a turn of the event loop has brought no others.
@@ -139,12 +165,15 @@ class BodyCounter:
             seen: how many waited one turn ago.
         """
         bodies = self._waiting.pop(stream)
-        first, rest = bodies[:_TOGETHER], bodies[_TOGETHER:]
-        if seen < len(bodies) < _TOGETHER:
-            first, rest = [], bodies
+        end = _end_of_pass(bodies)
+        if seen < len(bodies) == end < _TOGETHER:
+            end = 0
+        first, rest = bodies[:end], bodies[end:]
         if rest:
             self._waiting[stream] = rest
             asyncio.get_running_loop().call_soon(self._count_waiting, stream, len(rest))
+        if not first:
+            return
         for body, outcome in zip(first, _count(stream, first, wait=False), strict=True):
             if isinstance(outcome, BusyError):
                 self._threads[stream].put(body)
@@ -166,7 +195,7 @@ class _StreamThreads:
 
     def __init__(self, stream: Served) -> None:
         self._stream = stream
-        self._queue: SimpleQueue[_Body | None] = SimpleQueue()
+        self._queue: SimpleQueue[Body | None] = SimpleQueue()
         name = f"panprivacy-{stream.name}"
         self._threads = [
             threading.Thread(target=self._run, name=name, daemon=True) for _ in range(_THREADS)
@@ -177,7 +206,7 @@ class _StreamThreads:
         for thread in self._threads:
             thread.start()
 
-    def put(self, body: _Body) -> None:
+    def put(self, body: Body) -> None:
         """Have a body counted after those that are there."""
         self._queue.put(body)
 
@@ -196,12 +225,12 @@ class _StreamThreads:
         while self._counted(self._queue.get()):
             pass
 
-    def _counted(self, body: _Body | None) -> bool:
+    def _counted(self, body: Body | None) -> bool:
         """Count the next body; False if there will be none."""
         if body is None:
             return False
         outcome: Outcome | Later | None = None
-        if not body.counted.cancelled():
+        if not body.over:
             (outcome,) = _count(self._stream, [body], wait=True)
         if isinstance(outcome, Future):
             outcome.add_done_callback(body.end_later)
@@ -211,17 +240,34 @@ class _StreamThreads:
         return True
 
 
-def _count(stream: Served, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome | Later]:
+def _end_of_pass(bodies: Sequence[Body]) -> int:
+    """How many of some small bodies are counted in one pass."""
+    full = 0.0
+    for at, body in enumerate(bodies[:_TOGETHER]):
+        full += len(body.content) / (_SMALL.get(body.kind, _SMALL_TEXT) or 1)
+        if full > _LARGEST:
+            return at
+    return min(len(bodies), _TOGETHER)
+
+
+def _set(told: asyncio.Future[Outcome | BaseException | None], outcome: object) -> None:
+    """Tell a coroutine, unless it waits no longer."""
+    if not told.done():
+        told.set_result(outcome)  # type: ignore[arg-type]
+
+
+def _count(stream: Served, bodies: Sequence[Body], *, wait: bool) -> list[Outcome | Later]:
     """Count some bodies; what becomes of each, a `BusyError` if it would have to wait.
 
     Those of one format are read as one. If a row of them cannot be counted, each is by itself.
     """
-    alike = [one for one in bodies if one.batch_id is None and one.kind == bodies[0].kind]
+    kind = bodies[0].kind
+    alike = [one for one in bodies if one.batch_id is None and one.kind == kind]
     read = None
     if len(alike) > 1:
         contents = [one.content for one in alike]
         with suppress(Exception):  # whatever went wrong, each is told by itself
-            read = read_together(alike[0].kind, contents, stream.columns.wanted())
+            read = read_together(kind, contents, stream.columns.wanted())
     if read is None:
         return _count_each(stream, bodies, wait=wait)
     content, batches = read
@@ -232,11 +278,14 @@ def _count(stream: Served, bodies: Sequence[_Body], *, wait: bool) -> list[Outco
         overwrite(content)
     if isinstance(outcome, InputError):  # nothing was counted
         return _count_each(stream, bodies, wait=wait)
-    others = iter(_count_each(stream, [one for one in bodies if one not in alike], wait=wait))
-    return [outcome if one in alike else next(others) for one in bodies]
+    if len(alike) == len(bodies):
+        return [outcome] * len(bodies)
+    together = {*alike}
+    rest = iter(_count_each(stream, [one for one in bodies if one not in together], wait=wait))
+    return [outcome if one in together else next(rest) for one in bodies]
 
 
-def _count_each(stream: Served, bodies: Sequence[_Body], *, wait: bool) -> list[Outcome | Later]:
+def _count_each(stream: Served, bodies: Sequence[Body], *, wait: bool) -> list[Outcome | Later]:
     """Read bodies one after another, and count them in one pass."""
     read = [body.read(stream) for body in bodies]
     counted = iter(_taken(stream, [one for one in read if isinstance(one, Sent)], wait=wait))

@@ -20,6 +20,7 @@ from panprivacy.service.batches import Outcome
 from panprivacy.service.config.tokens import AccessError, Role
 from panprivacy.service.engine import Engine
 from panprivacy.service.incoming.admission import Sender, Shared
+from panprivacy.service.incoming.body_counter import Body
 from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.exports import WRITERS, preferred
@@ -50,34 +51,16 @@ class Api:
         self._askers = ThreadPoolExecutor(2, thread_name_prefix="panprivacy-asker")
         self._troubles = Shared(lambda: self._ask(engine.troubles))
 
-    def begun(self, scope: Scope, body: bytearray) -> asyncio.Future[Outcome | None] | None:
-        """Begin to count a batch that is there whole and that nothing is to be told of.
-
-        Returns:
-            What becomes of it, for `answer`; None for a request that the application has to
-            answer.
-        """
+    def taker(self, scope: Scope) -> Batches | None:
+        """What takes the batches of requests with this head, if there is nothing else to it."""
         path = _UPDATES.fullmatch(scope["path"])
         if path is None or scope["method"] != "POST" or scope["query_string"]:
             return None
         asked = Asked({**scope, "path_params": path.groupdict()}, _unasked)
         try:
-            stream, sender, kind, batch_id = self._update(asked)
-            give_back = self.engine.admission.hold_whole(sender, len(body))
+            return Batches(self.engine, *self._update(asked))
         except Exception:  # noqa: BLE001 - the application finds it again, and says so
             return None
-        counted = self.engine.bodies.put(stream, kind, body, batch_id)
-        counted.add_done_callback(lambda _: give_back())
-        self.engine.sweeper.soon()
-        return counted
-
-    @staticmethod
-    def answer(counted: asyncio.Future[Outcome | None]) -> Response:
-        """What is said of a batch once it is known what became of it."""
-        if counted.cancelled():
-            return response_to(asyncio.CancelledError())
-        outcome = counted.result()
-        return response_to(outcome) if isinstance(outcome, Exception) else _IN_MEMORY
 
     def _update(self, asked: Asked) -> tuple[Served, Sender, str, bytes | None]:
         """For which stream a batch is, who sends it, its format and what it is called."""
@@ -199,6 +182,50 @@ class Api:
     async def _ask(self, work: Callable[[], T]) -> T:
         """Do what may wait for a disk or a database, in threads that no batch waits for."""
         return await asyncio.get_running_loop().run_in_executor(self._askers, work)
+
+
+class Batches:
+    """Takes the batches of one sender that come whole, each in a request of its own.
+
+    Args:
+        engine: counts them.
+        stream: that they are for.
+        sender: of them.
+        kind: their format.
+        batch_id: what their sender calls each of them.
+    """
+
+    __slots__ = ("_allowed", "_batch_id", "_engine", "_kind", "_sender", "_stream")
+
+    def __init__(
+        self, engine: Engine, stream: Served, sender: Sender, kind: str, batch_id: bytes | None
+    ) -> None:
+        self._engine, self._stream, self._sender = engine, stream, sender
+        self._kind, self._batch_id = kind, batch_id
+        self._allowed = engine.tokens.edition
+
+    def take(self, body: bytearray, tell: Callable[[Response], None]) -> Body | None:
+        """Begin to count a batch, and tell its sender what became of it.
+
+        Returns:
+            What waits for that; None for a request that the application has to answer.
+        """
+        engine, size = self._engine, len(body)
+        if engine.tokens.edition is not self._allowed:
+            return None
+        try:
+            engine.admission.hold_whole(self._sender, size)
+        except Problem:
+            return None
+        engine.sweeper.soon()
+        told = partial(self._told, size, tell)
+        return engine.bodies.put(self._stream, self._kind, body, self._batch_id, told)
+
+    def _told(
+        self, size: int, tell: Callable[[Response], None], outcome: Outcome | BaseException | None
+    ) -> None:
+        self._engine.admission.give_back(self._sender, size)
+        tell(response_to(outcome) if isinstance(outcome, BaseException) else _IN_MEMORY)
 
 
 async def _unasked() -> Message:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import resource
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from hmac import compare_digest
 from typing import Any, Protocol
 
 from starlette.responses import Response
@@ -24,6 +26,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.server import ServerState
 
+from panprivacy.service.incoming.admission import overwrite
 from panprivacy.service.incoming.problems import Problem
 
 _HEAD_SECONDS = 10.0
@@ -41,7 +44,8 @@ _SILENT = logging.getLogger("panprivacy.service.uvicorn")
 """uvicorn writes tracebacks, and a line for each bad request."""
 _RECEIVED = memoryview(bytearray(1 << 18))
 """What has just come, of any connection: the parser copies what it keeps before others come."""
-_ZEROS = bytes(len(_RECEIVED))
+_ZEROS = memoryview(bytes(len(_RECEIVED)))
+_EMPTY_LINE = b"\r\n\r\n"
 _SILENT.setLevel(logging.CRITICAL + 1)
 
 
@@ -63,16 +67,44 @@ class Uncounted(ServerState):
     def __init__(self) -> None:
         super().__init__()
         self.connections = _InOrder()  # type: ignore[assignment]
+        self._joined: tuple[object, Response, bytes] | None = None
+
+    def sent(self, response: Response) -> bytes:
+        """A response on a connection that stays open; one without a body is joined once a second.
+
+        uvicorn makes new headers each second, for the date.
+        """
+        joined, headers = self._joined, self.default_headers
+        if joined is not None and joined[0] is headers and joined[1] is response:
+            return joined[2]
+        found = _joined(response, headers, b"")
+        if not response.body:
+            self._joined = headers, response, found
+        return found
+
+
+class Waiting(Protocol):
+    """A request that waits for its answer."""
+
+    def cancel(self, msg: object = None) -> None:
+        """Have it answered now."""
+
+
+class Taker(Protocol):
+    """Answers requests that all have one head, without ASGI."""
+
+    def take(self, body: bytearray, tell: Callable[[Response], None]) -> Waiting | None:
+        """Begin with a request whose body is there, and tell its answer later.
+
+        None for one that the application answers.
+        """
 
 
 class Direct(Protocol):
-    """Answers requests without ASGI."""
+    """Says what can do without ASGI."""
 
-    def begun(self, scope: Any, body: bytearray) -> asyncio.Future[Any] | None:
-        """Begin with a request whose body is there; None for one that the application answers."""
-
-    def answer(self, done: asyncio.Future[Any]) -> Response:
-        """The answer once it is done."""
+    def taker(self, scope: Any) -> Taker | None:
+        """What answers requests with this head; None if the application does."""
 
 
 class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
@@ -90,6 +122,16 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
     _next: Any = None
     """The application for a request that has not been begun, because its body may still come."""
     _fault: Problem | None = None
+    _waiting: Waiting | None = None
+    """What `_taker` has taken."""
+    _taker: Taker | None = None
+    """What has taken the last request that came whole."""
+    _head = b""
+    """The head of that one, if it came alone and nothing has come since."""
+    _length = 0
+    """Of the whole request."""
+    _used = -math.inf
+    """When a request with that head was answered last, by the clock of the loop."""
     _in_head = False
     _deaf = False
     _head_bytes = 0
@@ -142,10 +184,13 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in what came, until a head has become too long."""
-        if self._deaf:
+        if self._deaf or self._is_taken_again(data):
             return
+        self._head, between = b"", self._is_between
         super().data_received(data)
         self._begin()
+        if between and self._waiting is not None:
+            self._remember(data)
         if self._in_head:
             self._expect_head()
             self._unparsed_bytes += len(data)
@@ -153,6 +198,40 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
                 self._refuse(_too_long(431))
         elif self.idle and not self._deaf:  # empty lines before a head
             self._expect_head()
+
+    @property
+    def _is_between(self) -> bool:
+        """Whether the parser has read one request to its end, and nothing of the next one."""
+        return self.idle and not self._in_head and not (self.cycle and self.cycle.more_body)
+
+    def _remember(self, data: bytes) -> None:
+        """Keep the head of a request that came whole and alone, until something else comes.
+
+        That nothing follows its body is known from where its head ends: at its first empty line,
+        where all lines end as they should.
+        """
+        head = bytes(data[: len(data) - self._length])
+        lines = head.count(b"\r\n")
+        if head.find(_EMPTY_LINE) == len(head) - len(_EMPTY_LINE) and head.count(b"\n") == lines:
+            self._head, self._length = head, len(data)
+
+    def _is_taken_again(self, data: bytes) -> bool:
+        """Take a request that differs from the last one in its body alone; False if this is none.
+
+        The parser would read the same head in the same way. A head has a token in it, so that the
+        comparison takes as long wherever they differ.
+        """
+        cycle, size = self._active, len(self._head)
+        if not size or len(data) != self._length or cycle is None or not cycle.response_complete:
+            return False
+        if self.flow.write_paused or not compare_digest(data[:size], self._head):
+            return False
+        body = bytearray(data[size:])
+        if not self._take(cycle, body):
+            overwrite(body)
+            return False
+        cycle.response_started = cycle.response_complete = False
+        return True
 
     def on_message_begin(self) -> None:
         """Expect the rest of a head."""
@@ -221,29 +300,51 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             return
         whole = not (cycle.more_body or cycle.waiting_for_100_continue or self.flow.write_paused)
         if whole and app is self.app:
-            done = self._direct.begun(cycle.scope, cycle.body)
-            if done is not None:
+            self._taker, self._length = self._direct.taker(cycle.scope), len(cycle.body)
+            if self._take(cycle, cycle.body):
                 cycle.body = bytearray()  # that one is overwritten by who counts it
-                self.tasks.add(done)  # type: ignore[arg-type]  # can be cancelled as a task can
-                done.add_done_callback(partial(self._answer, cycle))
                 return
         self._ask(cycle, app)
 
-    def _answer(self, cycle: RequestResponseCycle, done: asyncio.Future[Any]) -> None:
-        """Tell what became of a request that was begun here."""
-        self.tasks.discard(done)
-        response = self._direct.answer(done)
-        cycle.response_started = cycle.response_complete = True
-        self._write(response, keep_alive=cycle.keep_alive)
-        if not cycle.keep_alive:
-            self.finish()
-        cycle.on_response()
+    def _take(self, cycle: RequestResponseCycle, body: bytearray) -> bool:
+        """Begin with a request that can do without ASGI; False if it cannot."""
+        if self._taker is not None:
+            self._waiting = self._taker.take(body, partial(self._answer, cycle))
+        if self._waiting is None:
+            return False
+        self.tasks.add(self._waiting)  # type: ignore[arg-type]  # can be cancelled as a task can
+        return True
 
-    def _write(self, response: Response, *, keep_alive: bool) -> None:
-        headers = (*self.server_state.default_headers, *response.raw_headers)
-        head = b"".join([b"%s: %s\r\n" % pair for pair in headers])
-        end = b"\r\n" if keep_alive else b"connection: close\r\n\r\n"
-        self.transport.write(STATUS_LINE[response.status_code] + head + end + bytes(response.body))
+    def _answer(self, cycle: RequestResponseCycle, response: Response) -> None:
+        """Answer a request that was begun here."""
+        self.tasks.discard(self._waiting)
+        self._waiting = None
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
+            self._write(response)
+            self.finish()
+            cycle.on_response()
+            return
+        self.transport.write(self.server_state.sent(response))  # type: ignore[attr-defined]
+        if self.timeout_keep_alive_task is None:
+            cycle.on_response()
+        else:  # nothing else has come since that was set
+            self._used = self.loop.time()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, unless it was used since the timer was set."""
+        now = self.loop.time()
+        left = self.timeout_keep_alive - (now - self._used if self.idle else 0.0)
+        if left <= 0:
+            super().timeout_keep_alive_handler()
+        else:
+            again = self.loop.call_later(left, self.timeout_keep_alive_handler)
+            self.timeout_keep_alive_task = again
+
+    def _write(self, response: Response) -> None:
+        """The last response of a connection."""
+        end = b"connection: close\r\n"
+        self.transport.write(_joined(response, self.server_state.default_headers, end))
 
     def _ask(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Have the application answer."""
@@ -272,7 +373,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
                 return
             active.disconnected = True  # it is its own body that cannot be read on
             active.message_event.set()
-        self._write(problem.response(), keep_alive=False)
+        self._write(problem.response())
         self.finish()
 
     def _expect_head(self) -> None:
@@ -319,6 +420,13 @@ async def _answered(
         await app(scope, receive, tell)
     finally:
         cycle.body = bytearray()  # a part of what was refused; uvicorn keeps it
+
+
+def _joined(response: Response, headers: Iterable[tuple[bytes, bytes]], end: bytes) -> bytes:
+    """A response as it is sent, with further headers, and so much at the end of them."""
+    lines = [b"%s: %s\r\n" % pair for pair in (*headers, *response.raw_headers)]
+    start = STATUS_LINE[response.status_code]
+    return b"".join((start, *lines, end, b"\r\n", bytes(response.body)))
 
 
 def _too_long(status: int) -> Problem:

@@ -72,3 +72,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "whole numbers up to 256 are one object each, and there are never more names than answers",
 }
 """The reasons, by the module, the function or class, and the line as the mutant has it."""
+
+UNFOUND: dict[tuple[str, str, str], str] = {}
+"""Why no test finds what is not the same, by the same names. They are counted."""

@@ -165,6 +165,21 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/contract/test_same_users.py",
         "tests/service/test_stream.py",
     ),
+    "ids.py": ("tests/unit/test_ids.py", "tests/contract/test_same_users.py"),
+    "sealing.py": ("tests/unit/test_checkpoint.py", "tests/service/test_durability.py"),
+    "hygiene/wiping.py": ("tests/unit/test_wiping.py", "tests/contract/test_wiped.py"),
+    "decoders/intervals.py": ("tests/unit/test_decoders.py", "tests/statistical/test_density.py"),
+    "statistics/density/decoder.py": (
+        "tests/unit/test_decoders.py",
+        "tests/statistical/test_density.py",
+    ),
+    "statistics/distinct/decoder.py": (
+        "tests/unit/test_decoders.py",
+        "tests/statistical/test_distinct_count.py",
+    ),
+    "sources/delimited.py": ("tests/unit/test_delimited.py", "tests/unit/test_text.py"),
+    "sources/text.py": ("tests/unit/test_text.py", "tests/unit/test_delimited.py"),
+    "service/journal.py": ("tests/service/test_journal.py", "tests/service/test_durability.py"),
     "files.py": ("tests/unit/test_mutants.py",),
     "checkpoint.py": (
         "tests/unit/test_mutants.py",
@@ -195,6 +210,31 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/service/test_durability.py",
     ),
 }
+
+_EXACTLY_ONCE = (
+    *("files.py", "checkpoint.py", "federated/storage.py", "federated/collector.py"),
+    *(
+        "service/stream.py",
+        "service/batches.py",
+        "service/journal.py",
+        "service/outgoing/payment.py",
+    ),
+    *("service/outgoing/store.py", "service/outgoing/announcements.py", "service/kept/keeper.py"),
+)
+_TRUTH = (
+    *("ids.py", "sources/text.py", "sources/delimited.py", "decoders/intervals.py"),
+    *("statistics/density/decoder.py", "statistics/distinct/decoder.py"),
+    *("statistics/grid.py", "statistics/windowed.py", "statistics/together.py"),
+    *("statistics/moment/sizes.py", "counters/factorised.py", "federated/mean.py"),
+    *("federated/histogram.py", "federated/count_nonzero.py", "cells/difference_sets.py"),
+)
+GROUPS = {
+    "privacy": tuple(one for one in _OF_MODULE if one not in {*_EXACTLY_ONCE, *_TRUTH}),
+    "exactly-once": _EXACTLY_ONCE,
+    "truth": _TRUTH,
+}
+"""What a fault in a module would break first: that a user is hidden, that a batch is counted once
+whatever is repeated or killed, or that an answer says what it may."""
 
 _OF_ALL = "tests/unit/test_mutants.py"
 """Has what no other test would miss, and that whatever is public cannot be changed."""

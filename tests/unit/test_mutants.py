@@ -286,3 +286,11 @@ def test_each_tree_of_a_count_without_an_end_has_eight_times_the_steps_of_the_on
     assert [mechanism._trees(tick)[0] for tick in (0, 255, 256, 2_303, 2_304, 18_688)] == [
         0, 0, 256, 256, 2_304, 18_688,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("came", [0, 31])
+def test_a_key_that_comes_short_is_none(came, monkeypatch):
+    """The rest of it would be zeros."""
+    monkeypatch.setattr(os, "readv", lambda device, parts: came)
+    with pytest.raises(OSError, match="too few random bytes"):
+        pp.SystemCoins().bernoulli(Fraction(1, 3), 1)

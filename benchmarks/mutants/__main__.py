@@ -8,10 +8,11 @@ docs/mutants.md, unless modules are named, and exits with 1 if fewer than 95 % a
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -22,12 +23,14 @@ from benchmarks.mutants.equivalent import EQUIVALENT
 from benchmarks.mutants.modules import TESTS
 from benchmarks.mutants.mutant import Mutant, drawn
 from benchmarks.mutants.page import Sample, printed, write
-from benchmarks.mutants.reach import Reach
+from benchmarks.mutants.reach import Reach, first_of
 from benchmarks.mutants.results import Results
 from benchmarks.mutants.tree import ROOT, Tree
 
 TARGET = 0.95
 KEPT = ROOT / "build" / "mutants"
+_FIRST_SECONDS = 20.0
+"""Of tests that a mutant has to survive before it waits for the end of the run."""
 
 
 def main() -> int:
@@ -84,22 +87,40 @@ class Run:
             self._reach.count(result)
 
     def all_of(self, mutants: Iterator[Mutant]) -> list[Mutant]:
-        """Run mutants until the time has come, and return these in turn."""
-        turn, done = Lock(), []
+        """Run mutants until the time has come, and return these in turn.
 
-        def work(tree: Tree) -> None:
-            while time.monotonic() < self._until:
+        Most are found in seconds. Those that survive the first tests wait for the others, so that
+        as many as possible are drawn.
+        """
+        done, surviving = list[Mutant](), list[Mutant]()
+
+        def quickly(tree: Tree, mutant: Mutant) -> None:
+            done.append(mutant)
+            if mutant.place in EQUIVALENT or self.results.known(mutant) is not None:
+                return
+            if self.results.has(mutant) or not self._one(tree, mutant, _FIRST_SECONDS):
+                surviving.append(mutant)
+
+        self._each(mutants, quickly, self._until)
+        self._each(iter(surviving), lambda tree, one: self._one(tree, one, math.inf), math.inf)
+        return done
+
+    def _each(
+        self, mutants: Iterator[Mutant], work: Callable[[Tree, Mutant], object], until: float
+    ) -> None:
+        """Do something with each in turn, in all trees at once."""
+        turn = Lock()
+
+        def go_on(tree: Tree) -> None:
+            while time.monotonic() < until:
                 with turn:
                     mutant = next(mutants, None)
-                    if mutant is None:
-                        return
-                    done.append(mutant)
-                if mutant.place not in EQUIVALENT and self.results.known(mutant) is None:
-                    self._one(tree, mutant)
+                if mutant is None:
+                    return
+                work(tree, mutant)
 
         with ThreadPoolExecutor(len(self._trees)) as pool:
-            list(pool.map(work, self._trees))
-        return done
+            list(pool.map(go_on, self._trees))
 
     def _record(self, file: str, to: Path) -> None:
         tree = self._free.get()
@@ -108,13 +129,17 @@ class Run:
         finally:
             self._free.put(tree)
 
-    def _one(self, tree: Tree, mutant: Mutant) -> None:
+    def _one(self, tree: Tree, mutant: Mutant, seconds: float) -> bool:
+        """Whether tests find a mutant that take so many seconds on the code as it is."""
         tests = self._reach.tests_of(mutant.module, mutant.within, mutant.line)
+        chosen = first_of(tests, seconds)
         begun = time.monotonic()
-        failed = tree.finds(mutant, tests)
-        result = self.results.add(mutant, failed, time.monotonic() - begun)
+        failed = tree.finds(mutant, chosen)
+        taken = time.monotonic() - begun
+        result = self.results.add(mutant, failed, taken, whole=len(chosen) == len(tests))
         self._reach.count(result)
-        print(f"{result.seconds:.1f} s: {failed or 'SURVIVED'}\n{mutant}", flush=True)
+        print(f"{taken:.1f} s: {failed or 'SURVIVED'}\n{mutant}", flush=True)
+        return result.test is not None or len(chosen) == len(tests)
 
 
 if __name__ == "__main__":

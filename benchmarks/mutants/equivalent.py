@@ -41,6 +41,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if positive_integer(processes=processes) <= 1:",
     ): "numbers below 1 were refused",
     (
+        "federated/group.py",
+        "__init__",
+        "for row, offset in zip(self._table, _offsets(encode(point).tobytes()), strict=False):",
+    ): "there are as many offsets as rows",
+    (
         "federated/mean.py",
         "planned",
         "high += _STEPS // 9",

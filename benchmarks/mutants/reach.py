@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 
 from benchmarks.mutants.modules import TESTS
@@ -53,11 +54,10 @@ class Reach:
     ) -> None:
         """Read what was recorded of these files, and have recorded what was not."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        sources = sorted((self._root / "src").rglob("*.py"))
-        package = _hash([*sources, Path(__file__).with_name("modules.py")])[:16]
+        sources = _hash(sorted((self._root / "src").rglob("*.py")))
+        state = sha256(f"{sources} {sorted(TESTS)}".encode()).hexdigest()[:16]
         kept = {
-            file: self._folder / f"{package}-{_hash([self._root / file])[:32]}.json"
-            for file in files
+            file: self._folder / f"{state}-{_hash([self._root / file])[:32]}.json" for file in files
         }
         new = [file for file in kept if not kept[file].exists()]
         for file, _ in zip(new, pool.map(record, new, map(kept.get, new)), strict=True):
@@ -92,19 +92,14 @@ class Reach:
         def order(test: Test) -> tuple[int, float]:
             return -self._found[module, within, test.name], test.seconds
 
-        others = _within(sorted(others, key=order), _SECONDS_OF_OTHERS)
+        others = first_of(sorted(others, key=order), _SECONDS_OF_OTHERS)
         return [*sorted(reaching, key=order), *others, *sorted(programs, key=order)]
 
 
-def _within(tests: Sequence[Test], seconds: float) -> list[Test]:
-    """Those in turn that take so long together."""
-    kept = []
-    for test in tests:
-        seconds -= test.seconds
-        if seconds < 0:
-            break
-        kept.append(test)
-    return kept
+def first_of(tests: Sequence[Test], seconds: float) -> list[Test]:
+    """Those in turn that take so long together; at least one."""
+    ends = accumulate(test.seconds for test in tests)
+    return [test for test, end in zip(tests, ends, strict=True) if end <= seconds] or [*tests[:1]]
 
 
 def _hash(files: Iterable[Path]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -21,7 +22,8 @@ class Result:
         module: which it changes.
         within: which function or class.
         test: that found it; None if none did.
-        tests: a hash of that test's file, or of all files of tests of the module.
+        tests: a hash of that test's file, or of all files of tests of the module; empty if some of
+            its tests were not run.
         seconds: that it took.
     """
 
@@ -64,9 +66,9 @@ class Results:
         last = self._last.get(mutant.key)
         return last if last and last.tests == self._tests(mutant, last.test) else None
 
-    def add(self, mutant: Mutant, test: str | None, seconds: float) -> Result:
-        """Keep how a mutant went."""
-        tests = self._tests(mutant, test)
+    def add(self, mutant: Mutant, test: str | None, seconds: float, *, whole: bool) -> Result:
+        """Keep how a mutant went; a survivor is done with once its tests were run as a whole."""
+        tests = self._tests(mutant, test) if test or whole else ""
         result = Result(mutant.key, mutant.module, mutant.within, test, tests, round(seconds, 2))
         self._take(result)
         with self._path.open("a") as file:
@@ -74,11 +76,12 @@ class Results:
         return result
 
     def _take(self, result: Result) -> None:
-        self._first.setdefault(result.mutant, result)
+        if not (first := self._first.get(result.mutant)) or not first.tests:
+            self._first[result.mutant] = result
         self._last[result.mutant] = result
 
     def _tests(self, mutant: Mutant, test: str | None) -> str:
         """A hash of what a result rests on."""
-        file = (test or "").rpartition(" ")[2].partition("::")[0]
-        files = [file] if file.endswith(".py") else TESTS[mutant.module]
+        found_in = re.search(r"tests/[\w/]+\.py", test or "")
+        files = [found_in[0]] if found_in else TESTS[mutant.module]
         return sha256(b"".join((self._root / one).read_bytes() for one in files)).hexdigest()

@@ -76,7 +76,7 @@ class Tree:
                 return failed
             again, _ = self._run([one for one in left if one.name == failed] or left, programs)
             if again is not None:
-                return failed or "a module of tests is not imported"
+                return failed or "the import of the tests"
             left = [one for one in left if one.name != failed]
         return None
 
@@ -89,8 +89,8 @@ class Tree:
         seconds = {one.name: one.seconds for one in tests}
         failed, ended = self._said_of(seconds, programs)
         if failed == _UNKNOWN:
-            return self._said_of({one.file: one.seconds for one in tests}, programs)
-        return failed, ended
+            failed, ended = self._said_of({one.file: one.seconds for one in tests}, programs)
+        return "the import of the package" if failed == _UNKNOWN else failed, ended
 
     def _said_of(self, seconds: dict[str, float], programs: Path) -> tuple[str | None, bool]:
         said, says = _processes.Pipe(duplex=False)

@@ -11,6 +11,7 @@ _COUNTERS = (
     "tests/unit/test_running.py",
     "tests/unit/test_continual.py",
     "tests/exact/test_continual.py",
+    "tests/exact/test_delayed.py",
     "tests/statistical/test_counters.py",
 )
 _MOMENTS = (
@@ -161,6 +162,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     "statistics/together.py": (
         "tests/unit/test_together.py",
         "tests/unit/test_grouped.py",
+        "tests/unit/test_merging.py",
         "tests/contract/test_resume.py",
         "tests/contract/test_same_users.py",
         "tests/service/test_stream.py",

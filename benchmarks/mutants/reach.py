@@ -28,12 +28,14 @@ class Test:
         seconds: that it took while it was recorded, with nothing planned before.
         programs: whether it starts any, in which nothing is recorded.
         lines: that it reaches, by the module.
+        collecting: what is reached before any test of its file runs, as cases are listed.
     """
 
     name: str
     seconds: float
     programs: bool
     lines: dict[str, frozenset[int]]
+    collecting: dict[str, frozenset[int]]
 
     @property
     def file(self) -> str:
@@ -68,32 +70,36 @@ class Reach:
         """Have a test that found a mutant come first for others of the same function."""
         if result.test is not None:
             self._found[result.module, result.within, result.test] += 1
+            self._found["", "", result.test] += 1
 
     def tests_of(self, module: str, within: str, line: int) -> list[Test]:
         """The tests that may find a change of a line, in the order in which they are to run.
 
-        First those that found others in the same function, then the fast ones. What reaches
-        nothing recorded, a constant or a decorator, has all that reach its module. Last come those
-        of the module that start programs.
+        First those that found others in the same function, then those that find much in their
+        time. A constant or a decorator has all of its module. Last come those of the module that
+        start programs, or whose cases reach the line as they are listed.
         """
         lines = _statement((self._root / "src" / "panprivacy" / module).read_text(), line)
         own = set(TESTS[module])
-        reaching, others, programs = [], [], []
+        reaching, others, last = [], [], []
         for test in self._tests:
             reached = test.lines.get(module, frozenset())
             reaches = bool(reached & lines) if lines else bool(reached)
-            if reaches and (test.file in own or self._found[module, within, test.name]):
+            before = test.collecting.get(module, frozenset()) & lines
+            known = self._found[module, within, test.name]
+            if known or (test.file in own and (reaches or not lines)):
                 reaching.append(test)
-            elif test.file in own and (test.programs or not lines):
-                programs.append(test)
+            elif test.file in own and (test.programs or before):
+                last.append(test)
             elif reaches:
                 others.append(test)
 
         def order(test: Test) -> tuple[int, float]:
-            return -self._found[module, within, test.name], test.seconds
+            finds = 1 + self._found["", "", test.name]
+            return -self._found[module, within, test.name], test.seconds / finds
 
         others = first_of(sorted(others, key=order), _SECONDS_OF_OTHERS)
-        return [*sorted(reaching, key=order), *others, *sorted(programs, key=order)]
+        return [*sorted(reaching, key=order), *others, *sorted(last, key=order)]
 
 
 def first_of(tests: Sequence[Test], seconds: float) -> list[Test]:
@@ -110,12 +116,18 @@ def _hash(files: Iterable[Path]) -> str:
 
 
 def _read(kept: Path) -> Iterator[Test]:
-    for name, one in json.loads(kept.read_text()).items():
+    recorded = json.loads(kept.read_text())
+    collecting = _sets(recorded["collecting"])
+    for name, one in recorded["tests"].items():
         if one is None:
             print(f"left out, since it fails on the code as it is: {name}")
-            continue
-        lines = {module: frozenset(numbers) for module, numbers in one["lines"].items()}
-        yield Test(name, one["seconds"], one["programs"], lines)
+        else:
+            lines = _sets(one["lines"])
+            yield Test(name, one["seconds"], one["programs"], lines, collecting)
+
+
+def _sets(lines: dict[str, list[int]]) -> dict[str, frozenset[int]]:
+    return {module: frozenset(numbers) for module, numbers in lines.items()}
 
 
 def _statement(source: str, line: int) -> set[int]:

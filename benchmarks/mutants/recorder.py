@@ -119,13 +119,13 @@ class Recorder:
         if report.failed:
             self._failed.add(report.nodeid)
 
-    def found(self) -> dict[str, dict[str, object] | None]:
-        """By the name of the test; None of those that fail, which can find nothing."""
+    def found(self) -> dict[str, Any]:
+        """By the name of the test, None of those that fail, and what is reached before them all."""
         lines = self._lines()
-        found: dict[str, dict[str, object] | None] = {}
+        tests: dict[str, Any] = {}
         for test, seconds in self._seconds.items():
             used = self._used_by(test)
-            found[test] = (
+            tests[test] = (
                 None
                 if test in self._failed
                 else {
@@ -134,7 +134,8 @@ class Recorder:
                     "lines": _joined(lines.get(context, {}) for context in used),
                 }
             )
-        return found
+        before = _joined(lines.get(context, {}) for context in self._used_by(""))
+        return {"collecting": before, "tests": tests}
 
     def _used_by(self, test: str) -> set[str]:
         """A test, and what it shares with others."""

@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from threading import Lock
 
 from benchmarks.mutants.equivalent import EQUIVALENT
-from benchmarks.mutants.modules import TESTS
+from benchmarks.mutants.modules import GROUPS, TESTS
 from benchmarks.mutants.mutant import Mutant, drawn
 from benchmarks.mutants.page import Sample, printed, write
 from benchmarks.mutants.reach import Reach, first_of
@@ -28,6 +28,7 @@ from benchmarks.mutants.results import Results
 from benchmarks.mutants.tree import ROOT, Tree
 
 TARGET = 0.95
+DRAWN = [module for group in GROUPS.values() for module in group]
 KEPT = ROOT / "build" / "mutants"
 _FIRST_SECONDS = 20.0
 """Of tests that a mutant has to survive before it waits for the end of the run."""
@@ -45,7 +46,7 @@ def main() -> int:
         done = run.all_of(islice(mutants, arguments.count))
     sample = Sample.of(arguments.seed, done, run.results)
     print(printed(sample))
-    if arguments.modules == list(TESTS):
+    if arguments.modules == DRAWN:
         write(sample)
     return int(sample.all.share < TARGET)
 
@@ -61,7 +62,7 @@ def _arguments() -> argparse.Namespace:
     unknown = set(arguments.modules) - TESTS.keys()
     if unknown:
         parser.error(f"no tests are known for {', '.join(sorted(unknown))}")
-    arguments.modules = arguments.modules or list(TESTS)
+    arguments.modules = arguments.modules or DRAWN
     return arguments
 
 
@@ -139,7 +140,7 @@ class Run:
         result = self.results.add(mutant, failed, taken, whole=len(chosen) == len(tests))
         self._reach.count(result)
         print(f"{taken:.1f} s: {failed or 'SURVIVED'}\n{mutant}", flush=True)
-        return result.test is not None or len(chosen) == len(tests)
+        return result.whole
 
 
 if __name__ == "__main__":

@@ -231,12 +231,17 @@ _TRUTH = (
     *("federated/histogram.py", "federated/count_nonzero.py", "cells/difference_sets.py"),
 )
 GROUPS = {
-    "privacy": tuple(one for one in _OF_MODULE if one not in {*_EXACTLY_ONCE, *_TRUTH}),
+    "privacy": tuple(
+        one
+        for one in _OF_MODULE
+        if one not in {*_EXACTLY_ONCE, *_TRUTH} and not one.startswith("cluster/")
+    ),
     "exactly-once": _EXACTLY_ONCE,
     "truth": _TRUTH,
 }
 """What a fault in a module would break first: that a user is hidden, that a batch is counted once
-whatever is repeated or killed, or that an answer says what it may."""
+whatever is repeated or killed, or that an answer says what it may. Modules of a cluster are drawn
+where they are named."""
 
 _OF_ALL = "tests/unit/test_mutants.py"
 """Has what no other test would miss, and that whatever is public cannot be changed."""

@@ -22,8 +22,9 @@ class Result:
         module: which it changes.
         within: which function or class.
         test: that found it; None if none did.
-        tests: a hash of that test's file, or of all files of tests of the module; empty if some of
-            its tests were not run.
+        file: a hash of the file of that test; empty if there is none.
+        files: a hash of all files of tests of the module.
+        whole: whether all tests were run that may find it, or one has.
         seconds: that it took.
     """
 
@@ -31,7 +32,9 @@ class Result:
     module: str
     within: str
     test: str | None
-    tests: str
+    file: str
+    files: str
+    whole: bool
     seconds: float
 
 
@@ -54,7 +57,7 @@ class Results:
         return mutant.key in self._last
 
     def found_first(self, mutant: Mutant) -> bool:
-        """Whether it was found when it was run first, before tests were added for what survived."""
+        """Whether the tests found it that were there when it was run first."""
         return self._first[mutant.key].test is not None
 
     def found(self, mutant: Mutant) -> bool:
@@ -64,24 +67,40 @@ class Results:
     def known(self, mutant: Mutant) -> Result | None:
         """How it went, if the tests that this rests on are as they were."""
         last = self._last.get(mutant.key)
-        return last if last and last.tests == self._tests(mutant, last.test) else None
+        if last is None or not last.whole:
+            return None
+        if last.test is not None:
+            return last if last.file == self._file(last.test) else None
+        return last if last.files == self._hash(*TESTS[mutant.module]) else None
 
     def add(self, mutant: Mutant, test: str | None, seconds: float, *, whole: bool) -> Result:
         """Keep how a mutant went; a survivor is done with once its tests were run as a whole."""
-        tests = self._tests(mutant, test) if test or whole else ""
-        result = Result(mutant.key, mutant.module, mutant.within, test, tests, round(seconds, 2))
+        result = Result(
+            mutant.key,
+            mutant.module,
+            mutant.within,
+            test,
+            self._file(test),
+            self._hash(*TESTS[mutant.module]),
+            whole or test is not None,
+            round(seconds, 2),
+        )
         self._take(result)
         with self._path.open("a") as file:
             file.write(json.dumps(asdict(result)) + "\n")
         return result
 
     def _take(self, result: Result) -> None:
-        if not (first := self._first.get(result.mutant)) or not first.tests:
+        """Keep it; what survived some has survived all, unless others ran before any changed."""
+        first = self._first.get(result.mutant)
+        if first is None or (not first.whole and first.files == result.files):
             self._first[result.mutant] = result
         self._last[result.mutant] = result
 
-    def _tests(self, mutant: Mutant, test: str | None) -> str:
-        """A hash of what a result rests on."""
-        found_in = re.search(r"tests/[\w/]+\.py", test or "")
-        files = [found_in[0]] if found_in else TESTS[mutant.module]
+    def _file(self, test: str | None) -> str:
+        """A hash of the file that a test is in, if one is named."""
+        named = re.search(r"tests/[\w/]+\.py", test or "")
+        return self._hash(named[0]) if named else ""
+
+    def _hash(self, *files: str) -> str:
         return sha256(b"".join((self._root / one).read_bytes() for one in files)).hexdigest()

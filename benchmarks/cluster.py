@@ -182,6 +182,7 @@ class Costs:
         clock: nanoseconds of the clock for each id, by stream.
         hops: bytes an id into and out of the broker, by stream.
         empty: bytes of a message in which there is nothing, into the broker.
+        period: seconds from one round to the next, where nothing comes.
         sealed: bytes of the sealed state of a shard.
     """
 
@@ -191,6 +192,7 @@ class Costs:
     clock: dict[str, list[float]] = field(default_factory=dict)
     hops: dict[str, list[Counter[str]]] = field(default_factory=dict)
     empty: list[float] = field(default_factory=list)
+    period: list[float] = field(default_factory=list)
     sealed: int = 0
 
     def an_id(self, stream: str, part: str) -> float:
@@ -225,16 +227,25 @@ def spent(scene: Scene, work: Callable[[], object]) -> tuple[float, Counter[str]
     return elapsed, less(scene.seconds(), seconds), less(scene.traffic(), traffic)
 
 
+def sent(scene: Scene, shards: int) -> int:
+    """How many messages there were of the stream of numbers, to all shards."""
+    with closing(Broker(scene.nats.url)) as broker:  # type: ignore[union-attr]
+        queues = [Queue(scene.service.name, "numbers", shards, one) for one in range(shards)]
+        return sum(broker.last(queue).sequence for queue in queues)
+
+
 def turn(shards: int, bodies: dict[str, list[bytes]], costs: Costs) -> None:
     """Start it, and measure all of it once."""
     with running(shards) as scene:
         for stream, several in bodies.items():
             scene.send(stream, several[:4])  # so that everything has been touched
         time.sleep(1.0)
+        before = sent(scene, shards) if shards else 0
         elapsed, cost, quiet = spent(scene, lambda: time.sleep(REST_SECONDS))
         rest = scaled(cost, elapsed)
         costs.rest.append(rest)
-        if scene.nats is not None:
+        if shards:
+            costs.period.append(elapsed / (sent(scene, shards) - before) * shards)
             measure_empty(scene, shards, costs, scaled(quiet, elapsed), rest)
         for stream, several in bodies.items():
             count = BODY * len(several)
@@ -257,10 +268,10 @@ def measure_empty(
         for _ in range(PUBLISHERS):
             stack.enter_context(Publisher(scene.nats.url, "numbers", name=scene.service.name))  # type: ignore[union-attr]
         time.sleep(1.0)
-        began = time.process_time()
+        before, began = sent(scene, shards), time.process_time()
         elapsed, cost, moved = spent(scene, lambda: time.sleep(REST_SECONDS))
         own = time.process_time() - began
-    messages = PUBLISHERS * shards * elapsed / TICK
+        messages = sent(scene, shards) - before - shards * elapsed / costs.period[-1]
     extra = scaled(less(scaled(cost, elapsed), rest), messages / elapsed)
     extra["publisher"] = own / messages  # type: ignore[assignment]
     costs.message.append(extra)
@@ -328,20 +339,21 @@ class Units:
 
 
 def units(found: dict[int, Costs]) -> Units:
-    """From what was measured: of ids with one shard, where little else is spent meanwhile."""
+    """From what was measured: of ids with two shards, as one need not look whose rows are."""
     shards = max(found)
-    most, one = found[shards], found[1]
+    most, two = found[shards], found[2]
+    period = statistics.median(each for costs in found.values() for each in costs.period)
     message = [each for costs in found.values() for each in costs.message]
     shard_message = median(message, "shards")
     return Units(
-        shard_id=one.an_id("numbers", "shards") * 1e-9,
+        shard_id=two.an_id("numbers", "shards") * 1e-9,
         shard_message=shard_message,
-        shard_rest=max(0.0, median(most.rest, "shards") / shards - 2 * shard_message / TICK),
-        gateway_id=one.an_id("numbers", "gateway") * 1e-9,
+        shard_rest=max(0.0, median(most.rest, "shards") / shards - 2 * shard_message / period),
+        gateway_id=two.an_id("numbers", "gateway") * 1e-9,
         gateway_message=median(most.message, "publisher"),
-        broker_id=one.an_id("numbers", "NATS") * 1e-9,
+        broker_id=two.an_id("numbers", "NATS") * 1e-9,
         broker_message=median(message, "NATS"),
-        id_bytes=median(one.hops["numbers"], "in_bytes"),
+        id_bytes=median(two.hops["numbers"], "in_bytes"),
         message_bytes=statistics.median(each for costs in found.values() for each in costs.empty),
         sealed=most.sealed,
     )
@@ -450,7 +462,7 @@ def assumptions(unit: Units, contribution: tuple[int, float]) -> Table:
     """What the model is made of."""
     size, seconds = contribution
     told = [
-        ("an id in a shard", f"{unit.shard_id * 1e9:.1f} ns", "as with one shard here"),
+        ("an id in a shard", f"{unit.shard_id * 1e9:.1f} ns", "as with two shards here"),
         ("a message in a shard, beside its ids", f"{unit.shard_message * 1e6:,.0f} us",
          "as of one in which there is nothing"),
         ("a shard at rest, beside messages", f"{unit.shard_rest:.1%} of a core",
@@ -509,10 +521,10 @@ def inside() -> Table:
     """Nanoseconds an id of each step of a shard, in this process, of messages of 100,000 ids."""
     stat = ({"name": "distinct", "expected": "10_000:1e8"},)
     config = StreamConfig(stat=stat, epsilon=1, window="1d", ids=Ids.integers)
-    router, opener, queue = Router(1, KEY, numbered=False), Opener(), Queue("inside", "ids", 1, 0)
+    router, opener, queue = Router(2, KEY, numbered=False), Opener(), Queue("inside", "ids", 2, 0)
     counting = config.make_counting(router.slice(0))
     reception, spent = Reception(config, counting), Counter[str]()
-    draw = np.random.default_rng(1)
+    draw, room = np.random.default_rng(1), memoryview(bytearray(1 << 20))
 
     def timed(step: str, work: Callable[[], Any]) -> Any:
         began = time.process_time()
@@ -523,15 +535,16 @@ def inside() -> Table:
     with NatsServer(found_nats()) as server, closing(Broker(server.url)) as broker:
         at = broker.open(queue)
         for _ in range(MESSAGES):
-            ids = pa.array(draw.integers(0, 1 << 62, BODY))
+            ids = draw.integers(0, 1 << 62, 3 * BODY)
+            ids = ids[router.shards_of(ids) == 0][:BODY]
             sent = Round(router, 0, broker.most_message)
-            sent.add([pa.record_batch([ids], names=["user"])])
-            ((plain,),) = sent.pack()
+            sent.add([pa.record_batch([pa.array(ids)], names=["user"])])
+            ((plain, _),) = sent.pack()
             broker.publish([(queue, seal(plain, opener.public, queue.subject))])
         while spent["ids"] < MESSAGES * BODY:
             pulled = timed("pull", lambda: broker.pull(queue, at, 64, 1.0))  # noqa: B023
             for at, sealed in pulled:  # noqa: B007
-                plain = timed("open", lambda one=sealed: opener.open(one, queue.subject))
+                plain = timed("open", lambda one=sealed: opener.open(one, queue.subject, room))
                 parts = timed("read", lambda one=plain: list(read_message(one, 1)))
                 batches = [batch for part in parts for batch in part.batches]
                 for batch in batches:

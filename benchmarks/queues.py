@@ -18,7 +18,7 @@ import pyarrow as pa
 from tests.cluster.nats import NatsServer, found_nats
 
 from panprivacy.cluster.broker import START, Broker, Position, Queue
-from panprivacy.cluster.envelopes import Opener, seal
+from panprivacy.cluster.envelopes import Opener, Sealed, seal
 from panprivacy.cluster.messages import Round, read_message
 from panprivacy.cluster.routing import Router
 
@@ -64,7 +64,7 @@ class Queued:
         sealed = self.timed("seal", lambda: [seal(one, public, subject) for one in plain])
         messages = [(self.queue, one) for one in sealed]
         self.timed("publish", lambda: self.broker.publish(messages))
-        pulled: list[tuple[Position, bytes]] = []
+        pulled: list[tuple[Position, Sealed]] = []
         while len(pulled) < TOGETHER:
             pulled += self.timed(
                 "pull", lambda: self.broker.pull(self.queue, self.after, TOGETHER, 1.0)

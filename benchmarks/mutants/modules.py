@@ -27,6 +27,8 @@ _DEVICES = (
     "tests/unit/test_simulation.py",
     "tests/statistical/test_simulation.py",
 )
+_GATEWAY = ("tests/cluster/test_gateway.py",)
+_RELEASES = ("tests/cluster/test_releaser.py", *_GATEWAY)
 _COUNTERS_OF = ("accumulator", "delayed", "endless", "factorised", "mechanism", "naive", "running")
 _KINDS_OF = ("bits", "count_nonzero", "histogram", "laws", "mean", "promise", "task")
 
@@ -211,6 +213,18 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/service/test_keeper.py",
         "tests/service/test_durability.py",
     ),
+    "cluster/coordinator.py": _GATEWAY,
+    "cluster/directory.py": ("tests/cluster/test_publisher.py", *_GATEWAY),
+    "cluster/engine.py": ("tests/cluster/test_counting.py", *_GATEWAY),
+    "cluster/gateway.py": _GATEWAY,
+    "cluster/publisher.py": ("tests/cluster/test_publisher.py", *_GATEWAY),
+    "cluster/record.py": _RELEASES,
+    "cluster/releaser.py": _RELEASES,
+    "cluster/rounds.py": ("tests/cluster/test_publisher.py", *_GATEWAY),
+    "cluster/routing.py": ("tests/cluster/test_routing.py", "tests/cluster/test_messages.py"),
+    "cluster/shard.py": ("tests/cluster/test_shard.py", *_RELEASES),
+    "cluster/vault.py": ("tests/cluster/test_vault.py", "tests/cluster/test_worker.py"),
+    "cluster/worker.py": ("tests/cluster/test_worker.py",),
 }
 
 _EXACTLY_ONCE = (

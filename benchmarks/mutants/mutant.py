@@ -87,11 +87,11 @@ def _listed(package: Path, modules: Iterable[str]) -> Iterator[MutationSpec]:
 def _made(module: str, source: str, spec: MutationSpec) -> Mutant | None:
     """The mutant, or None if it is none: it does not compile, or changes types, words or time."""
     operator = get_operator(spec.operator_name)(**spec.operator_args)
-    code = mutate_code(source, operator, spec.occurrence)
     try:
+        code = mutate_code(source, operator, spec.occurrence)
         if code is None or _outline(code) == _outline(source):
             return None
-    except SyntaxError:
+    except (SyntaxError, AttributeError):  # cosmic-ray cannot change `except module.Error`
         return None
     old, new = source.splitlines(), code.splitlines()
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)

@@ -28,7 +28,7 @@ from panprivacy.hashing import KEY_BYTES, hash_word, key_words, multiply_high, s
 
 MOST_SHARDS = 65_535
 
-Shards = NDArray[np.uint16]
+ShardNumbers = NDArray[np.uint16]
 """The shard of each row, from 0."""
 
 
@@ -66,7 +66,7 @@ class Slice:
         return rounds + int(np.count_nonzero(last == self.shard))
 
 
-def deal(numbers: NDArray[np.int64], shards: int, key: bytes) -> Shards:
+def deal(numbers: NDArray[np.int64], shards: int, key: bytes) -> ShardNumbers:
     """The shard of each number.
 
     The place of a number within its shard is its round, `number // shards`.
@@ -78,7 +78,11 @@ def deal(numbers: NDArray[np.int64], shards: int, key: bytes) -> Shards:
 
 @kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint16[::1])")
 def _deal(
-    numbers: NDArray[np.int64], shards: np.uint64, key_0: np.uint64, key_1: np.uint64, dealt: Shards
+    numbers: NDArray[np.int64],
+    shards: np.uint64,
+    key_0: np.uint64,
+    key_1: np.uint64,
+    dealt: ShardNumbers,
 ) -> None:
     """Write the shard of each number: its place in its round, turned by the hash of the round."""
     for row in range(numbers.size):

@@ -23,8 +23,8 @@ _CONFIG = """
 listen: "{host}:{port}"
 http: "127.0.0.1:{monitor}"
 {extra}
-jetstream {{ store_dir: "{folder}", max_memory_store: {memory} }}
 """
+_JETSTREAM = 'jetstream {{ store_dir: "{folder}", max_memory_store: {memory} }}'
 
 
 class NatsServer:
@@ -32,7 +32,7 @@ class NatsServer:
 
     Args:
         program: nats-server.
-        memory: bytes that all its queues have together.
+        memory: bytes that all its queues have together; 0 for a server without JetStream.
         extra: lines of its configuration.
         host: where it listens.
     """
@@ -47,8 +47,9 @@ class NatsServer:
                 one.bind(("127.0.0.1", 0))
             self.port, self._monitor = free.getsockname()[1], other.getsockname()[1]
         path = Path(self._folder.name)
-        told = {"host": host, "port": self.port, "memory": memory, "extra": extra}
-        config = _CONFIG.format(folder=path / "js", monitor=self._monitor, **told)
+        if memory:
+            extra += "\n" + _JETSTREAM.format(folder=path / "js", memory=memory)
+        config = _CONFIG.format(host=host, port=self.port, monitor=self._monitor, extra=extra)
         (path / "nats.conf").write_text(config)
         self._arguments = [program, "--config", str(path / "nats.conf")]
         self._process: subprocess.Popen | None = None

@@ -6,7 +6,28 @@ import os
 import subprocess
 from pathlib import Path
 
+from panprivacy.cluster.record import Record, RecordFile, StreamRecord
+from tests.cluster.shards import KEY
 from tests.service.running import PLAIN, VISITS, Service, wait_until
+
+COUNTS = 'name = "incidence"\nuniverse = 2_000\nbound = 3\nexactly = "1:2"'
+
+
+def stream(window="1d", *lines):
+    """A stream with so much privacy loss that counts are exact."""
+    told = "\n".join(['ids = "integers"', "epsilon = 400", f'window = "{window}"', *lines])
+    return f"[streams.visits]\n{told}\n[[streams.visits.stat]]\n{COUNTS}\n"
+
+
+def recorded(folder, now):
+    """What the coordinator of two shards knows of a window that began now; it is on the disk."""
+    began = StreamRecord(window=now, ends=now + 3_600, last_release=now)
+    record = RecordFile(
+        folder / "panprivacy-coordinator.json",
+        Record(shards=2, key=KEY.hex(), streams={"visits": began}),
+    )
+    record.write()
+    return record
 
 
 class RunningCluster(Service):

@@ -71,7 +71,7 @@ def test_what_is_published_is_read_in_order_and_stays_until_it_is_removed(broker
     assert [at.sequence for at, _ in first] == [1, 2, 3]
     broker.remove(queue, start)
     rest = broker.pull(queue, first[-1][0], 3, 0.2)
-    assert {message for _, message in first + rest} == set(numbered(5))
+    assert {bytes(message) for _, message in first + rest} == set(numbered(5))
     broker.remove(queue, first[-1][0])
     assert read(broker, queue) == [(at.sequence, message) for at, message in rest]
     assert broker.last(queue) == rest[-1][0]
@@ -364,6 +364,6 @@ def test_nothing_is_lost_or_doubled_when_connections_break(shared_nats, queue):
         found += read_on(reader, queue, after, len(sent) - len(found))
         sending.join()
         assert [at.sequence for at, _ in found] == list(range(1, len(sent) + 1))
-        assert sorted(message for _, message in found) == sorted(sent)
+        assert sorted(bytes(message) for _, message in found) == sorted(sent)
         reader.close()
         sender.close()

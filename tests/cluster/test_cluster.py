@@ -11,26 +11,12 @@ import time
 import pytest
 
 from panprivacy.cluster.engine import check
-from panprivacy.cluster.record import Record, RecordFile, StreamRecord
 from panprivacy.errors import PlanError
 from panprivacy.service.config.loading import load
-from tests.cluster.running import RunningCluster
+from tests.cluster.running import COUNTS, RunningCluster, recorded, stream
 from tests.commands import run_command
 from tests.service.running import wait_until
 
-STREAM = """
-[streams.visits]
-epsilon = 200
-window = "{window}"
-ids = "integers"
-[[streams.visits.stat]]
-name = "incidence"
-universe = 2_000
-bound = 3
-exactly = "1:2"
-"""
-"""So much privacy loss that counts are exact."""
-COUNTS = 'name = "incidence"\nuniverse = 2_000\nbound = 3\nexactly = "1:2"'
 KEY = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* protects nobody")
@@ -44,22 +30,20 @@ def events(cluster):
 
 def windows_end(cluster):
     """Wait until the window that is counted has ended."""
-    (stream,) = json.loads(cluster.directory.joinpath("panprivacy-coordinator.json").read_text())[
-        "streams"
-    ].values()
-    wait_until(lambda: time.time() > stream["ends"])
+    known = json.loads((cluster.directory / "panprivacy-coordinator.json").read_text())
+    wait_until(lambda: time.time() > known["streams"]["visits"]["ends"])
 
 
 @pytest.mark.ray
 def test_events_are_counted_once_whatever_is_killed_and_however_many_shards_there_are(
     tmp_path, nats
 ):
-    with RunningCluster(tmp_path, nats.url, STREAM.format(window="10s")) as cluster:
+    with RunningCluster(tmp_path, nats.url, stream("10s")) as cluster:
         cluster.start("--shards", "2")
         assert cluster.send(range(300)).status_code == 202
         assert cluster.send(range(100), durable=True, key="a").status_code == 200
         second = run_command("cluster", cluster.config, "--shards", 2)
-        assert (second.code, "another service" in second.stderr) == (2, True)
+        assert (second.code, "another service, cluster," in second.stderr) == (2, True)
         os.kill(cluster.workers[0], signal.SIGKILL)
         assert cluster.send(range(300, 400), key="b").status_code == 202
         assert cluster.send(range(100), key="a").status_code == 202  # was counted, and is not again
@@ -78,11 +62,8 @@ def test_events_are_counted_once_whatever_is_killed_and_however_many_shards_ther
 
 
 def test_another_number_of_shards_waits_for_the_end_of_the_windows(tmp_path):
-    cluster = RunningCluster(tmp_path, "nats://127.0.0.1:1", STREAM.format(window="1d"))
-    now = time.time()
-    began = StreamRecord(window=now, ends=now + 3_600, last_release=now)
-    record = Record(shards=2, key=bytes(16).hex(), streams={"visits": began})
-    RecordFile(tmp_path / "panprivacy-coordinator.json", record).write()
+    cluster = RunningCluster(tmp_path, "nats://127.0.0.1:1", stream())
+    recorded(tmp_path, time.time())
     result = run_command("cluster", cluster.config, "--shards", 3)
     assert result.code == 2
     assert re.search(r"the window of visits ends at .* start with --shards 2", result.stderr)
@@ -102,11 +83,11 @@ RUNS = 'name = "running-distinct"\nhorizon = 1_000'
     ],
 )
 def test_what_cannot_be_counted_in_shards_is_refused_with_the_reason(tmp_path, given, says):
-    streams = STREAM.format(window="1d").replace(*given)
+    streams = stream().replace(*given)
     cluster = RunningCluster(tmp_path, "nats://127.0.0.1:1", streams)
     with pytest.raises(PlanError, match=says):
         check(load(cluster.config), 2)
-    cluster.configure(STREAM.format(window="1d"), checkpoint=None)
+    cluster.configure(stream(), checkpoint=None)
     with pytest.raises(PlanError, match=re.escape("needs [checkpoint]")):
         check(load(cluster.config), 2)
     with pytest.raises(PlanError, match="--shards must be 1 to"):
@@ -126,7 +107,7 @@ def test_what_cannot_be_counted_in_shards_is_refused_with_the_reason(tmp_path, g
     ],
 )
 def test_a_table_that_cannot_be_is_refused(tmp_path, line, says):
-    cluster = RunningCluster(tmp_path, "nats://127.0.0.1:1", STREAM.format(window="1d"))
+    cluster = RunningCluster(tmp_path, "nats://127.0.0.1:1", stream())
     text = re.sub(r'nats = .*\nname = "test.*', line, cluster.config.read_text())
     cluster.config.write_text(text)
     with pytest.raises(PlanError, match=f"line [0-9]+: cluster: {says}"):

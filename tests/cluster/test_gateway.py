@@ -18,32 +18,19 @@ from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine
 from panprivacy.cluster.gateway import Gateway
 from panprivacy.cluster.publisher import Publisher
-from panprivacy.cluster.record import Record, RecordFile, StreamRecord
 from panprivacy.cluster.vault import Vault
 from panprivacy.cluster.worker import Worker, WorkerConfig
 from panprivacy.service.config.loading import load
 from panprivacy.service.incoming import listening
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
-from tests.cluster.running import RunningCluster
+from tests.cluster.running import RunningCluster, recorded, stream
 from tests.service.running import wait_until
 from tests.service.test_http import Client
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* protects nobody")
 
-STREAM = """
-[streams.visits]
-epsilon = 400
-window = "1d"
-releases = 4
-ids = "integers"
-nulls = "skip"
-[[streams.visits.stat]]
-name = "incidence"
-universe = 2_000
-bound = 3
-exactly = "1:2"
-"""
+STREAM = stream("1d", "releases = 4", 'nulls = "skip"')
 NAMES = count()
 INT64 = "application/octet-stream"
 
@@ -89,12 +76,7 @@ def running(folder, server, monkeypatch):
     files.config.write_text(text)
     monkeypatch.setenv("PANPRIVACY_IDENTITY", files.identity.read_text())
     config, now = load(files.config), time.time()
-    began = StreamRecord(window=now, ends=now + 3_600, last_release=now)
-    record = RecordFile(
-        folder / "panprivacy-coordinator.json",
-        Record(shards=2, key=bytes(range(16)).hex(), streams={"visits": began}),
-    )
-    record.write()
+    record = recorded(folder, now)
     vault, broker = Vault(config.checkpoint.path), Broker(config.cluster.nats, patience=1.0)
     workers = Workers(config, record.record.router(numbered=True), {"visits": now}, vault)
     store = ReleaseStore(config.releases.store)

@@ -52,7 +52,7 @@ class Shards:
         )
 
     def tell(self):
-        self.directory.tell(self._broker, "panprivacy", self.stream)
+        self.directory.put_up(self._broker, "panprivacy", self.stream)
 
     def parts(self, shard):
         """All parts that are there for a shard, and the lengths of the messages."""

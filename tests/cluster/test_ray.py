@@ -1,6 +1,6 @@
 """Workers that Ray runs on several nodes: killed, moved, cut off from the vault, and searched.
 
-One cluster of Ray with two nodes on this machine, and one cluster of this package in it, serve
+One cluster of Ray with three nodes on this machine, and one cluster of this package in it, serve
 all tests; the nodes' health is looked at often, so that a dead one is noticed soon.
 """
 
@@ -23,17 +23,16 @@ import ray
 from ray.cluster_utils import Cluster
 from ray.exceptions import RayError
 
-from panprivacy.cluster import worker as workers
+from panprivacy.cluster import actors
+from panprivacy.cluster.actors import RayShards
 from panprivacy.cluster.broker import Broker, Position, Queue
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.routing import Router
-from panprivacy.cluster.worker import WorkerConfig
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.service.config.config import ClusterConfig
+from panprivacy.service.config.config import CheckpointConfig, ClusterConfig, Config
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.outgoing.records import StoreError
-from panprivacy.slices import Slice
 from tests.cluster.shards import BEGAN, KEY, MOST, NEXT, USERS, batch, merged, planned
 from tests.forensic.memory import (
     Needles,
@@ -45,7 +44,7 @@ from tests.forensic.memory import (
     search_process_for_each,
 )
 
-SHARDS = 2
+SHARDS = 3
 NAME = "raytest"
 NAMES = StreamConfig(
     stat=({"name": "distinct", "expected": "100:10000"},), epsilon=planned().epsilon / 400,
@@ -71,7 +70,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory):
-    """Ray on two nodes, of which the first one has the vault; and where Ray writes."""
+    """Ray on three nodes, of which the first one has the vault; and where Ray writes."""
     folder = tmp_path_factory.mktemp("identity")
     key = pyrage.x25519.Identity.generate()
     (folder / "key").write_text(f"{key}\n")
@@ -80,41 +79,38 @@ def nodes(tmp_path_factory):
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")
         head = {"num_cpus": 1, "object_store_memory": _STORE_BYTES, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args={**head, "_system_config": _HEALTH})
-        other = cluster.add_node(num_cpus=1, object_store_memory=_STORE_BYTES)
-        workers.init(cluster.address)
-        yield SimpleNamespace(
-            cluster=cluster,
-            other=other,
-            key=key,
-            command=("cat", str(folder / "key")),
-            logs=cluster.head_node.get_session_dir_path(),
-        )
-        ray.shutdown()
+        others = [
+            cluster.add_node(num_cpus=cpus, object_store_memory=_STORE_BYTES) for cpus in (0, 1)
+        ]
+        with actors.connected(cluster.address):
+            yield SimpleNamespace(
+                cluster=cluster,
+                others=others,
+                key=key,
+                command=("cat", str(folder / "key")),
+                logs=cluster.head_node.get_session_dir_path(),
+            )
         cluster.shutdown()
 
 
 @pytest.fixture(scope="module")
 def scene(nodes, shared_nats, tmp_path_factory):
-    """Two workers, each with a stream of numbers and one of texts."""
-    vault = workers.start_vault(str(tmp_path_factory.mktemp("vault") / "panprivacy.sealed"))
-    configs = [
-        WorkerConfig(
-            part=Slice(shard, SHARDS, KEY),
-            streams={"visits": planned(), "names": NAMES},
-            begins={"visits": BEGAN, "names": BEGAN},
-            cluster=ClusterConfig(
-                nats=(shared_nats.url,),
-                name=NAME,
-                queue_bytes=_QUEUE_BYTES,
-                identity_command=nodes.command,
-            ),
-            recipient=str(nodes.key.to_public()),
-            every=0.2,
-        )
-        for shard in range(SHARDS)
-    ]
-    broker = Broker(shared_nats.url)
-    found = Scene(nodes, shared_nats.url, broker, vault, [workers.start(one) for one in configs])
+    """A worker for each node, with a stream of numbers and one of texts."""
+    path = str(tmp_path_factory.mktemp("vault") / "panprivacy.sealed")
+    config = Config(
+        streams={"visits": planned(), "names": NAMES},
+        cluster=ClusterConfig(
+            nats=(shared_nats.url,),
+            name=NAME,
+            queue_bytes=_QUEUE_BYTES,
+            identity_command=nodes.command,
+        ),
+        checkpoint=CheckpointConfig(recipient=str(nodes.key.to_public()), path=path),
+    )
+    vault, broker = actors.start_vault(path), Broker(shared_nats.url)
+    router = Router(SHARDS, KEY, numbered=True)
+    shards = RayShards(config, router, dict.fromkeys(config.streams, BEGAN), vault, {})
+    found = Scene(nodes, shared_nats.url, broker, vault, shards.workers)
     wait_until(lambda: len(found.told()) == SHARDS)
     yield found
     broker.close()
@@ -184,6 +180,11 @@ def wait_until(true, seconds=60.0):
         time.sleep(0.02)
 
 
+def test_shards_are_spread_evenly_over_the_nodes(scene):
+    nodes = [scene.nodes.cluster.head_node, *scene.nodes.others]
+    assert sorted(map(scene.node, scene.shards)) == sorted(one.node_id for one in nodes)
+
+
 def test_workers_are_hardened_and_told_no_secret(scene):
     for shard in scene.shards:
         troubles = asked(shard.troubles)
@@ -202,6 +203,7 @@ def test_what_goes_wrong_crosses_ray_as_words_of_ours(scene):
 def test_nothing_is_lost_or_counted_twice_whatever_is_killed(scene):
     """A shard, the vault and a whole node are killed while bodies come; some are sent twice."""
     sent, stopping = [], threading.Event()
+    places = [scene.node(one) for one in scene.shards]
 
     def sending():
         for number in range(0, USERS - 4, 4):
@@ -220,9 +222,8 @@ def test_nothing_is_lost_or_counted_twice_whatever_is_killed(scene):
         for actor in (scene.shards[0], scene.vault):
             os.kill(scene.pid(actor), signal.SIGKILL)
         wait_until(lambda: all(map(gt, scene.incarnations(), before)))
-        gone = scene.nodes.other
-        while gone.node_id not in (places := [scene.node(one) for one in scene.shards]):
-            os.kill(scene.pid(scene.shards[0]), signal.SIGKILL)  # it may come to that node
+        assert [scene.node(one) for one in scene.shards] == places, "each stays where it was"
+        gone = scene.nodes.others[1]
         scene.nodes.cluster.remove_node(gone, allow_graceful=False)
         moved = scene.shards[places.index(gone.node_id)]
         wait_until(lambda: scene.node(moved) != gone.node_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future
 from datetime import UTC, datetime
 
@@ -46,7 +47,7 @@ class Shards:
         publics = [one.told()["public"] for one in self.all]
         for shard, (one, message) in enumerate(zip(self.all, sealed(publics, users), strict=True)):
             if shard not in self.away:
-                one.take(at(self.sequence), message)
+                one.take([(at(self.sequence), message)])
 
     def cut(self):
         return [at(self.sequence)] * len(self.all)
@@ -372,28 +373,91 @@ def test_what_was_announced_to_some_shards_is_announced_to_all_before_they_contr
     cluster.store.close()
 
 
-def test_an_announcement_waits_for_what_a_shard_holds_from_before(tmp_path, clock, monkeypatch):
-    """Who looked before would find it again, and nothing in it is drawn anew."""
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_an_announcement_takes_effect_where_no_release_waits_and_is_confirmed_when_none_does(
+    tmp_path, clock, monkeypatch, crash, late
+):
+    """Who looked before would find again what is held, and nothing in it is drawn anew."""
     monkeypatch.setattr(releasers, "_PATIENCE", 0.0)
     cluster = Cluster(tmp_path, clock, intrusions=1, releases=2)
+    announced = [one.told for one in cluster.shards.all]
     cluster.shards.send(range(30))
     cluster.shards.away = {1}
     with pytest.raises(StoreError, match="waits for a shard"):
         cluster.releaser.release()
-    with pytest.raises(StoreError, match="under way"):
+    cluster.advance()
+    with pytest.raises(StoreError, match=r"waits for shard 2 of 2, .* repeat it"):
         cluster.releaser.announce(b"a")
-    cluster.advance()
-    clock.now += PATIENCE + 1
-    cluster.advance()
+    assert [told()["announced"] for told in announced] == [1, 0]
+    if crash:
+        cluster.begin()
+    if late:
+        clock.now += PATIENCE + 1
+        cluster.advance()
     cluster.shards.away = set()  # it answers again, but has not contributed what it was asked for
-    with pytest.raises(StoreError, match="still has what it counted"):
+    with pytest.raises(StoreError, match=r"waits for shard (1, )?2 of 2"):
         cluster.releaser.announce(b"a")
+    assert [told()["announced"] for told in announced] == [1, 0], "the slices are of one epoch"
     cluster.advance()
     assert not cluster.cuts
     assert cluster.releaser.announce(b"a").left == 0
+    assert [told()["announced"] for told in announced] == [1, 1]
     clock.now += HOUR
     cluster.advance()
-    assert [len(key) for key in cluster.answers] == [3, 3]
+    first, last = cluster.answers.values()
+    assert first == [30, 0, 0] or late
+    assert last == [30, 0, 0]
+    cluster.store.close()
+
+
+def test_what_is_announced_while_the_window_before_waits_is_of_the_new_one(
+    tmp_path, clock, monkeypatch
+):
+    monkeypatch.setattr(releasers, "_PATIENCE", 0.0)
+    cluster = Cluster(tmp_path, clock, intrusions=1)
+    cluster.shards.send(range(30))
+    cluster.shards.away = {1}
+    with pytest.raises(StoreError, match="shard 2 of 2 does not answer"):
+        cluster.releaser.announce(b"of the window before")
+    clock.now += HOUR
+    cluster.advance()
+    with pytest.raises(StoreError, match="shard 2 of 2 does not answer"):
+        cluster.releaser.announce(b"a")
+    assert cluster.shards.all[0].told()["announced"] == 1
+    cluster.begin()
+    cluster.shards.away = set()  # its window of before is not drawn anew
+    with pytest.raises(StoreError, match=r"waits for shard (1, )?2 of 2"):
+        cluster.releaser.announce(b"a")
+    cluster.advance()
+    assert cluster.releaser.announce(b"a").left == 0
+    cluster.shards.send(range(5))
+    clock.now += HOUR
+    cluster.advance()
+    assert list(cluster.answers.values()) == [[30, 0, 0], [5, 0, 0]]
+    cluster.store.close()
+
+
+def test_who_announces_waits_for_a_release_and_for_the_shard_that_was_missing(
+    tmp_path, clock, monkeypatch
+):
+    cluster = Cluster(tmp_path, clock, intrusions=1, releases=2)
+    cluster.shards.away = {1}
+    with monkeypatch.context() as hasty:
+        hasty.setattr(releasers, "_PATIENCE", 0.0)
+        with pytest.raises(StoreError, match="waits for a shard"):
+            cluster.releaser.release()
+    monkeypatch.setattr(Releaser, "_announce_again", lambda _: None)
+
+    def come_back():
+        cluster.shards.away = set()
+        cluster.advance()
+
+    back = threading.Timer(0.2, come_back)
+    back.start()
+    assert cluster.releaser.announce(b"a").left == 0
+    back.join()
+    assert [one.told()["announced"] for one in cluster.shards.all] == [1, 1]
     cluster.store.close()
 
 

@@ -74,29 +74,28 @@ def test_each_message_is_counted_once_wherever_the_shard_crashes():
     for kept, crash in itertools.combinations_with_replacement(range(len(log) + 1), 2):
         stream, state = resumed(newborn, shards=1), newborn
         for position, message in log[:crash]:
-            stream.take(position, message)
+            stream.take([(position, message)])
             if position.sequence == kept:
                 state = stream.state()
         after = resumed(state, shards=1)
         assert after.position.sequence == kept
-        for position, message in log[max(0, kept - 2) :]:  # some come again
-            after.take(position, message)
+        after.take(log[max(0, kept - 2) :])  # some come again
         assert counted(after) == [2, 1, 1], "1 came three times, 2 twice, 3 and 4 once"
 
 
 def test_what_is_past_the_cut_is_of_the_next_window():
     stream = make(shards=1)
     public = key_of(stream)
-    stream.take(at(1), *sealed(public, [1]))
+    stream.take([(at(1), *sealed(public, [1]))])
     assert counted(stream) == [1, 0, 0]
-    stream.take(at(2), *sealed(public, [1, 2]))
+    stream.take([(at(2), *sealed(public, [1, 2]))])
     assert stream.told()["window"] == NEXT
     assert counted(stream, NEXT) == [2, 0, 0]
 
 
 def test_a_contribution_is_the_same_until_it_is_settled():
     stream = make(shards=1)
-    stream.take(at(1), *sealed(key_of(stream), [1, 2]))
+    stream.take([(at(1), *sealed(key_of(stream), [1, 2]))])
     before = stream.state()
     stream.contribute(BEGAN, 1, last=True, next_start=NEXT)
     first, state = stream.contribution(BEGAN, 1), stream.state()
@@ -123,7 +122,7 @@ def test_the_size_of_a_state_tells_nothing_but_what_is_kept_for_the_coordinator(
     stream = make(shards=1)
     sizes = {len(stream.state())}
     for number in range(1, 30):
-        stream.take(at(number), *sealed(key_of(stream), range(number), b"%d" % number))
+        stream.take([(at(number), *sealed(key_of(stream), range(number), b"%d" % number))])
         sizes.add(len(stream.state()))
     stream.rotate()
     sizes.add(len(stream.state()))
@@ -136,7 +135,7 @@ def test_releases_within_a_window_are_looks_that_nobody_else_may_use():
         for one, message in zip(
             (first, second), sealed(key_of(first, second), [5, 6]), strict=True
         ):
-            one.take(at(number), message)
+            one.take([(at(number), message)])
         for one in (first, second):
             one.contribute(BEGAN, number, last=False)
         each = [one.contribution(BEGAN, number) for one in (first, second)]
@@ -168,7 +167,7 @@ def test_rows_of_another_shard_are_refused_and_the_other_parts_counted(told):
     liar.add([batch([*own, *other])], b"mixed")
     liar.add([batch(other)], b"other")
     (((plain,),)) = liar.pack()
-    first.take(at(1), seal(plain, *key_of(first), queue(0).subject))
+    first.take([(at(1), seal(plain, *key_of(first), queue(0).subject))])
     (line,) = told
     assert "not counted" in line[0]
     assert "belongs to another shard" in line[1]["reason"]
@@ -200,20 +199,55 @@ def test_what_a_liar_sends_is_refused_with_a_line_and_changes_no_count(told, mon
     stream = make(shards=1)
     public = key_of(stream)
     for number, lie in enumerate(garbage(public), start=1):
-        stream.take(at(number), lie)
+        stream.take([(at(number), lie)])
         assert len(told) == number
         assert "ada" not in str(told)
         assert stream.position == at(number)
-    stream.take(at(number + 1), *sealed(public, [1, 2]))
+    stream.take([(at(number + 1), *sealed(public, [1, 2]))])
     assert len(told) == number
     assert stream.told()["whole"]
     assert counted(stream) == [2, 0, 0]
 
 
+@pytest.mark.parametrize("together", [1, 1 << 10, 1 << 20], ids=["alone", "some", "all"])
+def test_messages_that_come_together_are_counted_but_for_the_lies(told, monkeypatch, together):
+    monkeypatch.setattr(shards, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(shards, "_GROUP_BYTES", together)
+    stream = make(shards=1)
+    public = key_of(stream)
+    bodies = [([1], b"a"), ([1, 2], b"b"), ([2], b"b"), ([1, 2, 3], None), ([4], b"c")]
+    lies = list(garbage(public))
+    log = [
+        one
+        for body, lie in zip(bodies, lies, strict=False)
+        for one in (lie, *sealed(public, *body))
+    ]
+    log += lies[len(bodies) :]
+    stream.take([(at(number), one) for number, one in enumerate(log, start=1)])
+    assert len(told) == len(lies)
+    assert stream.position == at(len(log))
+    assert not any(stream._room)
+    assert stream.told()["whole"]
+    assert counted(stream) == [2, 1, 1], "1 came three times, 2 twice, 3 and 4 once"
+
+
+def test_what_cannot_be_counted_is_not_counted_again_and_the_shard_goes_on(told, monkeypatch):
+    stream = make(shards=1)
+    public = key_of(stream)
+    with monkeypatch.context() as broken:
+        broken.setattr(type(stream._counting), "apply", lambda *_: 1 / 0)
+        stream.take([(at(1), *sealed(public, [1], b"a"))])
+    stream.take([(at(1), *sealed(public, [1], b"a")), (at(2), *sealed(public, [2]))])
+    assert "ZeroDivisionError" in str(told)
+    assert not stream.told()["whole"]
+    assert not any(stream._room)
+    assert counted(stream) == [1, 0, 0]
+
+
 def test_a_liar_does_not_fill_the_journal(told):
     stream = make(shards=1)
     for number in range(1, 50):
-        stream.take(at(number), bytes(200))
+        stream.take([(at(number), bytes(200))])
     assert len(told) == 1
 
 
@@ -273,8 +307,8 @@ def test_a_sealed_state_is_explained(tmp_path):
 @pytest.mark.parametrize("next_one", [Position(1, 3), Position(2, 1)])
 def test_a_window_of_which_messages_are_lost_is_not_complete(told, next_one):
     stream = make(shards=1)
-    stream.take(at(1), *sealed(key_of(stream), [1]))
-    stream.take(next_one, *sealed(key_of(stream), [2]))
+    stream.take([(at(1), *sealed(key_of(stream), [1]))])
+    stream.take([(next_one, *sealed(key_of(stream), [2]))])
     assert not stream.told()["whole"]
     assert len(told) == 1
     after = resumed(stream.state(), shards=1)
@@ -287,13 +321,13 @@ def test_a_queue_that_was_born_anew_and_is_empty_is_known_as_such(told):
     stream = make(shards=1)
     stream.go_on_at(at(0))
     assert (stream.position, stream.told()["whole"]) == (at(0), True)
-    stream.take(at(1), *sealed(key_of(stream), [1]))
+    stream.take([(at(1), *sealed(key_of(stream), [1]))])
     stream.go_on_at(at(1))
     assert (stream.position, stream.told()["whole"]) == (at(1), True)
     stream.go_on_at(at(7, born=2))
     assert (stream.position, stream.told()["whole"]) == (at(0, born=2), False)
-    stream.take(at(9), *sealed(key_of(stream), [2]))  # of the queue that is gone
-    stream.take(at(1, born=2), *sealed(key_of(stream), [3]))
+    stream.take([(at(9), *sealed(key_of(stream), [2]))])  # of the queue that is gone
+    stream.take([(at(1, born=2), *sealed(key_of(stream), [3]))])
     assert counted(stream) == [2, 0, 0]
 
 
@@ -302,10 +336,10 @@ def test_a_key_opens_until_it_was_rotated_out_twice(told):
     old = key_of(stream)
     stream.rotate()
     stream = resumed(stream.state(), shards=1)
-    stream.take(at(1), *sealed(old, [1]))
-    stream.take(at(2), *sealed(key_of(stream), [2]))
+    stream.take([(at(1), *sealed(old, [1]))])
+    stream.take([(at(2), *sealed(key_of(stream), [2]))])
     stream.rotate()
-    stream.take(at(3), *sealed(old, [3]))
+    stream.take([(at(3), *sealed(old, [3]))])
     assert len(told) == 1
     assert counted(stream) == [2, 0, 0]
 
@@ -317,13 +351,13 @@ def test_what_was_opened_is_overwritten(monkeypatch, told):
     stream = make(shards=1)
     opened, seen = stream._opener.open, []
 
-    def spy(sealed, subject):
-        seen.append(opened(sealed, subject))
+    def spy(*given):
+        seen.append(opened(*given))
         return seen[-1]
 
     monkeypatch.setattr(shards.Opener, "open", lambda _, *given: spy(*given))
-    stream.take(at(1), *sealed(key_of(stream), [1, 2, 3]))
-    stream.take(at(2), seal(bytearray(b"a lie"), *key_of(stream), queue(0, 1).subject))
+    stream.take([(at(1), *sealed(key_of(stream), [1, 2, 3]))])
+    stream.take([(at(2), seal(bytearray(b"a lie"), *key_of(stream), queue(0, 1).subject))])
     assert [any(one) for one in seen] == [False, False]
     assert counted(stream) == [3, 0, 0]
 
@@ -333,7 +367,7 @@ def test_which_shard_has_rows_does_not_show_in_the_names_that_are_kept():
     for one, message in zip(
         (first, second), sealed(key_of(first, second), {b"a": [1], b"b": [2, 3]}), strict=True
     ):
-        one.take(at(1), message)
+        one.take([(at(1), message)])
     names = [one._reception.batch_ids.packed() for one in (first, second)]
     assert names[0] == names[1]
     assert any(names[0])

@@ -138,7 +138,7 @@ def test_what_the_vault_has_is_removed_and_nothing_else(
         with monkeypatch.context() as full:
             full.setattr(os, "fsync", no_space)
             wait_until(lambda: "sealed state" in worker.troubles())
-            full.setattr(workers, "_PATIENCE", 0.3)
+            full.setattr(workers, "PATIENCE", 0.3)
             last = send(broker, vault, [3])
             with pytest.raises(StoreError, match="No space left"):
                 contributed(worker, coordinator, last)

@@ -477,7 +477,7 @@ def test_of_two_services_in_a_directory_one_is_refused(service):
     service.start()
     result = run_command("serve", service.config)
     assert result.code == 2
-    assert "another service, collector or aggregator runs in" in result.stderr
+    assert "another service, cluster, collector or aggregator runs in" in result.stderr
     assert service.status() == "ok"
     shutil.copy(service.config, service.directory / "other.toml")
     assert run_command("serve", service.directory / "other.toml", "--fresh").code == 2

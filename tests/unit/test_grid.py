@@ -175,6 +175,21 @@ def test_parts_of_a_day_follow_the_clock():
     assert hours("Europe/Paris", 2 * HOUR, "2026-10-25", "2026-10-26")[:3] == [2, 3, 2]
 
 
+@pytest.mark.parametrize(
+    ("now", "passed"),
+    [
+        (1_799.0, (5_400.0, 1_799.0)),  # set back by more than a window: it ended where it began
+        (1_800.0, None),
+        (7_199.9, None),
+        (7_200.0, (7_200, 7_200)),
+        (7_200.0 + 1_000 * 3_600, (7_200, 7_200)),
+        (7_201.0 + 1_000 * 3_600, (7_200, 7_200 + 1_000 * 3_600)),  # set forward: left out
+    ],
+)
+def test_a_window_passes_by_a_clock_that_may_be_set(now, passed):
+    assert Grid(3_600).passed(5_400.0, 7_200, now) == passed
+
+
 def test_lengths_within_a_window_are_counted_from_its_start():
     day = datetime(2026, 3, 29, tzinfo=ZoneInfo("Europe/Paris")).timestamp()
     within = Grid(DAY, "Europe/Paris").within(day, 7 * HOUR)

@@ -14,7 +14,7 @@ from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.coins import Coins
 from panprivacy.hashing import KEY_BYTES
 from panprivacy.merging import merge
-from panprivacy.slices import Shards, Slice, deal
+from panprivacy.slices import ShardNumbers, Slice, deal
 from panprivacy.statistics.contribution import Form, read_parts
 from panprivacy.statistics.private import Private
 
@@ -126,7 +126,7 @@ class TwoSlices(TwoShards):
         """Count each user in the shard to which he belongs."""
         super().update(users, self.shards_of(users).tolist(), deltas)
 
-    def shards_of(self, users: Sequence[int]) -> Shards:
+    def shards_of(self, users: Sequence[int]) -> ShardNumbers:
         """To which shards rows belong."""
         return deal(np.array(users, np.int64), 2, self.KEY)
 

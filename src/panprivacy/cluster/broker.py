@@ -26,8 +26,6 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
-import nats
-from nats.aio import client as nats_client
 from nats.errors import Error as NatsError
 from nats.errors import MaxPayloadError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
@@ -40,6 +38,8 @@ from nats.js.errors import (
     ServiceUnavailableError,
 )
 
+from panprivacy.cluster.envelopes import Sealed
+from panprivacy.cluster.transport import new_client
 from panprivacy.errors import InputError, PanPrivacyError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -64,10 +64,6 @@ _FULL: Final = {10077, 10023}
 """Codes of a full queue, and of a server whose memory is full."""
 
 T = TypeVar("T")
-
-nats_client.DEFAULT_BUFFER_SIZE = 1 << 18
-"""The client reads 32 KiB at a time unless told: in a hardened process, where each copy is
-overwritten as well, that takes longer than to decrypt and count what was read."""
 
 
 class BrokerError(PanPrivacyError):
@@ -196,7 +192,7 @@ class Broker:
         self._credentials = credentials
         self._most_bytes = most_bytes
         self._patience = patience
-        self._client = nats.NATS()
+        self._client = new_client()
         self._connecting: asyncio.Task[None] | None = None
         self._problem = ""
         self._opened: set[Queue] = set()
@@ -258,7 +254,7 @@ class Broker:
 
     def pull(
         self, queue: Queue, after: Position, most: int, seconds: float
-    ) -> list[tuple[Position, bytes]]:
+    ) -> list[tuple[Position, Sealed]]:
         """The messages behind a position, in order; of a queue that was born anew, from its start.
 
         One thread reads a queue. Numbers follow each other, but where messages were removed.
@@ -400,7 +396,7 @@ class Broker:
         await self._stream.account_info()
 
     async def _connect(self) -> None:
-        self._client, self._problem = nats.NATS(), ""
+        self._client, self._problem = new_client(), ""
         with suppress(*_ERRORS):  # `_ready` begins again
             await self._client.connect(
                 self._servers,
@@ -540,7 +536,7 @@ class Broker:
 
     async def _pull(
         self, queue: Queue, after: Position, most: int, seconds: float
-    ) -> list[tuple[Position, bytes]]:
+    ) -> list[tuple[Position, Sealed]]:
         reader = await self._reader(queue, after)
         try:
             fetched = await reader.messages.fetch(most, timeout=seconds)

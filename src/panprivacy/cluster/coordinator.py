@@ -143,12 +143,12 @@ class Coordinator:
         self.look()
 
     def _run(self) -> None:
-        looked = told = -math.inf
+        looked = put_up = -math.inf
         while True:
             self.advance()
-            if time.monotonic() >= told + _DIRECTORY_SECONDS:
-                told = time.monotonic()
-                self.attempt("directory", self._gateway.tell_directory)
+            if time.monotonic() >= put_up + _DIRECTORY_SECONDS:
+                put_up = time.monotonic()
+                self.attempt("directory", self._gateway.put_directory_up)
             if time.monotonic() >= looked + _SLOW:
                 looked = time.monotonic()
                 self.attempt("wiping", wipe_traces)

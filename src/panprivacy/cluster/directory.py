@@ -39,7 +39,7 @@ class Directory(msgspec.Struct, frozen=True, kw_only=True):
     publics: tuple[bytes, ...]
     addresses: Prefixes | None = None
 
-    def tell(self, broker: Broker, name: str, stream: str) -> None:
+    def put_up(self, broker: Broker, name: str, stream: str) -> None:
         """Put it up in the broker.
 
         Raises:
@@ -48,8 +48,8 @@ class Directory(msgspec.Struct, frozen=True, kw_only=True):
         broker.tell(name, stream, msgspec.json.encode(self))
 
     @classmethod
-    def told(cls, broker: Broker, name: str, stream: str) -> Self:
-        """What is put up in the broker.
+    def read(cls, broker: Broker, name: str, stream: str) -> Self:
+        """What the coordinator has put up.
 
         Raises:
             BrokerError: the broker does not answer, or has none that can be read.

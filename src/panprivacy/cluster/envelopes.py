@@ -34,6 +34,9 @@ _TAG_BYTES: Final = 16
 ENVELOPE_BYTES: Final = _FRONT + _TAG_BYTES
 """By so many an envelope is longer than what it holds."""
 
+Sealed = bytes | memoryview
+"""An envelope."""
+
 _KEM: Final = b"KEM\x00\x20"
 _SUITE: Final = b"HPKE\x00\x20\x00\x01\x00\x02"
 _LABEL: Final = b"HPKE-v1"
@@ -102,18 +105,24 @@ class Opener:
         """The public key of now, 32 bytes."""
         return self._keys[0].public_key().public_bytes_raw()
 
-    def open(self, sealed: bytes, subject: str) -> bytearray:
+    def open(self, sealed: Sealed, subject: str, into: memoryview | None = None) -> memoryview:
         """What an envelope holds; to be overwritten by who has read it.
+
+        Args:
+            sealed: an envelope.
+            subject: of the queue that it came out of.
+            into: memory to decrypt it into, at least as long; None for new one.
 
         Raises:
             InputError: it is none, it is damaged, or for another shard, queue or time. It is
                 public what it was.
         """
-        if len(sealed) < ENVELOPE_BYTES:
+        view = memoryview(sealed)
+        if len(view) < ENVELOPE_BYTES:
             message = "this is no envelope: it is too short"
             raise InputError(message)
-        view = memoryview(sealed)
-        recipient, encapsulated = sealed[:_RECIPIENT_BYTES], sealed[_RECIPIENT_BYTES:_FRONT]
+        front = bytes(view[:_FRONT])
+        recipient, encapsulated = front[:_RECIPIENT_BYTES], front[_RECIPIENT_BYTES:]
         for key in self._keys:
             public = key.public_key().public_bytes_raw()
             if public.startswith(recipient):
@@ -121,7 +130,8 @@ class Opener:
         else:
             message = "this is sealed to none of the keys of this shard: read the directory again"
             raise InputError(message)
-        plain = bytearray(len(sealed) - ENVELOPE_BYTES)
+        length = len(view) - ENVELOPE_BYTES
+        plain = memoryview(bytearray(length)) if into is None else into[:length]
         try:
             shared = key.exchange(X25519PublicKey.from_public_bytes(encapsulated))
             secret, nonce = _schedule(shared, encapsulated + public, subject)

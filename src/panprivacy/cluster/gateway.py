@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from panprivacy.cluster.broker import Broker, BrokerError, Position, Queue
-from panprivacy.cluster.directory import COLUMNS, Directory
+from panprivacy.cluster.directory import COLUMNS, USER, Directory
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.rounds import Rounds
 from panprivacy.cluster.routing import Router
@@ -54,8 +54,8 @@ class _Sending:
         self.sent: dict[int, Position] = {}
         self.troubles = Troubles()
 
-    def told(self, outcome: Sequence[Position] | BrokerError) -> None:
-        """Hear of a round."""
+    def hear(self, outcome: Sequence[Position] | BrokerError) -> None:
+        """Know where a round is, or why the broker does not have it."""
         if isinstance(outcome, BrokerError):
             self.troubles.attempt("broker", _raiser(outcome))
             return
@@ -91,11 +91,11 @@ class Gateway:
                 broker,
                 [Queue(name, stream, self.shards, shard) for shard in range(self.shards)],
                 routers[stream],
-                None if one.columns.user is None else 0,
+                COLUMNS.index(USER),
                 lambda known=self._sending[stream]: known.publics,  # type: ignore[misc]
-                self._sending[stream].told,
+                self._sending[stream].hear,
             )
-            for stream, one in streams.items()
+            for stream in streams
         }
 
     @property
@@ -110,7 +110,7 @@ class Gateway:
         if stream in self._sending:
             self._sending[stream].publics[shard] = public
 
-    def tell_directory(self) -> None:
+    def put_directory_up(self) -> None:
         """Tell other publishers the keys of now.
 
         Raises:
@@ -123,8 +123,8 @@ class Gateway:
                 numbered=router.numbered,
                 columns=_names(columns),
                 publics=tuple(self._sending[stream].publics),
-                addresses=None if columns.user is None else columns.user.address,
-            ).tell(self._broker, self._name, stream)
+                addresses=columns.wanted()[COLUMNS.index(USER)].address,
+            ).put_up(self._broker, self._name, stream)
 
     def sent(self) -> dict[tuple[str, int], Position]:
         """How far each queue is, by what was sent from here."""
@@ -301,10 +301,10 @@ class ClusterStream:
 
     def _without_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that have a user, where others are skipped."""
-        skips = self.columns.user is not None and self.config.nulls is Nulls.skip
-        if not skips or not batch.column(0).null_count:
+        users = batch.column(COLUMNS.index(USER))
+        if self.config.nulls is not Nulls.skip or not users.null_count:
             return batch
-        return batch.filter(batch.column(0).is_valid())
+        return batch.filter(users.is_valid())
 
 
 def _names(columns: Columns) -> tuple[str, ...]:

@@ -74,14 +74,14 @@ class Round:
 
     Args:
         router: says which shard counts a row.
-        column: place of the ids; None if rows have none.
+        column: place of the ids.
         most: bytes of an envelope, at least 8 KiB; `Broker.most_message`.
 
     Raises:
         InputError: messages are shorter.
     """
 
-    def __init__(self, router: Router, column: int | None, most: int) -> None:
+    def __init__(self, router: Router, column: int, most: int) -> None:
         if most < _LEAST_MOST:
             message = f"a message has room for {most:,} bytes: raise max_payload of the broker"
             raise InputError(message)
@@ -184,7 +184,7 @@ class Round:
         return messages
 
 
-def read_message(plain: bytearray, columns: int) -> Iterator[Part | InputError]:
+def read_message(plain: bytearray | memoryview, columns: int) -> Iterator[Part | InputError]:
     """The parts of a message, one after another, or why a part cannot be read.
 
     Args:

@@ -57,7 +57,7 @@ class Publisher:
         self._name, self._stream = name, stream
         self._broker = Broker(servers, credentials=credentials)
         try:
-            self._directory = Directory.told(self._broker, name, stream)
+            self._directory = Directory.read(self._broker, name, stream)
             self._read = time.monotonic()
             self._rounds = Rounds(
                 self._broker,
@@ -132,7 +132,7 @@ class Publisher:
         if age < _FRESH_SECONDS:
             return self._directory.publics
         try:
-            found = Directory.told(self._broker, self._name, self._stream)
+            found = Directory.read(self._broker, self._name, self._stream)
         except BrokerError:
             if age > _GOOD_SECONDS:
                 raise

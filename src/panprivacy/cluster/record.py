@@ -39,6 +39,8 @@ class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         payer: by whom its line in the ledger is known.
         through: of each shard, the birth of its queue and the last message that belongs to it.
         held: which shards may have a contribution to it that they have not forgotten.
+        announced: how many intrusions were announced to the window before it, where others were
+            since; None if none was.
         answers: what is to be published, from when noise was drawn until it is over.
         over: whether it was published, or is lost.
     """
@@ -54,6 +56,7 @@ class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     payer: str
     through: list[tuple[int, int]]
     held: list[int]
+    announced: int | None = None
     answers: list[Published] | None = None
     over: bool = False
 

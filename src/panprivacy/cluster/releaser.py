@@ -8,11 +8,10 @@ so whatever crashes, the same release is made, once.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from panprivacy.programs.counting import Counting
 from panprivacy.sealing import unseal_with
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
+from panprivacy.service.outgoing.announcements import digest_of, next_number
 from panprivacy.service.outgoing.payment import Payment, new_payer
 from panprivacy.service.outgoing.records import Announcement, Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
@@ -48,9 +48,6 @@ _AGAIN: Final = 1.0
 """Seconds until a shard is asked again."""
 _USUAL: Final = 15.0
 """Seconds after which it is told that a release waits for a shard."""
-_MOST_PASSED: Final = 1_000
-"""More windows than that do not pass: the clock was set."""
-_UNDER_WAY: Final = "a release is under way, which not all shards have contributed to: come again"
 _REPEAT: Final = "repeat it with the same Idempotency-Key before the memory may be seen again"
 
 
@@ -135,6 +132,7 @@ class Releaser:
         self._asked: dict[tuple[Any, ...], tuple[float, Future[Any]]] = {}
         self._nobody = str(pyrage.x25519.Identity.generate().to_public())
         self._missing: frozenset[int] = frozenset()
+        self._told: Mapping[int, Told] = {}
         self._made = threading.Condition()
 
     @property
@@ -178,7 +176,7 @@ class Releaser:
         """
         return self._store.announced(self.name, self.began)
 
-    def advance(self, told: dict[int, Told]) -> None:
+    def advance(self, told: Mapping[int, Told]) -> None:
         """Do what is due, as far as it can be done now.
 
         Args:
@@ -189,15 +187,16 @@ class Releaser:
             StoreError: the store cannot be used; try again.
             BrokerError: the queues cannot be cut; try again.
         """
+        self._told = told
         self._cut_what_is_due()
         self._file.write()  # no shard is asked for what is not on the disk
-        self._announce_again(told)
+        self._announce_again()
         waits: set[int] = set()
         behind: set[int] = set()
         for cut in list(self._own.cuts):
             if not cut.over and not self._make(cut, waits):
                 break
-            self._settle(cut, told, behind)
+            self._settle(cut, behind)
             behind.update(cut.held)
         self._missing = frozenset(waits)
 
@@ -217,7 +216,7 @@ class Releaser:
                 message = "no release is left but that of the end of the window; "
                 message += "plan for more with releases="
                 raise BudgetError(message)
-            name = self._cut(last=False).name
+            name = self._cut(self._clock()).name
         with self._made:
             done = self._made.wait_for(lambda: self._is_over(name), _PATIENCE)
         if not done:
@@ -236,41 +235,70 @@ class Releaser:
         Raises:
             BudgetError: none is left. Nothing was changed.
             StoreError: it cannot be written down, or not all shards have taken it, or one holds
-                what was there before: call again with that key.
+                what was there before: call again with that key. Where it could, it took effect.
         """
-        digest = hashlib.sha256(key).hexdigest()
+        digest = digest_of(key)
         with self._file.reading():
             line = self._store.announcement(self.name, digest)
             if line is None:
-                if not all(cut.over for cut in self._own.cuts):  # all contribute from one epoch
-                    raise StoreError(_UNDER_WAY)
-                number, planned = self.announced() + 1, self.config.intrusions
-                if number > planned:
-                    message = f"all {planned} announced intrusions of this window have been made; "
-                    message += "plan for more with intrusions= of the stream, and end the window "
-                    message += "or start anew"
-                    raise BudgetError(message)
+                number = next_number(self.announced(), self.config.intrusions)
+                self._note_before_it(number - 1)
                 now = _utc(self._clock())
                 line = Announcement(self.name, self.began, number, digest, now)
                 self._store.announce(line)
                 JOURNAL.warning(Event.announced, stream=self.name)
             total, window = self.announced(), self._own.window
-        if line.start == _utc(window):
-            asked = [
-                self._shards.ask(shard, "announce", self.name, window, total)
-                for shard in range(self._router.shards)
-            ]
-            for shard, one in enumerate(asked):
-                self._wait_for(shard, one)
+        shards = range(self._router.shards) if line.start == _utc(window) else ()
+        later = self._announce_to(shards, window, total)
         self._wait_for_what_is_held()
+        if self._announce_to(later, window, total):
+            raise StoreError(self._still_held())
         return Announced(line.start, line.number, self.config.intrusions - total)
 
-    def _wait_for(self, shard: int, asked: Future[Any]) -> None:
-        try:
-            asked.result(_PATIENCE)
-        except (StoreError, TimeoutError):
-            message = f"announced, but shard {self._router.slice(shard)} does not answer: {_REPEAT}"
-            raise StoreError(message) from None
+    def _note_before_it(self, announced: int) -> None:
+        """Have slices contribute from the epoch of the cut, if some have not when one is announced.
+
+        That is on the disk before the announcement is.
+        """
+        with self._file.changing():
+            for cut in self._own.cuts:
+                if cut.window == self._own.window and cut.announced is None:
+                    cut.announced = announced
+
+    def _has_to_contribute(self, shard: int) -> bool:
+        """Whether a release within the current window waits for a shard, which re-randomises it."""
+        return any(
+            cut.window == self._own.window and self._waits_for(cut, shard)
+            for cut in list(self._own.cuts)
+        )
+
+    def _waits_for(self, cut: Cut, shard: int) -> bool:
+        """Whether a shard is not known to have contributed to a release."""
+        told = self._told.get(shard)
+        return told is None or _has_not_contributed(cut, told)
+
+    def _announce_to(self, shards: Iterable[int], window: float, total: int) -> list[int]:
+        """Have shards re-randomise their states, but for those that have to contribute before.
+
+        Returns:
+            Those.
+
+        Raises:
+            StoreError: a shard does not answer.
+        """
+        later = [shard for shard in shards if self._has_to_contribute(shard)]
+        asked = {
+            shard: self._shards.ask(shard, "announce", self.name, window, total)
+            for shard in shards
+            if shard not in later
+        }
+        for shard, one in asked.items():
+            try:
+                one.result(_PATIENCE)
+            except (StoreError, TimeoutError):
+                message = f"announced, but {self._named([shard])} does not answer: {_REPEAT}"
+                raise StoreError(message) from None
+        return later
 
     def _wait_for_what_is_held(self) -> None:
         """Until no shard has a contribution, or a window, of before: nothing re-randomises that."""
@@ -280,8 +308,19 @@ class Releaser:
                 lambda: before.isdisjoint(cut.name for cut in list(self._own.cuts)), _PATIENCE
             )
         if not gone:
-            message = "announced, but a shard still has what it counted for a release before it: "
-            raise StoreError(message + _REPEAT)
+            raise StoreError(self._still_held())
+
+    def _still_held(self) -> str:
+        held = [(cut, shard) for cut in list(self._own.cuts) for shard in cut.held]
+        waits = [shard for cut, shard in held if self._waits_for(cut, shard)]
+        named = self._named(sorted(set(waits or [shard for _, shard in held])))
+        message = f"announced, but a release from before waits for {named}, and no announcement "
+        return f"{message}changes what was counted for it: {_REPEAT}"
+
+    def _named(self, shards: Sequence[int]) -> str:
+        """Shards as people call them."""
+        numbers = ", ".join(str(one + 1) for one in shards)
+        return f"shard {numbers} of {self._router.shards}"
 
     # Windows
 
@@ -293,34 +332,33 @@ class Releaser:
         """Cut the queues at the end of a window, and where a release is due within it."""
         now = self._clock()
         self._note_what_broke()
-        if self._due(now) or self._scheduled() <= now:
+        if self._passed(now) or self._scheduled() <= now:
             with self._file.changing():
-                while self._due(now):
-                    self._cut(last=True)
+                while passed := self._passed(now):
+                    self._cut(now, passed)
                 if self._scheduled() <= now:
-                    self._cut(last=False)
+                    self._cut(now)
 
-    def _due(self, now: float) -> bool:
-        """Whether the current window has ended; if the clock was set back, by more than that."""
-        return not self._own.window - self._grid.every <= now < self._own.ends
+    def _passed(self, now: float) -> tuple[float, float] | None:
+        """As `Grid.passed`, of the current window."""
+        return self._grid.passed(self._own.window, self._own.ends, now)
 
-    def _cut(self, *, last: bool) -> Cut:
-        """Begin a release."""
-        own, now = self._own, self._clock()
-        set_back = now < own.window - self._grid.every
-        until = min(own.ends, now) if not set_back else own.window
+    def _cut(self, now: float, passed: tuple[float, float] | None = None) -> Cut:
+        """Begin a release: of a window that has ended, or else within one."""
+        own = self._own
+        ended, next_start = passed or (now, own.window)
         through = self._cut_queues()
         for shard, position in enumerate(through):
             self._shards.ask(shard, "hold", self.name, own.window, own.number, position)
-        whole = self._grid.around(own.window) == (own.window, own.ends)
+        whole = self._grid.around(own.window) == (own.window, ended)
         cut = Cut(
             window=own.window,
             ends=own.ends,
-            until=until,
+            until=min(ended, own.ends),
             number=own.number,
-            last=last,
-            next_start=self._next_start(now) if last else own.window,
-            complete=last and not set_back and whole and own.window >= self._whole_since,
+            last=passed is not None,
+            next_start=next_start,
+            complete=passed is not None and whole and own.window >= self._whole_since,
             made=now,
             payer=new_payer(),
             through=[(position.born, position.sequence) for position in through],
@@ -329,18 +367,10 @@ class Releaser:
         own.cuts.append(cut)
         own.number += 1
         own.last_release = now
-        if last:
+        if cut.last:
             own.window, own.number = cut.next_start, 1
             own.ends = self._grid.around(own.window)[1]
         return cut
-
-    def _next_start(self, now: float) -> float:
-        """When the window begins that follows the current one."""
-        own = self._own
-        if now < own.window - self._grid.every:
-            return now
-        set_forward = now - own.ends > _MOST_PASSED * self._grid.every
-        return float(self._grid.around(now)[0] if set_forward else own.ends)
 
     def _note_what_broke(self) -> None:
         """Windows are not complete in which the process stood still, or its clock was set."""
@@ -429,7 +459,9 @@ class Releaser:
         return self._once((cut.name, shard), "contribute", *wanted)
 
     def _announced_to(self, cut: Cut) -> int:
-        """How many intrusions people announced before a cut; after it they have to wait."""
+        """How many intrusions people announced before a cut."""
+        if cut.announced is not None:
+            return cut.announced
         return self._store.announced(self.name, _utc(cut.window)) if self.config.intrusions else 0
 
     def _once(self, key: tuple[Any, int], what: str, *arguments: Any) -> Future[Any] | None:
@@ -465,7 +497,12 @@ class Releaser:
             _utc(self._clock()),
         )
         rows = published(answers, self._plan, self.config.confidence, moment)
-        return [_noted(row, absent, self._router.shards) for row in rows]
+        if not absent:
+            return rows
+        note = f"not complete: without {self._named(absent)} and its users, so it is too small"
+        return [
+            replace(row, note=note if row.note is None else f"{note}; {row.note}") for row in rows
+        ]
 
     def _publish(self, answers: Sequence[Published]) -> None:
         """Have the store show answers.
@@ -489,14 +526,14 @@ class Releaser:
         stand_in.forget()
         return contributed
 
-    def _settle(self, cut: Cut, told: dict[int, Told], behind: AbstractSet[int]) -> None:
+    def _settle(self, cut: Cut, behind: AbstractSet[int]) -> None:
         """Have each shard forget what it contributed; one that was missing contributes first.
 
         Args:
             cut: of a release that is over.
-            told: as for `advance`.
             behind: shards that have not forgotten an earlier release, and come to this one later.
         """
+        told = self._told
         held = [one for one in cut.held if one in behind or not _has_forgotten(cut, told.get(one))]
         for shard in held:
             known = None if shard in behind else told.get(shard)
@@ -515,13 +552,14 @@ class Releaser:
                     self._asked.pop((cut.name, shard, "contribute"), None)
                     self._asked.pop((cut.name, shard, "settled"), None)
 
-    def _announce_again(self, told: dict[int, Told]) -> None:
+    def _announce_again(self) -> None:
         """Announce to shards what they do not know yet, as after a crash."""
         if not self.config.intrusions:
             return
         total, window = self.announced(), self._own.window
-        for shard, one in told.items():
-            if one["window"] == window and one["announced"] < total:
+        for shard, one in self._told.items():
+            knows = one["window"] != window or one["announced"] >= total
+            if not knows and not self._has_to_contribute(shard):
                 self._again((window, shard), "announce", window, total)
 
     def _again(self, key: tuple[Any, int], what: str, *arguments: Any) -> None:
@@ -547,15 +585,6 @@ def _has_not_contributed(cut: Cut, told: Told) -> bool:
     if cut.name in told["pending"]:
         return False
     return told["window"] == cut.window and told["released"] == cut.number - 1
-
-
-def _noted(row: Published, absent: Sequence[int], shards: int) -> Published:
-    """A row that says which shards are not in it."""
-    if not absent:
-        return row
-    which = ", ".join(str(shard + 1) for shard in absent)
-    note = f"not complete: without shard {which} of {shards} and its users, so it is too small"
-    return replace(row, note=note if row.note is None else f"{note}; {row.note}")
 
 
 def _utc(moment: float) -> datetime:

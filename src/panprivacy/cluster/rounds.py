@@ -52,9 +52,9 @@ class Rounds:
         broker: has the queues.
         queues: of the stream, by shard.
         router: says which shard counts a row.
-        column: place of the ids; None if rows have none.
+        column: place of the ids.
         publics: the public keys of all shards, asked for before each round; it may raise.
-        told: hears of each round where the broker has it, or why it does not.
+        hear: is called with where the broker has each round, or why it does not.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class Rounds:
         broker: Broker,
         queues: Sequence[Queue],
         router: Router,
-        column: int | None,
+        column: int,
         publics: Callable[[], Sequence[bytes]],
-        told: Callable[[Sequence[Position] | BrokerError], None] = lambda _: None,
+        hear: Callable[[Sequence[Position] | BrokerError], None] = lambda _: None,
     ) -> None:
         self._broker, self._queues, self._router = broker, queues, router
-        self._column, self._publics, self._told = column, publics, told
+        self._column, self._publics, self._hear = column, publics, hear
         self._most = broker.most_message
         self._bodies: list[_Body] = []
         self._lock = threading.Lock()
@@ -109,7 +109,6 @@ class Rounds:
         return body.sent
 
     def _run(self) -> None:
-        due = time.monotonic()
         stopping = False
         while not stopping:
             with self._lock:
@@ -117,8 +116,7 @@ class Rounds:
                 bodies, self._bodies = self._bodies, []
             self._send(bodies)
             del bodies
-            due = max(due + TICK, time.monotonic())
-            self._stopping.wait(due - time.monotonic())
+            self._stopping.wait(TICK)
 
     def _send(self, bodies: Sequence[_Body]) -> None:
         """One round, and the word to those whose rows are in it."""
@@ -158,11 +156,11 @@ class Rounds:
             try:
                 positions = self._broker.publish(messages)
             except BrokerError as error:
-                self._told(error)
+                self._hear(error)
                 hopeless = isinstance(error, LostError) or self._stopping.is_set()
                 if hopeless or time.monotonic() > until:
                     raise
                 self._stopping.wait(_PAUSE)
             else:
-                self._told(positions)
+                self._hear(positions)
                 return

@@ -27,7 +27,7 @@ from panprivacy.errors import InputError
 from panprivacy.hashing import hash_byte_strings, hash_word, key_words, multiply_high, scalar
 from panprivacy.ids import CodedIds, Ids, IntegerIds, Labels, gatherable, read_ids, rows_by_code
 from panprivacy.noise import wipe
-from panprivacy.slices import Shards, Slice, deal
+from panprivacy.slices import ShardNumbers, Slice, deal
 
 
 class Router:
@@ -65,7 +65,7 @@ class Router:
         """What the statistics of one shard are made for."""
         return Slice(shard, self.shards, self.key)
 
-    def shards_of(self, ids: Labels) -> Shards:
+    def shards_of(self, ids: Labels) -> ShardNumbers:
         """The shard of each row, from 0.
 
         Args:
@@ -110,12 +110,14 @@ class Router:
         Raises:
             InputError: there is one; the message names the row.
         """
+        if self.shards == 1:
+            return
         strange = self._shards_of_rows(batch, column) != shard
         if strange.any():
             message = "the row belongs to another shard: route by the key of this cluster"
             raise InputError(message, row=int(np.argmax(strange)) + 1)
 
-    def _shards_of_rows(self, batch: pa.RecordBatch, column: int | None) -> Shards:
+    def _shards_of_rows(self, batch: pa.RecordBatch, column: int | None) -> ShardNumbers:
         """The shard of each row of a batch; without ids there is one shard for all, or none."""
         if column is None and self.shards == 1:
             return np.zeros(batch.num_rows, np.uint16)
@@ -124,7 +126,7 @@ class Router:
             raise InputError(message)
         return self.shards_of(batch.column(column))
 
-    def _shards_of(self, ids: Ids) -> Shards:
+    def _shards_of(self, ids: Ids) -> ShardNumbers:
         if self._numbered:
             if not isinstance(ids, IntegerIds):
                 message = "a declared universe takes whole-number ids, from 0"
@@ -153,7 +155,11 @@ class Router:
 
 @kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint16[::1])")
 def _route(
-    ids: NDArray[np.int64], shards: np.uint64, key_0: np.uint64, key_1: np.uint64, found: Shards
+    ids: NDArray[np.int64],
+    shards: np.uint64,
+    key_0: np.uint64,
+    key_1: np.uint64,
+    found: ShardNumbers,
 ) -> None:
     """Write the shard of each number; the same as of its hash, which is not kept."""
     for row in range(ids.size):
@@ -161,7 +167,7 @@ def _route(
 
 
 @kernel("void(uint64[::1], uint64, uint16[::1])")
-def _reduce(hashes: NDArray[np.uint64], shards: np.uint64, found: Shards) -> None:
+def _reduce(hashes: NDArray[np.uint64], shards: np.uint64, found: ShardNumbers) -> None:
     """Write the shard of each hash: as many hashes lead to one as to another, nearly."""
     for row in range(hashes.size):
         found[row] = multiply_high(scalar(hashes[row]), shards)

@@ -9,17 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import ray
-
+from panprivacy.cluster.actors import RayShards, asked, check_address, connected, start_vault
 from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine, check, queues_of
 from panprivacy.cluster.record import Record, RecordFile, StreamRecord
-from panprivacy.cluster.shards import RayShards
-from panprivacy.cluster.worker import asked, start_vault
-from panprivacy.cluster.worker import init as start_ray
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import PlanError
-from panprivacy.service.config.config import CheckpointConfig, Config
+from panprivacy.service.config.config import Config
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.server import alone, run, uncounted
@@ -27,9 +23,6 @@ from panprivacy.service.sockets import http_socket
 from panprivacy.statistics.grid import Grid
 
 _KEY_BYTES: Final = 16
-_LOCAL: Final = {"num_cpus": 1, "object_store_memory": 80 << 20}
-"""Of Ray on this machine, whose objects are small here."""
-_REMOTE: Final = "ray://"
 _FRESH: Final = "begin anew with panprivacy cluster --fresh"
 
 
@@ -56,10 +49,7 @@ def serve_cluster(
     """
     write_to_stderr()
     checkpoint = check(config, shards)
-    if address is not None and address.startswith(_REMOTE):
-        message = "--address must be auto, or HOST:PORT of a cluster of Ray that this machine has "
-        message += "joined with ray start: the vault is on this machine"
-        raise PlanError(message)
+    check_address(address)
     sealed = Path(checkpoint.path)
     path = sealed.with_name(f"{sealed.stem}-coordinator.json")
     known = None if fresh else RecordFile.load(path)
@@ -69,9 +59,10 @@ def serve_cluster(
     with (
         alone(directory / "lock"),
         http_socket(config.server.address) as sock,
-        _connected(config, shards) as broker,
-        _vault(checkpoint, address) as vault,
+        _broker(config, shards) as broker,
+        connected(address),
     ):
+        vault = start_vault(checkpoint.path)
         engine = _Beginning(config, file, path, broker, vault).engine(known, shards, fresh=fresh)
         engine.warm_up()
         engine.wait_for_shards()
@@ -198,25 +189,12 @@ def _check_ended(record: Record, shards: int) -> None:
 
 
 @contextmanager
-def _connected(config: Config, shards: int) -> Iterator[Broker]:
+def _broker(config: Config, shards: int) -> Iterator[Broker]:
     """The broker."""
-    told = config.cluster
-    broker = Broker(told.nats, credentials=told.credentials, most_bytes=told.queue_bytes)
+    given = config.cluster
+    broker = Broker(given.nats, credentials=given.credentials, most_bytes=given.queue_bytes)
     with closing(broker):
+        JOURNAL.warning(Event.waiting_for_broker)
         broker.wait()  # before anything is begun
         JOURNAL.warning(Event.starting, shards=shards)
         yield broker
-
-
-@contextmanager
-def _vault(checkpoint: CheckpointConfig, address: str | None) -> Iterator[Any]:
-    """Ray, with the vault on this node."""
-    try:
-        start_ray(address, **({} if address else _LOCAL))
-    except (OSError, RuntimeError, ValueError) as error:
-        message = f"Ray cannot be reached: {str(error).splitlines()[0]}"
-        raise PlanError(message) from None
-    try:
-        yield start_vault(checkpoint.path)
-    finally:
-        ray.shutdown()

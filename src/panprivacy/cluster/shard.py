@@ -14,21 +14,23 @@ import io
 import struct
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from panprivacy.cluster.broker import START, Position, Queue
 from panprivacy.cluster.envelopes import PACKED_BYTES as KEYS_BYTES
-from panprivacy.cluster.envelopes import Opener
+from panprivacy.cluster.envelopes import Opener, Sealed
 from panprivacy.cluster.messages import read_message
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.vault import Told
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError, without_frames
+from panprivacy.noise import wipe
 from panprivacy.programs.counting import Counting, numbered
 from panprivacy.service.batches import Reception, Sent
 from panprivacy.service.config.stream import StreamConfig
-from panprivacy.service.incoming.admission import overwrite
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.slices import Slice
 from panprivacy.statistics.containers import Container
@@ -39,6 +41,9 @@ _OWN: Final = struct.Struct("<16sdQQ?")
 """In a state: position, when the window began, contributions, announcements, whole."""
 _QUIET_SECONDS: Final = 60.0
 """For so long after a line about what was refused, there is no other one."""
+_GROUP_BYTES: Final = 4 << 20
+"""Of messages that are counted in one pass, unless one is longer."""
+_ALIGNED: Final = 64
 _DAMAGED: Final = "the state is damaged: no contributions are kept like this"
 
 Contribution = tuple[float, int]
@@ -92,6 +97,7 @@ class ShardStream(Resumable):
         self._whole = True
         self._pending: dict[Contribution, bytes] = {}
         self._told_refusal = -_QUIET_SECONDS
+        self._room = bytearray()
         self._lock = threading.Lock()
 
     @property
@@ -115,29 +121,17 @@ class ShardStream(Resumable):
         with self._lock:
             return self._told()
 
-    def take(self, position: Position, sealed: bytes) -> None:
-        """Count a message, unless it was counted before; of each part of it all rows or none.
+    def take(self, messages: Iterable[tuple[Position, Sealed]]) -> None:
+        """Count messages that were not counted before; of each part of one all rows or none.
 
         What cannot be counted is refused with a line in the journal, and read no more.
 
         Args:
-            position: behind it.
-            sealed: an envelope.
+            messages: envelopes, in order, each with the position behind it.
         """
         with self._lock:
-            if position <= self._position:
-                return
-            self._note_gap(position)
-            try:
-                plain = self._opener.open(sealed, self.queue.subject)
-            except InputError as error:
-                self._refuse(error)
-                self._position = position
-                return
-            try:
-                self._count(position, plain)
-            finally:
-                overwrite(plain)
+            for group in _groups(messages):
+                self._take(group)
 
     def go_on_at(self, last: Position) -> None:
         """Know how far a queue is that was born anew: what it held before is lost, then."""
@@ -270,20 +264,42 @@ class ShardStream(Resumable):
             self._window, self._released, self._announced = window
             self._reception.batch_ids.unpack(earlier.names)
 
-    def _count(self, position: Position, plain: bytearray) -> None:
-        """Count what an envelope held; whatever fails, it is not counted again."""
-        self._position = position
+    def _take(self, group: Sequence[tuple[Position, Sealed]]) -> None:
+        """Count several messages in one pass; whatever fails, they are not counted again."""
+        room = self._room_for(sum(_stride(sealed) for _, sealed in group))
+        several: list[Sent] = []
+        at = 0
         try:
-            several: list[Sent] = []
+            for position, sealed in group:
+                if position > self._position:
+                    self._note_gap(position)
+                    self._position = position
+                    self._read(sealed, room[at:], several)
+                    at += _stride(sealed)
+            for outcome in self._reception.take(self._counting, several):
+                if isinstance(outcome, Exception):
+                    self._refuse(outcome)
+        except Exception as error:  # noqa: BLE001 - the shard goes on, and its words may show rows
+            self._refuse(without_frames(error))
+        finally:
+            wipe(np.frombuffer(room, np.uint8))
+
+    def _room_for(self, size: int) -> memoryview:
+        """Where messages are opened: always the same memory, as pages of new ones take longer."""
+        if len(self._room) < size:
+            self._room = bytearray(size)
+        return memoryview(self._room)[:size]
+
+    def _read(self, sealed: Sealed, room: memoryview, several: list[Sent]) -> None:
+        """Open a message, and add its parts to those that are counted."""
+        try:
+            plain = self._opener.open(sealed, self.queue.subject, room)
             for one in read_message(plain, len(self._reception.columns.wanted())):
                 if isinstance(one, InputError):
                     self._refuse(one)
                 else:
                     self._accept(Sent(one.batches, one.name), several)
-            for outcome in self._reception.take(self._counting, several):
-                if isinstance(outcome, Exception):
-                    self._refuse(outcome)
-        except Exception as error:  # noqa: BLE001 - the shard goes on, and its words may show rows
+        except Exception as error:  # noqa: BLE001 - others are counted, and its words may show rows
             self._refuse(without_frames(error))
 
     def _accept(self, sent: Sent, several: list[Sent]) -> None:
@@ -416,3 +432,24 @@ def _kept(public: Mapping[str, Any]) -> dict[Contribution, int]:
     if any(size < 0 for size in found.values()):
         raise InputError(_DAMAGED)
     return found
+
+
+def _groups(
+    messages: Iterable[tuple[Position, Sealed]],
+) -> Iterator[list[tuple[Position, Sealed]]]:
+    """Messages that are opened together."""
+    group: list[tuple[Position, Sealed]] = []
+    size = 0
+    for one in messages:
+        if group and size + _stride(one[1]) > _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(one)
+        size += _stride(one[1])
+    if group:
+        yield group
+
+
+def _stride(sealed: Sealed) -> int:
+    """The room that a message is given: columns of what follows it are aligned."""
+    return -(-len(sealed) // _ALIGNED) * _ALIGNED

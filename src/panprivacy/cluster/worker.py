@@ -1,12 +1,11 @@
-"""A shard at work: a Ray actor that reads its queues, counts, and seals what it has counted.
+"""A shard at work: it reads its queues, counts, and seals what it has counted.
 
 A thread for each stream reads messages in order and counts them. Each second another one seals
 positions and slices together, and has the vault keep them; what is in a kept state is removed from
 the queues. So a crash at any point loses nothing that was in a queue, and counts nothing twice.
 
-Through Ray go the configuration, sealed states, sealed contributions, positions and public keys.
-No event does, no plain state, and no identity: whoever runs Ray, or reads what it writes, sees
-neither. Errors cross as words of this package, without the frames that raised them.
+What calls it may be in another process: what it is given and what it returns is public or sealed,
+and what it raises is words of this package, without the frames that raised them.
 """
 
 from __future__ import annotations
@@ -20,48 +19,38 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, ParamSpec, Protocol, TypeVar
+from typing import Final, ParamSpec, Protocol, TypeVar
 
-import ray
-from ray.exceptions import RayError, RayTaskError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-from panprivacy._kernels import compile_kernels, wipe_stack
+from panprivacy._kernels import wipe_stack
 from panprivacy.cluster.broker import Broker, Position, Queue
 from panprivacy.cluster.shard import ShardStream
-from panprivacy.cluster.vault import LEASE, FencedError, LeasedError, SilentError, Told, Vault
+from panprivacy.cluster.vault import LEASE, FencedError, LeasedError, SilentError, Told
 from panprivacy.errors import InputError, PanPrivacyError, without_frames
 from panprivacy.hygiene.doctor import findings
-from panprivacy.hygiene.protection import protect
 from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.sealing import check_recipient, seal, unseal_with
 from panprivacy.service.config.config import ClusterConfig
 from panprivacy.service.config.stream import StreamConfig
-from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
+from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.kept.pulse import since_boot
 from panprivacy.service.kept.troubles import Troubles
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.slices import Slice
 from panprivacy.statistics.containers import parted, resume_all
-from panprivacy_launcher import hardened
 
 _MOST: Final = 64
 """Messages that are fetched at once."""
 _PULL_SECONDS: Final = 0.25
+_GATHER_SECONDS: Final = 0.1
+"""How long messages gather before they are fetched together, which costs less."""
 _PAUSE: Final = 1.0
 """Seconds until something that failed is tried again."""
 _WATCH_SECONDS: Final = 0.5
-_PATIENCE: Final = 10.0
+PATIENCE: Final = 10.0
 """Seconds that a call waits, for messages to be counted or for the vault; then it says so."""
 _ROTATE_SECONDS: Final = 3_600.0
 """How long a key for messages is used; it opens for as long again."""
-_LONG_PATIENCE: Final = 30.0
-"""Seconds in which a worker answers: longer than it waits for anything itself."""
 _IDENTITY_SECONDS: Final = 30.0
-_VAULT: Final = "panprivacy-vault"
-"""Its name among the actors of this driver."""
-_CALLS: Final = 16
-"""That may wait in a worker at the same time."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,8 +104,8 @@ class WorkerConfig:
         return unseal_with(sealed, done.stdout.decode(errors="replace"))
 
 
-class Keeping(Protocol):
-    """What a worker asks of the vault."""
+class AnyVault(Protocol):
+    """The vault, in this process or another one."""
 
     def begin(self, part: Slice) -> tuple[int, bytes | None]:
         """As `Vault.begin`."""
@@ -144,7 +133,7 @@ def _plainly(method: Callable[P, T]) -> Callable[P, T]:
 
 
 class Worker:
-    """Counts the queues of one shard; safe for several threads. `start` has Ray run it.
+    """Counts the queues of one shard; safe for several threads.
 
     Guarantee: that of its slices. A message that the broker has is counted once, whenever the
     process dies; a contribution that was handed out is in a state that the vault has.
@@ -157,7 +146,7 @@ class Worker:
     """
 
     def __init__(
-        self, config: WorkerConfig, vault: Keeping, fenced: Callable[[], None] = lambda: None
+        self, config: WorkerConfig, vault: AnyVault, fenced: Callable[[], None] = lambda: None
     ) -> None:
         self._config, self._vault, self._fenced = config, vault, fenced
         part, cluster = config.part, config.cluster
@@ -214,7 +203,7 @@ class Worker:
         window: float,
         number: int,
         through: Position,
-        last: bool,  # noqa: FBT001 - of a call through Ray
+        last: bool,  # noqa: FBT001 - of a call that has no names
         next_start: float,
         recipient: str,
         announced: int = 0,
@@ -282,7 +271,7 @@ class Worker:
         """Count no more, and seal what was counted."""
         self._stopping.set()
         self._hurry.set()
-        self._keeper.join(_PATIENCE)
+        self._keeper.join(PATIENCE)
         self._broker.close()
 
     # Sealing
@@ -299,7 +288,7 @@ class Worker:
             self._troubles.attempt("wiping", wipe_traces)
             self._hurry.wait(self._config.every)
         for reader in self._readers:
-            reader.join(_PATIENCE)
+            reader.join(PATIENCE)
         self._write()
 
     def _begin(self) -> None:
@@ -388,12 +377,11 @@ class Worker:
             self._stopping.wait(_PULL_SECONDS / 10)
             return
         found = self._broker.pull(queue, stream.position, _MOST, _PULL_SECONDS)
-        for position, sealed in found:
-            limit = self._limits.get((name, *stream.due))
-            if limit is not None and position > limit:
-                stream.go_on_at(limit)  # a queue that was empty at the cut
-                break
-            stream.take(position, sealed)
+        limit = self._limits.get((name, *stream.due))
+        within = [one for one in found if limit is None or one[0] <= limit]
+        stream.take(within)
+        if limit is not None and len(within) < len(found):
+            stream.go_on_at(limit)  # a queue that was empty at the cut
         wipe_stack()  # that of this thread; the keeper does the rest
         if not found:
             stream.go_on_at(self._broker.last(queue))
@@ -402,6 +390,8 @@ class Worker:
             self._rotated[name] = time.monotonic()
         with self._changed:
             self._changed.notify_all()
+        if len(found) < _MOST and limit is None:
+            self._stopping.wait(_GATHER_SECONDS)
 
     # Waiting
 
@@ -413,134 +403,9 @@ class Worker:
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: ready() or self._stopping.is_set(), _PATIENCE)
+            self._changed.wait_for(lambda: ready() or self._stopping.is_set(), PATIENCE)
         if ready():
             return
         troubles = "; ".join(self._troubles.known.values())
         message = f"shard {self._config.part} still waits for {what}"
         raise StoreError(f"{message}: {troubles}" if troubles else message)
-
-
-# Ray
-
-
-class _Hardened(Worker):
-    """A worker in a process of its own, whose memory is kept clean."""
-
-    def __init__(self, config: WorkerConfig) -> None:
-        protect()
-        write_to_stderr()
-        compile_kernels()
-        super().__init__(config, _RemoteVault(), _end_process)
-
-
-class _RemoteVault:
-    """The vault, from another process."""
-
-    def begin(self, part: Slice) -> tuple[int, bytes | None]:
-        """As `Vault.begin`, for this node."""
-        return self._asked("begin", part, ray.get_runtime_context().get_node_id())
-
-    def keep(
-        self, part: Slice, incarnation: int, number: int, sealed: bytes, told: Mapping[str, Told]
-    ) -> None:
-        """As `Vault.keep`."""
-        self._asked("keep", part, incarnation, number, sealed, told)
-
-    def _asked(self, method: str, *arguments: Any) -> Any:
-        """What the vault answers; see `asked`."""
-        try:
-            vault = _vault()
-        except ValueError:  # there is none of that name
-            message = "the vault does not answer"
-            raise SilentError(message) from None
-        return asked(getattr(vault, method), *arguments, patience=_PATIENCE)
-
-
-def asked(method: Any, *arguments: Any, patience: float = _LONG_PATIENCE) -> Any:
-    """What an actor of Ray answers.
-
-    Args:
-        method: of its handle.
-        arguments: public, or sealed.
-        patience: seconds in which it answers.
-
-    Raises:
-        PanPrivacyError: what it raises.
-        SilentError: it does not answer.
-    """
-    try:
-        return ray.get(method.remote(*arguments), timeout=patience)
-    except RayTaskError as error:
-        cause = error.cause
-        if isinstance(cause, PanPrivacyError):
-            raise without_frames(cause) from None
-        message = f"a process of Ray failed with {type(cause).__name__}"
-        raise StoreError(message) from None
-    except (RayError, TimeoutError) as error:
-        message = f"a process of Ray does not answer ({type(error).__name__})"
-    raise SilentError(message)
-
-
-@functools.cache
-def _vault() -> Any:
-    """The handle of the vault, by name: a handle that is handed over need not outlive a restart."""
-    return ray.get_actor(_VAULT)
-
-
-def _end_process() -> None:
-    """At once: what this process knows is another one's, and Ray starts no second one for it."""
-    os._exit(1)
-
-
-def init(address: str | None = None, **options: Any) -> None:
-    """Connect to Ray, or start it on this machine, without what it tells others about itself.
-
-    Args:
-        address: of a cluster of Ray; None to start one here.
-        options: of `ray.init`.
-    """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if address is None:
-        options = {"include_dashboard": False, **options}
-    ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **options)
-
-
-def start(config: WorkerConfig) -> Any:
-    """Have Ray run a worker on some node, and start it again on another if it dies.
-
-    Args:
-        config: what the worker is told; it keeps its states in the vault of `start_vault`.
-
-    Returns:
-        The handle of the actor; it ends with the process that has called this.
-    """
-    actor = ray.remote(_Hardened).options(
-        num_cpus=0,
-        max_restarts=-1,
-        max_concurrency=_CALLS,
-        scheduling_strategy="SPREAD",
-        runtime_env={"env_vars": hardened({})},
-    )
-    return actor.remote(config)
-
-
-def start_vault(path: str) -> Any:
-    """Have Ray run the vault, on this node.
-
-    Args:
-        path: of the checkpoint in the configuration.
-
-    Returns:
-        The handle of the actor.
-    """
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    actor = ray.remote(Vault).options(
-        name=_VAULT,
-        num_cpus=0,
-        max_restarts=-1,
-        max_concurrency=_CALLS,
-        scheduling_strategy=here,
-        runtime_env={"env_vars": hardened({})},
-    )
-    return actor.remote(path)

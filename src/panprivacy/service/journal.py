@@ -26,6 +26,7 @@ class Event(StrEnum):
     """All that can be told."""
 
     listening = "listening"
+    waiting_for_broker = "waits for the broker"
     starting = "shards are being started, which can take a minute"
     nobody_may = "there are no tokens: over HTTP nobody can send or read anything"
     new_tokens = "takes over the tokens of its configuration; all else of it at the next start"

@@ -206,7 +206,7 @@ def alone(file: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            message = f"another service, collector or aggregator runs in {file.parent}: "
+            message = f"another service, cluster, collector or aggregator runs in {file.parent}: "
             message += "stop it, or give this one a directory of its own"
             raise PlanError(message) from None
         yield

@@ -19,6 +19,8 @@ from panprivacy.errors import PlanError
 _MONDAY = int(datetime(1970, 1, 5, tzinfo=UTC).timestamp())
 _HOUR = 3_600
 _LONGEST_NAME = 100
+_MOST_PASSED = 1_000
+"""More windows than that do not pass: the clock was set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,27 @@ class Grid:
         """The start of the window that holds a moment, and its end, in seconds since 1970."""
         second = math.floor(moment)
         return self._short(second) if self.every <= _HOUR else self._long(second)
+
+    def passed(self, start: float, end: float, now: float) -> tuple[float, float] | None:
+        """What has become of a window by the clock, which may have been set.
+
+        A clock that was set back by more than a window ends the current one where it began; one
+        that was set forward leaves windows out.
+
+        Args:
+            start: when it began to be counted.
+            end: when it ends, on the grid.
+            now: what the clock says.
+
+        Returns:
+            When it ended, and when the next one begins; None if it has not ended.
+        """
+        if now < start - self.every:
+            return start, now
+        if now < end:
+            return None
+        set_forward = now - end > _MOST_PASSED * self.every
+        return end, float(self.around(now)[0]) if set_forward else end
 
     def within(self, start: float, every: int) -> Grid:
         """The grid of another length in the same zone, counted from a moment."""

@@ -29,8 +29,6 @@ from panprivacy.statistics.together import unless_lost
 
 LONGEST = 3_660 * 86_400
 """Seconds of a window, of days of 24 hours."""
-_MOST_PASSED = 1_000
-"""More windows than that do not pass: the clock was set."""
 _OWN = struct.Struct("<d")
 """In a state, before that of the window: when it began; and then of each that learns:"""
 _RANGE = struct.Struct("<QQ")
@@ -214,7 +212,7 @@ class Windowed(Resumable, Generic[S]):
     @property
     def due(self) -> bool:
         """Whether `advance` would close the current window."""
-        return not self._start - self._grid.every <= self._clock() < self._end
+        return self._passed is not None
 
     @property
     def releases(self) -> Windows:
@@ -254,12 +252,8 @@ class Windowed(Resumable, Generic[S]):
 
     def advance_once(self) -> None:
         """Close the first window that has passed, if one has."""
-        now, end = self._clock(), self._end
-        if now < self._start - self._grid.every:
-            self._close(self._start, now)
-        elif now >= end:
-            set_forward = now - end > _MOST_PASSED * self._grid.every
-            self._close(end, self._grid.around(now)[0] if set_forward else end)
+        if passed := self._passed:
+            self._close(*passed)
 
     def announce_intrusion(self) -> None:
         """Announce to the window of this moment that somebody has seen its state.
@@ -306,6 +300,10 @@ class Windowed(Resumable, Generic[S]):
             windows: in how many of them the user appears.
         """
         return whole_number(1, 1_000_000_000, windows=windows) * self._current.guarantee.delta
+
+    @property
+    def _passed(self) -> tuple[float, float] | None:
+        return self._grid.passed(self._start, self._end, self._clock())
 
     def _close(self, end: float, start: float) -> None:
         """Release at `end`, and wipe, whatever happens; the next window begins at `start`."""

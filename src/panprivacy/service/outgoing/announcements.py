@@ -84,12 +84,8 @@ class Announcements:
             StoreError: the store cannot be written to now. Ask again, with the same key.
         """
         self.take_effect(counting)
-        planned, number = counting.guarantee.intrusions, self.number(counting) + 1
-        if number > planned:
-            message = f"all {planned} announced intrusions of this window have been made; plan for "
-            message += "more with intrusions= of the stream, and end the window or start anew"
-            raise BudgetError(message)
-        line = Announcement(self._stream, began, number, _hash(key), now)
+        number = next_number(self.number(counting), counting.guarantee.intrusions)
+        line = Announcement(self._stream, began, number, digest_of(key), now)
         with counting.announcing():  # what can fail in memory has not failed
             self._store.announce(line)
         self._seen = number
@@ -107,7 +103,7 @@ class Announcements:
         Raises:
             StoreError: the store cannot be read now.
         """
-        return self._store.announcement(self._stream, _hash(key))
+        return self._store.announcement(self._stream, digest_of(key))
 
     def is_of(self, line: Announcement) -> bool:
         """Whether a line is about the state that is counted."""
@@ -144,6 +140,24 @@ class Announcements:
         return self._store.announced(self._stream, scope.start)
 
 
+def next_number(made: int, planned: int) -> int:
+    """The number of one more announcement, after so many to the same window.
+
+    Raises:
+        BudgetError: none is left.
+    """
+    if made >= planned:
+        message = f"all {planned} announced intrusions of this window have been made; plan for "
+        message += "more with intrusions= of the stream, and end the window or start anew"
+        raise BudgetError(message)
+    return made + 1
+
+
+def digest_of(key: bytes) -> str:
+    """By which a line is found that was asked for under a key."""
+    return hashlib.sha256(key).hexdigest()
+
+
 def _unpacked(packed: bytes) -> tuple[datetime, int, int]:
     """Since when how many were announced, and how many of them to states that are gone."""
     since, made, before = _COUNTS.unpack(packed)
@@ -152,7 +166,3 @@ def _unpacked(packed: bytes) -> tuple[datetime, int, int]:
             return _EPOCH + timedelta(microseconds=since), made, before
     message = "the state is damaged: so many intrusions cannot have been announced"
     raise InputError(message)
-
-
-def _hash(key: bytes) -> str:
-    return hashlib.sha256(key).hexdigest()

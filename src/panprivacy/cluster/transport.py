@@ -1,0 +1,211 @@
+"""How the client of NATS reads: what a queue holds is copied once, from the socket's buffer.
+
+The client as it comes copies each message four times before it hands it out, and in a hardened
+process each copy is overwritten as well: that takes longer than to decrypt and count the message.
+All else, from the handshake to the lines of the protocol, is the client's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from ssl import SSLContext
+from typing import Any, Final
+
+import nats
+import numpy as np
+from nats.aio.transport import Transport
+from nats.errors import ProtocolError
+from nats.protocol.parser import AWAITING_CONTROL_LINE, MAX_CONTROL_LINE_SIZE, Parser
+
+_BUFFER_BYTES: Final = 1 << 20
+_MOST_BYTES: Final = 64 << 20
+"""Of a message: no server of NATS takes more."""
+_END_BYTES: Final = 2
+"""With which a message ends."""
+_FROM_QUEUE: Final = b"$JS.ACK."
+"""With which the place to answer begins, of what comes out of a queue."""
+
+
+def new_client() -> nats.NATS:
+    """A client that reads like this, to be connected as any other one."""
+    client = nats.NATS()
+    client._transport = Connection()  # noqa: SLF001 - there is no other way to give it one
+    client._ps = MessageParser(client)  # noqa: SLF001
+    return client
+
+
+class Connection(Transport):  # type: ignore[misc]
+    """With or without TLS, and read into one buffer."""
+
+    def __init__(self) -> None:
+        self._incoming = _Incoming()
+
+    async def connect(self, uri: Any, buffer_size: int, connect_timeout: int) -> None:  # noqa: ARG002
+        """Connect without TLS."""
+        loop, self._incoming = asyncio.get_running_loop(), _Incoming()
+        made = loop.create_connection(lambda: self._incoming, uri.hostname, uri.port)
+        await asyncio.wait_for(made, connect_timeout)
+
+    async def connect_tls(
+        self,
+        uri: Any,
+        ssl_context: SSLContext,
+        buffer_size: int,  # noqa: ARG002
+        connect_timeout: int,
+    ) -> None:
+        """Go on with TLS."""
+        before, self._incoming = self._incoming, _Incoming()
+        made = asyncio.get_running_loop().start_tls(
+            before.source,
+            self._incoming,
+            ssl_context,
+            server_hostname=uri if isinstance(uri, str) else uri.hostname,
+        )
+        self._incoming.connection_made(await asyncio.wait_for(made, connect_timeout))
+
+    async def read(self, buffer_size: int) -> memoryview:  # noqa: ARG002
+        """What has come, good until the next call; nothing at the end."""
+        return await self._incoming.read()
+
+    async def readline(self) -> bytes:
+        """A line of the handshake: behind it nothing comes before it is answered."""
+        line = b""
+        while not line.endswith(b"\n") and (more := await self._incoming.read()):
+            line += more
+        return line
+
+    def at_eof(self) -> bool:
+        """Whether nothing more will come."""
+        return self._incoming.at_eof()
+
+    def write(self, payload: bytes) -> None:
+        """Have it sent."""
+        self._incoming.source.write(payload)
+
+    def writelines(self, payload: list[bytes]) -> None:
+        """Have all of it sent."""
+        self._incoming.source.writelines(payload)
+
+    async def drain(self) -> None:
+        """Wait while too much of it has not been sent."""
+        await self._incoming.drained()
+
+    def close(self) -> None:
+        """Begin to close."""
+        if self._incoming.source is not None:
+            self._incoming.source.close()
+
+    async def wait_closed(self) -> None:
+        """Wait until it is closed."""
+        if self._incoming.source is not None:
+            await self._incoming.lost.wait()
+
+    def __bool__(self) -> bool:
+        """Always: the client makes a transport of its own where there is none."""
+        return True
+
+
+class _Incoming(asyncio.BufferedProtocol):
+    """A buffer that a connection fills; it begins anew when all of it has been read."""
+
+    def __init__(self) -> None:
+        self.source: Any = None
+        self.lost = asyncio.Event()
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._read = self._filled = 0
+        self._came, self._may_write = asyncio.Event(), asyncio.Event()
+        self._error: Exception | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        self.source = transport
+        self._may_write.set()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        return self._buffer[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._filled += nbytes
+        if self._filled == len(self._buffer):
+            self.source.pause_reading()
+        self._came.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._error = exc
+        for event in (self.lost, self._came, self._may_write):
+            event.set()
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+
+    async def read(self) -> memoryview:
+        """All that has come since the last call, whose memory is used again."""
+        if self._read == len(self._buffer) and not self.lost.is_set():
+            self.source.resume_reading()
+        if self._read == self._filled:
+            self._read = self._filled = 0
+        while self._read == self._filled and not self.lost.is_set():
+            self._came.clear()
+            await self._came.wait()
+        if self._error is not None:
+            raise self._error
+        start, self._read = self._read, self._filled
+        return self._buffer[start : self._filled]
+
+    def at_eof(self) -> bool:
+        """Whether all has been read, and nothing more will come."""
+        return self.lost.is_set() and self._read == self._filled
+
+    async def drained(self) -> None:
+        """Wait until there is room to write."""
+        await self._may_write.wait()
+        if self.lost.is_set():
+            message = "the connection was lost"
+            raise ConnectionResetError(message)
+
+
+class MessageParser(Parser):  # type: ignore[misc]
+    """The library's parser of lines; messages are put where they stay."""
+
+    header_needed: int
+
+    def reset(self) -> None:
+        """Begin anew, with a new connection."""
+        super().reset()
+        self._message: memoryview | None = None
+        self._filled = 0
+
+    async def parse(self, data: bytes | memoryview = b"") -> None:
+        """Have the client process what came."""
+        rest = memoryview(data)
+        while rest:
+            if self.state == AWAITING_CONTROL_LINE:
+                front = bytes(rest[:MAX_CONTROL_LINE_SIZE])
+                line = front[: front.find(b"\n") + 1 or len(front)]
+                await super().parse(line)
+                rest = rest[len(line) :]
+                continue
+            if self._message is None:
+                if self.needed > _MOST_BYTES:
+                    message = "nats: a message that no server takes"
+                    raise ProtocolError(message)
+                room = np.empty(self.needed + _END_BYTES, np.uint8)  # not zeroed, as others are
+                self._message, self._filled = memoryview(room.data), 0
+            piece = rest[: len(self._message) - self._filled]
+            rest = rest[len(piece) :]
+            self._message[self._filled : self._filled + len(piece)] = piece
+            self._filled += len(piece)
+            if self._filled == len(self._message):
+                await self._hand_out(self._message.toreadonly())
+
+    async def _hand_out(self, message: memoryview) -> None:
+        subscription, subject, reply = (self.msg_arg[name] for name in ("sid", "subject", "reply"))
+        headers = bytes(message[: self.header_needed]) or None
+        view = message[self.header_needed : self.needed]
+        # The client reads what is not out of a queue itself.
+        content = view if reply.startswith(_FROM_QUEUE) else bytes(view)
+        self._message, self.header_needed = None, 0
+        self.state = AWAITING_CONTROL_LINE
+        await self.nc._process_msg(subscription, subject, reply, content, headers)  # noqa: SLF001

@@ -11,6 +11,7 @@ _COUNTERS = (
     "tests/unit/test_running.py",
     "tests/unit/test_continual.py",
     "tests/exact/test_continual.py",
+    "tests/exact/test_delayed.py",
     "tests/statistical/test_counters.py",
 )
 _MOMENTS = (
@@ -163,10 +164,26 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     "statistics/together.py": (
         "tests/unit/test_together.py",
         "tests/unit/test_grouped.py",
+        "tests/unit/test_merging.py",
         "tests/contract/test_resume.py",
         "tests/contract/test_same_users.py",
         "tests/service/test_stream.py",
     ),
+    "ids.py": ("tests/unit/test_ids.py", "tests/contract/test_same_users.py"),
+    "sealing.py": ("tests/unit/test_checkpoint.py", "tests/service/test_durability.py"),
+    "hygiene/wiping.py": ("tests/unit/test_wiping.py", "tests/contract/test_wiped.py"),
+    "decoders/intervals.py": ("tests/unit/test_decoders.py", "tests/statistical/test_density.py"),
+    "statistics/density/decoder.py": (
+        "tests/unit/test_decoders.py",
+        "tests/statistical/test_density.py",
+    ),
+    "statistics/distinct/decoder.py": (
+        "tests/unit/test_decoders.py",
+        "tests/statistical/test_distinct_count.py",
+    ),
+    "sources/delimited.py": ("tests/unit/test_delimited.py", "tests/unit/test_text.py"),
+    "sources/text.py": ("tests/unit/test_text.py", "tests/unit/test_delimited.py"),
+    "service/journal.py": ("tests/service/test_journal.py", "tests/service/test_durability.py"),
     "files.py": ("tests/unit/test_mutants.py",),
     "checkpoint.py": (
         "tests/unit/test_mutants.py",
@@ -214,6 +231,36 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     "cluster/vault.py": ("tests/cluster/test_vault.py", "tests/cluster/test_worker.py"),
     "cluster/worker.py": ("tests/cluster/test_worker.py",),
 }
+
+_EXACTLY_ONCE = (
+    *("files.py", "checkpoint.py", "federated/storage.py", "federated/collector.py"),
+    *(
+        "service/stream.py",
+        "service/batches.py",
+        "service/journal.py",
+        "service/outgoing/payment.py",
+    ),
+    *("service/outgoing/store.py", "service/outgoing/announcements.py", "service/kept/keeper.py"),
+)
+_TRUTH = (
+    *("ids.py", "sources/text.py", "sources/delimited.py", "decoders/intervals.py"),
+    *("statistics/density/decoder.py", "statistics/distinct/decoder.py"),
+    *("statistics/grid.py", "statistics/windowed.py", "statistics/together.py"),
+    *("statistics/moment/sizes.py", "counters/factorised.py", "federated/mean.py"),
+    *("federated/histogram.py", "federated/count_nonzero.py", "cells/difference_sets.py"),
+)
+GROUPS = {
+    "privacy": tuple(
+        one
+        for one in _OF_MODULE
+        if one not in {*_EXACTLY_ONCE, *_TRUTH} and not one.startswith("cluster/")
+    ),
+    "exactly-once": _EXACTLY_ONCE,
+    "truth": _TRUTH,
+}
+"""What a fault in a module would break first: that a user is hidden, that a batch is counted once
+whatever is repeated or killed, or that an answer says what it may. Modules of a cluster are drawn
+where they are named."""
 
 _OF_ALL = "tests/unit/test_mutants.py"
 """Has what no other test would miss, and that whatever is public cannot be changed."""

@@ -7,6 +7,8 @@ import difflib
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
 from cosmic_ray.commands import init
@@ -41,9 +43,23 @@ class Mutant:
     after: str
     code: str
 
+    @property
+    def key(self) -> str:
+        """A name for it, as long as the module stays as it is."""
+        return sha256(f"{self.module}\n{self.code}".encode()).hexdigest()
 
-def drawn(package: Path, modules: Iterable[str], count: int, seed: int) -> list[Mutant]:
-    """So many mutants, of different places, in the order in which they are drawn.
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What `equivalent` names it by: the module, the function, and the line as it is here."""
+        return self.module, self.within, self.after
+
+    def __str__(self) -> str:
+        """As in a diff."""
+        return f"  {self.module}:{self.line} {self.within}\n  - {self.before}\n  + {self.after}"
+
+
+def drawn(package: Path, modules: Iterable[str], seed: int) -> Iterator[Mutant]:
+    """Mutants of different places, in the order in which they are drawn.
 
     Every place is as likely as any other: an operator has a dozen mutants, a condition one.
     """
@@ -54,14 +70,11 @@ def drawn(package: Path, modules: Iterable[str], count: int, seed: int) -> list[
         places.setdefault((name, spec.start_pos), []).append(spec)
     order = sorted(places)
     chance.shuffle(order)
-    found: list[Mutant] = []
+    sources = {module: (package / module).read_text() for module, _ in order}
     for place in order:
-        if len(found) == count:
-            break
-        mutant = _made(place[0], (package / place[0]).read_text(), chance.choice(places[place]))
+        mutant = _made(place[0], sources[place[0]], chance.choice(places[place]))
         if mutant is not None:
-            found.append(mutant)
-    return found
+            yield mutant
 
 
 def _listed(package: Path, modules: Iterable[str]) -> Iterator[MutationSpec]:
@@ -87,6 +100,7 @@ def _made(module: str, source: str, spec: MutationSpec) -> Mutant | None:
     return Mutant(module, spec.start_pos[0], spec.definition_name or "", before, after, code)
 
 
+@lru_cache(maxsize=128)
 def _outline(code: str) -> str:
     """What the code does, without annotations, docstrings, and decorators that change no result."""
     return ast.dump(_Stripped().visit(ast.parse(code)))

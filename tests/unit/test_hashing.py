@@ -122,6 +122,9 @@ def test_numbers_and_their_texts_are_one_user_up_to_the_last():
     others = [b"07", b"+7", b"-0", b"", b"-", b"7 ", b"7.0", b"%d" % 2**64, b"%d" % (-(2**63) - 1)]
     numbers = {*integer_hashes([0, 7, -7, -1, 2**63 - 1, -(2**63)], key).tolist()}
     assert not numbers & {*string_hashes(others, key).tolist()}
+    left = [10, 100, 10**18]
+    beyond = string_hashes([b"%d" % (2**64 + word) for word in left], key)
+    assert not {*beyond.tolist()} & {*integer_hashes(left, key).tolist()}
 
 
 @pytest.mark.parametrize("length", range(41))

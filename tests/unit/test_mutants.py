@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 import os
 import pkgutil
@@ -14,22 +15,28 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import files
+from panprivacy import files, guarantee
 from panprivacy.addressing import FEISTEL_BITS, FEISTEL_ROUNDS, Sampled
 from panprivacy.audit.ideal import MemoryStorage
+from panprivacy.cells.difference_sets import residues
+from panprivacy.cells.law import high_and_low, hit_and_miss
 from panprivacy.continual import Counter
+from panprivacy.counters.delayed import Delayed, laplace_cumulants
 from panprivacy.counters.factorised import strategy
 from panprivacy.errors import InputError
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import Device
 from panprivacy.federated.elgamal import DecryptionKey
-from panprivacy.federated.laws import binomial
-from panprivacy.federated.promise import Promise
+from panprivacy.federated.laws import _LOG_TAIL, _U, binomial, discrete_gaussian, gaussian_sum
+from panprivacy.federated.promise import Promise, largest_epsilon_0
 from panprivacy.federated.task import Task
-from panprivacy.ids import read_ids
-from panprivacy.planning.additive import _log_growth
+from panprivacy.ids import read_ids, rows_by_code
+from panprivacy.planning.additive import AdditiveBudget, Reach, _log_growth, _sizes, best_design
 from panprivacy.service.batches import BatchIds
+from panprivacy.service.stream import Stream
 from panprivacy.sources import Column, open_source
+from panprivacy.statistics.additive_plans import most_cells
+from panprivacy.statistics.grid import Grid
 from panprivacy.statistics.header import _CUT
 from panprivacy.testing import SeededCoins
 
@@ -181,11 +188,11 @@ CHANGING = {
 def test_what_is_public_cannot_be_changed():
     found = {}
     for module in pkgutil.walk_packages(pp.__path__, "panprivacy."):
-        for name, kind in vars(importlib.import_module(module.name)).items():
+        for kind in vars(importlib.import_module(module.name)).values():
             if isinstance(kind, type) and kind.__module__ == module.name and is_dataclass(kind):
                 parameters = vars(kind).get("__dataclass_params__")
-                found[name] = parameters is None or parameters.frozen
-    assert {name for name, frozen in found.items() if not frozen} == CHANGING
+                found[kind] = parameters is None or parameters.frozen
+    assert {kind.__name__ for kind, frozen in found.items() if not frozen} == CHANGING
     assert len(found) > 150
 
 
@@ -286,3 +293,153 @@ def test_each_tree_of_a_count_without_an_end_has_eight_times_the_steps_of_the_on
     assert [mechanism._trees(tick)[0] for tick in (0, 255, 256, 2_303, 2_304, 18_688)] == [
         0, 0, 256, 256, 2_304, 18_688,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("came", [0, 31])
+def test_a_key_that_comes_short_is_none(came, monkeypatch):
+    """The rest of it would be zeros."""
+    monkeypatch.setattr(os, "readv", lambda device, parts: came)
+    with pytest.raises(OSError, match="too few random bytes"):
+        pp.SystemCoins().bernoulli(Fraction(1, 3), 1)
+
+
+def test_the_largest_epsilon_0_is_the_last_on_its_grid_that_keeps_the_promise():
+    """Whoever plans it finds the same."""
+    kept = Fraction(377_777, 100_000)
+    found = largest_epsilon_0(Promise(epsilon=Fraction(1)), lambda at: float(at > kept))
+    assert found == Fraction(math.floor(kept * 1024), 1024)
+
+
+def test_discrete_gaussians_add_up_to_one_but_for_what_the_page_says():
+    variance, count = Fraction(4), 10**5
+    one, added = discrete_gaussian(variance * count), gaussian_sum(variance, count)
+    assert added.weights == pytest.approx(one.weights)
+    ripple = 5 * count * math.exp(-4 * math.pi**2)
+    assert added.error - one.error == pytest.approx(ripple, rel=1e-3)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 7, 100, 1_000])
+@pytest.mark.parametrize("open_steps", [False, True])
+def test_the_largest_scale_is_that_of_some_step(horizon, open_steps):
+    mechanism = Counter(horizon, epsilon=1, open_steps=open_steps)._kept.mechanism
+    scales = [one for tick in range(horizon) for one in mechanism.scales(tick) if one is not None]
+    assert mechanism.largest_scale == max(scales)
+
+
+def test_a_table_has_a_cell_however_little_memory_there_is():
+    assert [most_cells(memory, 2) for memory in (1, 15, 16, 32)] == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1_000), Fraction(1, 10**6)])
+def test_a_small_epsilon_is_spent_by_weights_that_many_steps_lie_between(epsilon):
+    high, low = high_and_low(10, epsilon)
+    assert high - low > (1 << 16) - 2
+
+
+def test_a_clock_that_is_set_by_whole_windows_cuts_none():
+    """In Newfoundland it was set forward by an hour at 0:01."""
+    change = 1_268_537_460  # 2010-03-14, 3:31 UTC
+    grid = Grid(1_800, "America/St_Johns")
+    for second in (change - 1, change, change + 1_000):
+        assert grid.around(second) == (change - 60, change - 60 + 1_800)
+
+
+def test_a_delayed_count_begins_with_nothing_but_its_noise():
+    mechanism = Delayed(horizon=1_000, epsilon=Fraction(1), delta=Fraction(1, 10**9))
+    memory = mechanism.born(SeededCoins(1))
+    told = [0.0, mechanism.updates, *laplace_cumulants(float(mechanism.scales[0]))]
+    assert (memory.told.tolist(), memory.tick) == (told, 0)
+
+
+def test_coefficients_are_kept_in_4096ths():
+    """A state of another unit would be off by a factor."""
+    assert strategy(3).tolist() == [4096, 2048, 1536]
+
+
+def test_a_delta_is_used_by_a_single_device_too():
+    promise = Promise(epsilon=Fraction(1), delta=Fraction(1, 100), devices=1)
+    assert CountNonZero.planned(promise).epsilon_0 == Fraction(519, 512)
+
+
+def test_a_discrete_gaussian_allows_for_rounding_of_each_weight():
+    """An exponent is at most `_LOG_TAIL`, and each of its four steps rounds."""
+    law = discrete_gaussian(Fraction(100))
+    rounded = 4 * _LOG_TAIL * _U * len(law.weights)
+    assert law.error == pytest.approx(2 * (rounded + law.missing + 4 * _U))
+    assert rounded > law.missing
+
+
+def test_a_joint_loss_rests_on_the_upper_bound_of_an_exponential(monkeypatch):
+    """Both are the same in 59 digits, so that no number of ours can tell."""
+    monkeypatch.setattr(guarantee, "exp_bounds", lambda _: (Fraction(2), Fraction(3)))
+    loss = guarantee.joint_loss.__wrapped__(Fraction(1, 2), Fraction(10))
+    assert math.log(2) <= loss < math.log(2) + 1e-12
+
+
+def test_a_table_of_sums_has_as_many_numbers_as_cells():
+    cells = pp.FrequencyMoment(order=2, bound=5, epsilon=1).plan.table
+    table = cells.born(SeededCoins(1))
+    assert [cells.is_table(one) for one in (table[:-1], table, np.append(table, 0))] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_few_cells_are_taken_where_no_more_fit():
+    assert _sizes(600) == [64, 128, 256, 512]
+    assert _sizes(63) == [32]
+
+
+def test_the_best_design_is_the_one_that_is_never_much_worse_than_another():
+    errors = {(8, None, 0): (0.1, 0.1), (16, None, 0): (0.05, 0.15), (32, None, 0): (0.02, 0.9)}
+
+    class Plan:
+        def __init__(self, design):
+            self.design = design
+
+        def relative_errors(self, truths):
+            low, high = errors[self.design]
+            return np.where(truths < 100, low, high)
+
+    assert best_design(Plan, [*errors], (10.0, 1_000.0)).design == (16, None, 0)
+
+
+def test_users_alike_are_in_the_middle_of_what_a_state_may_be():
+    plan = pp.FrequencyMoment(order=2, bound=5, epsilon=1).plan
+    assert plan.alike(400.0) == (100.0, 2)
+
+
+def test_rows_are_ordered_by_their_code_each_once():
+    rows, ends = rows_by_code(np.array([2, 0, 2, 1, 0], np.int32), 4)
+    assert (rows.tolist(), ends.tolist()) == ([1, 4, 3, 0, 2], [2, 3, 5, 5])
+
+
+def test_a_state_is_checked_as_it_is_resumed():
+    checked, resumed = (inspect.signature(one) for one in (Stream.check_state, Stream.resume))
+    assert checked.parameters == resumed.parameters
+
+
+def test_a_law_is_read_as_one_of_epsilon_27_beyond_that():
+    most = hit_and_miss(residues(11), Fraction(27), 0)
+    for epsilon in (Fraction(55, 2), Fraction(40)):
+        assert hit_and_miss(residues(11), epsilon, 0) == most
+    assert hit_and_miss(residues(11), Fraction(26), 0) < most
+
+
+def test_a_range_that_takes_longer_than_a_minute_is_not_searched():
+    key = DecryptionKey.generate(pp.SystemCoins())
+    assert len(key.small_sums(b"", 1, 1 << 40)) == 0
+    with pytest.raises(pp.PlanError, match="low to high"):
+        key.small_sums(b"", 0, 1 << 40)
+
+
+@pytest.mark.parametrize("moment", [1e3, 1e5, 1e7])
+def test_a_clip_is_hardly_larger_than_what_hides_too_much(moment):
+    reach, budget = (
+        Reach(bound=10, signed=False, tables=1),
+        AdditiveBudget(Fraction(1, 2), Fraction(1, 2)),
+    )
+    tails = reach.tails(1_024, budget, 0, moment)
+    clip = reach.clip(1_024, budget, tails, 1.0)
+    assert tails.hidden(clip) <= 1 < tails.hidden(clip * (1 - 1 / 64) - 1)

@@ -84,6 +84,11 @@ def pytest_runtest_setup(item):
     loss.check_traces = subject.check_traces = LOOKED_FOR if whole else lambda *_: None
 
 
+def pytest_runtest_teardown():
+    """The examples in documents, which this file knows nothing of, have it whole."""
+    loss.check_traces = subject.check_traces = LOOKED_FOR
+
+
 def forget_what_other_tests_planned():
     """Children would go through all of it."""
     for name, module in list(sys.modules.items()):

@@ -31,6 +31,7 @@ MAY_HOLD_BYTES = {
     "_kept.key",
     "_kept.arrays[0]",
     "_addressing._weights",  # the key of a published moment
+    "_addressing._starts",  # where each level begins: of the plan alone
 }
 MAY_HOLD_BYTES |= {
     f"_plan.law.{name}{base}" for name in ("weights", "members") for base in ("", ".base")

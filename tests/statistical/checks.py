@@ -81,6 +81,7 @@ def fits_integers(samples: np.ndarray, law: np.ndarray) -> float:
 
 def happens(successes: int, trials: int, least: float, most: float | None = None) -> float:
     """The binomial test of coins of probability `least`, or anything from `least` to `most`."""
+    successes = int(successes)
     share, most = successes / trials, least if most is None else most
     nearest = min(max(share, least), most)
     if nearest in {0, 1}:

@@ -179,7 +179,7 @@ def test_a_cropped_sum_without_noise_reaches_half_a_count_around_it():
 
 
 CHANGING = {
-    "EnumeratedCoins", "Memory", "PlannedCoins", "ShiftedCoins", "State", "_Attempt", "_Body",
+    "Body", "EnumeratedCoins", "Memory", "PlannedCoins", "ShiftedCoins", "State", "_Attempt",
     "_Reader", "_Shard",
 }  # fmt: skip
 """States, coins of the audit, what is known of others. The rest is public, cached, and shared."""

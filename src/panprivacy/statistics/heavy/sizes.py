@@ -69,7 +69,7 @@ Independence = Annotated[
 class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
     """The number of users that hold at least 1/k of a public total."""
 
-    k: Annotated[int, whole("who holds at least 1/k of the total counts", MOST_K, example=10_000)]
+    k: Annotated[int, whole("who holds at least 1/k of the total counts", MOST_K, example=20_000)]
     total: Annotated[
         int, whole("what all deltas add up to, which is public", MOST_TOTAL, example=10_000_000)
     ]
@@ -78,7 +78,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
         whole(
             "counters, at least 2k; unless told, as many as make the largest error smallest",
             MOST_BYTES,
-            example=320_000,
+            example=640_000,
         ),
     ] = None
     memory: Memory = None

@@ -162,7 +162,7 @@ def running(shards: int) -> Iterator[Scene]:
             yield Scene(service.begin())
             return
         nats = stack.enter_context(NatsServer(found_nats(), memory=4 << 30))
-        cluster = RunningCluster(folder, nats.url, STREAMS, command=HARDENED)
+        cluster = RunningCluster(folder, nats.url, STREAMS, queue=256 << 20, command=HARDENED)
         stack.enter_context(cluster).start("--shards", str(shards))
         yield Scene(cluster, nats)
         cluster.stop()

@@ -37,12 +37,13 @@ class RunningCluster(Service):
         directory: of its own.
         nats: where the broker is.
         streams: tables of the configuration.
+        queue: bytes that a queue may hold, for which the broker has room.
         command: as of `Service`.
     """
 
-    def __init__(self, directory, nats, streams=VISITS, *, command=PLAIN):
+    def __init__(self, directory, nats, streams=VISITS, *, queue=8 << 20, command=PLAIN):
         self.name = f"test-{os.getpid()}"
-        told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\nqueue_bytes = 8_388_608\n'
+        told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\nqueue_bytes = {queue}\n'
         super().__init__(directory, told + streams, command=command)
 
     def start(self, *options, patience=60.0):

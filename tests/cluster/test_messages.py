@@ -17,7 +17,7 @@ MOST = 1 << 20
 
 
 def router(shards):
-    return Router(shards, b"sixteen letters!", numbered=False)
+    return Router(shards, b"sixteen letters!", numbered=True)
 
 
 def batch(*columns):
@@ -60,6 +60,37 @@ def test_each_shard_gets_its_rows_and_all_get_the_same_lengths_and_names():
         assert (router(3).shards_of(np.array(found)) == shard).all()
     every = sorted(row for parts in each for row in rows(parts))
     assert every == sorted([*range(100), *(of_shard(3, 0, 5) + 1000).tolist()])
+
+
+def test_no_id_is_in_a_message_but_what_stands_for_it_in_each_form():
+    texts = [f"visitor {number}" for number in range(40)] + [str(number) for number in range(40)]
+    hashing = Router(2, b"sixteen letters!", numbered=False)
+    forms = [
+        pa.array(texts),
+        pa.array(texts, pa.string_view()),
+        pa.array([one.encode() for one in texts], pa.large_binary()),
+        pa.array(texts).dictionary_encode(),
+    ]
+    found, lengths = [], set()
+    for form in forms:
+        for name in (None, b"name"):
+            sent = Round(hashing, 0, MOST)
+            sent.add([batch(form)], name)
+            (message,) = sent.pack()
+            assert not any(b"visitor" in plain for plain in message)
+            each = [rows(opened([message], shard)) for shard in range(2)]
+            found.append(each)
+            lengths.add((name, len(message[0])))
+            for shard, words in enumerate(each):
+                assert all((word % 2**64) * 2 >> 64 == shard for word in words)
+    assert all(each == found[0] for each in found)
+    assert len({word for each in found[0] for word in each}) == len(texts)
+    assert len(lengths) == 2
+    sent = Round(hashing, 0, MOST)
+    sent.add([ids(*range(40))])
+    (message,) = sent.pack()
+    numbers = [rows(opened([message], shard)) for shard in range(2)]
+    assert all(set(few) < set(many) for few, many in zip(numbers, found[0], strict=True))
 
 
 def test_a_round_of_nothing_is_sent_to_all():
@@ -150,7 +181,7 @@ def test_a_name_does_not_depend_on_what_else_is_in_the_round():
 def test_a_row_longer_than_a_message_is_refused_and_the_round_goes_on():
     sent = Round(router(1), 0, 1 << 14)
     with pytest.raises(InputError, match="no message") as refused:
-        sent.add([batch(pa.array(["a", "b" * (1 << 14)]))])
+        sent.add([batch(pa.array([1, 2]), pa.array(["a", "b" * (1 << 14)]))])
     assert "bbb" not in str(refused.value)
     sent.add([ids(1)])
     assert rows(opened(sent.pack(), 0)) == [1]

@@ -68,17 +68,22 @@ class TestRouter:
              "place": places}
         )  # fmt: skip
         for column, router in itertools.product((0, 1), (hashed(), hashed(1))):
-            parts = router.split(batch, column)
+            sent = router.hashed(batch, column)
+            parts = router.split(sent, column)
             assert len(parts) == router.shards
             found = np.sort(np.concatenate([part["place"] for part in parts]))
             assert found.tolist() == places.tolist()
             for shard, part in enumerate(parts):
                 router.check(part, column, shard)
                 assert np.all(np.diff(part["place"]) > 0)
-                assert part["user"].to_pylist() == users[part["place"]].tolist()
+                assert part[column].equals(sent[column].take(part["place"]))
+                other = batch[1 - column].to_pylist()
+                assert part[1 - column].to_pylist() == [
+                    other[at] for at in part["place"].to_pylist()
+                ]
 
     def test_shards_without_rows_get_none(self):
-        batch = pa.record_batch({"user": [SECRET, SECRET]})
+        batch = hashed().hashed(pa.record_batch({"user": [SECRET, SECRET]}), 0)
         parts = hashed().split(batch, 0)
         assert [part for part in parts if part is not None] == [batch]
         assert hashed().split(batch.slice(0, 0), 0) == [None] * 4
@@ -96,11 +101,27 @@ class TestRouter:
         shards = router.shards_of(users)
         own = users[shards == 2]
         wrong = np.append(own, users[shards != 2][0])
-        router.check(pa.record_batch({"user": own}), 0, 2)
+
+        def sent(users):
+            return router.hashed(pa.record_batch({"user": users}), 0)
+
+        router.check(sent(own), 0, 2)
         with pytest.raises(pp.InputError, match="another shard") as refused:
-            router.check(pa.record_batch({"user": wrong}), 0, 2)
+            router.check(sent(wrong), 0, 2)
         assert refused.value.row == len(wrong)
         assert str(SECRET)[:2] not in str(refused.value)
+
+    def test_ids_that_are_sent_as_they_are_are_refused(self):
+        texts = pa.record_batch({"user": [str(SECRET)]})
+        for router, act in itertools.product((hashed(), hashed(1), dealt()), ("split", "check")):
+            given = (0,) if act == "split" else (0, 0)
+            with pytest.raises(pp.InputError, match="Publisher"):
+                getattr(router, act)(texts, *given)
+
+    def test_a_user_of_a_universe_keeps_his_number(self):
+        batch = pa.record_batch({"user": pa.array([3, 1, 2], pa.int16())})
+        assert dealt().hashed(batch, 0).column(0).to_pylist() == [3, 1, 2]
+        assert hashed().hashed(batch, None) is batch
 
     def test_nulls_and_texts_for_numbers_are_refused(self):
         with pytest.raises(pp.InputError, match="null") as refused:

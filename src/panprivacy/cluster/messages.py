@@ -3,8 +3,9 @@
 How many rows a shard gets depends on who they are of. So nothing is sent to a shard alone: in each
 round every shard gets as many messages as the others, of one length, also where nothing is for it.
 
-A message is `magic (8) | number of parts (8) | parts | zeros`, and a part `name (16) | length (8) |
-Arrow stream`, all little-endian and aligned to 8 bytes; a name of zeros is none.
+In place of an id there is its hash, as `routing` says. A message is
+`magic (8) | number of parts (8) | parts | zeros`, and a part `name (16) | length (8) | Arrow
+stream`, all little-endian and aligned to 8 bytes; a name of zeros is none.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from panprivacy.ids import gatherable, offset_type
 from panprivacy.noise import wipe
 from panprivacy.sources import Column, read_body
 
-_MAGIC: Final = b"ppround1"
+_MAGIC: Final = b"ppround2"
 _FRONT: Final = struct.Struct("<8sQ")
 _PART: Final = struct.Struct("<16sQ")
 _NAMELESS: Final = bytes(16)
@@ -103,7 +104,8 @@ class Round:
         Raises:
             InputError: a row cannot be routed, or is longer than a message; nothing was added.
         """
-        plain = [_plain(batch) for batch in batches if batch.num_rows]
+        there = [batch for batch in batches if batch.num_rows]
+        plain = [_plain(self._router.hashed(batch, self._column)) for batch in there]
         for batch in plain:
             self._check_rows(batch)
         if name is not None:

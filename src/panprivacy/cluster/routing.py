@@ -1,4 +1,4 @@
-"""To which shard of a cluster each row belongs, by whose it is.
+"""What stands for a user in a cluster, and to which shard he belongs.
 
 >>> router = Router(2, b"sixteen letters!", numbered=False)
 >>> router.shards_of(["ada", "grace", "alan", "7"]).tolist()
@@ -6,11 +6,15 @@
 >>> router.shards_of([7]).tolist()
 [1]
 
-The key is public within the cluster. Privacy holds for each key; who knows it can aim ids at one
-shard, which costs accuracy and speed. It is none of those of the tables: ids that one hash has
-divided would not be spread over cells by the same hash.
+No id leaves who sends: a shard gets and counts 64 bits of its hash, the first of which say that it
+is the right shard. So a text takes as long to send and to count as a number. Two users have one
+hash with a probability of `2**-64`, and are one user then. Those of a declared universe are sent as
+the numbers that they are; `slices` says how they are dealt, and why.
 
-`slices` says how the users of a declared universe are dealt, and why.
+The key is public within the cluster: who knows it and sees a hash can test whose it is. Privacy
+holds for each key; who knows it can choose ids that come to one shard, or that are one user, which
+costs accuracy and speed. It is none of those of the tables: what one hash has divided would not be
+spread over cells by the same hash.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from numpy.typing import NDArray
 
 from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
-from panprivacy.hashing import hash_byte_strings, hash_word, key_words, multiply_high, scalar
+from panprivacy.hashing import hash_byte_strings, hash_integers, key_words, multiply_high
 from panprivacy.ids import CodedIds, Ids, IntegerIds, Labels, gatherable, read_ids, rows_by_code
 from panprivacy.noise import wipe
 from panprivacy.slices import ShardNumbers, Slice, deal
@@ -74,19 +78,35 @@ class Router:
         Raises:
             InputError: a null or a wrong type. The message names the row, never the id.
         """
-        found = [self._shards_of(chunk) for chunk in read_ids(ids)]
+        found = [self._shards_of(self._sent(chunk)) for chunk in read_ids(ids)]
         return np.concatenate(found) if found else np.empty(0, np.uint16)
 
-    def split(self, batch: pa.RecordBatch, column: int | None) -> list[pa.RecordBatch | None]:
-        """The rows of each shard, in their order; None for a shard that has none.
+    def hashed(self, batch: pa.RecordBatch, column: int | None) -> pa.RecordBatch:
+        """Rows as they are sent: the hash of each id in its place, int64, or a user's number.
 
         Args:
             batch: rows.
             column: place of the ids; None if rows have none.
 
         Raises:
-            InputError: as for `shards_of`; or rows have no ids, so that those of one user could
-                come to several of the shards.
+            InputError: as for `shards_of`.
+        """
+        if column is None:
+            return batch
+        sent = [self._sent(chunk) for chunk in read_ids(batch.column(column))]
+        ids = pa.array(np.concatenate(sent) if len(sent) != 1 else sent[0], pa.int64())
+        return batch.set_column(column, batch.schema.names[column], ids)
+
+    def split(self, batch: pa.RecordBatch, column: int | None) -> list[pa.RecordBatch | None]:
+        """The rows of each shard, in their order; None for a shard that has none.
+
+        Args:
+            batch: rows as `hashed` gives them.
+            column: place of the ids; None if rows have none.
+
+        Raises:
+            InputError: rows have no ids, so that those of one user could come to several of the
+                shards; or ids that are no hashes.
         """
         parts: list[pa.RecordBatch | None] = [None] * self.shards
         if not batch.num_rows:
@@ -108,9 +128,9 @@ class Router:
         """Refuse a batch with a row of another shard: its user would count, and lose, in two.
 
         Raises:
-            InputError: there is one; the message names the row.
+            InputError: there is one, and the message names the row; or as for `split`.
         """
-        if self.shards == 1:
+        if self.shards == 1 and column is None:
             return
         strange = self._shards_of_rows(batch, column) != shard
         if strange.any():
@@ -124,50 +144,46 @@ class Router:
         if column is None:
             message = "rows without a user id belong to no shard: name the column of the ids"
             raise InputError(message)
-        return self.shards_of(batch.column(column))
+        if batch.schema.types[column] != pa.int64():
+            message = "the ids are not as they are sent to a shard: send by a Publisher"
+            raise InputError(message)
+        found = [self._shards_of(_whole(chunk)) for chunk in read_ids(batch.column(column))]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def _shards_of(self, ids: Ids) -> ShardNumbers:
+    def _sent(self, ids: Ids) -> NDArray[np.int64]:
+        """What is sent in place of ids."""
         if self._numbered:
-            if not isinstance(ids, IntegerIds):
-                message = "a declared universe takes whole-number ids, from 0"
-                raise InputError(message)
-            return deal(ids.values, self.shards, self.key)
+            return _whole(ids)
         if isinstance(ids, CodedIds):
-            return self._shards_of(ids.values)[ids.codes]
-        shards, count, words = (
-            np.empty(len(ids), np.uint16),
-            uint64(self.shards),
-            key_words(self.key),
-        )
-        row = 0
-        for piece in ids.pieces():
-            found = shards[row : row + len(piece)]
-            row += len(piece)
-            if isinstance(piece, IntegerIds):
-                _route(piece.values, count, *words, found)
-                continue
-            hashes = np.empty(len(piece) + 1, np.uint64)[:-1]
-            hash_byte_strings(piece.offsets, piece.data, *words, hashes)
-            _reduce(hashes, count, found)
-            wipe(hashes)
+            words = self._sent(ids.values)
+            found = words[ids.codes]
+            wipe(words)
+            return found
+        hashes = np.empty(len(ids) + 1, np.uint64)[:-1]
+        if isinstance(ids, IntegerIds):
+            hash_integers(ids.values, *key_words(self.key), hashes)
+        else:
+            hash_byte_strings(ids.offsets, ids.data, *key_words(self.key), hashes)
+        return hashes.view(np.int64)
+
+    def _shards_of(self, sent: NDArray[np.int64]) -> ShardNumbers:
+        """The shard of each, by what is sent."""
+        if self._numbered:
+            return deal(sent, self.shards, self.key)
+        shards = np.empty(len(sent), np.uint16)
+        _reduce(sent, uint64(self.shards), shards)
         return shards
 
 
-@kernel(f"void({read_only('int64')}, uint64, uint64, uint64, uint16[::1])")
-def _route(
-    ids: NDArray[np.int64],
-    shards: np.uint64,
-    key_0: np.uint64,
-    key_1: np.uint64,
-    found: ShardNumbers,
-) -> None:
-    """Write the shard of each number; the same as of its hash, which is not kept."""
-    for row in range(ids.size):
-        found[row] = multiply_high(scalar(hash_word(uint64(ids[row]), key_0, key_1)), shards)
+def _whole(ids: Ids) -> NDArray[np.int64]:
+    if not isinstance(ids, IntegerIds):
+        message = "a declared universe takes whole-number ids, from 0"
+        raise InputError(message)
+    return ids.values
 
 
-@kernel("void(uint64[::1], uint64, uint16[::1])")
-def _reduce(hashes: NDArray[np.uint64], shards: np.uint64, found: ShardNumbers) -> None:
+@kernel(f"void({read_only('int64')}, uint64, uint16[::1])")
+def _reduce(hashes: NDArray[np.int64], shards: np.uint64, found: ShardNumbers) -> None:
     """Write the shard of each hash: as many hashes lead to one as to another, nearly."""
     for row in range(hashes.size):
-        found[row] = multiply_high(scalar(hashes[row]), shards)
+        found[row] = multiply_high(uint64(hashes[row]), shards)

@@ -30,7 +30,7 @@ from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanErro
 from panprivacy.noise import wipe
 from panprivacy.programs.counting import Counting, numbered
 from panprivacy.service.batches import Reception, Sent
-from panprivacy.service.config.stream import StreamConfig
+from panprivacy.service.config.stream import Ids, StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.slices import Slice
 from panprivacy.statistics.containers import Container
@@ -89,7 +89,7 @@ class ShardStream(Resumable):
         self.queue, self.part = queue, part
         self._config = config
         self._counting = config.make_counting(part)
-        self._reception = Reception(config, self._counting)
+        self._reception = Reception(config, self._counting, ids=Ids.integers)  # of users, or hashes
         self._router = Router(part.shards, part.key, numbered=numbered(self._counting))
         self._opener = Opener()
         self._position = START

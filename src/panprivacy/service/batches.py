@@ -86,10 +86,11 @@ class Reception:
     Args:
         config: of the stream.
         counting: its statistics, which tell what is read of each row.
+        ids: what comes in place of a user, unless it is what is configured.
     """
 
-    def __init__(self, config: StreamConfig, counting: Counting) -> None:
-        self._config = config
+    def __init__(self, config: StreamConfig, counting: Counting, *, ids: Ids | None = None) -> None:
+        self._ids = ids or config.ids
         self._intake = Intake(config.columns(counting), config.nulls)
         self.batch_ids = BatchIds(config.retries)
 
@@ -142,12 +143,11 @@ class Reception:
         checked: list[Checked] = []
         rows = 0
         for batch in batches:
-            kind, whole = batch.schema.types[0], self._config.ids is Ids.integers
+            kind, whole = batch.schema.types[0], self._ids is Ids.integers
             named = self.columns.user is not None
-            # 7 and "7" would be two users
+            # a text among numbers is a mistake of who sends
             if named and not pa.types.is_null(kind) and pa.types.is_integer(kind) != whole:
-                ids = self._config.ids
-                wanted = f'{"whole numbers" if whole else "texts"} (ids = "{ids}")'
+                wanted = f'{"whole numbers" if whole else "texts"} (ids = "{self._ids}")'
                 message = f"the user ids of this stream are {wanted}; send such ids, "
                 message += "or change the service"
                 raise InputError(message)

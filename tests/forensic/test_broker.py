@@ -1,4 +1,4 @@
-"""The memory of a broker has no id, also not in what it has freed."""
+"""The memory of a broker has no id and no hash of one, also not in what it has freed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ COUNT = 20_000
 def test_a_broker_never_has_an_id():
     generator = np.random.default_rng()
     ids = generator.integers(1 << 48, 1 << 63, COUNT)
-    needles = Needles.of(ids.view(np.uint8).reshape(-1, 8))
     router, openers = Router(2, b"sixteen letters!", numbered=False), (Opener(), Opener())
     with NatsServer(found_nats()) as server:
         broker = Broker(server.url, most_bytes=1 << 24)
         queues = [Queue("panprivacy", "visits", 2, shard) for shard in range(2)]
         sent = Round(router, 0, broker.most_message)
-        sent.add([pa.RecordBatch.from_arrays([pa.array(ids)], names=["user"])])
+        rows = pa.RecordBatch.from_arrays([pa.array(ids)], names=["user"])
+        hashes = np.array(router.hashed(rows, 0).column(0))
+        needles = Needles.of(*(each.view(np.uint8).reshape(-1, 8) for each in (ids, hashes)))
+        sent.add([rows])
         found = 0
         starts = [broker.open(queue) for queue in queues]
         for message in sent.pack():

@@ -1,6 +1,7 @@
 """Nothing is left of ids that went through a cluster: gateway, broker, Ray, shards, vault.
 
-Ids come in several formats. Those that wait for a shard that stands still are in the broker as
+Ids come in several formats, and are looked for as they came, and as the hashes that stand for them
+on the way to a shard. Those that wait for a shard that stands still are in the broker as
 ciphertext alone. Once they are acknowledged, nothing of them may be in the memory or the registers
 of any process, in memory that processes share, or in any file. The same ids in a plain object of
 Ray, and as an argument of a plain actor, show that the search finds what is there.
@@ -18,13 +19,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from panprivacy.cluster.record import RecordFile
 from tests.cluster.nats import NatsServer, found_nats
 from tests.cluster.running import RunningCluster
 from tests.service.running import HARDENED
 
 from .memory import (
+    Needles,
     needs_administrator,
     processes_below,
     search_files,
@@ -39,11 +44,11 @@ from .test_service import (
     NDJSON,
     SMALL,
     arrow,
+    bytes_of,
     csv,
     int64,
     ndjson,
     ndjson_numbers,
-    needles_of,
     numbers,
     texts,
     windows_of,
@@ -116,7 +121,7 @@ def test_nothing_is_left_of_what_was_acknowledged(scene, tmp_path_factory):
     cluster, nats = scene
     waiting, sent = (send_all(cluster, nats, held) for held in (True, False))
     time.sleep(SWEPT_SECONDS)
-    needles = needles_of(windows_of(rows, ids) for ids, rows in [*waiting, *sent])
+    needles = sought(cluster, [*waiting, *sent])
     processes = [*(pid for pid, _ in cluster.processes()), nats.pid]
     assert found(processes, needles) == {}
     assert left_in_files(processes, [cluster.directory, nats.folder, SHARED], needles) == {}
@@ -138,8 +143,8 @@ def send_all(cluster, nats, held):
         assert post(cluster, stream, kind, write(rows)) == 202
         sent.append((ids, rows))
     if held:
-        needles = needles_of(windows_of(rows, ids) for ids, rows in sent)
-        assert nats.told("jsz")["memory"] > sum(len(b"".join(rows)) for _, rows in sent) / 3
+        needles = sought(cluster, sent)
+        assert nats.told("jsz")["memory"] > 8 * sum(len(rows) for _, rows in sent)
         assert not search_process_for_each(nats.pid, needles).any()
         stop(cluster, signal.SIGCONT)
     for stream, ids, kind, write, _ in BODIES:
@@ -147,6 +152,19 @@ def send_all(cluster, nats, held):
         assert post(cluster, stream, kind, write(rows), durable=1) == 200
         sent.append((ids, rows))
     return sent
+
+
+def sought(cluster, sent):
+    """Ids as they came, and what stands for them in a shard."""
+    router = RecordFile.load(cluster.directory / "panprivacy-coordinator.json").record.router(
+        numbered=False
+    )
+    windows = []
+    for ids, rows in sent:
+        users = pa.array(np.array(rows).astype(np.int64) if ids is numbers else rows)
+        hashes = np.array(router.hashed(pa.record_batch({"user": users}), 0).column(0))
+        windows += [*windows_of(rows, ids), bytes_of(hashes, hashes.byteswap())]
+    return Needles.of(*windows)
 
 
 @contextmanager

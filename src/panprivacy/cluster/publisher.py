@@ -27,9 +27,10 @@ _GOOD_SECONDS: Final = 60.0
 class Publisher:
     """Sends rows of one stream to the shards of a cluster; a context manager.
 
-    Each row is sealed here to the shard that counts it, so neither the broker nor the network has
-    an id. Fifty times a second all shards get a message of one length, whether or not there is
-    anything to send, so who watches the broker does not see which shard counts what.
+    Each row is sealed here to the shard that counts it, with a hash in place of its id: so neither
+    the broker nor the network has either, and no shard has an id. Fifty times a second all
+    shards get a message of one length, whether or not there is anything to send, so who watches
+    the broker does not see which shard counts what.
 
     Guarantee: `docs/guarantees/envelopes.md`. It rests on the directory in the broker, which names
     the keys: let nobody but the coordinator write it.
@@ -84,8 +85,9 @@ class Publisher:
 
         Args:
             users: an id for each row: a NumPy or Arrow array, a pandas or Polars series, or a
-                sequence. IP addresses are texts, and are cut to what counts of them. Leave out
-                what the stream does not read.
+                sequence; whole numbers or texts, where 7 and "7" are one user. IP
+                addresses are texts, and are cut to what counts of them. Leave out what
+                the stream does not read.
             deltas: by how much the state of each user changes.
             groups: the group of each row.
             sides: which of two streams each row is of.

@@ -21,7 +21,7 @@ from panprivacy.errors import PlanError
 from panprivacy.files import replace_file
 from panprivacy.service.outgoing.records import Published
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -176,7 +176,8 @@ class Costs:
     """What was measured of one number of shards, in all turns.
 
     Args:
-        rest: processor seconds a second of each part, where nothing comes; twice in a turn.
+        rest: processor seconds a second of each part, where nothing comes; before the ids of a
+            turn, and after them.
         message: processor seconds of a message in which there is nothing, of each part.
         whole: nanoseconds an id of each part, by stream.
         clock: nanoseconds of the clock for each id, by stream.
@@ -196,10 +197,12 @@ class Costs:
     sealed: int = 0
 
     def an_id(self, stream: str, part: str) -> float:
-        """Nanoseconds, without what is spent at rest in the same time."""
-        rest = median(self.rest, part)
-        each = zip(self.whole[stream], self.clock[stream], strict=True)
-        return statistics.median(whole[part] - rest * clock for whole, clock in each)
+        """Nanoseconds, without what the same processes spend at rest in the same time."""
+        rests = [
+            (one[part] + other[part]) / 2 for one, other in zip(*[iter(self.rest)] * 2, strict=True)
+        ]
+        each = zip(self.whole[stream], self.clock[stream], rests, strict=True)
+        return statistics.median(whole[part] - rest * clock for whole, clock, rest in each)
 
 
 def median(counts: Sequence[Counter[str]], part: str) -> float:

@@ -189,6 +189,14 @@ def test_a_row_longer_than_a_message_is_refused_and_the_round_goes_on():
         Round(router(1), 0, 1 << 11)
 
 
+@pytest.mark.parametrize("values", [[1, 2, 3], [1, None, 3], [-(1 << 63), (1 << 63) - 1]])
+def test_numbers_alone_are_read_as_they_came_and_so_are_nulls(values):
+    sent = Round(router(1), None, MOST)
+    sent.add([batch(pa.array([7, *values], pa.int64()).slice(1))])
+    ((plain,),) = sent.pack()
+    assert rows(opened([[plain]], 0)) == values
+
+
 def test_rows_without_columns_are_counted():
     sent = Round(router(1), None, MOST)
     sent.add([batch(pa.nulls(3))])

@@ -4,8 +4,10 @@ How many rows a shard gets depends on who they are of. So nothing is sent to a s
 round every shard gets as many messages as the others, of one length, also where nothing is for it.
 
 In place of an id there is its hash, as `routing` says. A message is
-`magic (8) | number of parts (8) | parts | zeros`, and a part `name (16) | length (8) | Arrow
-stream`, all little-endian and aligned to 8 bytes; a name of zeros is none.
+`magic (8) | number of parts (8) | parts | zeros`, and a part
+`name (16) | length (8) | numbers (8) | content`, all little-endian and aligned to 8 bytes; a name
+of zeros is none. The content is so many int64, of a stream of which ids alone are read, as they are
+read at once; or an Arrow stream, where `numbers` is 0.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from panprivacy.sources import Column, read_body
 
 _MAGIC: Final = b"ppround2"
 _FRONT: Final = struct.Struct("<8sQ")
-_PART: Final = struct.Struct("<16sQ")
+_PART: Final = struct.Struct("<16sQQ")
 _NAMELESS: Final = bytes(16)
 _WORD: Final = 8
 _END_BYTES: Final = 8
@@ -200,31 +202,44 @@ def read_message(plain: bytearray | memoryview, columns: int) -> Iterator[Part |
     return map(_readable, _bodies(view), repeat([Column(str(at)) for at in range(columns)]))
 
 
-def _bodies(view: memoryview) -> list[tuple[bytes, memoryview]]:
-    """The name and the Arrow stream of each part."""
+def _bodies(view: memoryview) -> list[tuple[bytes, memoryview, int]]:
+    """The name of each part, its content, and how many numbers that is."""
     magic, count = _FRONT.unpack_from(view) if len(view) >= _FRONT.size else (b"", 0)
     if magic != _MAGIC:
         message = "this is no message of a publisher, or of another version"
         raise InputError(message)
     found, at = [], _FRONT.size
     for _ in range(min(count, len(view))):
-        name, length = _PART.unpack_from(view, at) if at + _PART.size <= len(view) else (b"", -1)
+        there = at + _PART.size <= len(view)
+        name, length, numbers = _PART.unpack_from(view, at) if there else (b"", -1, 0)
         start = at + _PART.size
         at = start + length
-        if length < 0 or length % _WORD or at > len(view):
+        cut = length < 0 or length % _WORD or at > len(view)
+        if cut or numbers not in {0, length // _WORD}:
             message = "this message is damaged: a part is cut off"
             raise InputError(message)
-        found.append((name, view[start:at]))
+        found.append((name, view[start:at], numbers))
     return found
 
 
-def _readable(body: tuple[bytes, memoryview], columns: Sequence[Column]) -> Part | InputError:
-    name, content = body
+def _readable(body: tuple[bytes, memoryview, int], columns: Sequence[Column]) -> Part | InputError:
+    name, content, numbers = body
     try:
-        batches = read_body("arrow", content, columns) if content else []
+        if numbers:
+            batches = [_of_numbers(content, numbers, len(columns))]
+        else:
+            batches = read_body("arrow", content, columns) if content else []
     except InputError as error:
         return without_frames(error)
     return Part(None if name == _NAMELESS else name, batches)
+
+
+def _of_numbers(content: memoryview, numbers: int, columns: int) -> pa.RecordBatch:
+    if columns != 1:
+        message = f"a row must have {columns} columns, and has one"
+        raise InputError(message)
+    column = pa.Array.from_buffers(pa.int64(), numbers, [None, pa.py_buffer(content)], 0)
+    return pa.RecordBatch.from_arrays([column], names=["0"])
 
 
 # Packing
@@ -276,12 +291,17 @@ def _joined(parts: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
 def _packed(part: pa.RecordBatch | None, name: bytes) -> bytearray:
     """A part in a message; without rows, its name alone."""
     if part is None:
-        return bytearray(_PART.pack(name, 0))
+        return bytearray(_PART.pack(name, 0, 0))
+    if part.schema.types == [pa.int64()] and not part.column(0).null_count:
+        content = bytearray(_PART.size + _WORD * part.num_rows)
+        _PART.pack_into(content, 0, name, _WORD * part.num_rows, part.num_rows)
+        np.frombuffer(content, "<i8", offset=_PART.size)[:] = part.column(0)
+        return content
     # Arrow's own lengths are multiples of 8.
     rows = pa.ipc.get_record_batch_size(part)
     length = part.schema.serialize().size + rows + _END_BYTES
     content = bytearray(_PART.size + length)
-    _PART.pack_into(content, 0, name, length)
+    _PART.pack_into(content, 0, name, length, 0)
     sink = pa.FixedSizeBufferWriter(pa.py_buffer(memoryview(content)[_PART.size :]))
     with sink, pa.ipc.new_stream(sink, part.schema) as stream:
         stream.write_batch(part)

@@ -111,7 +111,9 @@ class Router:
         parts: list[pa.RecordBatch | None] = [None] * self.shards
         if not batch.num_rows:
             return parts
-        shards = self._shards_of_rows(batch, column)
+        if column is None and self.shards == 1:
+            return [batch]
+        shards = self._shards_of(self._sent_in(batch, column))
         rows, ends = rows_by_code(shards, self.shards)
         columns = [gatherable(one) for one in batch.columns]
         for shard, (start, end) in enumerate(itertools.pairwise([0, *ends.tolist()])):
@@ -132,23 +134,26 @@ class Router:
         """
         if self.shards == 1 and column is None:
             return
-        strange = self._shards_of_rows(batch, column) != shard
-        if strange.any():
+        sent = self._sent_in(batch, column)
+        if self._numbered:
+            others = np.flatnonzero(deal(sent, self.shards, self.key) != shard)
+            row = int(others[0]) if others.size else -1
+        else:
+            row = _first_elsewhere(sent, uint64(self.shards), uint64(shard))
+        if row >= 0:
             message = "the row belongs to another shard: route by the key of this cluster"
-            raise InputError(message, row=int(np.argmax(strange)) + 1)
+            raise InputError(message, row=row + 1)
 
-    def _shards_of_rows(self, batch: pa.RecordBatch, column: int | None) -> ShardNumbers:
-        """The shard of each row of a batch; without ids there is one shard for all, or none."""
-        if column is None and self.shards == 1:
-            return np.zeros(batch.num_rows, np.uint16)
+    def _sent_in(self, batch: pa.RecordBatch, column: int | None) -> NDArray[np.int64]:
+        """What stands in a batch in place of ids."""
         if column is None:
             message = "rows without a user id belong to no shard: name the column of the ids"
             raise InputError(message)
         if batch.schema.types[column] != pa.int64():
             message = "the ids are not as they are sent to a shard: send by a Publisher"
             raise InputError(message)
-        found = [self._shards_of(_whole(chunk)) for chunk in read_ids(batch.column(column))]
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        (ids,) = read_ids(batch.column(column))
+        return _whole(ids)
 
     def _sent(self, ids: Ids) -> NDArray[np.int64]:
         """What is sent in place of ids."""
@@ -187,3 +192,17 @@ def _reduce(hashes: NDArray[np.int64], shards: np.uint64, found: ShardNumbers) -
     """Write the shard of each hash: as many hashes lead to one as to another, nearly."""
     for row in range(hashes.size):
         found[row] = multiply_high(uint64(hashes[row]), shards)
+
+
+@kernel(f"int64({read_only('int64')}, uint64, uint64)")
+def _first_elsewhere(hashes: NDArray[np.int64], shards: np.uint64, shard: np.uint64) -> int:
+    """The first row of another shard, from 0; -1 if there is none."""
+    strange = 0
+    for row in range(hashes.size):
+        strange |= multiply_high(uint64(hashes[row]), shards) != shard
+    if not strange:
+        return -1
+    for row in range(hashes.size):
+        if multiply_high(uint64(hashes[row]), shards) != shard:
+            return row
+    return -1

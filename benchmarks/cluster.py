@@ -512,7 +512,7 @@ def contribution(shards: int) -> tuple[int, float]:
 STEPS = {
     "pull": "read from the broker",
     "open": "decrypt",
-    "read": "read Arrow, and check that it is sound",
+    "read": "take the message apart",
     "route": "check that each row belongs to this shard",
     "check": "check the rows as the service does",
     "count": "count",

@@ -28,7 +28,7 @@ class Publisher:
     """Sends rows of one stream to the shards of a cluster; a context manager.
 
     Each row is sealed here to the shard that counts it, with a hash in place of its id: so neither
-    the broker nor the network has either, and no shard has an id. Fifty times a second all
+    the broker nor the network has either, and no shard has an id. Some 45 times a second all
     shards get a message of one length, whether or not there is anything to send, so who watches
     the broker does not see which shard counts what.
 

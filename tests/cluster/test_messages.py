@@ -197,6 +197,38 @@ def test_numbers_alone_are_read_as_they_came_and_so_are_nulls(values):
     assert rows(opened([[plain]], 0)) == values
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.int64()])
+def test_a_dictionary_is_sent_as_what_it_says(kind):
+    lengths = set()
+    for labels in ([1, 2, 1, 2], [1, 2, None, 2]):
+        values = pa.array(labels, pa.int64()).cast(pa.string()).cast(kind)
+        codes = pa.array([None if one is None else one - 1 for one in labels], pa.int8())
+        coded = pa.DictionaryArray.from_arrays(codes, pa.array(["1", "2"]).cast(kind))
+        for groups in (values, coded):
+            sent = Round(router(1), 0, MOST)
+            sent.add([batch(pa.array([1, 2, 3, 4]), groups)])
+            ((plain,),) = sent.pack()
+            (part,) = read_message(plain, 2)
+            found = [row for one in part.batches for row in one.column(1).to_pylist()]
+            assert found == values.to_pylist()
+            lengths.add(len(plain))
+    assert len(lengths) == 1
+
+
+@pytest.mark.parametrize("values", [[True], [1.5], [[1]], [{"ada": 1}]])
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize("name", [None, b"name"])
+def test_what_no_shard_reads_is_refused_where_it_is_sent(values, name, coded):
+    sent = Round(router(1), 0, MOST)
+    before, column = sent.pack(), pa.array(values)
+    if coded:
+        column = pa.DictionaryArray.from_arrays([0], column)
+    with pytest.raises(InputError, match="whole numbers, byte strings or texts") as refused:
+        sent.add([ids(1), batch(pa.array([1]), column)], name)
+    assert "ada" not in str(refused.value)
+    assert sent.pack() == before
+
+
 def test_rows_without_columns_are_counted():
     sent = Round(router(1), None, MOST)
     sent.add([batch(pa.nulls(3))])

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyrage
 import pytest
 
+from panprivacy.cluster import messages
 from panprivacy.cluster import shard as shards
 from panprivacy.cluster.broker import Position
 from panprivacy.cluster.envelopes import seal
@@ -189,7 +190,7 @@ def garbage(public):
     yield good[:-1]
     yield good[:100] + bytes([good[100] ^ 1]) + good[101:]
     yield seal(bytearray(b"nothing of ours"), *public, subject)
-    yield seal(bytearray(b"ppround1" + b"\xff" * 100), *public, subject)
+    yield seal(bytearray(messages._MAGIC + b"\xff" * 100), *public, subject)
     yield seal(*Round(Router(1, KEY, numbered=True), 0, MOST).pack()[0], *public, "other.1.0")
     yield seal(*texts.pack()[0], *public, subject)
 
@@ -229,6 +230,19 @@ def test_messages_that_come_together_are_counted_but_for_the_lies(told, monkeypa
     assert not any(stream._room)
     assert stream.told()["whole"]
     assert counted(stream) == [2, 1, 1], "1 came three times, 2 twice, 3 and 4 once"
+
+
+@pytest.mark.parametrize("together", [1, 2, 5])
+def test_a_name_is_known_for_as_long_whatever_came_with_it(together):
+    """Of three names the last two are kept: so the first one counts again, in all shards alike."""
+    stream = make(shards=1, retries=2)
+    log = [
+        (at(number), *sealed(key_of(stream), [name[0]], name))
+        for number, name in enumerate([b"a", b"b", b"b", b"c", b"a"], start=1)
+    ]
+    for start in range(0, len(log), together):
+        stream.take(log[start : start + together])
+    assert counted(stream) == [2, 1, 0], "b and c came once, and a twice"
 
 
 def test_what_cannot_be_counted_is_not_counted_again_and_the_shard_goes_on(told, monkeypatch):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from panprivacy.cluster import messages
 from panprivacy.cluster.envelopes import ENVELOPE_BYTES
 from panprivacy.cluster.messages import Part, Round, read_message
 from panprivacy.cluster.routing import Router
@@ -237,10 +238,14 @@ def test_rows_without_columns_are_counted():
     assert [one.num_rows for one in part.batches] == [3]
 
 
-def test_what_a_round_was_made_of_is_overwritten_and_it_begins_anew():
+def test_what_a_round_was_made_of_is_overwritten_and_it_begins_anew(monkeypatch):
+    pack, made = messages._packed, []
+    monkeypatch.setattr(messages, "_packed", lambda *part: made.append(pack(*part)) or made[-1])
     sent = Round(router(1), 0, MOST)
     sent.add([ids(1)])
-    assert rows(opened(sent.pack(), 0)) == [1]
+    sent.add([ids(2)], b"name")
+    assert rows(opened(sent.pack(), 0)) == [2, 1]
+    assert [any(part) for part in made] == [False, False]
     assert rows(opened(sent.pack(), 0)) == []
 
 
@@ -252,6 +257,13 @@ def test_a_part_that_cannot_be_read_does_not_spoil_the_others():
     assert isinstance(wrong, InputError)
     assert isinstance(right, Part)
     assert rows([right]) == [1]
+
+
+@pytest.mark.parametrize(("length", "numbers"), [(16, 1), (16, 3), (12, 0), (12, 1), (1 << 62, 0)])
+def test_a_part_of_another_length_than_it_says_is_refused(length, numbers):
+    plain = messages._FRONT.pack(messages._MAGIC, 1) + messages._PART.pack(b"", length, numbers)
+    with pytest.raises(InputError, match="cut off"):
+        read_message(plain + bytes(24), 1)
 
 
 def test_bytes_of_a_liar_are_refused():

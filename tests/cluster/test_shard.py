@@ -15,9 +15,13 @@ from panprivacy.cluster.broker import Position
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.routing import Router
+from panprivacy.cluster.shard import ShardStream
+from panprivacy.coins import SystemCoins
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.explain.reading import read_states
 from panprivacy.merging import Merger
+from panprivacy.service.config.stream import Ids
+from panprivacy.slices import Slice
 from tests.cluster.shards import (
     BEGAN,
     KEY,
@@ -256,6 +260,42 @@ def test_what_cannot_be_counted_is_not_counted_again_and_the_shard_goes_on(told,
     assert not stream.told()["whole"]
     assert not any(stream._room)
     assert counted(stream) == [1, 0, 0]
+
+
+def test_what_cannot_be_opened_for_whatever_reason_keeps_none_of_the_others(told, monkeypatch):
+    stream = make(shards=1)
+    log = [(at(number), *sealed(key_of(stream), [number])) for number in (1, 2, 3)]
+    opened = shards.Opener.open
+    monkeypatch.setattr(
+        shards.Opener,
+        "open",
+        lambda opener, message, *given: (
+            1 / 0 if message == log[1][1] else opened(opener, message, *given)
+        ),
+    )
+    stream.take(log)
+    assert not stream.told()["whole"]
+    assert counted(stream) == [2, 0, 0]
+
+
+def test_texts_are_counted_as_the_hashes_that_stand_for_them(told):
+    """A shard reads no text, whatever ids are configured; 7 and "7" are one user."""
+    stream = ShardStream(
+        queue(0, 1),
+        planned(stat=({"name": "distinct", "expected": "10:1000"},), ids=Ids.text),
+        Slice(0, 1, KEY),
+        BEGAN,
+    )
+    sent = Round(Router(1, KEY, numbered=False), 0, MOST)
+    for users in (["ada", "grace", "7"], [b"ada", b"7"], [7]):
+        sent.add([pa.record_batch({"user": users})])
+    ((plain,),) = sent.pack()
+    stream.take([(at(1), seal(plain, *key_of(stream), queue(0, 1).subject))])
+    assert told == []
+    stream.contribute(BEGAN, 1, last=True, next_start=NEXT)
+    answer = Merger([stream.contribution(BEGAN, 1)]).release(0.95, SystemCoins())
+    (found,) = answer.answers().values()
+    assert 2 <= round(found.value) <= 3, "two may meet in a cell"
 
 
 def test_a_liar_does_not_fill_the_journal(told):

@@ -141,6 +141,7 @@ def test_what_came_is_read_once_and_in_order_and_more_waits_for_room(sizes):
             sent += into
             incoming.buffer_updated(len(into))
         incoming.connection_lost(None)
+        source.paused = False  # and nothing more is asked of it
         while not incoming.at_eof():
             got += await incoming.read()
         assert got == sent
@@ -149,15 +150,22 @@ def test_what_came_is_read_once_and_in_order_and_more_waits_for_room(sizes):
     asyncio.run(run())
 
 
-def test_who_reads_hears_why_the_connection_was_lost():
+def test_who_reads_or_writes_hears_why_the_connection_was_lost():
     async def run():
         incoming = _Incoming()
         incoming.connection_made(Source())
+        await incoming.drained()
+        incoming.pause_writing()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(incoming.drained(), 0.01)
+        incoming.resume_writing()
+        await incoming.drained()
+        incoming.pause_writing()
         incoming.connection_lost(ConnectionResetError("by peer"))
         with pytest.raises(ConnectionResetError, match="by peer"):
             await incoming.read()
         with pytest.raises(ConnectionResetError, match="was lost"):
-            await incoming.drained()
+            await asyncio.wait_for(incoming.drained(), 1)
 
     asyncio.run(run())
 

@@ -26,10 +26,15 @@ MOST = 1 << 16
 
 def planned(**given):
     """So much privacy loss that counts are exact, with a probability of 1 - 1e-12."""
-    named = {"epsilon": Fraction(400), "window": "1h", "retries": 16, **given}
-    return StreamConfig(
-        stat=({"name": "incidence", "universe": USERS, "bound": 3},), ids=Ids.integers, **named
-    )
+    named = {
+        "stat": ({"name": "incidence", "universe": USERS, "bound": 3},),
+        "ids": Ids.integers,
+        "epsilon": Fraction(400),
+        "window": "1h",
+        "retries": 16,
+        **given,
+    }
+    return StreamConfig(**named)
 
 
 def queue(shard, shards=2):

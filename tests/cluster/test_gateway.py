@@ -37,6 +37,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* protects nobody")
 STREAM = stream("1d", "releases = 4", 'nulls = "skip"')
 NAMES = count()
 INT64 = "application/octet-stream"
+TEXTS = """[streams.visits]
+epsilon = 400
+window = "1d"
+nulls = "skip"
+releases = 2
+[[streams.visits.stat]]
+name = "distinct"
+expected = "10:1000"
+"""
 
 
 class Workers:
@@ -74,9 +83,9 @@ class Workers:
 
 
 @contextmanager
-def prepared(folder, server, monkeypatch, now):
+def prepared(folder, server, monkeypatch, now, streams=STREAM):
     """The engine of a cluster of two shards whose window began then, before it begins."""
-    files = RunningCluster(folder, server.url, STREAM)
+    files = RunningCluster(folder, server.url, streams)
     text = files.config.read_text().replace(f"test-{os.getpid()}", f"g-{os.getpid()}-{next(NAMES)}")
     files.config.write_text(text)
     monkeypatch.setenv("PANPRIVACY_IDENTITY", files.identity.read_text())
@@ -96,9 +105,9 @@ def prepared(folder, server, monkeypatch, now):
 
 
 @contextmanager
-def running(folder, server, monkeypatch):
+def running(folder, server, monkeypatch, streams=STREAM):
     """A client of a cluster of two shards."""
-    with prepared(folder, server, monkeypatch, time.time()) as engine:
+    with prepared(folder, server, monkeypatch, time.time(), streams) as engine:
         client = Client(engine)
         engine.wait_for_shards()
         engine.begin()
@@ -146,6 +155,18 @@ def test_what_is_sent_is_checked_whole_counted_once_and_told_of_as_by_a_service(
         assert told["releases_made"] == 2
         assert "a look is at all processes of the cluster at one moment" in told["guarantee"]
         assert told["guarantee"].endswith("identity_command keeps it out")
+
+
+def test_rows_without_a_user_are_left_out_of_views(tmp_path, shared_nats, monkeypatch):
+    sink, users = pa.BufferOutputStream(), ["ada", None, "ada", None, "alan"]
+    batch = pa.record_batch({"user": pa.array(users, pa.string_view())})
+    with pa.ipc.new_stream(sink, batch.schema) as written:
+        written.write_batch(batch)
+    with running(tmp_path, shared_nats, monkeypatch, TEXTS) as client:
+        arrow = "application/vnd.apache.arrow.stream"
+        body = sink.getvalue().to_pybytes()
+        assert client.send(body, arrow, updates(durable=True)).status_code == 200
+        assert counts(client) == [2]
 
 
 def test_lines_that_some_shards_have_already_are_counted_once(tmp_path, nats, monkeypatch):

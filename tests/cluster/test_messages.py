@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from panprivacy.cluster import messages
 from panprivacy.cluster.envelopes import ENVELOPE_BYTES
 from panprivacy.cluster.messages import Part, Round, read_message
 from panprivacy.cluster.routing import Router
@@ -197,6 +198,38 @@ def test_numbers_alone_are_read_as_they_came_and_so_are_nulls(values):
     assert rows(opened([[plain]], 0)) == values
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.int64()])
+def test_a_dictionary_is_sent_as_what_it_says(kind):
+    lengths = set()
+    for labels in ([1, 2, 1, 2], [1, 2, None, 2]):
+        values = pa.array(labels, pa.int64()).cast(pa.string()).cast(kind)
+        codes = pa.array([None if one is None else one - 1 for one in labels], pa.int8())
+        coded = pa.DictionaryArray.from_arrays(codes, pa.array(["1", "2"]).cast(kind))
+        for groups in (values, coded):
+            sent = Round(router(1), 0, MOST)
+            sent.add([batch(pa.array([1, 2, 3, 4]), groups)])
+            ((plain,),) = sent.pack()
+            (part,) = read_message(plain, 2)
+            found = [row for one in part.batches for row in one.column(1).to_pylist()]
+            assert found == values.to_pylist()
+            lengths.add(len(plain))
+    assert len(lengths) == 1
+
+
+@pytest.mark.parametrize("values", [[True], [1.5], [[1]], [{"ada": 1}]])
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize("name", [None, b"name"])
+def test_what_no_shard_reads_is_refused_where_it_is_sent(values, name, coded):
+    sent = Round(router(1), 0, MOST)
+    before, column = sent.pack(), pa.array(values)
+    if coded:
+        column = pa.DictionaryArray.from_arrays([0], column)
+    with pytest.raises(InputError, match="whole numbers, byte strings or texts") as refused:
+        sent.add([ids(1), batch(pa.array([1]), column)], name)
+    assert "ada" not in str(refused.value)
+    assert sent.pack() == before
+
+
 def test_rows_without_columns_are_counted():
     sent = Round(router(1), None, MOST)
     sent.add([batch(pa.nulls(3))])
@@ -205,10 +238,14 @@ def test_rows_without_columns_are_counted():
     assert [one.num_rows for one in part.batches] == [3]
 
 
-def test_what_a_round_was_made_of_is_overwritten_and_it_begins_anew():
+def test_what_a_round_was_made_of_is_overwritten_and_it_begins_anew(monkeypatch):
+    pack, made = messages._packed, []
+    monkeypatch.setattr(messages, "_packed", lambda *part: made.append(pack(*part)) or made[-1])
     sent = Round(router(1), 0, MOST)
     sent.add([ids(1)])
-    assert rows(opened(sent.pack(), 0)) == [1]
+    sent.add([ids(2)], b"name")
+    assert rows(opened(sent.pack(), 0)) == [2, 1]
+    assert [any(part) for part in made] == [False, False]
     assert rows(opened(sent.pack(), 0)) == []
 
 
@@ -220,6 +257,13 @@ def test_a_part_that_cannot_be_read_does_not_spoil_the_others():
     assert isinstance(wrong, InputError)
     assert isinstance(right, Part)
     assert rows([right]) == [1]
+
+
+@pytest.mark.parametrize(("length", "numbers"), [(16, 1), (16, 3), (12, 0), (12, 1), (1 << 62, 0)])
+def test_a_part_of_another_length_than_it_says_is_refused(length, numbers):
+    plain = messages._FRONT.pack(messages._MAGIC, 1) + messages._PART.pack(b"", length, numbers)
+    with pytest.raises(InputError, match="cut off"):
+        read_message(plain + bytes(24), 1)
 
 
 def test_bytes_of_a_liar_are_refused():

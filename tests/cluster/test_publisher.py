@@ -122,6 +122,17 @@ def test_the_page_shows_a_program_that_sends(shared_nats, shards):
     assert sorted(rows(parts)) == sorted(shards.sent("ada", "ada", "grace"))
 
 
+def test_rows_have_the_same_names_in_whatever_chunks_they_come(shared_nats, shards):
+    given = [[1, 2, 3], pa.chunked_array([[1], [2, 3]]), pa.chunked_array([["1", "2"], ["3"]])]
+    with Publisher(shared_nats.url, shards.stream) as publisher:
+        for users in given:
+            publisher.send(users, batch_id="one")
+    for shard in range(2):
+        named = [part for part in shards.parts(shard)[0] if part.name]
+        assert len({part.name for part in named}) == 1
+        assert rows(named) == rows(named[:1]) * len(given)
+
+
 def test_deltas_and_groups_go_along(shared_nats, broker):
     shards = Shards(broker, 1, ("user", "delta", "group"))
     with Publisher(shared_nats.url, shards.stream) as publisher:

@@ -39,6 +39,7 @@ class TestRouter:
             [one.encode() for one in texts],
             pa.array(texts, pa.string_view()),
             pa.array(texts).dictionary_encode(),
+            pa.DictionaryArray.from_arrays(np.arange(len(texts))[::-1], pa.array(texts[::-1])),
             pa.chunked_array([texts[:7], texts[7:]]),
         ]
         first, *others = (hashed().shards_of(form).tolist() for form in forms)
@@ -100,23 +101,24 @@ class TestRouter:
         router, users = make(), np.arange(SECRET, SECRET + 50)
         shards = router.shards_of(users)
         own = users[shards == 2]
-        wrong = np.append(own, users[shards != 2][0])
+        stranger = users[shards != 2][0]
 
         def sent(users):
             return router.hashed(pa.record_batch({"user": users}), 0)
 
         router.check(sent(own), 0, 2)
-        with pytest.raises(pp.InputError, match="another shard") as refused:
-            router.check(sent(wrong), 0, 2)
-        assert refused.value.row == len(wrong)
-        assert str(SECRET)[:2] not in str(refused.value)
+        for place in range(len(own) + 1):
+            with pytest.raises(pp.InputError, match="another shard") as refused:
+                router.check(sent(np.insert(own, place, stranger)), 0, 2)
+            assert refused.value.row == place + 1
+            assert str(SECRET)[:2] not in str(refused.value)
 
     def test_ids_that_are_sent_as_they_are_are_refused(self):
-        texts = pa.record_batch({"user": [str(SECRET)]})
-        for router, act in itertools.product((hashed(), hashed(1), dealt()), ("split", "check")):
+        routers, columns = (hashed(), hashed(1), dealt()), ([str(SECRET)], np.uint64([SECRET]))
+        for router, act, ids in itertools.product(routers, ("split", "check"), columns):
             given = (0,) if act == "split" else (0, 0)
             with pytest.raises(pp.InputError, match="Publisher"):
-                getattr(router, act)(texts, *given)
+                getattr(router, act)(pa.record_batch({"user": ids}), *given)
 
     def test_a_user_of_a_universe_keeps_his_number(self):
         batch = pa.record_batch({"user": pa.array([3, 1, 2], pa.int16())})

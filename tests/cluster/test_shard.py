@@ -9,14 +9,19 @@ import pyarrow as pa
 import pyrage
 import pytest
 
+from panprivacy.cluster import messages
 from panprivacy.cluster import shard as shards
 from panprivacy.cluster.broker import Position
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.routing import Router
+from panprivacy.cluster.shard import ShardStream
+from panprivacy.coins import SystemCoins
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.explain.reading import read_states
 from panprivacy.merging import Merger
+from panprivacy.service.config.stream import Ids
+from panprivacy.slices import Slice
 from tests.cluster.shards import (
     BEGAN,
     KEY,
@@ -189,7 +194,7 @@ def garbage(public):
     yield good[:-1]
     yield good[:100] + bytes([good[100] ^ 1]) + good[101:]
     yield seal(bytearray(b"nothing of ours"), *public, subject)
-    yield seal(bytearray(b"ppround1" + b"\xff" * 100), *public, subject)
+    yield seal(bytearray(messages._MAGIC + b"\xff" * 100), *public, subject)
     yield seal(*Round(Router(1, KEY, numbered=True), 0, MOST).pack()[0], *public, "other.1.0")
     yield seal(*texts.pack()[0], *public, subject)
 
@@ -231,6 +236,19 @@ def test_messages_that_come_together_are_counted_but_for_the_lies(told, monkeypa
     assert counted(stream) == [2, 1, 1], "1 came three times, 2 twice, 3 and 4 once"
 
 
+@pytest.mark.parametrize("together", [1, 2, 5])
+def test_a_name_is_known_for_as_long_whatever_came_with_it(together):
+    """Of three names the last two are kept: so the first one counts again, in all shards alike."""
+    stream = make(shards=1, retries=2)
+    log = [
+        (at(number), *sealed(key_of(stream), [name[0]], name))
+        for number, name in enumerate([b"a", b"b", b"b", b"c", b"a"], start=1)
+    ]
+    for start in range(0, len(log), together):
+        stream.take(log[start : start + together])
+    assert counted(stream) == [2, 1, 0], "b and c came once, and a twice"
+
+
 def test_what_cannot_be_counted_is_not_counted_again_and_the_shard_goes_on(told, monkeypatch):
     stream = make(shards=1)
     public = key_of(stream)
@@ -242,6 +260,42 @@ def test_what_cannot_be_counted_is_not_counted_again_and_the_shard_goes_on(told,
     assert not stream.told()["whole"]
     assert not any(stream._room)
     assert counted(stream) == [1, 0, 0]
+
+
+def test_what_cannot_be_opened_for_whatever_reason_keeps_none_of_the_others(told, monkeypatch):
+    stream = make(shards=1)
+    log = [(at(number), *sealed(key_of(stream), [number])) for number in (1, 2, 3)]
+    opened = shards.Opener.open
+    monkeypatch.setattr(
+        shards.Opener,
+        "open",
+        lambda opener, message, *given: (
+            1 / 0 if message == log[1][1] else opened(opener, message, *given)
+        ),
+    )
+    stream.take(log)
+    assert not stream.told()["whole"]
+    assert counted(stream) == [2, 0, 0]
+
+
+def test_texts_are_counted_as_the_hashes_that_stand_for_them(told):
+    """A shard reads no text, whatever ids are configured; 7 and "7" are one user."""
+    stream = ShardStream(
+        queue(0, 1),
+        planned(stat=({"name": "distinct", "expected": "10:1000"},), ids=Ids.text),
+        Slice(0, 1, KEY),
+        BEGAN,
+    )
+    sent = Round(Router(1, KEY, numbered=False), 0, MOST)
+    for users in (["ada", "grace", "7"], [b"ada", b"7"], [7]):
+        sent.add([pa.record_batch({"user": users})])
+    ((plain,),) = sent.pack()
+    stream.take([(at(1), seal(plain, *key_of(stream), queue(0, 1).subject))])
+    assert told == []
+    stream.contribute(BEGAN, 1, last=True, next_start=NEXT)
+    answer = Merger([stream.contribution(BEGAN, 1)]).release(0.95, SystemCoins())
+    (found,) = answer.answers().values()
+    assert 2 <= round(found.value) <= 3, "two may meet in a cell"
 
 
 def test_a_liar_does_not_fill_the_journal(told):

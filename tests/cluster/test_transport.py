@@ -6,6 +6,9 @@ import asyncio
 import datetime as dt
 import ipaddress
 import itertools
+import socket
+import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -19,7 +22,7 @@ from nats.errors import ProtocolError
 from nats.protocol.parser import Parser
 
 from panprivacy.cluster.broker import Broker, Queue
-from panprivacy.cluster.transport import MessageParser, _Incoming
+from panprivacy.cluster.transport import MessageParser, _Incoming, new_client
 from tests.cluster.nats import NatsServer, found_nats
 
 LONG = 3 << 20
@@ -138,6 +141,7 @@ def test_what_came_is_read_once_and_in_order_and_more_waits_for_room(sizes):
             sent += into
             incoming.buffer_updated(len(into))
         incoming.connection_lost(None)
+        source.paused = False  # and nothing more is asked of it
         while not incoming.at_eof():
             got += await incoming.read()
         assert got == sent
@@ -146,17 +150,85 @@ def test_what_came_is_read_once_and_in_order_and_more_waits_for_room(sizes):
     asyncio.run(run())
 
 
-def test_who_reads_hears_why_the_connection_was_lost():
+def test_who_reads_or_writes_hears_why_the_connection_was_lost():
     async def run():
         incoming = _Incoming()
         incoming.connection_made(Source())
+        await incoming.drained()
+        incoming.pause_writing()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(incoming.drained(), 0.01)
+        incoming.resume_writing()
+        await incoming.drained()
+        incoming.pause_writing()
         incoming.connection_lost(ConnectionResetError("by peer"))
         with pytest.raises(ConnectionResetError, match="by peer"):
             await incoming.read()
         with pytest.raises(ConnectionResetError, match="was lost"):
-            await incoming.drained()
+            await asyncio.wait_for(incoming.drained(), 1)
 
     asyncio.run(run())
+
+
+@contextmanager
+def scripted(*scripts):
+    """The address of a server that says what is in a script: on each connection the next one.
+
+    It waits for a line for each `None`; at the end of a script but the last, it closes.
+    """
+
+    def talk(listener):
+        for script in scripts:
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rb") as heard:
+                for said in script:
+                    heard.readline() if said is None else connection.sendall(said)
+                if script is scripts[-1]:
+                    heard.read()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=talk, args=(listener,), daemon=True)
+        thread.start()
+        yield f"nats://127.0.0.1:{listener.getsockname()[1]}"
+    thread.join(5)
+
+
+INFO = b'INFO {"max_payload": 1000}\r\n'
+
+
+def test_what_a_connection_left_of_a_message_is_no_part_of_the_next_connection():
+    cut = [INFO, None, None, b"PONG\r\n", b"-ERR 'Stale Connection'\r\nMSG a 1 1000\r\ncut"]
+    good = [INFO, None, None, *[b"PONG\r\n", None] * 2, b"PONG\r\n"]
+
+    async def run(url):
+        client, again = new_client(), asyncio.Event()
+
+        async def told():
+            again.set()
+
+        await client.connect(url, reconnected_cb=told, reconnect_time_wait=0.01)
+        await asyncio.wait_for(again.wait(), 5)
+        await client.flush(2)
+        await client.close()
+
+    with scripted(cut, good) as url:
+        asyncio.run(run(url))
+
+
+@pytest.mark.parametrize("cut", [2, 7, 12, 40])
+def test_what_comes_behind_a_line_of_the_handshake_is_read_next(cut):
+    behind = b'PONG\r\nINFO {"connect_urls": ["127.0.0.2:4222"]}\r\n'
+    script = [INFO, None, None, behind[:cut], behind[cut:], None, b"PONG\r\n"]
+
+    async def run(url):
+        client = new_client()
+        await asyncio.wait_for(client.connect(url), 5)
+        await client.flush(2)
+        assert len(client.discovered_servers) == 1
+        await client.close()
+
+    with scripted(script) as url:
+        asyncio.run(run(url))
 
 
 @pytest.fixture

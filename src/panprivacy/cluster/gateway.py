@@ -24,7 +24,7 @@ from panprivacy.cluster.routing import Router
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import without_frames
 from panprivacy.programs.counting import Counting
-from panprivacy.programs.intake import Columns, Nulls
+from panprivacy.programs.intake import Columns, Nulls, with_users
 from panprivacy.service.batches import ID_BYTES, BusyError, Outcome, Reception, Sent
 from panprivacy.service.kept.troubles import Troubles
 from panprivacy.service.outgoing.records import StoreError
@@ -302,9 +302,8 @@ class ClusterStream:
     def _without_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that have a user, where others are skipped."""
         users = batch.column(COLUMNS.index(USER))
-        if self.config.nulls is not Nulls.skip or not users.null_count:
-            return batch
-        return batch.filter(users.is_valid())
+        skips = self.config.nulls is Nulls.skip and users.null_count
+        return with_users(batch) if skips else batch
 
 
 def _names(columns: Columns) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ import pyarrow.ipc
 from panprivacy.cluster.envelopes import ENVELOPE_BYTES
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import InputError, without_frames
-from panprivacy.ids import gatherable, offset_type
+from panprivacy.ids import gatherable, is_view, offset_type
 from panprivacy.noise import wipe
 from panprivacy.sources import Column, read_body
 
@@ -104,7 +104,8 @@ class Round:
             name: what its sender calls it, the same when it is sent again.
 
         Raises:
-            InputError: a row cannot be routed, or is longer than a message; nothing was added.
+            InputError: a row cannot be routed, or is longer than a message, or a column is of a
+                type that no shard reads; nothing was added.
         """
         there = [batch for batch in batches if batch.num_rows]
         plain = [_plain(self._router.hashed(batch, self._column)) for batch in there]
@@ -247,8 +248,24 @@ def _of_numbers(content: memoryview, numbers: int, columns: int) -> pa.RecordBat
 
 def _plain(part: pa.RecordBatch) -> pa.RecordBatch:
     """Columns that are called by their number, of types whose rows can be counted in bytes."""
-    columns = [gatherable(column) for column in part.columns]
+    columns = [_plain_column(column) for column in part.columns]
     return pa.RecordBatch.from_arrays(columns, names=[str(at) for at in range(len(columns))])
+
+
+def _plain_column(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = gatherable(column.dictionary).take(column.indices)
+    kind = _stored(column)
+    fixed = pa.types.is_integer(kind) or pa.types.is_fixed_size_binary(kind)
+    if not (fixed or pa.types.is_null(kind) or offset_type(kind) or is_view(kind)):
+        message = "each column must hold whole numbers, byte strings or texts"
+        raise InputError(message)
+    return gatherable(column)
+
+
+def _stored(column: pa.Array) -> pa.DataType:
+    """Of what a column is made: an id of 16 bytes can have a type of its own."""
+    return column.type.storage_type if isinstance(column.type, pa.UuidType) else column.type
 
 
 def _bytes_of_rows(batch: pa.RecordBatch) -> int:
@@ -273,7 +290,7 @@ def _longest(column: pa.Array) -> int:
 
 
 def _width(column: pa.Array) -> int:
-    kind = column.type.storage_type if isinstance(column.type, pa.ExtensionType) else column.type
+    kind = _stored(column)
     return 0 if pa.types.is_null(kind) else kind.bit_width // 8
 
 

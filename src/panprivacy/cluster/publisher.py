@@ -172,7 +172,9 @@ def _batches(given: Mapping[str, Any], names: Sequence[str]) -> list[pa.RecordBa
             raise InputError(message)
     if "delta" in names:
         read_deltas(given["delta"], len(columns[0]))
-    batches: list[pa.RecordBatch] = pa.table(columns, names=list(names)).to_batches()
+    # What comes again in other chunks is cut, and named, as it was.
+    whole = pa.table(columns, names=list(names)).combine_chunks()
+    batches: list[pa.RecordBatch] = whole.to_batches()
     return batches
 
 

@@ -93,9 +93,9 @@ class Router:
         """
         if column is None:
             return batch
-        sent = [self._sent(chunk) for chunk in read_ids(batch.column(column))]
-        ids = pa.array(np.concatenate(sent) if len(sent) != 1 else sent[0], pa.int64())
-        return batch.set_column(column, batch.schema.names[column], ids)
+        (ids,) = read_ids(batch.column(column))
+        sent = pa.array(self._sent(ids), pa.int64())
+        return batch.set_column(column, batch.schema.names[column], sent)
 
     def split(self, batch: pa.RecordBatch, column: int | None) -> list[pa.RecordBatch | None]:
         """The rows of each shard, in their order; None for a shard that has none.
@@ -164,7 +164,7 @@ class Router:
             found = words[ids.codes]
             wipe(words)
             return found
-        hashes = np.empty(len(ids) + 1, np.uint64)[:-1]
+        hashes = np.empty(len(ids) + 1, np.uint64)[:-1]  # does not fill its block; see `allocator`
         if isinstance(ids, IntegerIds):
             hash_integers(ids.values, *key_words(self.key), hashes)
         else:

@@ -29,22 +29,27 @@ _FROM_QUEUE: Final = b"$JS.ACK."
 def new_client() -> nats.NATS:
     """A client that reads like this, to be connected as any other one."""
     client = nats.NATS()
-    client._transport = Connection()  # noqa: SLF001 - there is no other way to give it one
-    client._ps = MessageParser(client)  # noqa: SLF001
+    client._ps = parser = MessageParser(client)  # noqa: SLF001 - there is no other way to give one
+    client._transport = Connection(parser)  # noqa: SLF001
     return client
 
 
 class Connection(Transport):  # type: ignore[misc]
-    """With or without TLS, and read into one buffer."""
+    """With or without TLS, and read into one buffer.
 
-    def __init__(self) -> None:
-        self._incoming = _Incoming()
+    Args:
+        parser: of what is read; it may still be in the middle of a message when that breaks off.
+    """
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser, self._incoming = parser, _Incoming()
 
     async def connect(self, uri: Any, buffer_size: int, connect_timeout: int) -> None:  # noqa: ARG002
         """Connect without TLS."""
         loop, self._incoming = asyncio.get_running_loop(), _Incoming()
         made = loop.create_connection(lambda: self._incoming, uri.hostname, uri.port)
         await asyncio.wait_for(made, connect_timeout)
+        self._parser.reset()
 
     async def connect_tls(
         self,
@@ -68,10 +73,12 @@ class Connection(Transport):  # type: ignore[misc]
         return await self._incoming.read()
 
     async def readline(self) -> bytes:
-        """A line of the handshake: behind it nothing comes before it is answered."""
+        """A line of the handshake; what has come behind it is read next."""
         line = b""
-        while not line.endswith(b"\n") and (more := await self._incoming.read()):
-            line += more
+        while not line.endswith(b"\n") and (more := bytes(await self._incoming.read())):
+            end = more.find(b"\n") + 1 or len(more)
+            line += more[:end]
+            self._incoming.give_back(len(more) - end)
         return line
 
     def at_eof(self) -> bool:
@@ -153,6 +160,10 @@ class _Incoming(asyncio.BufferedProtocol):
             raise self._error
         start, self._read = self._read, self._filled
         return self._buffer[start : self._filled]
+
+    def give_back(self, count: int) -> None:
+        """Have the last bytes that were read once more."""
+        self._read -= count
 
     def at_eof(self) -> bool:
         """Whether all has been read, and nothing more will come."""

@@ -59,6 +59,13 @@ class Columns:
         return [one for one in each if one is not None]
 
 
+def with_users(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of which the first column, that of users, is not null."""
+    valid = batch.column(0).is_valid()
+    kept = [gatherable(column).filter(valid) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(kept, batch.schema.names)
+
+
 class Observer(Protocol):
     """Sees the rows that count, as a demonstration does."""
 
@@ -117,9 +124,7 @@ class Intake:
             if self.nulls is Nulls.error:
                 message = "the user id is null: leave such rows out, or have nulls= skip them"
                 raise InputError(message, row=first_null(batch.column(0)) + 1)
-            valid = batch.column(0).is_valid()
-            kept = [gatherable(column).filter(valid) for column in batch.columns]
-            batch = pa.RecordBatch.from_arrays(kept, batch.schema.names)
+            batch = with_users(batch)
         users, deltas, groups, sides = batch.column(0), None, None, None
         rest = iter(batch.columns[named:])
         if self.columns.delta is not None:

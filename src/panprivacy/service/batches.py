@@ -111,27 +111,22 @@ class Reception:
             why it cannot be counted, which keeps none of the others from it.
         """
         checked: list[Checked] = []
-        names: list[bytes] = []
-        outcomes = [self._accept(counting, sent, checked, names) for sent in several]
-        for name in names:  # before: what fails in the middle is not counted again
-            self.batch_ids.add(name)
+        outcomes = [self._accept(counting, sent, checked) for sent in several]
         if checked:
             counting.apply(*checked)
         return outcomes
 
-    def _accept(
-        self, counting: Counting, sent: Sent, accepted: list[Checked], names: list[bytes]
-    ) -> Outcome:
-        """Check one of several, and add it to those that are to be counted, with its name."""
+    def _accept(self, counting: Counting, sent: Sent, accepted: list[Checked]) -> Outcome:
+        """Check one of several, and add it to those that are to be counted."""
         name = sent.batch_id
-        if name is not None and (name in names or name in self.batch_ids):
+        if name is not None and name in self.batch_ids:
             return False
         try:
             accepted += self.check(counting, sent.batches)
         except Exception as error:  # noqa: BLE001 - for its sender
             return without_frames(error)
-        if name is not None:
-            names.append(name)
+        if name is not None:  # before it is counted: what fails in the middle is not counted again
+            self.batch_ids.add(name)
         return True
 
     def check(self, counting: Counting, batches: Sequence[pa.RecordBatch]) -> list[Checked]:

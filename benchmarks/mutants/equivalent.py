@@ -16,6 +16,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_UNIT = 2 << 24",
     ): "weights of twice the size are as private, and no less accurate",
     (
+        "cells/law.py",
+        "",
+        "_UNIT = 1 << 25",
+    ): "weights of twice the size are as private, and no less accurate",
+    (
         "cells/additive.py",
         "",
         "",
@@ -31,10 +36,20 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "while tick >= start | tree.horizon:",
     ): "trees that grow by eight have powers of two of steps, and share no bit with those before",
     (
+        "counters/endless.py",
+        "run",
+        "return Answers(*map(np.concatenate, zip(*parts, strict=False)))",
+    ): "each part has as many arrays",
+    (
         "counters/factorised.py",
         "_added",
         "size = 1 << (len(amounts) + len(coefficients) - 2).bit_length()",
     ): "a product of so many numbers has one fewer than both together",
+    (
+        "counters/naive.py",
+        "run",
+        "most = float(surest * (1 - surest)) if self.bound <= 1 else 0.25",
+    ): "a bound is at least 1",
     (
         "counters/tree.py",
         "",
@@ -55,6 +70,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "planned",
         "high += _STEPS // 9",
     ): "the search begins elsewhere, and ends at the same least variance that keeps the promise",
+    (
+        "federated/mean.py",
+        "planned",
+        "spread = 2 * math.log( 1 / promise.delta) / float(promise.epsilon) ** 2",
+    ): "the search begins elsewhere, and ends at the same least variance that keeps the promise",
+    (
+        "ids.py",
+        "",
+        "PIECE_ROWS = 2 << 15",
+    ): "ids are read in pieces of another size, with the same result",
+    (
+        "sources/delimited.py",
+        "_names",
+        "read_options=pa.csv.ReadOptions(use_threads=True, block_size=len(header) + 1),",
+    ): "a header of one block is read alike by one thread and by many",
     (
         "statistics/additive_plans.py",
         "cells_of",
@@ -80,6 +110,16 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_long",
         "while (end := self._reached(following)) < second:",
     ): "where a multiple is first shown, the clock shows no less",
+    (
+        "statistics/grid.py",
+        "",
+        "_LONGEST_NAME = 99",
+    ): "no zone has a name half as long, so none is proposed for either",
+    (
+        "statistics/statistic.py",
+        "Arguments",
+        "class Arguments(TypedDict, total=True):",
+    ): "it is for type checkers",
     (
         "statistics/together.py",
         "_check_spending",

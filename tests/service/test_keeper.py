@@ -185,6 +185,14 @@ def test_of_many_each_is_told_once(disk):
     assert sorted(told) == [(number, None) for number in range(2_000)]
 
 
+def test_who_waits_for_the_end_is_told_soon_however_seldom_is_written(disk):
+    with running([Idle()], disk, NEVER) as keeper:
+        assert disk.begun.wait(PATIENCE)
+        keeper.hurry()
+        assert word(keeper) is None
+        assert word(keeper) is None, "and again"
+
+
 def test_one_that_cannot_be_told_keeps_the_word_from_nobody(disk):
     def gone(_):
         raise RuntimeError("Event loop is closed")

@@ -76,11 +76,12 @@ def restarted(stream, store, clock, **given):
 # Paid before it is released
 
 
-def test_the_end_of_a_window_is_paid_then_published(store, clock):
+def test_the_end_of_a_window_is_paid_then_published(store, clock, caplog):
     stream = make(store, clock)
     stream.take(batch(1, 2, 3))
     clock.now += HOUR
     stream.advance()
+    assert "answers again" not in caplog.text, "they always had"
     assert store.log == [("spend", 1), ("publish", 1)]
     assert published(store) == [("09:00", 1, True, 3)]
     costs = {line.number: line.epsilon for line in store.ledger()}

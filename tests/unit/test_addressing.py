@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panprivacy.addressing import MAX_UNIVERSE, Direct, Hashed, Levelled, Sampled
+from panprivacy import addressing as addresses
+from panprivacy.addressing import MAX_UNIVERSE, Direct, Hashed, Levelled, Rows, Sampled
 from panprivacy.errors import InputError
 from panprivacy.ids import PIECE_ROWS, read_ids
 
@@ -184,6 +185,25 @@ def test_the_bits_of_whole_numbers_are_those_of_their_slots(levels, cells_per_le
     users = np.arange(rows) * 3 - 1
     touched = np.zeros(-(-addressing.cells // 64), np.uint64)
     addressing.mark(read_ids(users), touched)
+    bits = np.unpackbits(touched.view(np.uint8), bitorder="little")
+    assert np.flatnonzero(bits).tolist() == sorted({*slots_of(addressing, users).tolist()})
+
+
+@pytest.mark.parametrize("threads", [2, 3, 5])
+def test_threads_mark_what_one_thread_does_and_each_row_once(threads, monkeypatch):
+    """The runs of rows begin and end within pieces, and between them."""
+    monkeypatch.setattr(addresses, "cores", lambda: threads)
+    monkeypatch.setattr(addresses, "THREAD_ROWS", 1)
+    addressing = Levelled(3, 64, a_key(threads))
+    users = np.arange(60) * 7
+    batch = [read_ids(part)[0] for part in np.split(users, [10, 10, 20, 45])]
+    rows = Rows(addressing, batch)
+    parts = rows._parts(3)
+    assert len(parts) == threads
+    held = [row for part in parts for ids in part for row in ids.values.tolist()]
+    assert held == users.tolist()
+    touched = np.zeros(3, np.uint64)
+    rows.mark(touched)
     bits = np.unpackbits(touched.view(np.uint8), bitorder="little")
     assert np.flatnonzero(bits).tolist() == sorted({*slots_of(addressing, users).tolist()})
 

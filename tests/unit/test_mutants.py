@@ -19,19 +19,30 @@ from panprivacy import files, guarantee
 from panprivacy.addressing import FEISTEL_BITS, FEISTEL_ROUNDS, Sampled
 from panprivacy.audit.ideal import MemoryStorage
 from panprivacy.cells.difference_sets import residues
-from panprivacy.cells.law import high_and_low, hit_and_miss
+from panprivacy.cells.law import Law, high_and_low, hit_and_miss
 from panprivacy.continual import Counter
 from panprivacy.counters.delayed import Delayed, laplace_cumulants
 from panprivacy.counters.factorised import strategy
+from panprivacy.counters.shapes import mixed_radix
 from panprivacy.errors import InputError
+from panprivacy.federated.bits import Reporting
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import Device
 from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.laws import _LOG_TAIL, _U, binomial, discrete_gaussian, gaussian_sum
+from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise, largest_epsilon_0
 from panprivacy.federated.task import Task
+from panprivacy.hashing import may_be_number
 from panprivacy.ids import read_ids, rows_by_code
-from panprivacy.planning.additive import AdditiveBudget, Reach, _log_growth, _sizes, best_design
+from panprivacy.planning.additive import (
+    AdditiveBudget,
+    Reach,
+    _log_growth,
+    _sizes,
+    best_design,
+    released_variance,
+)
 from panprivacy.service.batches import BatchIds
 from panprivacy.service.stream import Stream
 from panprivacy.sources import Column, open_source
@@ -247,6 +258,10 @@ def test_noise_grows_by_as_much_as_is_said(scale):
     assert _log_growth(scale, 1 / scale) == math.inf
 
 
+def test_noise_has_no_mean_growth_either_where_rounding_makes_it_negative():
+    assert _log_growth(32.0, math.nextafter(1 / 32, 0)) == math.inf
+
+
 def test_a_task_has_a_version_and_no_more_than_so_many_ticks():
     promise = Promise(epsilon=Fraction(1))
     sizes = {"key": b"\x02" + bytes(32)}
@@ -443,3 +458,56 @@ def test_a_clip_is_hardly_larger_than_what_hides_too_much(moment):
     tails = reach.tails(1_024, budget, 0, moment)
     clip = reach.clip(1_024, budget, tails, 1.0)
     assert tails.hidden(clip) <= 1 < tails.hidden(clip * (1 - 1 / 64) - 1)
+
+
+def test_a_law_of_the_largest_sum_is_one_however_floats_round():
+    weights = np.full(12, 2**61 // 12)
+    weights[0] += 2**61 - weights.sum()
+    assert weights.sum(dtype=float) > 2**61 == weights.sum()
+    assert Law(weights=weights).weights.sum() == 2**61
+    weights[0] += 1
+    with pytest.raises(pp.PlanError, match="at most 2"):
+        Law(weights=weights)
+
+
+def test_a_count_of_many_steps_has_nine_levels():
+    """What was planned once is planned again: a state has so many numbers."""
+    assert mixed_radix(1 << 40, Fraction(1)).radices == (43, *8 * [20])
+
+
+def test_no_text_is_no_number_whatever_comes_after_it():
+    text = np.frombuffer(b"7", np.uint8)
+    assert [bool(may_be_number(text, 0, end)) for end in (0, 1)] == [False, True]
+
+
+def test_the_least_noise_of_a_mean_is_found_where_one_device_would_need_too_much():
+    promise = Promise(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9), devices=1_000)
+    found = Mean.planned(promise, most=1_000)
+    assert found.keeps(promise)
+    assert not Mean(most=1_000, variance=found.variance * Fraction(99, 100)).keeps(promise)
+
+
+def test_of_ever_so_many_other_devices_so_many_are_counted_that_their_variance_is_enough():
+    reporting = Reporting(present=Fraction(3, 4), absent=Fraction(1, 4))
+    assert reporting.others(10**7, (0, 0)).variance == pytest.approx(10**5, rel=1e-3)
+    assert reporting.others(10**4, (0, 0)).variance == pytest.approx(9_999 * 3 / 16)
+
+
+def test_tails_of_a_law_are_hardly_larger_than_they_are():
+    """Half of the law of 1001 coins, but for `_slack`."""
+    law = binomial(1_001, Fraction(1, 2))
+    assert law.above(501) == pytest.approx(1 / 2, abs=1e-9)
+    assert law.below(500) == pytest.approx(1 / 2, abs=1e-9)
+
+
+def test_what_is_not_a_folder_has_no_names(tmp_path):
+    """A descriptor of a file would have its content written, and not its name."""
+    file = tmp_path / "state"
+    file.touch()
+    with pytest.raises(NotADirectoryError):
+        files.sync_names(file)
+
+
+def test_a_release_without_a_clip_adds_no_noise():
+    reach = Reach(bound=10, signed=False, tables=1)
+    assert released_variance(reach, 0, AdditiveBudget(Fraction(1, 2), Fraction(1, 2))) == 0.0

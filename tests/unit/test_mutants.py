@@ -464,10 +464,10 @@ def test_a_law_of_the_largest_sum_is_one_however_floats_round():
     weights = np.full(12, 2**61 // 12)
     weights[0] += 2**61 - weights.sum()
     assert weights.sum(dtype=float) > 2**61 == weights.sum()
-    assert Law(weights=weights).weights.sum() == 2**61
+    assert Law("custom", weights).weights.sum() == 2**61
     weights[0] += 1
     with pytest.raises(pp.PlanError, match="at most 2"):
-        Law(weights=weights)
+        Law("custom", weights)
 
 
 def test_a_count_of_many_steps_has_nine_levels():

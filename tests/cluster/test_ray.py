@@ -33,6 +33,7 @@ from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import CheckpointConfig, ClusterConfig, Config
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.outgoing.records import StoreError
+from tests.cluster import publishing
 from tests.cluster.shards import BEGAN, KEY, MOST, NEXT, USERS, batch, merged, planned
 from tests.forensic.memory import (
     Needles,
@@ -247,7 +248,7 @@ def test_nothing_of_ids_or_the_identity_is_left_in_any_process_or_file_of_ray(sc
     assert all(scene.contributed("names"))
     pids = {scene.pid(one) for one in [*scene.shards, scene.vault]}
     time.sleep(0.5)  # the keeper wipes after each state
-    names = drawn.read_bytes().split()
+    names = np.fromfile(drawn, f"V{publishing.BYTES}").tolist()
     needles = Needles.of(pieces(names), pieces([str(scene.nodes.key).encode()[16:48]]))
     assert pids <= set(ray_processes())
     found = [search_process_for_each(pid, needles).tolist() for pid in ray_processes()]

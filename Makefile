@@ -6,7 +6,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: run demo federated-demo test test-cluster test-slow lint package oldest pythons pins accuracy continual auditors mutants bench reproduce docs clean
+.PHONY: run demo federated-demo test test-long test-cluster test-slow lint package oldest pythons pins accuracy continual auditors mutants bench reproduce docs clean
 
 run: $(VENV)/.run
 	$(BIN)/panprivacy run examples/flights.parquet --user aircraft_day --stat distinct \
@@ -31,7 +31,11 @@ federated-demo: $(VENV)/.federated
 # Each worker keeps to neighbouring modules, whose fixtures and plans are made once, and takes over
 # from the others when it is through.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not ray"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not long and not ray"
+
+# Programs that are killed again and again, searches of memory, browsers, and laws of many runs.
+test-long: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "long and not slow and not ray"
 
 test-cluster: $(VENV)/.test
 	$(BIN)/python -m pytest -m ray tests/cluster tests/forensic

@@ -344,6 +344,7 @@ def test_a_server_that_stands_still_for_a_while_gets_each_message_once(nats, que
     sender.close()
 
 
+@pytest.mark.long
 def test_nothing_is_lost_or_doubled_when_connections_break(shared_nats, queue):
     with Proxy(shared_nats.port) as proxy:
         reader, sender = (Broker(proxy.url, patience=10, most_bytes=QUEUE_BYTES) for _ in range(2))

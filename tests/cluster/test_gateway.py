@@ -188,6 +188,7 @@ def test_lines_that_some_shards_have_already_are_counted_once(tmp_path, nats, mo
         assert counts(client) == [20, 0]
 
 
+@pytest.mark.long
 def test_a_broker_that_is_away_is_told_of_and_what_waited_is_counted_once(
     tmp_path, nats, monkeypatch
 ):

@@ -50,6 +50,7 @@ def test_all_methods_are_on_the_page():
     assert [name for name in pp.continual.METHODS if f"`{name}`" not in shown] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", [continual.CLOSED, continual.FACTORISED], ids=lambda way: way.name)
 def test_a_run_errs_as_the_page_says(way):
     squares = continual.squares(way, 1_000, 200)
@@ -127,6 +128,7 @@ def test_short_counts_have_the_methods_that_the_page_names():
     assert errors["segments"](10_000) > best(10_000)
 
 
+@pytest.mark.long
 def test_what_the_page_says_of_rho():
     counter = pp.continual.Counter(1_000, rho="1/2")
     assert round(float(counter.guarantee.epsilon), 1) == 6.9

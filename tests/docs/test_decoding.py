@@ -28,6 +28,7 @@ def truths(lines):
     return [lines[1].split()[-1], next(line for line in lines if line.startswith("State"))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("command", "shown"), EXAMPLES)
 def test_an_example_prints_what_the_page_shows(command, shown):
     script = re.sub(r"^( *)panprivacy", r'\1"$0" -c "$1"', command, flags=re.MULTILINE)

@@ -27,6 +27,7 @@ LINE = re.compile(r"(exactly 0|exactly 1|at least 2): (-?\d+) \(\d to \d, 95 %\)
 ROWS = list(csv.DictReader((FOLDER / "devices.csv").read_text().splitlines()))
 
 
+@pytest.mark.long
 def test_three_processes_make_a_histogram():
     """At epsilon 30 a bit of 0 is never reported as 1: only the three that are 1 are noised."""
     assert len(EXAMPLE.read_text().splitlines()) < 40
@@ -40,6 +41,7 @@ def test_three_processes_make_a_histogram():
     assert all(LINE.fullmatch(line) for line in shown)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_a_report_goes_over_http_as_the_page_says(tmp_path):
     section = PAGE.partition("## Over HTTP")[2].partition("\n## ")[0]

@@ -47,6 +47,7 @@ def test_the_configuration_is_one():
     assert isinstance(config.make_counting(), Continual)
 
 
+@pytest.mark.long
 def test_the_table_is_of_the_updates_that_err_least():
     users, epsilon, updates, threshold, predicted = map(int, ROWS[2][1:6])
     chosen = moves.best(users, epsilon)

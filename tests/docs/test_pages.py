@@ -68,6 +68,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", TYPED, ids=name)
 def test_the_commands_of_a_page_run_and_print_what_it_shows(page, folder):
     for language, block, reason in blocks(page):

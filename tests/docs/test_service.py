@@ -89,6 +89,7 @@ class Shell:
         return self.start(command)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_first_number_comes(tmp_path):
     init, add_token, change_token, edit, serve, send, release, read = commands()
@@ -209,6 +210,7 @@ class RunningNginx:
             return sock.recv(100).split()[1]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(NGINX is None or os.geteuid() != 0, reason="needs nginx, and root to run it")
 def test_visitors_of_a_real_nginx_are_counted_and_its_proxy_leads_to_the_service(tmp_path):
     (snippet,) = snippets("nginx, without a log")

@@ -48,6 +48,8 @@ SLOW = {
     "list-update",
 }
 """Products that take more than a few seconds each; `test_groups` walks groups as well."""
+LONG = {"running-distinct", "shared-ledger", "inner-product", "density", "incidence-named-3"}
+"""Products that take seconds."""
 
 
 @functools.cache
@@ -60,7 +62,8 @@ NAMES = list(subjects(1))
 
 def marked(name, epsilon):
     slow = name in SLOW or epsilon != 1
-    return pytest.param(name, epsilon, marks=pytest.mark.slow if slow else ())
+    longer = pytest.mark.long if name in LONG else ()
+    return pytest.param(name, epsilon, marks=pytest.mark.slow if slow else longer)
 
 
 TRIED = [marked(name, epsilon) for epsilon in (1, Fraction(1, 3)) for name in NAMES]
@@ -87,6 +90,7 @@ def test_a_product_keeps_its_claim(name, epsilon):
         assert line(row).rstrip() in PAGE
 
 
+@pytest.mark.long
 @pytest.mark.traces
 @pytest.mark.parametrize("control", REFUSED, ids=lambda control: control.name)
 def test_a_control_that_no_loss_shows_is_refused(control):
@@ -108,7 +112,9 @@ ELSEWHERE = {"raw-interval"}
 @pytest.mark.parametrize(
     "control",
     [
-        pytest.param(one, marks=pytest.mark.traces) if one.name in ELSEWHERE else one
+        pytest.param(one, marks=[pytest.mark.traces, pytest.mark.long])
+        if one.name in ELSEWHERE
+        else one
         for one in LOSING
     ],
     ids=lambda control: control.name,
@@ -587,6 +593,7 @@ bad = subject(lambda coins: Remembers(universe=2, epsilon=1, coins=coins))
 """
 
 
+@pytest.mark.long
 @pytest.mark.traces
 def test_a_program_of_ones_own_is_audited_as_module_and_variable(tmp_path):
     (tmp_path / "my_audit.py").write_text(OWN)
@@ -631,6 +638,7 @@ def test_the_command_fails_when_a_product_leaks(monkeypatch, capsys):
     assert "0 of 1 products hold: not density-sample." in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_reader_who_leaves_is_not_taken_for_a_leak():
     """With exit 1 a closed pipe would look like a product that exceeds its claim.
 

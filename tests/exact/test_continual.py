@@ -109,6 +109,7 @@ def test_a_tree_spends_all_of_epsilon_on_some_event_and_no_more_on_any(one):
     assert Fraction(97, 100) * EPSILON <= found.loss <= EPSILON
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("radices", [(2,), (3, 2), (2, 2, 2)], ids=str)
 def test_the_memory_may_be_seen_between_two_events_of_a_step(radices):
     one = tree(radices, open_steps=True)

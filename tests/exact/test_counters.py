@@ -135,6 +135,7 @@ def test_two_histograms_keep_their_claim():
     assert loss.set_aside < Fraction(9, 10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", [[5, 6], [5, 5, 7]])
 def test_hashed_counters_that_users_share_keep_their_claim(users, monkeypatch):
     """Two counters are too few to be read; what is published is the same."""

@@ -72,6 +72,7 @@ def test_hashed_users_of_one_cell_keep_the_claim():
     assert loss.set_aside < Fraction(1, 100)
 
 
+@pytest.mark.long
 def test_a_sum_of_very_many_users_keeps_its_claim(monkeypatch):
     """Two counters are too few to be read; the counts that are published are the same."""
     monkeypatch.setattr(sizes, "_MANY_USERS", 1)
@@ -89,6 +90,7 @@ def test_a_sum_of_very_many_users_keeps_its_claim(monkeypatch):
     assert not exact_loss(make, stream, neighbour, coins=EnumeratedCoins(tail=2)).within(4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("user", [5, 6, 9])
 def test_users_of_levels_keep_the_claim(user, monkeypatch):
     """Two levels of a cell each; of each the number of cells that count is published."""

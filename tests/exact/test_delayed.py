@@ -187,6 +187,7 @@ def streams_of(steps, bound=1, every=1):
     return list(itertools.product([0, bound], repeat=steps))[::every]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", [Fraction(1, 10), Fraction(1, 10**9)], ids=str)
 def test_no_event_and_no_look_tells_more_than_is_claimed(delta):
     for steps, every in ((1, 1), (2, 1), (3, 1), (6, 5), (9, 19)):
@@ -204,6 +205,7 @@ def test_no_stream_of_up_to_9_steps_tells_more(steps, bound):
         assert worst(one, streams_of(steps, bound), one.epsilon) <= delta
 
 
+@pytest.mark.long
 def test_nor_do_two_answers():
     one = Delayed(9, Fraction(6), Fraction(1, 10))
     assert one.updates == 2

@@ -150,7 +150,7 @@ def test_a_release_after_the_intrusion_costs_what_the_proof_says():
         (density(universe=1), 1),
         (density(universe=1, epsilon=Fraction(3, 2), releases=2), 2),
         (density(universe=1, epsilon=2, releases=3), 3),
-        (distinct(), 1),
+        pytest.param(distinct(), 1, marks=pytest.mark.long),
     ],
     ids=["density", "two releases", "three releases", "distinct"],
 )

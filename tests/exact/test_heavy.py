@@ -53,6 +53,7 @@ def test_heavy_hitters_with_room_below_0_keep_their_claim(history):
     check(build, *HISTORIES[history], BUDGET.total(releases=1, intrusions=0))
 
 
+@pytest.mark.long
 def test_rounded_deltas_with_room_below_0_keep_the_claim():
     build = heavy(total=4, resolution=2, below=2)
     check(build, [[(0, -3)], RELEASE], [[], RELEASE], BUDGET.total(releases=1, intrusions=0))
@@ -79,6 +80,7 @@ ROUNDED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("history", ROUNDED)
 def test_rounded_deltas_keep_the_claim(history):
     build = heavy(total=4, resolution=2)

@@ -92,6 +92,7 @@ def hitters(budget, coins, **covers):
     return CroppedHeavyHitters(epsilon=total, budget=budget, coins=coins, **sizes, **covers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "history",
     [

@@ -163,6 +163,7 @@ def worst(streams, epsilon):
     return max(loss(each, place, epsilon) for each in streams for place in events_of(each))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)], ids=str)
 def test_no_event_costs_more_than_epsilon_whoever_looks_when(epsilon):
     streams = [

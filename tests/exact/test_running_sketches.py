@@ -153,6 +153,7 @@ SLOW = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("make", "bound", "epsilon"),
     [*QUICK, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],

@@ -188,6 +188,7 @@ def test_children_leave_no_trace_here(capfd, tmp_path, monkeypatch):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.long
 def test_a_log_that_other_processes_write_is_theirs(tmp_path):
     """The output of a command line may go to the file that this process has open as well."""
     with (tmp_path / "log").open("a") as log:
@@ -225,6 +226,7 @@ def test_groups_leave_nothing_that_counts_their_batches():
     assert exact_loss(make, [[(0, 7)], [(0, 8)]], [[(0, 7)], []]).within(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("statistic", "sizes"),
     [("running-count", {}), ("running-distinct", {"expected": 1, "memory": 1})],

@@ -94,6 +94,7 @@ ONE, OTHER = (bytes(DecryptionKey.generate(SeededCoins(seed)).public) for seed i
 TWO = TwoServers(leader=ONE.hex(), helper=OTHER.hex(), collusion="one-server", batch=1)
 
 
+@pytest.mark.long
 @needs_administrator
 @pytest.mark.parametrize(
     ("key", "size", "keeps"),

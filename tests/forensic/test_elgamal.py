@@ -53,6 +53,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 @needs_administrator
 @pytest.mark.parametrize("keeps", [False, True])
 def test_nonces_are_gone_once_a_ciphertext_is_made(keeps):

@@ -313,6 +313,7 @@ def test_nothing_is_left_while_a_pipe_is_silent(kind, ids, parts, folder):
     assert left_by_pipe(HARDENED, KINDS[ids](), kind, folder, parts) == NOTHING
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hardened", [True, False])
 def test_nothing_is_left_of_events_that_are_counted_without_users(hardened, folder):
     """While their running count is released every second."""

@@ -64,6 +64,7 @@ os.read(0, 1)
 """
 
 
+@pytest.mark.long
 @needs_administrator
 @pytest.mark.parametrize(
     ("kind", "how"), [("MultiCounter", "run"), ("ListUpdate", "one"), ("MultiCounter", "keep")]
@@ -76,6 +77,7 @@ def test_events_are_gone_once_they_are_counted(kind, how):
     assert in_state == 0
 
 
+@pytest.mark.long
 @needs_administrator
 @pytest.mark.parametrize("how", ["run", "one", "keep"])
 def test_mistakes_are_gone_once_their_round_has_ended(how):

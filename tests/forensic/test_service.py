@@ -711,6 +711,7 @@ FAST = [
 bodies that the event loop counts, and long ones. The slow tests try all."""
 
 
+@pytest.mark.long
 def test_nothing_is_left_of_what_came(folder):
     with running(HARDENED, folder) as daemon:
         sent = send_all(daemon, FAST)
@@ -788,6 +789,7 @@ memory = {memory}
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "memory", [1 << 16, pytest.param(1 << 22, marks=pytest.mark.slow)], ids=["64 KiB", "4 MiB"]
 )

@@ -67,6 +67,7 @@ def left_in(command, folder):
         return count_in_process(service.pid, mark.encode()), answers
 
 
+@pytest.mark.long
 def test_nothing_is_left_of_short_ids(tmp_path):
     assert left_in(HARDENED, tmp_path) == (0, {202, 400})
 

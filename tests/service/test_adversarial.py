@@ -292,6 +292,7 @@ def test_all_of_the_service_has_no_options(unchanged):
 # Slow ones
 
 
+@pytest.mark.long
 def test_a_slow_head_is_given_up(unchanged, monkeypatch):
     monkeypatch.setattr(protocol, "_HEAD_SECONDS", 0.5)
     slow = [bytes([byte]) for byte in get("/healthz")]
@@ -337,6 +338,7 @@ def test_empty_lines_keep_no_connection(unchanged, monkeypatch):
         assert time.monotonic() - began > 0.4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 def test_a_slow_body_is_given_up(unchanged, framing):
     if framing == "length":
@@ -742,6 +744,7 @@ def trickling(service, connections, came):
             sock.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("connections", "came"), [(40, 8_000), (700, 1), (60, 1_000_000)], ids=["few", "many", "long"]
 )

@@ -595,6 +595,7 @@ def made(task, bits):
     return Report(COINS.key(16), sharing(task).encrypt(bits, COINS)).to_bytes(task)
 
 
+@pytest.mark.long
 def test_two_processes_outlive_kills_and_answer_once(tmp_path):
     with Running(tmp_path, "--collusion", "one-server", "--batch", "3") as running:
         bodies = [made(running.task, bits) for bits in ([1, 0], [0, 1], [0, 1])]

@@ -233,6 +233,7 @@ def test_there_is_no_answer_on_request(store, clock, tmp_path):
 SECONDS = 4
 
 
+@pytest.mark.long
 def test_a_service_that_is_killed_before_and_after_contributes_once(tmp_path, identity):
     """Two windows: it is killed within the first, and after the contribution of the second."""
     streams = f"""

@@ -18,6 +18,8 @@ from tests.service.browsing import chromium, dashboard
 from tests.service.filled import fill
 from tests.service.running import TOKENS, Service, wait_until
 
+pytestmark = pytest.mark.long
+
 HTML = '<img src=x onerror="document.title=1">'
 FEW = "pp_few"
 STREAMS = f"""

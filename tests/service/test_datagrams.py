@@ -266,6 +266,7 @@ def test_nothing_waits_nothing_is_handed_over(scene):
     assert scene.taken == []
 
 
+@pytest.mark.long
 @given(st.lists(st.binary(max_size=300), max_size=8), st.sampled_from([None, InputError, KeyError]))
 def test_no_byte_of_a_datagram_stays(datagrams, raised):
     seen = []

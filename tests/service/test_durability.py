@@ -160,6 +160,7 @@ def kill_at_random(service, clients, moments):
             check(service, clients)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_nothing_acknowledged_is_lost_or_counted_twice_by_kills(service, kills):
     """A lost or doubled batch, or one that is counted by half, shows with certainty."""
@@ -174,6 +175,7 @@ def test_nothing_acknowledged_is_lost_or_counted_twice_by_kills(service, kills):
     assert acknowledged > 2 * kills, "it was killed before anything came"
 
 
+@pytest.mark.long
 def test_the_installed_command_goes_on_after_a_kill(tmp_path):
     with Service(tmp_path, EXACT, command=HARDENED) as service:
         service.start()
@@ -187,6 +189,7 @@ def test_the_installed_command_goes_on_after_a_kill(tmp_path):
         assert (held.once, held.oftener, len(held.batches)) == (4, [0, 0], 2)
 
 
+@pytest.mark.long
 def test_what_an_answer_has_is_in_no_other_after_a_kill(tmp_path):
     """Checkpoints come once a minute, and windows end every two seconds."""
     streams = EXACT.replace("3660d", "2s").replace("bound = 3", 'bound = 3\nexactly = "1:3"')
@@ -269,6 +272,7 @@ def small_disk(folder):
         subprocess.run(["umount", "-l", folder], check=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spoil", [_full, _read_only, _gone])
 def test_without_a_disk_it_goes_on_and_says_so_and_recovers(service, tmp_path, spoil):
     folder = tmp_path / "disk"

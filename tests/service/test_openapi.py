@@ -185,6 +185,7 @@ checks.positive_data_acceptance.enabled = false  # a schema does not say what is
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("parameters", "phases"), [("", "coverage"), (VISITS, "coverage,fuzzing")])
 def test_generated_requests(service, tmp_path, parameters, phases):
     """Drawn paths are nearly all unknown: what is drawn goes to a stream that there is."""

@@ -291,6 +291,7 @@ horizon = 100_000
 """
 
 
+@pytest.mark.long
 def test_a_service_that_is_killed_again_and_again_makes_no_tick_twice(tmp_path):
     """Wherever it is killed, ticks go on, each once, and dashboards can draw them."""
     with Service(tmp_path, COUNTED, checkpoint='every = "1s"') as service:

@@ -785,6 +785,7 @@ def test_a_file_that_becomes_unreadable_is_noticed(file_store, tmp_path):
             act()
 
 
+@pytest.mark.long
 def test_a_server_that_stops_is_noticed_and_found_again(postgres):
     with contextlib.closing(ReleaseStore(postgres.url())) as store:
         store.spend([ENTRY])

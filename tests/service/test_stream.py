@@ -1441,6 +1441,7 @@ class Threads:
         self._failures.remove(work)
 
 
+@pytest.mark.long
 def test_from_many_threads_each_batch_is_in_one_window_and_once(store, clock):
     """Batches, retries, releases, states and the clock, all at once; every count is exact."""
     stream, threads, batches = make(store, clock, releases=50, epsilon=8_000), Threads(), 800

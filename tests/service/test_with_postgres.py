@@ -13,6 +13,7 @@ from tests.service.filled import fill
 from tests.service.running import VISITS, Service, wait_until
 
 
+@pytest.mark.long
 def test_releases_go_to_a_server_and_wait_for_it_to_come_back(tmp_path, postgres):
     url = postgres.url()
     streams = f'[releases]\nstore = "{url}"\n' + VISITS.replace(
@@ -37,6 +38,7 @@ def test_releases_go_to_a_server_and_wait_for_it_to_come_back(tmp_path, postgres
     assert not list(tmp_path.glob("*.sqlite*"))
 
 
+@pytest.mark.long
 def test_the_dashboard_reads_a_server_that_goes_away_and_comes_back(tmp_path, postgres):
     file = tmp_path / "panprivacy.toml"
     file.write_text(f'[releases]\nstore = "{postgres.url()}"\n{VISITS}')

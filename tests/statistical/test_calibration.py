@@ -75,6 +75,7 @@ def law_of_lengths(plan, sketch, reach):
     return np.convolve(without, laplace / laplace.sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("norm", [0, 1, 2])
 def test_a_released_length_has_the_law_that_the_plan_knows(norm):
     users, states, reach = [0, 3], [4, 2], 4_000
@@ -95,6 +96,7 @@ def test_a_released_length_has_the_law_that_the_plan_knows(norm):
     assert accepted(happens(covered, RUNS, CONFIDENCE, 1))
 
 
+@pytest.mark.long
 def test_a_lower_end_is_exceeded_as_often_as_it_says():
     """One user of a map that tells two: then the sketch has the length of the states."""
     below = 0
@@ -109,6 +111,7 @@ def test_a_lower_end_is_exceeded_as_often_as_it_says():
 STABLE = {"universe": 12, "rows": 2, "modulus": 13, "grid": 2}
 
 
+@pytest.mark.long
 def test_a_stable_sketch_is_released_with_twice_the_noise_and_bounds_users_from_below():
     """The mean is that of all noise: near no number of users, as the factor is for no noise."""
     points, values, covered = [], [], 0

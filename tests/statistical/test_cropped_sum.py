@@ -84,6 +84,7 @@ def uncut(runs):
     return np.array([model.unbiased(counts) for counts in runs.counts])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("arguments", "state"), [*fast(ONE_STATE), *slow(SLOW_ONE_STATE)])
 def test_users_in_one_state_err_as_predicted(arguments, state):
     states = np.full(arguments["universe"], state)
@@ -97,6 +98,7 @@ def test_users_in_one_state_err_as_predicted(arguments, state):
     assert rejected(happens(runs.covered(shrunk=OFF), RUNS, *COVERAGE))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("arguments", "repeats"), [*fast(MIXED), *slow(SLOW)])
 def test_users_in_many_states_err_no_more_than_predicted(arguments, repeats):
     runs = runs_of(arguments, states_of(arguments), repeats)
@@ -111,6 +113,7 @@ HASHED_RUNS = 600
 """They find errors of twice the size, and intervals that hold 85 %, 99 times in 100."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "state", [5, 50, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 10))]
 )
@@ -126,6 +129,7 @@ def test_users_of_hashed_cells_err_no_more_than_predicted(state):
     assert accepted(happens(runs.covered(), HASHED_RUNS, COVERAGE[0], 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_very_many_users_err_no_more_than_predicted(state):
     """A histogram is read: what a counter's users add up to is told, so nobody is hidden."""

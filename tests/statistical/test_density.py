@@ -41,6 +41,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("arguments", "share", "repeats"), SETTINGS)
 def test_answers_are_as_good_as_they_say(arguments, share, repeats):
     users = np.arange(round(share * arguments["universe"]))

@@ -57,6 +57,7 @@ BEYOND = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [250, pytest.param(4_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("times", [0, 5, 100])
 @pytest.mark.parametrize("arguments", BEYOND.values(), ids=BEYOND)

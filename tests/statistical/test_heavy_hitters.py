@@ -58,6 +58,7 @@ def check(runs):
     assert accepted(happens(runs.covered(), RUNS, LEAST_COVERAGE, 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "stream", [*STREAMS, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 )
@@ -66,6 +67,7 @@ def test_no_stream_errs_more_than_predicted(stream):
     check(runs_of(users, np.full(len(users), state)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "stream",
     ["heavy users", pytest.param("all just under the threshold", marks=pytest.mark.slow)],
@@ -75,6 +77,7 @@ def test_nor_does_one_of_rounded_deltas(stream):
     check(runs_of(users, np.ones(len(users), np.int64), resolution=4))
 
 
+@pytest.mark.long
 def test_where_nobody_comes_the_deviation_is_met():
     runs = runs_of(np.arange(1), np.ones(1, np.int64), cells=6_400)
     errors, deviation = uncut(runs), float(runs.plan.model(0).over_cells.deviation(0))
@@ -84,6 +87,7 @@ def test_where_nobody_comes_the_deviation_is_met():
     assert rejected(spreads(errors, deviation / OFF**2, 1.05))
 
 
+@pytest.mark.long
 def test_collisions_lift_the_worst_stream_by_as_much_as_is_said():
     """With few cells the lift is larger than chance, and nearly all of the bound is needed."""
     users, deltas = np.arange(100), np.full(100, 100)

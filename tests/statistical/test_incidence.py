@@ -135,6 +135,7 @@ def read(states, runs, kind, *argument):
     return Answers(truth, values, float(np.sqrt(np.mean(np.square(at_truth)))), releases)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "setting",
     [

@@ -6,6 +6,7 @@ False-alarm rate 1e-6 an assertion, and each check rejects what is off by 30 %.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from panprivacy.published import CalibratedTotal, LaplaceNorm
 
@@ -62,6 +63,7 @@ def law_of_a_length(plan, sketch, epoch, reach):
     return np.convolve(law, laplace(plan.reading(None, epoch).scales[0]))
 
 
+@pytest.mark.long
 def test_a_released_length_has_the_law_that_its_noises_have_before_and_after_an_announcement():
     reach, released, covered = 1_500, {0: [], 1: []}, 0
     for _ in range(RUNS):
@@ -83,6 +85,7 @@ def test_a_released_length_has_the_law_that_its_noises_have_before_and_after_an_
     assert accepted(happens(covered, RUNS, 0.8, 1))
 
 
+@pytest.mark.long
 def test_intervals_of_a_map_that_loses_nothing_hold_the_norm_from_both_sides():
     """Far from 0, where sizes stray as far as noise does: as often as they say, or more."""
     covered = narrow = 0

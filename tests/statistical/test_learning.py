@@ -48,6 +48,7 @@ def test_a_day_like_the_last_one_errs_as_its_plan_says_and_less_than_the_first()
     assert accepted(happens(held, len(answers), LEAST, 1.0))
 
 
+@pytest.mark.long
 def test_intervals_hold_the_truth_on_a_day_of_ten_times_as_many():
     users = 10 * USERS
     answers = [days(users, []) for _ in range(DAYS)]

@@ -160,6 +160,7 @@ def check_coverage(answers, truth, *, tight=True):
         assert rejected(happens(covered(answers, truth, 2), len(answers), LEVEL - 0.02, 1.0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [one if one in BRIEF else pytest.param(one, marks=pytest.mark.slow) for one in SETTINGS],
@@ -199,6 +200,7 @@ TOLD = {"exactly 0": UNIVERSE - len(IDS), "exactly 2": (STATES == 2).sum(),
         "at least 3": (STATES >= 3).sum()}  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -63,6 +63,7 @@ def check(runs, deviation):
     assert accepted(happens(runs.covered(), RUNS, LEAST_COVERAGE, 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stream", "order", "form"),
     [*SETTINGS, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
@@ -92,6 +93,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pair", "form"),
     [

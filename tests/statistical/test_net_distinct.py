@@ -97,6 +97,7 @@ def repeat(arguments, batches, truth, runs=RUNS):
     return Runs(statistic.plan, epoch, truth, answers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("arguments", "stream", "users"), SETTINGS)
 def test_answers_are_as_good_as_they_say(arguments, stream, users):
     runs = repeat(arguments, stream(users), users)

@@ -26,6 +26,7 @@ SETTINGS = {
 USERS = 3_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_answers_are_as_good_as_they_say(setting):
     kind, arguments = SETTINGS[setting]

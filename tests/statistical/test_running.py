@@ -19,6 +19,7 @@ UNSEEN = 4, 5, 6
 LEAST_COVERAGE = 0.945
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("restarted", [False, True], ids=["one life", "two lives"])
 def test_answers_are_as_good_as_they_say(restarted):
     errors, deviations, covered = [], [], 0

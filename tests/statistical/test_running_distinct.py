@@ -17,6 +17,7 @@ LEAST_COVERAGE = 0.945
 SIZES = {"horizon": STEPS, "expected": (1_000, 20_000), "memory": 8_192, "epsilon": 2}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("life", ["whole", "restarted", "announced"])
 def test_answers_are_as_good_as_they_say(life):
     errors, covered = np.empty((RUNS, 2)), np.zeros(2)

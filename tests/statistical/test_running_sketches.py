@@ -27,6 +27,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("case", "restarted"),
     [

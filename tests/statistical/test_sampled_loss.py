@@ -109,12 +109,14 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_a_loss_is_found_where_it_is_30_percent_too_large(case):
     kind, stream, neighbour, arguments = SEEN[case]
     assert CLAIM < bound(partial(kind, OFF), stream, neighbour, **arguments) < OFF
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_a_loss_that_is_as_claimed_is_not_taken_for_more(case):
     kind, stream, neighbour, arguments = SEEN[case]

@@ -76,6 +76,7 @@ SUBSETS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("subset", SUBSETS.values(), ids=SUBSETS)
 def test_samples_of_a_large_universe_have_the_hypergeometric_spread(subset):
     expected = LARGE_CELLS / 3

@@ -103,6 +103,7 @@ def same_law(events, one, other):
     return chi_square_tail(statistic, degrees)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reports", [by_fleet, pytest.param(by_devices, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
 def test_reports_from_ciphertexts_have_the_law_of_those_without(kind, reports):
@@ -129,6 +130,7 @@ def test_real_ciphertexts_say_what_ideal_ones_say(kind):
     assert all(by_fleet(kind, bits, key, Apart(4)).tolist() == ideal for key in real)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
 def test_answers_are_off_by_the_noise_of_the_local_model(kind):
     """No loss: the deviation is that of a count that is randomised at the end."""

@@ -113,6 +113,7 @@ def alike(one, other):
     return chi_square_tail(statistic, counts.shape[1] - 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "shards"), TRIED)
 def test_answers_of_slices_have_the_law_of_one_table(name, shards):
     slices = of_slices(name, shards, np.random.default_rng(7))

@@ -70,6 +70,7 @@ def repeat(arguments, batches, truth, runs):
     return Runs(statistic.plan, epoch, truth, answers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("arguments", "stream", "users"), SETTINGS)
 def test_answers_are_as_good_as_they_say(arguments, stream, users):
     runs = repeat(arguments, stream(users), users, RUNS)
@@ -78,6 +79,7 @@ def test_answers_are_as_good_as_they_say(arguments, stream, users):
     check_intervals(runs, *COVERAGE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", BEYOND)
 def test_intervals_hold_the_truth_from_nobody_to_100_times_what_was_expected(users):
     runs = repeat(SMALL, staying(users), users, RUNS)

@@ -43,6 +43,7 @@ def runs_of(states, **given):
     return repeat(lambda: pp.ThresholdCount(**SIZES, **given), [twice], truth, RUNS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stream", "given"),
     [*SETTINGS, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],

@@ -706,6 +706,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.long
 def test_bombs_are_refused_or_stay_small(tmp_path):
     cases = list(bombs())
     for number, (_, kind, body, _) in enumerate(cases):

@@ -303,7 +303,9 @@ def test_a_plan_for_a_range_shows_the_errors_at_its_low_middle_and_high_end(stat
         ["distinct,expected=1000:100000", "--error", "0.2"],
         ["density,universe=100000", "--error", "0.02"],
         ["cropped-sum,tau=10,universe=1e4", "--error", "0.1"],
-        ["threshold,threshold=10,universe=1e4", "--error", "0.1"],
+        pytest.param(
+            ["threshold,threshold=10,universe=1e4", "--error", "0.1"], marks=pytest.mark.long
+        ),
         ["heavy-hitters,k=500,total=1e4", "--error", "0.7"],
         ["incidence,bound=3,universe=1e4", "--error", "0.1"],
     ],

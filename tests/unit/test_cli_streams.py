@@ -308,6 +308,7 @@ class TestWindows:
         last = json.loads(printed.splitlines()[-1])
         assert distinct(last) == pytest.approx(4_000, abs=1_500)
 
+    @pytest.mark.long
     def test_a_window_that_learns_is_planned_anew(self):
         """The second whole window is planned for what the first one released: nobody."""
         stat = "distinct,memory=1024,expected=learn:10:1e6"

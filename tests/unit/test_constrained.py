@@ -85,6 +85,7 @@ def errors_of(answer, truth):
     return [float(((one["value"].to_numpy() - truth) ** 2).sum()) for one in states]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cells", [None, 1_000])
 @pytest.mark.parametrize("law", [None, pp.Law.geometric(21, "0.9")])
 def test_it_is_nearer_to_the_truth(law, cells):

@@ -64,6 +64,7 @@ def test_no_value_is_more_likely_than_epsilon_allows(make, modulus, epsilon):
     assert len(law.weights) == law.modulus == modulus
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["0.1", "1000"])
 @pytest.mark.parametrize(("make", "modulus"), LARGEST, ids=lambda x: getattr(x, "__name__", x))
 def test_the_largest_laws_are_as_private_as_small_ones(make, modulus, epsilon):

@@ -520,6 +520,7 @@ def test_an_error_of_a_block_plan_is_a_share_of_the_largest_answer(arguments):
     assert share < 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [CROPPED, THRESHOLD], ids=lambda one: one["statistic"])
 def test_block_plans_are_found_by_memory_and_by_epsilon(arguments):
     target = pp.plan(**arguments, epsilon=4).relative_margin(0.95) * 1.1

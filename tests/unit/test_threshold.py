@@ -257,6 +257,7 @@ def test_a_hard_threshold_counts_nobody_who_is_somewhat_below_0(least, bound, lo
     assert answer.high < 12 * busy.plan.absolute_error()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("bound", "epsilon"),
     [(2, 0.5), (8, 0.5), (8, 2), (8, 4), (30, 1), (30, 4), (100, 0.5), (100, 2), (240, 1)],

@@ -377,7 +377,6 @@ def test_memory_for_all_hashed_counters_is_not_given_to_fewer_and_wider_ones():
     assert cropped == pp.plan("cropped-sum", epsilon=1, tau=10, **sizes)
 
 
-
 @pytest.mark.parametrize(
     "sizes", [{"expected": 9_999, "bound": 3}, {"expected": 10**5, "bound": 1}]
 )

@@ -220,10 +220,16 @@ def test_room_of_users_who_come_and_go_costs_hardly_any_error(
         assert roomy == tight
 
 
+def test_room_does_not_spoil_what_two_shards_add_up():
+    sizes = {"expected": 100_000, "deletions": True, "bound": 5}
+    plan = pp.DistinctCount(epsilon=2, **sizes).plan
+    assert float(plan.model(1).deviation(100_000)) / 100_000 < 0.03
+
+
 def test_the_page_says_how_far_users_who_come_and_go_count_right():
     page = (ROOT / "docs" / "accuracy-answers.md").read_text()
     said = re.search(
-        r"bound of (\d+) at epsilon 1, states up to (\d+) count\s+right where ([\d,]+) users are "
+        r"bound of (\d+) at epsilon 1, states up to (\d+) count right where ([\d,]+) users are\s+"
         r"expected, and up to (\d+) where ([\d,]+) are",
         page,
     )

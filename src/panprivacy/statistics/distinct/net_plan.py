@@ -37,6 +37,9 @@ MOST_BOUND = MOST_MODULUS // 2
 _ROOMS = 2, 4, 8
 """So many times as many values as states need are tried."""
 
+_NO_USE = 1 / 3
+"""A larger relative error tells hardly anything."""
+
 
 class LeavingPlan(LevelledPlan):
     """What all counts of users that come and go share: cells fill up twice as fast, or nearly."""
@@ -132,7 +135,7 @@ def plan_net_distinct(
 
     There is room beyond the bound where it is nearly free. There is none for a bound of 1, which
     says that a user is in or out, as in `deletions="strict"`; nor where answers are noise anyway,
-    as such errors cannot be compared.
+    as such errors cannot be compared; nor where it would spoil what two shards add up.
     """
     sets = _sets(bound + 1)
     width = counter_type(sets[0].modulus).itemsize
@@ -157,7 +160,13 @@ def plan_net_distinct(
         with suppress(PlanError):  # so many values may leave no signal
             wider.append(planned(some))
     users = grid(*expected)
-    return roomiest(best, wider, lambda one: one.chosen, lambda one: one.planning_errors(users))
+
+    def errors(one: NetDistinctPlan) -> Floats:
+        """Of one table, and of two that are added up cell by cell, as far as that is of use."""
+        added = one.model(request.intrusions + 1).deviation(users) / users
+        return np.concatenate([one.planning_errors(users), np.fmin(added, _NO_USE)])
+
+    return roomiest(best, wider, lambda one: one.chosen, errors)
 
 
 def _wider(least: int, width: int) -> Iterator[tuple[DifferenceSet, ...]]:

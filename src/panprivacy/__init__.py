@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING, Any
 from panprivacy._version import VERSION
 
 if TYPE_CHECKING:
+    from panprivacy import cluster as cluster
+    from panprivacy import continual as continual
+    from panprivacy import federated as federated
+    from panprivacy import local as local
+    from panprivacy import online as online
+    from panprivacy import queries as queries
     from panprivacy.cells.law import Law
     from panprivacy.checkpoint import Checkpoint
     from panprivacy.coins import Coins, SystemCoins
@@ -129,15 +135,19 @@ _FOLDERS = ("cluster", "continual", "federated", "local", "online", "queries")
 """Parts of the interface that are asked for by the name of their module."""
 
 
-def __getattr__(name: str) -> Any:
-    """A name of the public interface, or the module of one."""
-    if name in _FOLDERS or any(home.partition(".")[0] == name for home in _HOMES):
-        return import_module(f"{__name__}.{name}")
-    for home, names in _HOMES.items():
-        if name in names:
-            return globals().setdefault(name, getattr(import_module(f"{__name__}.{home}"), name))
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message, name=name, obj=import_module(__name__))
+if not TYPE_CHECKING:  # to a type checker it would make whatever is misspelt an Any
+
+    def __getattr__(name: str) -> Any:
+        """A name of the public interface, or the module of one."""
+        if name in _FOLDERS or any(home.partition(".")[0] == name for home in _HOMES):
+            return import_module(f"{__name__}.{name}")
+        for home, names in _HOMES.items():
+            if name in names:
+                return globals().setdefault(
+                    name, getattr(import_module(f"{__name__}.{home}"), name)
+                )
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=import_module(__name__))
 
 
 def __dir__() -> list[str]:

@@ -35,11 +35,24 @@ class ArrowStream(Protocol):
         """Hand them over."""
 
 
-WholeNumbers = NDArray[np.integer[Any]] | ArrowArray | ArrowStream | Sequence[int]
+WholeNumbers = NDArray[np.integer[Any]] | ArrowArray | ArrowStream | Sequence[int] | Iterator[int]
 """A column of whole numbers."""
 
-Labels = NDArray[Any] | ArrowArray | ArrowStream | Sequence[int] | Sequence[str] | Sequence[bytes]
-"""A column of whole numbers, texts or byte strings; ids of users are one."""
+Labels = (
+    NDArray[Any]
+    | ArrowArray
+    | ArrowStream
+    | Sequence[int]
+    | Sequence[str]
+    | Sequence[bytes]
+    | Iterator[int]
+    | Iterator[str]
+    | Iterator[bytes]
+)
+"""A column of whole numbers, texts or byte strings; ids of users are one.
+
+An iterator has an order and is read once, so it is one as well; a set has no order, and is none.
+"""
 
 PIECE_ROWS = 1 << 15
 """Rows that are addressed at a time: their slots stay in the processor's cache."""
@@ -116,7 +129,7 @@ def read_ids(users: Labels) -> list[Ids]:
 
     Args:
         users: a one-dimensional NumPy array, Arrow array or chunked array, pandas or Polars
-            series, or sequence of ids.
+            series, sequence or iterator of ids.
 
     Returns:
         The ids in order, one element for each Arrow chunk.

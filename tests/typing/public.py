@@ -23,11 +23,14 @@ def accepted(texts: Sequence[str], names: list[bytes]) -> None:
     count.update(np.arange(3))
     count.update(range(3), [1, 1, 2])
     count.update(texts)
+    count.update(f"visitor {n}" for n in range(3))
+    count.update(iter(names), map(int, texts))
     count.update(names, np.ones(len(names), np.int32))
     count.update(pa.array([1, 2]), pa.array([1, 1]))
     count.update(pa.chunked_array([[1], [2]]))
     groups = pp.Grouped(lambda share: pp.Density(epsilon=share, universe=9), "ab", epsilon=1)
     groups.update(np.arange(2), ["a", "b"])
+    pp.continual.Counter(horizon=9, epsilon="1/3").step(1)
     answer: pp.Release = count.release(confidence=0.9)
     value: float = answer.value
     assert value <= answer.high
@@ -68,6 +71,9 @@ def refused(count: pp.DistinctCount) -> None:
     pp.Density(epsilon=1)  # type: ignore[call-arg]
     pp.CroppedSum(epsilon=1, tau=[10], universe=100)  # type: ignore[arg-type]
     pp.Incidence(epsilon=1, bound=9, universe=100, law=0.9)  # type: ignore[arg-type]
+    pp.DistinctCunt(epsilon=1)  # type: ignore[attr-defined]
+    pp.continual.Counter(epsilon=[1])  # type: ignore[arg-type]
+    pp.online.MultiCounter(3, horizon=9, epsilon=[1])  # type: ignore[arg-type]
     count.update(7)  # type: ignore[arg-type]
     count.update([0.5])  # type: ignore[arg-type]
     count.update([1], ["one"])  # type: ignore[list-item]

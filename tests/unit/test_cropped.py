@@ -367,6 +367,16 @@ def test_of_very_many_users_the_histogram_errs_less_in_less_memory(monkeypatch):
     assert many.absolute_error() < 0.6 * blocks.absolute_error()
 
 
+def test_memory_for_all_hashed_counters_is_not_given_to_fewer_and_wider_ones():
+    sizes = {"bound": 100, "expected": 1_000_000}
+    free = pp.plan("incidence", epsilon=1, **sizes)
+    assert free.table.nbytes == 2_000_000
+    assert pp.plan("incidence", epsilon=1, memory=1 << 21, **sizes) == free
+    cropped = pp.plan("cropped-sum", epsilon=1, tau=10, memory=1 << 21, **sizes)
+    assert isinstance(cropped, DecompoundedPlan)
+    assert cropped == pp.plan("cropped-sum", epsilon=1, tau=10, **sizes)
+
+
 @pytest.mark.parametrize(
     "sizes", [{"expected": 9_999, "bound": 3}, {"expected": 10**5, "bound": 1}]
 )

@@ -40,6 +40,11 @@ def test_a_note_follows_from_the_interval_and_the_planned_range(low, high, said)
     assert note is None if said is None else note.startswith(said)
 
 
+def test_a_single_planned_number_is_told_once():
+    assert note_on(1, 40, (3_000, 3_000)).startswith("below the planned number of 3,000: ")
+    assert note_on(9_000, 9_900, (3_000, 3_000)).startswith("beyond the planned number of 3,000: ")
+
+
 def test_without_a_planned_range_only_noise_is_noted():
     assert note_on(1, 5) is note_on(1e9, math.inf) is None
     assert note_on(0, 5) == "more noise than signal: the interval reaches down to 0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.planning.request import Request
 from panprivacy.statistics import block_plans
 from panprivacy.statistics.catalogue import KINDS, kind_of
+from panprivacy.statistics.distinct import net_plan
 from panprivacy.statistics.incidence.query import IncidenceQuery
 
 ROOT = Path(__file__).parents[2]
@@ -184,6 +186,63 @@ def test_whatever_keeps_counters_says_which_sums_of_deltas_count_right(kind):
             bound = getattr(plan, "bound", 1)
             assert high >= bound
             assert low <= (-bound if getattr(plan, "signed", False) else 0)
+
+
+@pytest.mark.parametrize("state", [11, 22, 33])
+def test_who_is_left_with_three_times_the_bound_is_counted(state):
+    users = 20_000
+    left = pp.DistinctCount(epsilon=1, expected=100_000, deletions=True, bound=10)
+    for _ in range(state // 11):
+        left.update(np.arange(users), np.full(users, 5))
+        left.update(np.arange(users), np.full(users, 6))
+    answer = left.release(confidence=SURE)
+    assert users / 2 < answer.low <= users <= answer.high
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), 1, 2, 4])
+@pytest.mark.parametrize("expected", [(3_000, 3_000), (100_000, 100_000), (1_000, 1_000_000)])
+@pytest.mark.parametrize("bound", [1, 3, 10, 300])
+def test_room_of_users_who_come_and_go_costs_hardly_any_error(
+    bound, expected, epsilon, monkeypatch
+):
+    def plan():
+        wanted = expected, 65_536, bound, Request(Fraction(epsilon))
+        return net_plan.plan_net_distinct.__wrapped__(*wanted, signed=False)
+
+    roomy = plan()
+    monkeypatch.setattr(net_plan, "_ROOMS", ())
+    tight = plan()
+    assert roomy.table.nbytes <= 65_536
+    assert roomy.law.modulus >= tight.law.modulus
+    users = np.geomspace(*expected, 9)
+    assert (roomy.relative_errors(users) <= 1.06 * tight.relative_errors(users)).all()
+    if bound == 1:
+        assert roomy == tight
+
+
+def test_room_does_not_spoil_what_two_shards_add_up():
+    sizes = {"expected": 100_000, "deletions": True, "bound": 5}
+    plan = pp.DistinctCount(epsilon=2, **sizes).plan
+    assert float(plan.model(1).deviation(100_000)) / 100_000 < 0.03
+
+
+def test_the_page_says_how_far_users_who_come_and_go_count_right():
+    page = (ROOT / "docs" / "accuracy-answers.md").read_text()
+    said = re.search(
+        r"bound of (\d+) at epsilon 1, states up to (\d+) count right where ([\d,]+) users are\s+"
+        r"expected, and up to (\d+) where ([\d,]+) are",
+        page,
+    )
+    bound, few, least, many, most = (int(number.replace(",", "")) for number in said.groups())
+    for reach, expected in ((few, least), (many, most)):
+        sizes = {"expected": expected, "deletions": True, "bound": bound}
+        plan = pp.DistinctCount(epsilon=1, **sizes).plan
+        assert plan.range_of_states == (-reach, reach)
+
+
+def test_who_is_counted_in_noise_has_no_room():
+    noise = pp.DistinctCount(epsilon=1, expected=10, memory=64, deletions=True, bound=2)
+    assert noise.plan.range_of_states == (-2, 2)
 
 
 def test_heavy_hitters_have_the_room_below_0_that_is_asked_for():

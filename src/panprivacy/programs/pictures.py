@@ -101,28 +101,42 @@ def plot_steps(
             for name, one in answers.where(statistic=label).items()
             if one is not None
         ]
-        moments, releases, truths = zip(*told, strict=True)
-        low, high = [one.low for one in releases], [one.high for one in releases]
-        marker = "o" if len(told) < _MOST_BARS else None
-        axis.fill_between(moments, low, high, color=_INK, alpha=0.25, linewidth=0)
-        axis.vlines(moments[-1], low[-1], high[-1], color=_INK)  # an estimate may be below it
-        values = [one.value for one in releases]
-        axis.plot(moments, values, color=_INK, marker=marker, label=_interval(releases[-1]))
-        if None not in truths:
-            axis.plot(moments, truths, color=_TRUTH, linestyle="--", label="truth")
+        if len(told) == 1:  # a line of one point is an empty box
+            ((moment, one, truth),) = told
+            _draw_one(axis, one, truth)
+            axis.set_xticks([0], [f"{moment:%Y-%m-%d %H:%M:%S}"])
+            axis.set(xlim=(-2, 2))
+        else:
+            _draw_line(axis, told)
         asked = f"{label}: {plan.question} (epsilon {float(plan.request.epsilon):.3g})"
         axis.set_title(textwrap.fill(asked, 110), loc="left", fontweight="bold")
-        axis.set(ylabel=plan.unit, ylim=(min(0, *low, *values), None))
+        ends = [end for _, one, _ in told for end in (one.low, one.value, one.high)]
+        ends = [0, *filter(math.isfinite, ends)]
+        axis.set(ylabel=plan.unit, ylim=(min(ends), max(ends) * 1.08 or None))
+        last = told[-1][1].value
         axis.annotate(
-            shown_number(values[-1], plan.unit), (moments[-1], values[-1]), (8, 0),
-            textcoords="offset points", va="center", fontsize=12, color=_INK,
+            shown_number(last, plan.unit), (told[-1][0] if len(told) > 1 else 0, last), (8, 8),
+            textcoords="offset points", fontsize=12, color=_INK,
         )  # fmt: skip
-        axis.xaxis.set_major_formatter(_dates(axis.xaxis.get_major_locator()))
         _finish(axis, 0.08)
     parts[-1].set_xlabel("end of the step, UTC", loc="left")
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png")
     path.write_bytes(drawn.getvalue())  # at once: somebody may be looking at it
+
+
+def _draw_line(axis: Axes, told: Sequence[tuple[datetime, Release, float | None]]) -> None:
+    """Answers over time, with their intervals, and the truth where it is public."""
+    moments, releases, truths = zip(*told, strict=True)
+    low, high = [one.low for one in releases], [one.high for one in releases]
+    marker = "o" if len(told) < _MOST_BARS else None
+    axis.fill_between(moments, low, high, color=_INK, alpha=0.25, linewidth=0)
+    axis.vlines(moments[-1], low[-1], high[-1], color=_INK)  # an estimate may be below it
+    values = [one.value for one in releases]
+    axis.plot(moments, values, color=_INK, marker=marker, label=_interval(releases[-1]))
+    if None not in truths:
+        axis.plot(moments, truths, color=_TRUTH, linestyle="--", label="truth")
+    axis.xaxis.set_major_formatter(_dates(axis.xaxis.get_major_locator()))
 
 
 def draw_states(ordinary: Axes, private: Axes, plan: Plan, answers: Answers) -> None:
@@ -205,7 +219,8 @@ def _draw_answers(axis: Axes, plan: Plan, answers: Answers, truths: Mapping[Name
         _draw_bars(axis, plan, shown, truths, len(answers))
 
 
-def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) -> None:
+def _draw_one(axis: Axes, release: Release, truth: float | None) -> None:
+    """A bar with its interval."""
     below, above = release.value - release.low, release.high - release.value
     reach = [[below], [above if math.isfinite(above) else below]]
     axis.bar([0], [release.value], width=0.5, color=_INK, alpha=0.25)
@@ -214,6 +229,10 @@ def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) 
     )
     if truth is not None:
         axis.hlines(truth, -0.45, 0.45, color=_TRUTH, linestyle="--", label="truth")
+
+
+def _draw_answer(axis: Axes, plan: Plan, release: Release, truth: float | None) -> None:
+    _draw_one(axis, release, truth)
     if release.note is not None:
         axis.text(
             0.5, 0.03, textwrap.fill(release.note, 48), transform=axis.transAxes, ha="center",
@@ -262,7 +281,7 @@ def _draw_bars(
         )  # fmt: skip
     axis.set(xlabel=heading, ylabel=first.unit, ylim=(0, None))
     axis.margins(x=0.5 / len(places), y=0.15)
-    _finish(axis, 0.18)
+    _finish(axis, 0.18 + 0.06 * heading.count("\n"))
 
 
 def _interval(release: Release) -> str:

@@ -385,13 +385,14 @@ def note_on(
 def _on_interval(low: float, high: float, planned: tuple[float, float], unit: str) -> str | None:
     """Whether an answer is noise, or not what was planned for."""
     least, most = planned
-    told = " to ".join(shown_number(end, unit) for end in planned)
+    ends = [shown_number(end, unit) for end in planned]
+    told = f"range of {' to '.join(ends)}" if ends[0] != ends[1] else f"number of {ends[0]}"
     if low <= 0 < high and high >= least:
         return "more noise than signal: the interval reaches down to 0"
     if _FAR * high < least:
-        return f"below the planned range of {told}: the error is a larger share of the answer"
+        return f"below the planned {told}: the error is a larger share of the answer"
     if low > _FAR * most or (math.isinf(high) and math.isfinite(most)):
-        return f"beyond the planned range of {told}: plan for more, next time"
+        return f"beyond the planned {told}: plan for more, next time"
     return None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,14 +24,21 @@ from panprivacy.cells.modular import ScaledCells, counter_type
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.planning.regret import least_regret
+from panprivacy.planning.regret import grid, least_regret
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.planning.room import roomiest
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import LevelledPlan
 from panprivacy.statistics.plan import CountReading, UserStates
 from panprivacy.statistics.release import Name
 
 MOST_BOUND = MOST_MODULUS // 2
+
+_ROOMS = 2, 4, 8
+"""So many times as many values as states need are tried."""
+
+_NO_USE = 1 / 3
+"""A larger relative error tells hardly anything."""
 
 
 class LeavingPlan(LevelledPlan):
@@ -122,19 +131,50 @@ class NetDistinctPlan(LeavingPlan):
 def plan_net_distinct(
     expected: tuple[int, int], memory: int, bound: int, request: Request, *, signed: bool
 ) -> NetDistinctPlan:
-    """Plan a `DistinctCount` with deletions within `memory` bytes of table."""
+    """Plan a `DistinctCount` with deletions within `memory` bytes of table.
+
+    There is room beyond the bound where it is nearly free. There is none for a bound of 1, which
+    says that a user is in or out, as in `deletions="strict"`; nor where answers are noise anyway,
+    as such errors cannot be compared; nor where it would spoil what two shards add up.
+    """
     sets = _sets(bound + 1)
     width = counter_type(sets[0].modulus).itemsize
     if memory < width:
         message = f"bound {bound:,} is too large for {memory} bytes: one counter takes {width}"
         raise PlanError(message)
 
-    def design(levels: int, cells_per_level: int) -> NetDistinctPlan:
-        split, chosen = best_counters(request, cells_per_level, sets)
-        planned = expected, levels, cells_per_level, request, split
-        return NetDistinctPlan(*planned, bound, signed, chosen)
+    def planned(sets: tuple[DifferenceSet, ...]) -> NetDistinctPlan:
+        def design(levels: int, cells_per_level: int) -> NetDistinctPlan:
+            split, chosen = best_counters(request, cells_per_level, sets)
+            return NetDistinctPlan(
+                expected, levels, cells_per_level, request, split, bound, signed, chosen
+            )
 
-    return least_regret(design, expected, memory // width)
+        return least_regret(design, expected, memory // width)
+
+    best = planned(sets)
+    if bound == 1 or best.relative_error() >= 1:
+        return best
+    wider = []
+    for some in _wider(bound + 1, width):
+        with suppress(PlanError):  # so many values may leave no signal
+            wider.append(planned(some))
+    users = grid(*expected)
+
+    def errors(one: NetDistinctPlan) -> Floats:
+        """Of one table, and of two that are added up cell by cell, as far as that is of use."""
+        added = one.model(request.intrusions + 1).deviation(users) / users
+        return np.concatenate([one.planning_errors(users), np.fmin(added, _NO_USE)])
+
+    return roomiest(best, wider, lambda one: one.chosen, errors)
+
+
+def _wider(least: int, width: int) -> Iterator[tuple[DifferenceSet, ...]]:
+    """The sets for several times as many values, in counters of as many bytes."""
+    for times in _ROOMS:
+        sets = _sets(times * least)
+        if sets[0].modulus <= MOST_MODULUS and counter_type(sets[0].modulus).itemsize == width:
+            yield sets
 
 
 @functools.lru_cache(maxsize=32)

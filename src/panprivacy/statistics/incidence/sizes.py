@@ -177,7 +177,11 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             asked = typical, math.inf
             return scale * np.sqrt([entry.variance(cells, budget, one) for one in asked])
 
-        tight = itertools.product(budgets(request), sets_of(states))
+        sets = sets_of(states)
+        if hashed:  # errors do not know that fewer counters hold more users each
+            most = max(self._counters(one.modulus) for one in sets)
+            sets = [one for one in sets if self._counters(one.modulus) == most]
+        tight = itertools.product(budgets(request), sets)
         best = min(tight, key=lambda option: errors(option)[0])
         if not math.isfinite(errors(best)[0]):
             raise no_signal(request)

@@ -1,0 +1,59 @@
+"""Pictures: what is drawn can be read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from unittest import mock
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import panprivacy as pp
+from panprivacy.programs.pictures import plot_answers, plot_steps
+
+
+def drawn(plot, path, *arguments):
+    """The figure that a function writes to a file."""
+    with mock.patch.object(Figure, "savefig", autospec=True) as saved:
+        plot(path, *arguments)
+    return saved.call_args.args[0]
+
+
+def steps(number):
+    """So many answers of a running count that hardly moves, a minute apart."""
+    count = pp.RunningCount(epsilon=1, horizon=100)
+    count.update(np.arange(70_000))
+    each = [pp.Answers([count.release()]).under("visits") for _ in range(number)]
+    moments = [datetime(2026, 1, 31, 8, minute, tzinfo=UTC) for minute in range(number)]
+    return {"visits": count}, [(*step, {}) for step in zip(moments, each, strict=True)]
+
+
+@pytest.mark.parametrize("number", [1, 2, 30])
+def test_answers_over_time_lie_within_the_box(tmp_path, number):
+    statistics, each = steps(number)
+    (axis,) = drawn(plot_steps, tmp_path / "steps.png", statistics, each).axes
+    highest = max(answers.only().high for _, answers, _ in each)
+    bottom, top = axis.get_ylim()
+    assert bottom == 0
+    assert top > 1.02 * highest
+
+
+def test_one_step_is_a_bar_and_no_point_in_an_empty_box(tmp_path):
+    statistics, each = steps(1)
+    (axis,) = drawn(plot_steps, tmp_path / "steps.png", statistics, each).axes
+    (bar,) = axis.patches
+    assert bar.get_height() == each[0][1].only().value
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["2026-01-31 08:00:00"]
+
+
+@pytest.mark.parametrize("bound", [3, 30])
+def test_the_legend_stands_below_the_title_of_the_axis(tmp_path, bound):
+    count = pp.Incidence(universe=10_000, bound=bound, epsilon=1)
+    count.update(np.arange(5_000))
+    answers = pp.Answers([count.release()])
+    figure = drawn(plot_answers, tmp_path / "bars.png", {"incidence": count}, answers)
+    figure.canvas.draw()
+    axis = figure.axes[0]
+    title, legend = axis.xaxis.label.get_window_extent(), axis.get_legend().get_window_extent()
+    assert legend.y1 <= title.y0 + 2

@@ -64,6 +64,15 @@ class RunningCluster(Service):
         wait_until(self._answers, patience)
         return self
 
+    def ended(self, patience=60.0):
+        """Its exit code, when it has ended by itself."""
+        process, self._process = self._process, None
+        return process.wait(patience)
+
+    def process(self, words):
+        """One of `processes`, by its name."""
+        return next(pid for pid, name in self.processes() if words in name)
+
     @property
     def workers(self):
         """The processes that count."""

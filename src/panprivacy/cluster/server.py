@@ -46,6 +46,7 @@ def serve_cluster(
     Raises:
         PlanError: it cannot be run like this.
         BrokerError: the broker does not answer.
+        GoneError: Ray has ended on this machine.
     """
     write_to_stderr()
     checkpoint = check(config, shards)
@@ -67,6 +68,8 @@ def serve_cluster(
         engine.warm_up()
         engine.wait_for_shards()
         run(engine, sock, uncounted)
+        if engine.coordinator.gone is not None:
+            raise engine.coordinator.gone
 
 
 class _Beginning:

@@ -46,7 +46,7 @@ class RunningCluster(Service):
         told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\nqueue_bytes = {queue}\n'
         super().__init__(directory, told + streams, command=command)
 
-    def start(self, *options, patience=60.0):
+    def start(self, *options, patience=150.0):
         """Start it, and wait until it answers."""
         environment = {
             **os.environ,

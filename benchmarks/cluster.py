@@ -576,7 +576,7 @@ def costs_table(found: dict[int, Costs], missed: list[str]) -> Table:
     of, empty = "of the service's", ["", ""]
     headings = ["ids", "counted by", "in shards", of, "with rest", of]
     headings += ["in the gateway", "in NATS", "in Ray", "in all", of]
-    headings += ["million ids a second", "into NATS", "out of NATS"]
+    headings += ["into NATS", "out of NATS"]
     rows = []
     for stream in BODIES:
         service = found[0].an_id(stream, "shards")
@@ -590,7 +590,6 @@ def costs_table(found: dict[int, Costs], missed: list[str]) -> Table:
             row += [f"{one:.1f} ns" if shards else "" for one in each[1:]]
             everything = f"{sum(each):.1f} ns", f"{sum(each) / service:.2f}"
             row += everything if shards else empty
-            row.append(f"{1e3 / statistics.median(costs.clock[stream]):.1f}")
             hops = costs.hops[stream]
             moved = [f"{median(hops, name):.2f} bytes" for name in ("in_bytes", "out_bytes")]
             rows.append([*row, *(moved if shards else empty)])

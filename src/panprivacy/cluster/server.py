@@ -59,6 +59,7 @@ def serve_cluster(
     directory = Path(config.server.directory)
     with (
         alone(directory / "lock"),
+        alone(path.with_suffix(".lock")),  # of the vault Ray would only tell that it has ended
         http_socket(config.server.address) as sock,
         _broker(config, shards) as broker,
         connected(address),

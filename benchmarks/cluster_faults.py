@@ -36,13 +36,16 @@ from tests.cluster.running import RunningCluster
 from tests.service.running import HARDENED, TOKENS, rows_of, wait_until
 
 from panprivacy.cluster.record import Record
+from panprivacy.cluster.vault import LEASE
 
 WINDOW = 15
 SHARDS = 2
 SENDERS = 4
 PAUSE = 0.2
 PATIENCE = 60.0
-CUT_SECONDS, SLOW_SECONDS, FULL_SECONDS, AWAY_SECONDS = 20.0, 10.0, 12.0, 12.0
+CUT_SECONDS, FULL_SECONDS, AWAY_SECONDS = 20.0, 12.0, 12.0
+SHORT_SECONDS, LONG_SECONDS = 0.7 * LEASE, 2 * LEASE
+"""Within the lease of a shard, and beyond it."""
 NOTHING = "rate", "8kbit", "burst", "10", "limit", "10"
 """A bucket that holds no packet: all are dropped, and nobody is told."""
 LITTLE = "rate", "256kbit", "burst", "8kb", "latency", "1s"
@@ -207,10 +210,6 @@ class Scene:
         """What the coordinator has written down."""
         path = self.folder / "vault" / "panprivacy-coordinator.json"
         return msgspec.json.decode(path.read_bytes(), type=Record)
-
-    def process(self, words: str) -> int:
-        """A process of the cluster by its name."""
-        return next(pid for pid, name in self.cluster.processes() if words in name)
 
     def near_the_end(self) -> None:
         """Wait until two seconds before the end of a window that is counted from its start on."""
@@ -386,15 +385,12 @@ def broker_and_shard_killed(scene: Scene) -> None:
 
 def vault_killed(scene: Scene) -> None:
     """The process of the vault is killed."""
-    os.kill(scene.process("ray::Vault"), signal.SIGKILL)
+    os.kill(scene.cluster.process("ray::Vault"), signal.SIGKILL)
 
 
 def vault_slow(scene: Scene) -> None:
     """The vault stands still for 25 s, and a shard is killed when it goes on."""
-    pid = scene.process("ray::Vault")
-    os.kill(pid, signal.SIGSTOP)
-    time.sleep(25)
-    os.kill(pid, signal.SIGCONT)
+    _stand_still(scene.cluster.process("ray::Vault"), 25.0)
     time.sleep(0.2)
     os.kill(scene.cluster.workers[0], signal.SIGKILL)
 
@@ -419,11 +415,23 @@ def network_slow(scene: Scene) -> None:
 
 
 def shard_slow(scene: Scene) -> None:
-    """A shard stands still for 10 s (SIGSTOP)."""
-    pid = scene.cluster.workers[0]
-    os.kill(pid, signal.SIGSTOP)
-    time.sleep(SLOW_SECONDS)
-    os.kill(pid, signal.SIGCONT)
+    """A shard stands still for 7 s (SIGSTOP), and goes on."""
+    _stand_still(scene.cluster.workers[0], SHORT_SECONDS)
+
+
+def shard_still(scene: Scene) -> None:
+    """A shard stands still for 20 s, and ends when it is woken, as its lease is over."""
+    _stand_still(scene.cluster.workers[0], LONG_SECONDS)
+
+
+def raylet_killed(scene: Scene) -> None:
+    """The raylet of this machine is killed; the command ends, and is started again."""
+    _end_by(scene, "raylet/raylet")
+
+
+def gcs_killed(scene: Scene) -> None:
+    """The GCS of Ray is killed; the command ends, and is started again."""
+    _end_by(scene, "gcs_server")
 
 
 def vault_full(scene: Scene) -> None:
@@ -462,6 +470,19 @@ def _stop_with_a_rest(scene: Scene) -> None:
     scene.cluster.kill()
 
 
+def _stand_still(pid: int, seconds: float) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGCONT)
+
+
+def _end_by(scene: Scene, words: str) -> None:
+    """Kill a process of Ray without which the command cannot go on."""
+    os.kill(scene.cluster.process(words), signal.SIGKILL)
+    scene.cluster.ended(3 * PATIENCE)
+    scene.again()
+
+
 def _after_the_window(scene: Scene) -> None:
     wait_until(lambda: all(time.time() > one.ends for one in scene.record.streams.values()))
 
@@ -485,7 +506,10 @@ HERE = (
     broker_and_shard_killed,
     vault_killed,
     vault_slow,
+    raylet_killed,
+    gcs_killed,
     shard_slow,
+    shard_still,
     vault_full,
     store_full,
     store_gone,

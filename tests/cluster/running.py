@@ -46,7 +46,7 @@ class RunningCluster(Service):
         told = f'[cluster]\nnats = ["{nats}"]\nname = "{self.name}"\nqueue_bytes = {queue}\n'
         super().__init__(directory, told + streams, command=command)
 
-    def start(self, *options, patience=60.0):
+    def start(self, *options, patience=150.0):
         """Start it, and wait until it answers."""
         environment = {
             **os.environ,
@@ -63,6 +63,15 @@ class RunningCluster(Service):
             )
         wait_until(self._answers, patience)
         return self
+
+    def ended(self, patience=60.0):
+        """Its exit code, when it has ended by itself."""
+        process, self._process = self._process, None
+        return process.wait(patience)
+
+    def process(self, words):
+        """One of `processes`, by its name."""
+        return next(pid for pid, name in self.processes() if words in name)
 
     @property
     def workers(self):

@@ -61,6 +61,23 @@ def test_events_are_counted_once_whatever_is_killed_and_however_many_shards_ther
         assert not cluster.said.count("does not work")
 
 
+@pytest.mark.ray
+def test_it_ends_where_ray_has_ended_and_goes_on_when_it_is_started_again(tmp_path, nats):
+    with RunningCluster(tmp_path, nats.url, stream("1d", "releases = 2")) as cluster:
+        cluster.start("--shards", "1")
+        assert cluster.send(range(100), durable=True, key="a").status_code == 200
+        os.kill(cluster.process("raylet/raylet"), signal.SIGKILL)
+        assert cluster.ended() == 2
+        assert cluster.said.endswith(
+            "Ray has ended on this machine: start panprivacy cluster again\n"
+        )
+        cluster.start("--shards", "1")
+        assert cluster.send(range(100), key="a").status_code == 202
+        assert cluster.send(range(50), durable=True).status_code == 200
+        assert cluster.release().status_code == 201
+        assert events(cluster) == 150
+
+
 def test_another_number_of_shards_waits_for_the_end_of_the_windows(tmp_path):
     cluster = RunningCluster(tmp_path, "nats://127.0.0.1:1", stream())
     recorded(tmp_path, time.time())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +22,7 @@ from panprivacy.cluster.gateway import Gateway
 from panprivacy.cluster.publisher import Publisher
 from panprivacy.cluster.record import RecordFile
 from panprivacy.cluster.releaser import Releaser
-from panprivacy.cluster.vault import Vault
+from panprivacy.cluster.vault import GoneError, Vault
 from panprivacy.cluster.worker import Worker, WorkerConfig
 from panprivacy.errors import PlanError
 from panprivacy.service.config.loading import load
@@ -297,3 +298,37 @@ def test_names_of_batches_are_forgotten_once_the_new_shards_have_them(
         engine.wait_for_shards()
         path = tmp_path / "panprivacy-coordinator.json"
         assert RecordFile.load(path).record.names == {}
+
+
+def test_a_cluster_whose_ray_has_ended_ends(tmp_path, shared_nats, monkeypatch):
+    """What it would take in then would be counted by nobody."""
+    told_to_stop = []
+    monkeypatch.setattr(os, "kill", lambda *given: told_to_stop.append(given))
+    with prepared(tmp_path, shared_nats, monkeypatch, time.time()) as engine:
+        engine.wait_for_shards()
+        engine.begin()
+        monkeypatch.setattr(engine.shards, "told", ray_has_ended)
+        wait_until(lambda: told_to_stop)
+        engine.end()
+        assert told_to_stop == [(os.getpid(), signal.SIGTERM)]
+        assert engine.coordinator.gone is not None
+        with pytest.raises(GoneError):
+            engine.wait_for_shards()
+
+
+def test_shards_whose_ray_ends_do_not_close(tmp_path, shared_nats, monkeypatch):
+    with closing(tmp_path, shared_nats, monkeypatch) as (engine, _):
+        advance = engine.coordinator.advance
+
+        def without_ray():
+            monkeypatch.setattr(engine.shards, "told", ray_has_ended)
+            advance()
+
+        monkeypatch.setattr(engine.coordinator, "advance", without_ray)
+        with pytest.raises(GoneError):
+            engine.finish()
+
+
+def ray_has_ended():
+    message = "Ray has ended"
+    raise GoneError(message)

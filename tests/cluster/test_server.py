@@ -17,8 +17,9 @@ from panprivacy.service.config.config import ClusterConfig, Config, ReleasesConf
 from panprivacy.service.config.loading import load
 from panprivacy.service.journal import write_to_stderr
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.server import alone
 from tests.cluster.nats import NatsServer, found_nats
-from tests.cluster.running import RunningCluster, recorded
+from tests.cluster.running import RunningCluster, recorded, stream
 from tests.cluster.shards import planned
 from tests.commands import run_command
 from tests.service.doubles import Crash
@@ -60,6 +61,23 @@ def test_a_cluster_of_ray_that_this_machine_has_not_joined_is_refused(tmp_path, 
     assert result.code == 2
     (line,) = result.stderr.splitlines()  # nothing was started for it
     assert re.search(says, line)
+
+
+def test_a_folder_for_sealed_states_that_cannot_be_used_is_told_before_anything_starts(tmp_path):
+    nowhere, used = tmp_path / "nowhere", tmp_path / "used"
+    used.mkdir()
+    with (
+        alone(used / "panprivacy-coordinator.lock"),
+        RunningCluster(tmp_path, "nats://127.0.0.1:1") as one,
+    ):
+        for folder, says in (
+            (nowhere, f"cannot write in {nowhere}: No such file or directory"),
+            (used, f"another service, cluster, collector or aggregator runs in {used}"),
+        ):
+            path = f'every = "1s"\npath = "{folder}/panprivacy.sealed"'
+            one.configure(stream(), server='listen = "127.0.0.1:0"', checkpoint=path)
+            result = run_command("cluster", one.config, "--shards", 2)
+            assert (result.code, says in result.stderr) == (2, True)
 
 
 def test_the_line_of_the_start_comes_when_the_broker_is_there(tmp_path, shared_nats, capsys):

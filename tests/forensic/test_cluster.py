@@ -9,6 +9,7 @@ Ray, and as an argument of a plain actor, show that the search finds what is the
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import tempfile
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
@@ -84,7 +86,7 @@ BODIES = [
     ("texts", texts, NDJSON, ndjson, SMALL),
     ("texts", texts, CSV, csv, SMALL),
 ]
-SHARED = Path("/dev/shm")
+SHARED, RAY = Path("/dev/shm"), Path("/tmp/ray")
 PLAIN_RAY = """
 import sys, ray
 from pathlib import Path
@@ -133,6 +135,50 @@ def test_nothing_is_left_of_what_was_acknowledged(scene, tmp_path_factory):
             assert any(kind in name for _, name in control), control
 
 
+def test_nothing_is_left_of_what_was_refused_cut_off_or_sent_while_the_broker_was_away(scene):
+    """Errors have frames, and frames have rows."""
+    cluster, nats = scene
+    sent, whole = [], []
+    for stream, ids, kind, write, count in BODIES:
+        rows, cut_off = ids(count), ids(SMALL)
+        spoilt = write(rows) + (b"of" if kind == INT64 else b"\n{of no kind")
+        if kind != ARROW:  # of which readers take no more than there is
+            assert post(cluster, stream, kind, spoilt) in {400, 422}
+        send_a_half(cluster, stream, kind, write(cut_off))
+        sent += [(ids, rows), (ids, cut_off)]
+    nats.kill()
+    for number, (stream, ids, kind, write, count) in enumerate(BODIES):
+        rows = ids(count)
+        with suppress(httpx.TimeoutException):  # who waits no longer
+            assert post(cluster, stream, kind, write(rows), key=f"{number}", patience=2.0) == 503
+        whole.append((stream, ids, kind, write, rows, f"{number}"))
+        sent.append((ids, rows))
+    nats.start()
+    for stream, _, kind, write, rows, key in whole:
+        body = write(rows)
+        while post(cluster, stream, kind, body, durable=1, key=key) != 200:
+            time.sleep(0.5)
+    time.sleep(SWEPT_SECONDS)
+    needles = sought(cluster, sent)
+    processes = [*(pid for pid, _ in cluster.processes()), nats.pid]
+    assert found(processes, needles) == {}
+    folders = [cluster.directory, nats.folder, SHARED, RAY]
+    assert left_in_files(processes, folders, needles) == {}
+
+
+def send_a_half(cluster, stream, kind, body):
+    """Begin to send a body, and cut the connection."""
+    where = urlsplit(cluster.url())
+    connection = http.client.HTTPConnection(where.netloc)
+    connection.putrequest("POST", f"/v1/streams/{stream}/updates")
+    headers = {"Content-Type": kind, "Content-Length": len(body), **cluster.headers("ingest")}
+    for name, value in headers.items():
+        connection.putheader(name, str(value))
+    connection.endheaders(body[: len(body) // 2])
+    time.sleep(0.2)
+    connection.close()
+
+
 def send_all(cluster, nats, held):
     """Send bodies; held, while shards stand still. They are acknowledged when this returns."""
     sent = []
@@ -177,14 +223,15 @@ def plain_ray(ids):
         driver.communicate("")
 
 
-def post(cluster, stream, kind, body, durable=0):
+def post(cluster, stream, kind, body, durable=0, key=None, patience=60.0):
     """The status of the answer."""
+    named = {} if key is None else {"Idempotency-Key": key}
     answer = httpx.post(
         cluster.url(f"/v1/streams/{stream}/updates"),
         params={"durable": durable},
         content=body,
-        headers={**cluster.headers("ingest"), "Content-Type": kind},
-        timeout=60.0,
+        headers={**cluster.headers("ingest"), "Content-Type": kind, **named},
+        timeout=patience,
     )
     return answer.status_code
 

@@ -22,8 +22,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from panprivacy._kernels import compile_kernels
 from panprivacy.cluster.routing import Router
-from panprivacy.cluster.vault import SilentError, Told, Vault
+from panprivacy.cluster.vault import GoneError, SilentError, Told, Vault
 from panprivacy.cluster.worker import PATIENCE, Worker, WorkerConfig
+from panprivacy.coins import SystemCoins
 from panprivacy.errors import PanPrivacyError, PlanError, without_frames
 from panprivacy.hygiene.protection import protect
 from panprivacy.service.config.config import Config
@@ -38,10 +39,13 @@ _STOP_SECONDS: Final = 15.0
 _PORT_SECONDS: Final = 5.0
 _VAULT: Final = "panprivacy-vault"
 """Its name among the actors of this driver."""
+_ASKING: Final = 4
+"""Threads that wait for the answers of one shard."""
 _CALLS: Final = 16
 """That may wait in an actor at the same time."""
 _ASKS_FOR: Final = {"num_cpus": 0, "memory": 1}
 """A byte of memory: Ray puts an actor that asks for nothing on any node, wherever it belongs."""
+_SECRET_BYTES: Final = 32
 _LOCAL: Final = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
 """Of Ray on this machine, whose objects are small here."""
 
@@ -89,15 +93,25 @@ class RayShards:
             )
             for shard in range(router.shards)
         ]
-        self._threads = ThreadPoolExecutor(4 * router.shards, "panprivacy-shards")
+        self._threads = [  # of each its own, so that one that does not answer holds up no other
+            ThreadPoolExecutor(_ASKING, f"panprivacy-shard-{shard}")
+            for shard in range(router.shards)
+        ]
 
     def ask(self, shard: int, what: str, *arguments: Any) -> Future[Any]:
         """As `Shards.ask`."""
-        return self._threads.submit(asked, getattr(self.workers[shard], what), *arguments)
+        return self._threads[shard].submit(asked, getattr(self.workers[shard], what), *arguments)
 
     def told(self) -> Mapping[int, Mapping[str, Told]]:
         """As `Shards.told`."""
-        return {part.shard: told for part, (_, told) in asked(self._vault.told).items()}
+        try:
+            told = asked(self._vault.told)
+        except SilentError:
+            if _here() in _living_nodes():
+                raise
+            message = "Ray has ended on this machine: start panprivacy cluster again"
+            raise GoneError(message) from None
+        return {part.shard: told for part, (_, told) in told.items()}
 
     def stop(self) -> None:
         """As `Shards.stop`; who does not answer is ended, and goes on from its last state."""
@@ -105,7 +119,8 @@ class RayShards:
         ray.wait(ending, num_returns=len(ending), timeout=_STOP_SECONDS)
         for one in self.workers:
             ray.kill(one)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in self._threads:
+            threads.shutdown(wait=False, cancel_futures=True)
 
 
 class _Hardened(Worker):
@@ -166,6 +181,9 @@ def check_address(address: str | None) -> None:
 def connected(address: str | None) -> Iterator[None]:
     """A connection to Ray, which tells nobody of itself.
 
+    A Ray that is started here listens on all addresses of the machine, and runs what it is given.
+    So it listens only to who has its token, which is in the memory of its processes alone.
+
     Args:
         address: of a cluster of Ray that this machine has joined; None to start one here.
 
@@ -173,7 +191,10 @@ def connected(address: str | None) -> Iterator[None]:
         PlanError: there is none at the address, or this machine is not one of its nodes.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    options = _LOCAL if address is None else {}
+    options = {}
+    if address is None:
+        options = _LOCAL
+        os.environ["RAY_AUTH_TOKEN"] = SystemCoins().key(_SECRET_BYTES).hex()
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **options)
     except (OSError, RuntimeError, ValueError) as error:

@@ -7,6 +7,8 @@ tells those who wait for it that what they sent is in sealed states.
 from __future__ import annotations
 
 import math
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +18,7 @@ from panprivacy.cluster.broker import Position
 from panprivacy.cluster.gateway import Gateway
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.shards import Shards
-from panprivacy.cluster.vault import Told
+from panprivacy.cluster.vault import GoneError, Told
 from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.service.kept.troubles import Troubles
 from panprivacy.service.served import Tell
@@ -42,9 +44,13 @@ class Coordinator:
         releasers: one of each stream.
         gateway: sends to the shards.
         looks: what is looked at every second, by what it is; it raises if something is wrong.
+
+    Attributes:
+        gone: why this cannot go on, and has told the process to stop; None while it can.
     """
 
     durable = True
+    gone: GoneError | None = None
 
     def __init__(
         self,
@@ -85,7 +91,8 @@ class Coordinator:
         """Ask the vault what the shards have told; whether all of them have.
 
         Raises:
-            StoreError: the vault does not answer.
+            GoneError: the vault does not answer, and will not any more.
+            StoreError: it does not answer now.
         """
         self._told = self._shards.told()
         now = time.time()
@@ -116,10 +123,7 @@ class Coordinator:
         self._stopping.set()
         self._thread.join()
         self.attempt("shards", self._shards.stop)
-        with self._lock:
-            self._ended, waiting, self._waiting = True, self._waiting, []
-        for tell, _ in waiting:
-            tell(_ENDED)
+        self._tell_the_end()
 
     def hurry(self) -> None:
         """Nothing to do: the shards seal on a clock of their own."""
@@ -140,12 +144,20 @@ class Coordinator:
             self.attempt(f"stream {one.name}", lambda one=one, told=told: one.advance(told))  # type: ignore[misc]
 
     def _look(self) -> None:
-        self.look()
+        try:
+            self.look()
+        except GoneError as error:
+            self.gone = error
+            raise
 
     def _run(self) -> None:
         looked = put_up = -math.inf
         while True:
             self.advance()
+            if self.gone is not None:  # nobody would ever count what is taken in
+                self._tell_the_end()
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
             if time.monotonic() >= put_up + _DIRECTORY_SECONDS:
                 put_up = time.monotonic()
                 self.attempt("directory", self._gateway.put_directory_up)
@@ -176,6 +188,13 @@ class Coordinator:
             else:
                 with self._lock:
                     self._waiting.append((tell, wanted))
+
+    def _tell_the_end(self) -> None:
+        """What waits for a sealed state, or will, waits in vain."""
+        with self._lock:
+            self._ended, waiting, self._waiting = True, self._waiting, []
+        for tell, _ in waiting:
+            tell(_ENDED)
 
     def _missing(self) -> dict[str, str]:
         """The shards that tell nothing, or for which a release waits."""

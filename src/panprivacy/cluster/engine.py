@@ -15,6 +15,7 @@ from panprivacy.cluster.record import RecordFile
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shards import Shards
+from panprivacy.cluster.vault import GoneError
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.programs.counting import numbered
 from panprivacy.service.batches import Reception
@@ -107,6 +108,8 @@ class ClusterEngine(Engine):
                 if self.coordinator.look():
                     self._forget_names()
                     return
+            except GoneError:
+                raise
             except StoreError:  # the vault is about to begin
                 pass
             if troubles := self._troubles_of_beginning():
@@ -132,6 +135,8 @@ class ClusterEngine(Engine):
         until = time.monotonic() + seconds
         while True:
             self.coordinator.advance()
+            if self.coordinator.gone is not None:
+                raise self.coordinator.gone
             if not any(one.busy for one in self._releasers.values()):
                 break
             if time.monotonic() > until:

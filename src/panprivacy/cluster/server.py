@@ -46,6 +46,7 @@ def serve_cluster(
     Raises:
         PlanError: it cannot be run like this.
         BrokerError: the broker does not answer.
+        GoneError: Ray has ended on this machine.
     """
     write_to_stderr()
     checkpoint = check(config, shards)
@@ -58,6 +59,7 @@ def serve_cluster(
     directory = Path(config.server.directory)
     with (
         alone(directory / "lock"),
+        alone(path.with_suffix(".lock")),  # of the vault Ray would only tell that it has ended
         http_socket(config.server.address) as sock,
         _broker(config, shards) as broker,
         connected(address),
@@ -67,6 +69,8 @@ def serve_cluster(
         engine.warm_up()
         engine.wait_for_shards()
         run(engine, sock, uncounted)
+        if engine.coordinator.gone is not None:
+            raise engine.coordinator.gone
 
 
 class _Beginning:

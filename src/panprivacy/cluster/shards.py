@@ -19,7 +19,8 @@ class Shards(Protocol):
         """What each shard has told of the state that the vault has, by stream.
 
         Raises:
-            StoreError: the vault does not answer.
+            GoneError: the vault does not answer, and will not any more.
+            StoreError: it does not answer now.
         """
 
     def stop(self) -> None:

@@ -62,6 +62,10 @@ class SilentError(StoreError):
     """The vault does not answer."""
 
 
+class GoneError(SilentError):
+    """It will not answer any more: Ray has ended where it ran."""
+
+
 class LeasedError(StoreError):
     """A process on another node may still take itself for the shard: ask again."""
 

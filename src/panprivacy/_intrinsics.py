@@ -14,6 +14,9 @@ from numba.extending import intrinsic
 _STACK_BYTES = 1 << 17
 """Deeper than pyarrow and the kernels go."""
 
+_PREFETCH_BYTES = 2_048
+"""Memory takes as long as a kernel takes for so many bytes of ids."""
+
 
 def _wide_product(builder: Any, args: Any) -> Any:
     wide = ir.IntType(128)
@@ -35,14 +38,50 @@ def multiply_high(_typing: Any, _a: Any, _b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
+def _folded(builder: Any, args: Any) -> Any:
+    product = _wide_product(builder, args)
+    low = builder.trunc(product, ir.IntType(64))
+    return builder.xor(low, _high_half(builder, product))
+
+
 @intrinsic
 def fold(_typing: Any, _a: Any, _b: Any) -> Any:
     """The two halves of the 128-bit product, combined by exclusive or."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        product = _wide_product(builder, args)
-        low = builder.trunc(product, ir.IntType(64))
-        return builder.xor(low, _high_half(builder, product))
+        return _folded(builder, args)
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+def _folded_by_parts(builder: Any, args: Any) -> Any:
+    """What `fold` is, in products of 32 by 32 bits: none overflows, with what is added to it."""
+    word = ir.IntType(64)
+    half, mask = word(32), word((1 << 32) - 1)
+    (a_low, a_high), (b_low, b_high) = (
+        (builder.and_(one, mask), builder.lshr(one, half)) for one in args
+    )
+    lowest = builder.mul(a_low, b_low)
+    first = builder.add(builder.mul(a_high, b_low), builder.lshr(lowest, half))
+    second = builder.add(builder.mul(a_low, b_high), builder.and_(first, mask))
+    high = builder.add(builder.mul(a_high, b_high), builder.lshr(first, half))
+    high = builder.add(high, builder.lshr(second, half))
+    low = builder.or_(builder.shl(second, half), builder.and_(lowest, mask))
+    return builder.xor(low, high)
+
+
+@intrinsic
+def fold_abreast(_typing: Any, _a: Any, _b: Any) -> Any:
+    """The same as `fold`, for a loop of which LLVM takes several rows at a time.
+
+    Vector registers have products of 32 bits alone. Where they are short, one row after another is
+    faster.
+    """
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        if binding.get_host_cpu_features().get("avx2"):
+            return _folded_by_parts(builder, args)
+        return _opaque(builder, _folded(builder, args))
 
     return types.uint64(types.uint64, types.uint64), codegen
 
@@ -106,6 +145,12 @@ def store_word(_typing: Any, _address: Any, _word: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
+def _opaque(builder: Any, value: Any) -> Any:
+    """A word of which LLVM cannot tell where it comes from."""
+    word = ir.IntType(64)
+    return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", [value], side_effect=True)
+
+
 @intrinsic
 def scalar(_typing: Any, _a: Any) -> Any:
     """The argument, in a way that keeps LLVM from taking several rows of a loop at a time.
@@ -114,10 +159,27 @@ def scalar(_typing: Any, _a: Any) -> Any:
     """
 
     def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", args, side_effect=True)
+        return _opaque(builder, args[0])
 
     return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def fetch_ahead(_typing: Any, _address: Any) -> Any:
+    """Have the processor fetch what stands some way behind an address, which need not exist.
+
+    Where ids come straight from memory, it stops guessing what comes next at the end of each page.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        address = builder.inttoptr(builder.add(args[0], args[0].type(_PREFETCH_BYTES)), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+        builder.call(prefetch, [address, number(0), number(3), number(1)])  # to read data, and keep
+        return context.get_dummy_value()
+
+    return types.void(types.uint64), codegen
 
 
 def _deposit_loop(builder: Any, bits: Any, mask: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from llvmlite import binding
 from numba import njit
 
 from panprivacy import _intrinsics
@@ -251,18 +252,31 @@ def reference_deposit(bits, mask):
 
 
 @pytest.fixture(params=[True, False], ids=["with", "without"], scope="module")
-def deposited(request):
-    """The kernel of `deposit`, on a processor that has the instruction and on one that has not."""
+def compiled(request):
+    """Kernels of what has two forms, for a processor that has the instruction and for another."""
     with pytest.MonkeyPatch.context() as patched:
-        if not request.param:
-            nothing = SimpleNamespace(get_host_cpu_features=dict)
-            patched.setattr(_intrinsics, "binding", nothing)
-        deposit = instruction("deposit").made()
-        yield njit("uint64(uint64, uint64)")(lambda bits, mask: deposit(bits, mask))  # noqa: PLW0108
+        features = lambda: dict.fromkeys(("avx2", "bmi2"), request.param)  # noqa: E731
+        known = SimpleNamespace(
+            get_host_cpu_features=features,
+            initialize_native_asmparser=binding.initialize_native_asmparser,
+        )
+        patched.setattr(_intrinsics, "binding", known)
+        deposit, fold_abreast = (instruction(name).made() for name in ("deposit", "fold_abreast"))
+        yield SimpleNamespace(
+            deposit=njit("uint64(uint64, uint64)")(lambda bits, mask: deposit(bits, mask)),  # noqa: PLW0108
+            fold_abreast=njit("uint64(uint64, uint64)")(lambda a, b: fold_abreast(a, b)),  # noqa: PLW0108
+        )
 
 
 @given(bits=WORDS, mask=WORDS)
 @example(bits=MASK, mask=0)
 @example(bits=0x123456789ABCDEF0, mask=MASK)
-def test_bits_are_deposited_in_order_with_and_without_the_instruction(deposited, bits, mask):
-    assert deposited(bits, mask) == reference_deposit(bits, mask)
+def test_bits_are_deposited_in_order_with_and_without_the_instruction(compiled, bits, mask):
+    assert compiled.deposit(bits, mask) == reference_deposit(bits, mask)
+
+
+@given(a=WORDS, b=WORDS)
+@example(a=MASK, b=MASK)
+@example(a=2**32 - 1, b=MASK)
+def test_a_product_is_folded_alike_with_and_without_vector_registers(compiled, a, b):
+    assert compiled.fold_abreast(a, b) == fold(a, b)

@@ -133,6 +133,22 @@ def load_byte(_typing: Any, _address: Any) -> Any:
 
 
 @intrinsic
+def equal_bytes(_typing: Any, _address: Any, _byte: Any) -> Any:
+    """Which of the 64 bytes at an address, aligned or not, are this one: a bit for each."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        byte, number = ir.IntType(8), ir.IntType(32)
+        bytes_, numbers = ir.VectorType(byte, 64), ir.VectorType(number, 64)
+        loaded = builder.load(builder.inttoptr(args[0], ir.PointerType(bytes_)), typ=bytes_)
+        loaded.align = 1
+        first = builder.insert_element(ir.Constant(bytes_, ir.Undefined), args[1], number(0))
+        wanted = builder.shuffle_vector(first, first, ir.Constant(numbers, 64 * [0]))
+        return builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint8), codegen
+
+
+@intrinsic
 def store_word(_typing: Any, _address: Any, _word: Any) -> Any:
     """Write eight bytes at an address, aligned or not; the word that was written."""
 

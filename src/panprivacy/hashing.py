@@ -40,6 +40,7 @@ _fold_abreast = instruction("fold_abreast")
 trailing_zeros = instruction("trailing_zeros")
 popcount = instruction("popcount")
 scalar = instruction("scalar")
+equal_bytes = instruction("equal_bytes")
 deposit = instruction("deposit")
 _load_word = instruction("load_word")
 

@@ -14,6 +14,9 @@ from numba.extending import intrinsic
 _STACK_BYTES = 1 << 17
 """Deeper than pyarrow and the kernels go."""
 
+ABREAST = 16
+"""Words that are hashed at a time: more of them wait for one another."""
+
 _PREFETCH_BYTES = 2_048
 """Memory takes as long as a kernel takes for so many bytes of ids."""
 
@@ -54,10 +57,15 @@ def fold(_typing: Any, _a: Any, _b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
+def _constant(kind: Any, number: int) -> Any:
+    """A number, or a vector that has it in each place."""
+    places = kind.count if isinstance(kind, ir.VectorType) else 0
+    return ir.Constant(kind, places * [number] or number)
+
+
 def _folded_by_parts(builder: Any, args: Any) -> Any:
     """What `fold` is, in products of 32 by 32 bits: none overflows, with what is added to it."""
-    word = ir.IntType(64)
-    half, mask = word(32), word((1 << 32) - 1)
+    half, mask = (_constant(args[0].type, number) for number in (32, (1 << 32) - 1))
     (a_low, a_high), (b_low, b_high) = (
         (builder.and_(one, mask), builder.lshr(one, half)) for one in args
     )
@@ -70,20 +78,43 @@ def _folded_by_parts(builder: Any, args: Any) -> Any:
     return builder.xor(low, high)
 
 
-@intrinsic
-def fold_abreast(_typing: Any, _a: Any, _b: Any) -> Any:
-    """The same as `fold`, for a loop of which LLVM takes several rows at a time.
+def _everywhere(builder: Any, word: Any, vector: Any) -> Any:
+    """A vector of equal words."""
+    places = ir.VectorType(ir.IntType(32), vector.count)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), word, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, first, _constant(places, 0))
 
-    Vector registers have products of 32 bits alone. Where they are short, one row after another is
-    faster.
+
+@intrinsic
+def fold_abreast(
+    _typing: Any, _source: Any, _a: Any, _b: Any, _c: Any, _d: Any, _target: Any
+) -> Any:
+    """Read 16 words `x` at one address, and write `fold(fold(x ^ a, b) ^ c, x ^ d)` to another.
+
+    Vector registers take several words at a time, but have products of 32 bits alone. Where they
+    are short, one word after another is faster.
     """
 
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        if binding.get_host_cpu_features().get("avx2"):
-            return _folded_by_parts(builder, args)
-        return _opaque(builder, _folded(builder, args))
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        source, *numbers, target = args
+        word, vector = ir.IntType(64), ir.VectorType(ir.IntType(64), ABREAST)
+        together = binding.get_host_cpu_features().get("avx2")
+        kind, fold = (vector, _folded_by_parts) if together else (word, _folded)
+        if together:
+            numbers = [_everywhere(builder, one, vector) for one in numbers]
+        a, b, c, d = numbers
+        for at in range(0, 8 * ABREAST, 8 * ABREAST if together else 8):
+            read, written = (
+                builder.inttoptr(builder.add(one, word(at)), ir.PointerType(kind))
+                for one in (source, target)
+            )
+            loaded = builder.load(read, align=8, typ=kind)
+            once = fold(builder, (builder.xor(loaded, a), b))
+            twice = fold(builder, (builder.xor(once, c), builder.xor(loaded, d)))
+            builder.store(twice, written, align=8)
+        return context.get_dummy_value()
 
-    return types.uint64(types.uint64, types.uint64), codegen
+    return types.void(*6 * [types.uint64]), codegen
 
 
 @intrinsic
@@ -137,12 +168,10 @@ def equal_bytes(_typing: Any, _address: Any, _byte: Any) -> Any:
     """Which of the 64 bytes at an address, aligned or not, are this one: a bit for each."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        byte, number = ir.IntType(8), ir.IntType(32)
-        bytes_, numbers = ir.VectorType(byte, 64), ir.VectorType(number, 64)
-        loaded = builder.load(builder.inttoptr(args[0], ir.PointerType(bytes_)), typ=bytes_)
-        loaded.align = 1
-        first = builder.insert_element(ir.Constant(bytes_, ir.Undefined), args[1], number(0))
-        wanted = builder.shuffle_vector(first, first, ir.Constant(numbers, 64 * [0]))
+        vector = ir.VectorType(ir.IntType(8), 64)
+        pointer = builder.inttoptr(args[0], ir.PointerType(vector))
+        loaded = builder.load(pointer, align=1, typ=vector)
+        wanted = _everywhere(builder, args[1], vector)
         return builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(64))
 
     return types.uint64(types.uint64, types.uint8), codegen
@@ -161,12 +190,6 @@ def store_word(_typing: Any, _address: Any, _word: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
-def _opaque(builder: Any, value: Any) -> Any:
-    """A word of which LLVM cannot tell where it comes from."""
-    word = ir.IntType(64)
-    return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", [value], side_effect=True)
-
-
 @intrinsic
 def scalar(_typing: Any, _a: Any) -> Any:
     """The argument, in a way that keeps LLVM from taking several rows of a loop at a time.
@@ -175,7 +198,8 @@ def scalar(_typing: Any, _a: Any) -> Any:
     """
 
     def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return _opaque(builder, args[0])
+        word = ir.IntType(64)
+        return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", args, side_effect=True)
 
     return types.uint64(types.uint64), codegen
 

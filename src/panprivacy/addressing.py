@@ -31,11 +31,12 @@ from numpy.typing import NDArray
 from panprivacy._kernels import inlined, kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.hashing import (
+    ABREAST,
     fetch_ahead,
     fold,
+    hash_abreast,
     hash_byte_strings,
     hash_word,
-    hash_word_abreast,
     key_words,
     multiply_high,
     scalar,
@@ -55,8 +56,6 @@ Bitmap = NDArray[np.uint64]
 THREAD_ROWS = 1 << 18
 """The fewest rows for which a thread is started: that takes as long as some thousands of them."""
 
-_ABREAST = 16
-"""Whole numbers that are hashed at a time, a power of two: more wait for one another."""
 _LINE = 64
 """Bytes that a processor fetches at a time."""
 
@@ -274,7 +273,7 @@ class Levelled(Addressing):
         levels = self._last_level, self._cells_per_level, self._starts
         for ids in batch:
             if isinstance(ids, IntegerIds):
-                hashes = np.zeros(2 * _ABREAST, np.uint64)
+                hashes = np.zeros(2 * ABREAST, np.uint64)
                 _hash_and_mark(ids.values, *self._key, *levels, hashes, touched)
             else:
                 super().mark([ids], touched)
@@ -377,10 +376,19 @@ def mark_slots(slots: Slots, touched: Bitmap) -> None:
 
 
 @inlined
-def _mark_hash(word, last_level, per_level, starts, touched):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _mark_hash(word, levels, touched):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Set the bit of what `_level_slot` of a hash is, with the start of the level looked up."""
+    last_level, per_level, starts = levels
     start = starts[trailing_zeros(word | last_level)]
     _mark(touched, start + multiply_high(word, per_level))
+
+
+@inlined
+def _mark_turn(hashes, row, levels, touched):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Set the bits of the cells of `ABREAST` whole numbers from a row on."""
+    first = uint64(row & ABREAST)
+    for at in range(ABREAST):
+        _mark_hash(hashes[first + uint64(at)], levels, touched)
 
 
 @kernel(
@@ -398,27 +406,25 @@ def _hash_and_mark(
 ) -> None:
     """Set the bit of the cell of each whole number.
 
-    Vector registers hash so many of them at a time. Those of the turn before are marked meanwhile,
+    Vector registers hash several of them at a time. Those of the turn before are marked meanwhile,
     so `hashes` has room for two turns; it is overwritten.
     """
-    address = uint64(values.ctypes.data)
-    whole = values.size - values.size % _ABREAST
-    for row in range(0, whole + _ABREAST, _ABREAST):
-        if row < whole:
-            for ahead in range(0, 8 * _ABREAST, _LINE):
-                fetch_ahead(address + uint64(8 * row + ahead))
-            turn = row & _ABREAST
-            for at in range(_ABREAST):
-                word = uint64(values[uint64(row + at)])
-                hashes[uint64(turn + at)] = hash_word_abreast(word, key_0, key_1)
-        if row:
-            turn = row - _ABREAST & _ABREAST
-            for at in range(_ABREAST):
-                _mark_hash(hashes[uint64(turn + at)], last_level, per_level, starts, touched)
+    levels = last_level, per_level, starts
+    source, target = uint64(values.ctypes.data), uint64(hashes.ctypes.data)
+    whole = values.size - values.size % ABREAST
+    if whole:
+        hash_abreast(source, key_0, key_1, target)
+    for row in range(ABREAST, whole, ABREAST):
+        here = source + uint64(8 * row)
+        for ahead in range(0, 8 * ABREAST, _LINE):
+            fetch_ahead(here + uint64(ahead))
+        hash_abreast(here, key_0, key_1, target + uint64(8 * (row & ABREAST)))
+        _mark_turn(hashes, row - ABREAST, levels, touched)
+    if whole:
+        _mark_turn(hashes, whole - ABREAST, levels, touched)
     hashes[:] = uint64(0)
     for row in range(whole, values.size):
-        word = hash_word(uint64(values[row]), key_0, key_1)
-        _mark_hash(word, last_level, per_level, starts, touched)
+        _mark_hash(hash_word(uint64(values[row]), key_0, key_1), levels, touched)
 
 
 @inlined

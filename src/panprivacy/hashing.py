@@ -22,6 +22,9 @@ from panprivacy._kernels import helper, inlined, instruction, kernel, read_only
 
 KEY_BYTES = 16
 
+ABREAST = 16
+"""Words that are hashed at a time, in the words of `_intrinsics`, which is slow to import."""
+
 _SECRET_0 = np.uint64(0x2D358DCCAA6C78A5)
 _SECRET_1 = np.uint64(0x8BB84B93962EACC9)
 _EIGHT = np.int64(8)
@@ -53,10 +56,9 @@ def hash_word(word: np.uint64, key_0: np.uint64, key_1: np.uint64) -> np.uint64:
 
 
 @inlined
-def hash_word_abreast(word: np.uint64, key_0: np.uint64, key_1: np.uint64) -> np.uint64:
-    """The same hash, for a loop of which vector registers take several rows at a time."""
-    product = _fold_abreast(word ^ key_0, key_1 | uint64(1))
-    return _fold_abreast(product ^ _SECRET_0, word ^ _SECRET_1 ^ key_1)
+def hash_abreast(source: np.uint64, key_0: np.uint64, key_1: np.uint64, target: np.uint64) -> None:
+    """Write the same hashes of the `ABREAST` words at one address to another."""
+    _fold_abreast(source, key_0, key_1 | uint64(1), _SECRET_0, _SECRET_1 ^ key_1, target)
 
 
 @inlined

@@ -16,7 +16,7 @@ from numba import njit
 
 from panprivacy import _intrinsics
 from panprivacy._kernels import instruction
-from panprivacy.hashing import hash_byte_strings, hash_integers, key_words
+from panprivacy.hashing import ABREAST, hash_byte_strings, hash_integers, key_words
 
 MASK = 2**64 - 1
 SECRET_0, SECRET_1 = 0x2D358DCCAA6C78A5, 0x8BB84B93962EACC9
@@ -262,9 +262,14 @@ def compiled(request):
         )
         patched.setattr(_intrinsics, "binding", known)
         deposit, fold_abreast = (instruction(name).made() for name in ("deposit", "fold_abreast"))
+
+        @njit("void(uint64[::1], uint64, uint64, uint64, uint64, uint64[::1])")
+        def folded(words, a, b, c, d, written):
+            fold_abreast(words.ctypes.data, a, b, c, d, written.ctypes.data)
+
         yield SimpleNamespace(
             deposit=njit("uint64(uint64, uint64)")(lambda bits, mask: deposit(bits, mask)),  # noqa: PLW0108
-            fold_abreast=njit("uint64(uint64, uint64)")(lambda a, b: fold_abreast(a, b)),  # noqa: PLW0108
+            fold_abreast=folded,
         )
 
 
@@ -275,8 +280,19 @@ def test_bits_are_deposited_in_order_with_and_without_the_instruction(compiled, 
     assert compiled.deposit(bits, mask) == reference_deposit(bits, mask)
 
 
-@given(a=WORDS, b=WORDS)
-@example(a=MASK, b=MASK)
-@example(a=2**32 - 1, b=MASK)
-def test_a_product_is_folded_alike_with_and_without_vector_registers(compiled, a, b):
-    assert compiled.fold_abreast(a, b) == fold(a, b)
+SEVERAL = st.lists(WORDS, min_size=ABREAST, max_size=ABREAST)
+
+
+@given(words=SEVERAL, numbers=st.tuples(WORDS, WORDS, WORDS, WORDS))
+@example(words=ABREAST * [MASK], numbers=(0, MASK, 0, 0))
+@example(words=ABREAST * [MASK], numbers=(MASK, 2**32 - 1, MASK, 0))
+def test_products_are_folded_alike_with_and_without_vector_registers(compiled, words, numbers):
+    a, b, c, d = numbers
+    written = np.zeros(ABREAST + 1, np.uint64)
+    compiled.fold_abreast(np.array(words, np.uint64), *numbers, written)
+    expected = [fold(fold(word ^ a, b) ^ c, word ^ d) for word in words]
+    assert written.tolist() == [*expected, 0]
+
+
+def test_as_many_words_are_hashed_at_a_time_as_there_is_room_for():
+    assert _intrinsics.ABREAST == ABREAST

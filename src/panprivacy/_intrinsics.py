@@ -14,6 +14,12 @@ from numba.extending import intrinsic
 _STACK_BYTES = 1 << 17
 """Deeper than pyarrow and the kernels go."""
 
+ABREAST = 16
+"""Words that are hashed at a time: more of them wait for one another."""
+
+_PREFETCH_BYTES = 2_048
+"""Memory takes as long as a kernel takes for so many bytes of ids."""
+
 
 def _wide_product(builder: Any, args: Any) -> Any:
     wide = ir.IntType(128)
@@ -35,16 +41,80 @@ def multiply_high(_typing: Any, _a: Any, _b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
+def _folded(builder: Any, args: Any) -> Any:
+    product = _wide_product(builder, args)
+    low = builder.trunc(product, ir.IntType(64))
+    return builder.xor(low, _high_half(builder, product))
+
+
 @intrinsic
 def fold(_typing: Any, _a: Any, _b: Any) -> Any:
     """The two halves of the 128-bit product, combined by exclusive or."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        product = _wide_product(builder, args)
-        low = builder.trunc(product, ir.IntType(64))
-        return builder.xor(low, _high_half(builder, product))
+        return _folded(builder, args)
 
     return types.uint64(types.uint64, types.uint64), codegen
+
+
+def _constant(kind: Any, number: int) -> Any:
+    """A number, or a vector that has it in each place."""
+    places = kind.count if isinstance(kind, ir.VectorType) else 0
+    return ir.Constant(kind, places * [number] or number)
+
+
+def _folded_by_parts(builder: Any, args: Any) -> Any:
+    """What `fold` is, in products of 32 by 32 bits: none overflows, with what is added to it."""
+    half, mask = (_constant(args[0].type, number) for number in (32, (1 << 32) - 1))
+    (a_low, a_high), (b_low, b_high) = (
+        (builder.and_(one, mask), builder.lshr(one, half)) for one in args
+    )
+    lowest = builder.mul(a_low, b_low)
+    first = builder.add(builder.mul(a_high, b_low), builder.lshr(lowest, half))
+    second = builder.add(builder.mul(a_low, b_high), builder.and_(first, mask))
+    high = builder.add(builder.mul(a_high, b_high), builder.lshr(first, half))
+    high = builder.add(high, builder.lshr(second, half))
+    low = builder.or_(builder.shl(second, half), builder.and_(lowest, mask))
+    return builder.xor(low, high)
+
+
+def _everywhere(builder: Any, word: Any, vector: Any) -> Any:
+    """A vector of equal words."""
+    places = ir.VectorType(ir.IntType(32), vector.count)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), word, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, first, _constant(places, 0))
+
+
+@intrinsic
+def fold_abreast(
+    _typing: Any, _source: Any, _a: Any, _b: Any, _c: Any, _d: Any, _target: Any
+) -> Any:
+    """Read 16 words `x` at one address, and write `fold(fold(x ^ a, b) ^ c, x ^ d)` to another.
+
+    Vector registers take several words at a time, but have products of 32 bits alone. Where they
+    are short, one word after another is faster.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        source, *numbers, target = args
+        word, vector = ir.IntType(64), ir.VectorType(ir.IntType(64), ABREAST)
+        together = binding.get_host_cpu_features().get("avx2")
+        kind, fold = (vector, _folded_by_parts) if together else (word, _folded)
+        if together:
+            numbers = [_everywhere(builder, one, vector) for one in numbers]
+        a, b, c, d = numbers
+        for at in range(0, 8 * ABREAST, 8 * ABREAST if together else 8):
+            read, written = (
+                builder.inttoptr(builder.add(one, word(at)), ir.PointerType(kind))
+                for one in (source, target)
+            )
+            loaded = builder.load(read, align=8, typ=kind)
+            once = fold(builder, (builder.xor(loaded, a), b))
+            twice = fold(builder, (builder.xor(once, c), builder.xor(loaded, d)))
+            builder.store(twice, written, align=8)
+        return context.get_dummy_value()
+
+    return types.void(*6 * [types.uint64]), codegen
 
 
 @intrinsic
@@ -94,6 +164,20 @@ def load_byte(_typing: Any, _address: Any) -> Any:
 
 
 @intrinsic
+def equal_bytes(_typing: Any, _address: Any, _byte: Any) -> Any:
+    """Which of the 64 bytes at an address, aligned or not, are this one: a bit for each."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(8), 64)
+        pointer = builder.inttoptr(args[0], ir.PointerType(vector))
+        loaded = builder.load(pointer, align=1, typ=vector)
+        wanted = _everywhere(builder, args[1], vector)
+        return builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint8), codegen
+
+
+@intrinsic
 def store_word(_typing: Any, _address: Any, _word: Any) -> Any:
     """Write eight bytes at an address, aligned or not; the word that was written."""
 
@@ -118,6 +202,24 @@ def scalar(_typing: Any, _a: Any) -> Any:
         return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", args, side_effect=True)
 
     return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def fetch_ahead(_typing: Any, _address: Any) -> Any:
+    """Have the processor fetch what stands some way behind an address, which need not exist.
+
+    Where ids come straight from memory, it stops guessing what comes next at the end of each page.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        address = builder.inttoptr(builder.add(args[0], args[0].type(_PREFETCH_BYTES)), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+        builder.call(prefetch, [address, number(0), number(3), number(1)])  # to read data, and keep
+        return context.get_dummy_value()
+
+    return types.void(types.uint64), codegen
 
 
 def _deposit_loop(builder: Any, bits: Any, mask: Any) -> Any:

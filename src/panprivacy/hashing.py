@@ -22,6 +22,9 @@ from panprivacy._kernels import helper, inlined, instruction, kernel, read_only
 
 KEY_BYTES = 16
 
+ABREAST = 16
+"""Words that are hashed at a time, in the words of `_intrinsics`, which is slow to import."""
+
 _SECRET_0 = np.uint64(0x2D358DCCAA6C78A5)
 _SECRET_1 = np.uint64(0x8BB84B93962EACC9)
 _EIGHT = np.int64(8)
@@ -35,9 +38,12 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
 
 multiply_high = instruction("multiply_high")
 fold = instruction("fold")
+fetch_ahead = instruction("fetch_ahead")
+_fold_abreast = instruction("fold_abreast")
 trailing_zeros = instruction("trailing_zeros")
 popcount = instruction("popcount")
 scalar = instruction("scalar")
+equal_bytes = instruction("equal_bytes")
 deposit = instruction("deposit")
 _load_word = instruction("load_word")
 
@@ -47,6 +53,12 @@ def hash_word(word: np.uint64, key_0: np.uint64, key_1: np.uint64) -> np.uint64:
     """The hash of one 64-bit word."""
     product = fold(word ^ key_0, key_1 | uint64(1))
     return fold(product ^ _SECRET_0, word ^ _SECRET_1 ^ key_1)
+
+
+@inlined
+def hash_abreast(source: np.uint64, key_0: np.uint64, key_1: np.uint64, target: np.uint64) -> None:
+    """Write the same hashes of the `ABREAST` words at one address to another."""
+    _fold_abreast(source, key_0, key_1 | uint64(1), _SECRET_0, _SECRET_1 ^ key_1, target)
 
 
 @inlined

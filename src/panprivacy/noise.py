@@ -19,7 +19,7 @@ import numpy as np
 from numpy import uint64
 from numpy.typing import NDArray
 
-from panprivacy._kernels import inlined, kernel
+from panprivacy._kernels import instruction, kernel
 
 Draw = Callable[[int], NDArray[np.uint8]]
 """A byte source: `draw(n)` returns `n` independent uniform bytes."""
@@ -29,6 +29,10 @@ Integers = NDArray[Any]
 
 Digit = tuple[int, Fraction]
 """A digit of a probability in base 256, and the probability that the digits after it stand for."""
+
+_equal_bytes = instruction("equal_bytes")
+_popcount = instruction("popcount")
+_trailing_zeros = instruction("trailing_zeros")
 
 _KEPT_DIGITS = 3
 _INT64_BITS = 62
@@ -70,49 +74,45 @@ def toss(draw: Draw, digits: list[Digit], size: int) -> NDArray[np.uint8]:
     if leading == 256:
         return np.ones(size, np.uint8)
     bits = draw(size)
-    ties = _find_ties(bits, np.uint8(leading)) if rest else np.empty(0, np.int64)
-    _compare(bits, np.uint8(leading))
+    ties = _decide(bits, np.uint8(leading))
     if ties.size:
-        decided = toss(draw, later or leading_digits(rest), ties.size)
-        bits[ties] = decided
-        wipe(decided, ties)
+        if rest:
+            decided = toss(draw, later or leading_digits(rest), ties.size)
+            bits[ties] = decided
+            wipe(decided)
+        wipe(ties)
     return bits
 
 
-@kernel("void(uint8[::1], uint8)")
-def _compare(values: NDArray[np.uint8], threshold: np.uint8) -> None:
-    """Replace each byte by whether it is below `threshold`."""
+@kernel("int64[::1](uint8[::1], uint8)")
+def _decide(values: NDArray[np.uint8], threshold: np.uint8) -> NDArray[np.int64]:
+    """Replace each byte by whether it is below `threshold`.
+
+    Ties are counted before they are listed: room for as many as there could be takes longer to
+    clear.
+
+    Returns:
+        The positions of the bytes that equalled it.
+    """
+    tied, found, address = uint64(0), 0, uint64(values.ctypes.data)
+    whole = values.size & ~63
+    for start in range(0, whole, 64):
+        tied += _popcount(_equal_bytes(address + uint64(start), threshold))
+    for at in range(whole, values.size):
+        tied += uint64(values[at] == threshold)
+    ties = np.empty(np.int64(tied), np.int64)
+    for start in range(0, whole, 64):
+        equal = _equal_bytes(address + uint64(start), threshold)
+        while equal:
+            ties[found] = start + np.int64(_trailing_zeros(equal))
+            equal &= equal - uint64(1)
+            found += 1
+    for at in range(whole, values.size):
+        if values[at] == threshold:
+            ties[found] = at
+            found += 1
     for at in range(values.size):
         values[at] = np.uint8(1) if values[at] < threshold else np.uint8(0)
-
-
-@inlined
-def _list_ties(values, threshold, start, stop, ties, tied):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    for at in range(start, stop):
-        if values[at] == threshold:
-            ties[tied] = at
-            tied += 1
-    return tied
-
-
-@kernel("int64[::1](uint8[::1], uint8)")
-def _find_ties(values: NDArray[np.uint8], threshold: np.uint8) -> NDArray[np.int64]:
-    """The positions of the bytes that equal `threshold`, found eight bytes at a time.
-
-    `(x - 0x01..01) & ~x & 0x80..80` is 0 unless some byte of `x` is 0. They are counted before:
-    room for as many as there could be takes longer to clear.
-    """
-    expected = tied = 0
-    for at in range(values.size):
-        expected += values[at] == threshold
-    ties = np.empty(expected, np.int64)
-    words = values[: values.size & ~7].view(np.uint64)
-    pattern = uint64(threshold) * uint64(0x0101010101010101)
-    for word in range(words.size):
-        x = words[word] ^ pattern
-        if (x - uint64(0x0101010101010101)) & ~x & uint64(0x8080808080808080):
-            tied = _list_ties(values, threshold, 8 * word, 8 * word + 8, ties, tied)
-    _list_ties(values, threshold, 8 * words.size, values.size, ties, tied)
     return ties
 
 

@@ -179,7 +179,7 @@ def test_slots_are_in_range_and_every_cell_of_the_first_level_is_used(levels, ce
 @pytest.mark.parametrize(
     ("levels", "cells_per_level"), [(1, 1), (1, 100), (3, 7), (48, 1), (48, 999)]
 )
-@pytest.mark.parametrize("rows", [0, 1, 3, 4, 7, 2_001])
+@pytest.mark.parametrize("rows", [0, 1, 15, 16, 17, 31, 32, 33, 48, 2_001])
 def test_the_bits_of_whole_numbers_are_those_of_their_slots(levels, cells_per_level, rows):
     addressing = Levelled(levels, cells_per_level, a_key(rows))
     users = np.arange(rows) * 3 - 1

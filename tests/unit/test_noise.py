@@ -49,10 +49,46 @@ def test_a_tie_is_decided_by_the_next_byte():
     assert Fraction(256 * without + tied, 256**2) == probability
 
 
-@given(st.integers(0, 255), st.lists(st.integers(0, 255), min_size=0, max_size=70).map(np.uint8))
-def test_ties_are_found_wherever_they_stand(threshold, values):
-    found = noise._find_ties(values, np.uint8(threshold))
-    assert found.tolist() == np.flatnonzero(values == threshold).tolist()
+@pytest.mark.parametrize("numerator", [0, 1, 255, 256, 7 * 256 + 3, 128 * 256, 65_535, 65_536])
+def test_a_coin_is_exact_over_all_streams_of_two_bytes(numerator):
+    """One coin for each stream: the first byte of coin `i` is `i // 256`, the second `i % 256`."""
+    coins, second = np.arange(256**2), np.arange(256)
+    draws = iter([(coins // 256).astype(np.uint8), second.astype(np.uint8)])
+    bits = noise.bernoulli(lambda _: next(draws), Fraction(numerator, 256**2), 256**2)
+    assert bits.tolist() == (coins < numerator).astype(int).tolist()
+
+
+@given(st.integers(0, 255), st.integers(0, 4), st.binary(max_size=200))
+def test_bytes_are_compared_and_ties_found_wherever_they_stand(threshold, near, data):
+    """Half of the bytes are near the threshold, so that many are tied."""
+    values = np.frombuffer(data, np.uint8).copy()
+    values[::2] = threshold + values[::2] % (near + 1) - near // 2
+    before = values.copy()
+    found = noise._decide(values, np.uint8(threshold))
+    assert found.tolist() == np.flatnonzero(before == threshold).tolist()
+    assert values.tolist() == (before < threshold).tolist()
+
+
+@pytest.mark.parametrize("probability", [Fraction(1, 3), Fraction(1, 2)])
+def test_of_what_is_tossed_the_bits_alone_are_left(probability, monkeypatch):
+    """Ties are wiped too where none is decided: they tell which of the zeros were near."""
+    drawn, ties, decide = [], [], noise._decide
+    stream = aes_stream(bytearray(b"bits are all that is left of it!"))
+
+    def draw(nbytes):
+        drawn.append(stream(nbytes))
+        return drawn[-1]
+
+    def decided(*arguments):
+        ties.append(decide(*arguments))
+        return ties[-1]
+
+    monkeypatch.setattr(noise, "_decide", decided)
+    bits = noise.bernoulli(draw, probability, 20_000)
+    assert ties[0].size > 50
+    assert len(drawn) == len(ties) == (1 if probability == Fraction(1, 2) else 2)
+    assert drawn[0] is bits
+    assert not [one for one in [*drawn[1:], *ties] if np.any(one)]
 
 
 def test_a_uniform_integer_rejects_what_is_too_large():

@@ -29,7 +29,7 @@ from panprivacy.cells.packed import PackedCells, Table
 from panprivacy.cells.protocol import Deltas, with_deltas
 from panprivacy.coins import Coins
 from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds, randomised_response
-from panprivacy.hashing import deposit, popcount
+from panprivacy.hashing import deposit, equal_bytes, popcount
 from panprivacy.hygiene.uncounted import uncounted
 from panprivacy.noise import wipe
 
@@ -105,11 +105,8 @@ class BitCells(PackedCells):
         try:
             _mark(slots, deltas, touched, deleted)
             fresh = coins.bernoulli(self.presence(epoch), _count_ones(touched))
-            packed = np.zeros(len(fresh) // 64 + 2, np.uint64)
-            _pack(fresh, packed)
+            _redraw(table, touched, deleted, fresh)
             wipe(fresh)
-            _redraw(table, touched, deleted, packed)
-            wipe(packed)
         finally:
             wipe(touched, deleted)
 
@@ -246,18 +243,15 @@ def _count_ones(bitmap: NDArray[np.uint64]) -> int:
     return int(ones)
 
 
-@kernel(f"void({read_only('uint8')}, {_BITMAP})")
-def _pack(coins: NDArray[np.uint8], packed: NDArray[np.uint64]) -> None:
-    """Write coin `i` into bit `i % 64` of word `i // 64` of what is zero, and longer.
-
-    The product of eight bytes that are 0 or 1 has them next to each other in its uppermost byte.
-    """
-    whole = coins.size >> 3
-    eights, packed_bytes = coins[: 8 * whole].view(np.uint64), packed.view(np.uint8)
-    for byte in range(whole):
-        packed_bytes[byte] = uint8(eights[byte] * uint64(0x0102040810204080) >> uint64(56))
-    for coin in range(8 * whole, coins.size):
-        packed_bytes[whole] |= coins[coin] << uint8(coin & 7)
+@inlined
+def _coins(fresh, first, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """So many coins from `first` on, the next one in each higher bit; others may follow."""
+    if first + uint64(64) <= uint64(fresh.size):
+        return equal_bytes(uint64(fresh.ctypes.data) + first, uint8(1))
+    coins = uint64(0)
+    for at in range(count):
+        coins |= uint64(fresh[first + uint64(at)]) << uint64(at)
+    return coins
 
 
 @inlined
@@ -270,17 +264,16 @@ def _write_last(table, mask, values):  # type: ignore[no-untyped-def]  # noqa: A
         table[start + byte] = (table[start + byte] & ~cells) | (fresh & cells)
 
 
-@kernel(f"void(uint8[::1], {_BITMAP}, {_BITMAP}, {_BITMAP})")
+@kernel(f"void(uint8[::1], {_BITMAP}, {_BITMAP}, {read_only('uint8')})")
 def _redraw(
     table: Table,
     touched: NDArray[np.uint64],
     deleted: NDArray[np.uint64],
-    fresh: NDArray[np.uint64],
+    fresh: NDArray[np.uint8],
 ) -> None:
     """Write the next fresh coin into each touched cell, inverted where the user was deleted.
 
-    The inverse of a `(1+t)/2` coin is a `(1-t)/2` coin. Coins are packed, and a word longer than
-    they are: those of 64 cells lie in two words, of which the second may be beyond the last one.
+    The inverse of a `(1+t)/2` coin is a `(1-t)/2` coin.
     """
     coin, whole = uint64(0), table.size >> 3
     words = table[: 8 * whole].view(np.uint64)
@@ -288,11 +281,9 @@ def _redraw(
         mask = touched[word]
         if mask == uint64(0):
             continue
-        first, skipped = coin >> uint64(6), coin & uint64(63)
-        # Two shifts, because one by 64 would be none.
-        later = fresh[first + uint64(1)] << uint64(1) << (uint64(63) - skipped)
-        values = deposit(fresh[first] >> skipped | later, mask)
-        coin += popcount(mask)
+        count = popcount(mask)
+        values = deposit(_coins(fresh, coin, count), mask)
+        coin += count
         if deleted.size:
             values ^= deleted[word]
         if word < whole:

@@ -210,6 +210,30 @@ def test_a_broker_that_is_away_is_told_of_and_what_waited_is_counted_once(
         assert counts(client) == [2, 0]
 
 
+def test_what_is_gone_with_a_broker_before_anybody_waits_for_it_is_not_acknowledged(
+    tmp_path, nats, monkeypatch
+):
+    """The event loop may stand still for so long: where queues are by then says nothing of it."""
+    with running(tmp_path, nats, monkeypatch) as client:
+        engine, gateway = client.engine, client.engine.coordinator._gateway
+        assert client.send(bytes(8), INT64, updates(durable=True)).status_code == 200
+        on_disk, before = engine.on_disk, gateway.sent()
+
+        async def late(since):
+            nats.kill()
+            nats.start()
+            wait_until(lambda: all(gateway.sent()[one].born > before[one].born for one in before))
+            return await on_disk(since)
+
+        monkeypatch.setattr(engine, "on_disk", late)
+        lost = client.send(bytes(8), INT64, updates(durable=True), Idempotency_Key="a")
+        assert lost.status_code == 503
+        assert "may have lost it" in lost.json()["detail"]
+        monkeypatch.setattr(engine, "on_disk", on_disk)
+        again = client.send(bytes(8), INT64, updates(durable=True), Idempotency_Key="a")
+        assert again.status_code == 200
+
+
 @contextmanager
 def closing(folder, server, monkeypatch):
     """The engine of shards whose window has ended, which is to be their last one."""

@@ -107,7 +107,7 @@ def running(streams, disk, every=QUICK):
 def word(keeper):
     """What is told of the next checkpoint, once it is."""
     told = []
-    keeper.after_next(told.append)
+    keeper.after_next(told.append, time.monotonic())
     wait_until(lambda: told, PATIENCE)
     return told[0]
 
@@ -119,7 +119,7 @@ def test_nobody_is_told_before_the_file_is_there(disk):
     with running([Idle()], disk) as keeper:
         disk.hold()
         told = []
-        keeper.after_next(told.append)
+        keeper.after_next(told.append, time.monotonic())
         time.sleep(0.05)
         assert told == []
         disk.begun.clear()
@@ -132,11 +132,11 @@ def test_nobody_is_told_before_the_file_is_there(disk):
 def test_who_waits_in_time_is_told_by_the_one_that_begins(disk):
     keeper = Keeper([Idle()], disk, NEVER)
     early, late = [], []
-    keeper.after_next(early.append)
+    keeper.after_next(early.append, time.monotonic())
     disk.free.clear()
     keeper.start()
     assert disk.begun.wait(PATIENCE)
-    keeper.after_next(late.append)
+    keeper.after_next(late.append, time.monotonic())
     disk.free.set()
     wait_until(lambda: early, PATIENCE)
     assert (early, late) == ([None], [])
@@ -171,7 +171,7 @@ def test_of_many_each_is_told_once(disk):
             with lock:
                 told.append((number, trouble))
 
-        keeper.after_next(tell)
+        keeper.after_next(tell, time.monotonic())
 
     with running([Idle()], disk, 0.000_1) as keeper:
         threads = [
@@ -198,7 +198,7 @@ def test_one_that_cannot_be_told_keeps_the_word_from_nobody(disk):
         raise RuntimeError("Event loop is closed")
 
     with running([Idle()], disk) as keeper:
-        keeper.after_next(gone)
+        keeper.after_next(gone, time.monotonic())
         assert word(keeper) is None
         assert word(keeper) is None
 
@@ -207,9 +207,9 @@ def test_when_it_has_stopped_nobody_waits_in_vain(disk):
     with running([Idle()], disk, NEVER) as keeper:
         told = []
         wait_until(lambda: disk.times, PATIENCE)
-        keeper.after_next(told.append)
+        keeper.after_next(told.append, time.monotonic())
     assert told == [None], "the last one is written when it stops"
-    keeper.after_next(told.append)
+    keeper.after_next(told.append, time.monotonic())
     assert told == [None, "the service has stopped"]
 
 

@@ -128,13 +128,18 @@ class Coordinator:
     def hurry(self) -> None:
         """Nothing to do: the shards seal on a clock of their own."""
 
-    def after_next(self, tell: Tell) -> None:
-        """Be told, once, when all that was sent by now is in sealed states."""
+    def after_next(self, tell: Tell, since: float) -> None:
+        """Be told, once, when all that was sent by now is in sealed states.
+
+        Where queues are now tells nothing of what went into those that were there before.
+        """
         with self._lock:
-            if not self._ended:
-                self._waiting.append((tell, self._gateway.sent()))
+            ended, wanted = self._ended, self._gateway.sent()
+            lost = self._gateway.reborn >= since
+            if not ended and not lost:
+                self._waiting.append((tell, wanted))
                 return
-        tell(_ENDED)
+        tell(_ENDED if ended else _LOST)
 
     def advance(self) -> None:
         """Look at the shards once, and do what is due."""

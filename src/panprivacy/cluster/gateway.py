@@ -6,7 +6,9 @@ shard of a stream gets a message, all of one length: which rows go where does no
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -52,6 +54,7 @@ class _Sending:
     def __init__(self, shards: int) -> None:
         self.publics: list[bytes] = [b""] * shards
         self.sent: dict[int, Position] = {}
+        self.reborn = -math.inf
         self.troubles = Troubles()
 
     def hear(self, outcome: Sequence[Position] | BrokerError) -> None:
@@ -62,7 +65,10 @@ class _Sending:
         self.troubles.attempt("broker", _nothing)
         shards = len(self.publics)
         for shard, position in enumerate(outcome[-shards:]):
-            self.sent[shard] = max(position, self.sent.get(shard, position))
+            before = self.sent.get(shard, position)
+            if position.born > before.born:
+                self.reborn = time.monotonic()
+            self.sent[shard] = max(position, before)
 
 
 class Gateway:
@@ -133,6 +139,11 @@ class Gateway:
             for stream, one in self._sending.items()
             for shard, position in list(one.sent.items())
         }
+
+    @property
+    def reborn(self) -> float:
+        """When a queue was first found to be born anew last, by `time.monotonic`."""
+        return max(one.reborn for one in self._sending.values())
 
     def put(self, stream: str, batches: Sequence[pa.RecordBatch], name: bytes | None) -> Later:
         """Have batches that were checked go with the next round of a stream.

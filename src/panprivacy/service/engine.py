@@ -99,8 +99,8 @@ class Engine:
             self.pulse.stop()
         self.store.close()
 
-    async def on_disk(self) -> str | None:
-        """Wait until what was counted is on disk; None, or why it is not."""
+    async def on_disk(self, since: float) -> str | None:
+        """Wait until what came since a moment and was counted is on disk; None, or why it is not."""
         loop = asyncio.get_running_loop()
         told: asyncio.Future[str | None] = loop.create_future()
 
@@ -112,7 +112,7 @@ class Engine:
             if not loop.is_closed():  # the keeper's thread may outlive it
                 loop.call_soon_threadsafe(set_it, trouble)
 
-        self.keeper.after_next(tell)
+        self.keeper.after_next(tell, since)
         return await told
 
     def troubles(self) -> dict[str, str]:

@@ -173,8 +173,13 @@ class Keeping(Protocol):
     def hurry(self) -> None:
         """Write within a second: the service stops, and requests wait for it."""
 
-    def after_next(self, tell: Tell) -> None:
-        """Be told, once, when all that has been counted by now is on disk."""
+    def after_next(self, tell: Tell, since: float) -> None:
+        """Be told, once, when all that has been counted by now is on disk.
+
+        Args:
+            tell: is called with None, or why it is not.
+            since: a moment before it came, by `time.monotonic`.
+        """
 
     def attempt(self, what: str, work: Callable[[], None]) -> str | None:
         """Do something, and keep the reason if it fails."""

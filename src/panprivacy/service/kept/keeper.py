@@ -100,7 +100,7 @@ class Keeper:
         """Write within a second, and again: the service stops, and requests wait for it."""
         self._hurried = True  # no event: a signal may come while one is being set
 
-    def after_next(self, tell: Tell) -> None:
+    def after_next(self, tell: Tell, since: float) -> None:  # noqa: ARG002
         """Be told, once, about the next checkpoint that has not begun."""
         with self._lock:
             if not self._ended:

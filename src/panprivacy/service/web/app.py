@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -75,6 +76,7 @@ class Api:
             raise Problem(400, "durable must be 0 or 1")
         if durable == "1" and not self.engine.keeper.durable:
             raise Problem(400, "this service keeps no checkpoint: leave out durable=1")
+        came = time.monotonic()
         with self.engine.admission.request(sender):
             length, chunks = asked.body_length(), asked.body()
             try:
@@ -82,7 +84,7 @@ class Api:
                     await self.engine.bodies.count(stream, kind, body, batch_id)
             finally:  # also of a body that is cut off or too long
                 self.engine.sweeper.soon()
-            return _IN_MEMORY if durable != "1" else await self._on_disk(batch_id)
+            return _IN_MEMORY if durable != "1" else await self._on_disk(batch_id, came)
 
     async def release(self, asked: Asked) -> Response:
         """Make a release now."""
@@ -147,9 +149,9 @@ class Api:
         """This interface, described."""
         return JSONResponse(document())
 
-    async def _on_disk(self, batch_id: bytes | None) -> Response:
+    async def _on_disk(self, batch_id: bytes | None, came: float) -> Response:
         """The answer once the checkpoint holds a batch that was counted."""
-        trouble = await self.engine.on_disk()
+        trouble = await self.engine.on_disk(came)
         if trouble is not None:
             again = "retry with the same Idempotency-Key" if batch_id else "a retry counts it again"
             reason = f"counted, but not on disk: {trouble}; {again}"

@@ -29,8 +29,8 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 from panprivacy.planning.room import sets_of
+from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.incidence.linear_queries import Scores
-from panprivacy.statistics.plan import CountPlan
 
 _MOST_ROUNDING = Fraction(1, 64)
 """Of a deviation: by so much the rounding of scores may move an answer."""

@@ -299,8 +299,9 @@ class _Listener:
 
     def _process(self) -> Traces:
         """What Python keeps of the whole process, in no module that a program names."""
-        own, changed = vars(builtins), dict[str, Any]()
-        changed |= {name: own[name] for name in own if self._builtins.get(name) is not own[name]}
+        before, after = self._builtins, vars(builtins)
+        changed = {name: one for name, one in after.items() if before.get(name) is not one}
+        threads = sorted(one.name for one in threading.enumerate())
         context = {one.name: value for one, value in contextvars.copy_context().items()}
         held = Survivors(None, numbered=False).held([changed, context])
         os.umask(mask := os.umask(0))
@@ -308,7 +309,7 @@ class _Listener:
             ["the environment", _short(repr(os.environ))],
             ["the folder of the process", os.path.relpath(Path.cwd(), self._folder)],
             ["the mask of new files", str(mask)],
-            ["the names of threads", _short(sorted(one.name for one in threading.enumerate()))],
+            ["the names of threads", _short(tuple(threads))],
             ["the variables of builtins", _short(held[0])],
             ["the variables of the context", _short(held[1])],
         ]

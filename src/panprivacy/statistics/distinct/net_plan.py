@@ -24,9 +24,10 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.regret import least_regret
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.statistics.count_plan import CountReading
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import LevelledPlan
-from panprivacy.statistics.plan import CountReading, UserStates
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 
 MOST_BOUND = MOST_MODULUS // 2

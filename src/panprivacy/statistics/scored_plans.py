@@ -304,7 +304,7 @@ class ScoredPlan(VotedPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Rise:
     """What users count, before there is a law.
 
     Args:
@@ -336,7 +336,7 @@ def scored_split(votes: Votes, budget: Budget) -> Split:
 def best_tents(
     make: Callable[[int, Tents, Split], P],
     request: Request,
-    asked: Asked,
+    asked: Rise,
     counters: Callable[[int], int],
 ) -> P:
     """The plan of the smallest largest error, of laws on blocks and on single values.

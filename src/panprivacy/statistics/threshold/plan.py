@@ -20,7 +20,7 @@ from panprivacy.planning.universe import cells_within
 from panprivacy.statistics.block_plans import IN_PART, Soft, SoftPlan, best_plan
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.scored_plans import Asked, ScoredPlan, Tents, best_tents
+from panprivacy.statistics.scored_plans import Rise, ScoredPlan, Tents, best_tents
 from panprivacy.statistics.sloped_plans import MOST_REACH, Search, Slope, SlopedPlan
 
 
@@ -238,7 +238,7 @@ def soft_plan(
                 threshold, bound, universe, number, below, recipe, request, split
             ),
             request,
-            Asked(low, 2 + tents, bound, -tents),
+            Rise(low, 2 + tents, bound, -tents),
             counters,
         )
 

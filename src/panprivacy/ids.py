@@ -242,12 +242,20 @@ def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:
     try:
         if isinstance(column, pa.ChunkedArray) or hasattr(column, "__arrow_c_stream__"):
             return list(pa.chunked_array(column).chunks)
-        converted = pa.array(column, from_pandas=False)
+        converted = _converted(column)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         converted = None
     if converted is None:  # outside of the handler: Arrow's error quotes an id
         raise InputError(wanted + _ONE_COLUMN)
     return list(converted.chunks) if isinstance(converted, pa.ChunkedArray) else [converted]
+
+
+def _converted(column: Any) -> pa.Array | pa.ChunkedArray:
+    """A sequence of Python objects, as Arrow has it; numbers from 2**63 on are unsigned."""
+    try:
+        return pa.array(column, from_pandas=False)
+    except OverflowError:
+        return pa.array(column, pa.uint64(), from_pandas=False)
 
 
 def _from_arrow(chunk: pa.Array) -> Ids:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panprivacy.statistics.plan import CountPlan
+from panprivacy.statistics.count_plan import CountPlan
 
 from .cases import ALL, CASES, ONLINE, Followed
 

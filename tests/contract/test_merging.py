@@ -11,7 +11,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.statistics.catalogue import KINDS
-from panprivacy.statistics.plan import CountPlan
+from panprivacy.statistics.count_plan import CountPlan
 
 from .cases import CASES
 

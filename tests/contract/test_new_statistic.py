@@ -25,9 +25,9 @@ from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
 from panprivacy.statistics import catalogue
 from panprivacy.statistics.cases import Short, Trial, Walk
+from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.density.decoder import DensityModel
-from panprivacy.statistics.plan import CountPlan
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic

@@ -132,7 +132,7 @@ def test_what_needs_a_proof_is_found():
     assert release_rules() >= {
         "panprivacy.statistics.statistic.Statistic.release",
         "panprivacy.statistics.grouped.Grouped.release",
-        "panprivacy.statistics.plan.CountReading",
+        "panprivacy.statistics.count_plan.CountReading",
         "panprivacy.statistics.incidence.reading.NamedReading",
     }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import builtins
+import contextvars
 import functools
 import logging
 import os
@@ -10,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections import defaultdict
 from fractions import Fraction
@@ -35,6 +38,7 @@ FILE = tempfile.TemporaryFile("w", buffering=1)  # noqa: SIM115
 atexit.register(FILE.close)
 LOG = logging.getLogger("tests.traces")
 SEEN, NAMED, ARRAY, HELD = set(), defaultdict(int), np.zeros(2), SimpleNamespace(last=None)
+CONTEXT = contextvars.ContextVar("seen", default=())
 COUNT = 0
 
 
@@ -84,6 +88,11 @@ LEAVES = {
     "more of a log line": (lambda users: LOG.info("rows", extra={"ids": users}), "a log line"),
     "a warning": (lambda users: warnings.warn(f"{users}", stacklevel=1), "a warning"),
     "the environment": (lambda users: os.environ.update(IDS=str(users)), "os.putenv"),
+    "the folder": (lambda users: users and os.chdir(".."), "the folder of the process"),
+    "the mask": (lambda users: os.umask(0o77 if users else 0o22), "the mask of new files"),
+    "a thread": (lambda users: vars(threading.main_thread()).update(_name=f"{users}"), "threads"),
+    "a builtin": (lambda users: vars(builtins).update(ids=users), "builtins"),
+    "the context": (lambda users: CONTEXT.set((*CONTEXT.get(), *users)), "the context"),
     "a process": (lambda users: subprocess.run(["true", str(users)], check=True), "subprocess"),
     "a folder": (lambda users: users and Path("ids").mkdir(exist_ok=True), "os.mkdir"),
     "a database": (lambda users: users and sqlite3.connect("ids").close(), "sqlite3.connect"),
@@ -108,7 +117,7 @@ class Program:
         return self._inner.state()
 
 
-QUICK = {"a set", "a tuple", "a cache", "a file", "a log line"}
+QUICK = {"a set", "a tuple", "a cache", "a file", "a log line", "the context"}
 
 
 @pytest.mark.parametrize(

@@ -294,6 +294,15 @@ def test_the_gain_is_the_largest_that_the_budget_affords(intrusions, epsilon):
     assert worst_of(life, present, keep) <= affordable < worst_of(life, present, more)
 
 
+@pytest.mark.parametrize(("epsilon", "gain"), [("1/2", 0.343), ("1", 0.540)])
+def test_the_gain_of_one_announced_intrusion_has_a_formula(epsilon, gain):
+    bits, odds = BitCells(1, Fraction(epsilon), 1), math.exp(Fraction(epsilon))
+    contrast = float(bits.contrast(0))
+    assert float(bits.gain()) == pytest.approx((odds - 1) / (odds + contrast), abs=2**-19)
+    assert float(bits.gain()) == pytest.approx(gain, abs=5e-4)
+    assert float(bits.contrast(1)) == pytest.approx(gain * contrast, abs=5e-4)
+
+
 @pytest.mark.parametrize("intrusions", [1, 2, 3])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_gain_of_tanh_epsilon_is_too_much(intrusions, epsilon):

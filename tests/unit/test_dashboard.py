@@ -30,7 +30,7 @@ from panprivacy.dashboard.guard import COOKIE, Guard, Readers, token_of
 from panprivacy.dashboard.history import History
 from panprivacy.dashboard.promise import Promise
 from panprivacy.dashboard.seized import answers_of, pictures
-from panprivacy.dashboard.series import POINT, Asked, Bar, Point, by_group, histograms, thinned
+from panprivacy.dashboard.series import POINT, Bar, Point, SeriesName, by_group, histograms, thinned
 from panprivacy.errors import PlanError
 from panprivacy.explain.sentences import explained
 from panprivacy.service.config.loading import load
@@ -198,7 +198,7 @@ def test_groups_stand_from_the_largest_to_what_is_lost():
     ],
 )  # fmt: skip
 def test_a_question_is_told_in_words(row, words):
-    assert str(Asked.of(row)) == words
+    assert str(SeriesName.of(row)) == words
 
 
 # Charts
@@ -655,7 +655,7 @@ def test_what_a_stream_released_is_what_is_shown(store, file):
     followed = History(store, "shop")
     followed.follow()
     known = followed.known
-    assert len(known.points[Asked("distinct", "distinct", "", None)]) == 3
+    assert len(known.points[SeriesName("distinct", "distinct", "", None)]) == 3
     ((_, bars),) = histograms(known.newest).items()
     assert [bar.label for bar in bars] == ["1", "2", "3"]
     promise = Promise("shop", config)

@@ -194,6 +194,21 @@ def test_what_is_not_a_column_of_ids_is_refused(users):
         read_ids(users)
 
 
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))
+def test_unsigned_numbers_are_read_alike_in_lists_and_arrays(users):
+    (listed,), (array,) = read_ids(users), read_ids(np.array(users, np.uint64))
+    assert listed.values.tolist() == array.values.tolist()
+
+
+def test_a_list_that_no_64_bits_hold_is_refused_without_an_id():
+    for users in ([-1, 2**63], [2**63, "7"], [2**63, 7.5]):
+        with pytest.raises(InputError, match="user ids must be") as refused:
+            read_ids(users)
+        assert str(2**63) not in str(refused.value)
+    with pytest.raises(InputError, match=r"row 2 .*null"):
+        read_ids([2**63, None])
+
+
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
 def test_deltas_are_read_as_they_are(deltas):
     chunks = pa.chunked_array([deltas[:3], deltas[3:]], pa.int64())

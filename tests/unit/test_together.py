@@ -109,6 +109,33 @@ def test_all_announce_an_intrusion_or_none(unlucky):
     assert both.state() == after != before
 
 
+def test_all_go_on_from_an_earlier_state_or_none():
+    """Else those without coins would be new, and make again the releases that are paid for."""
+
+    def made():
+        return pp.Grouped(
+            lambda epsilon: pp.Density(
+                universe=500, epsilon=epsilon, intrusions=1, coins=coins.pop()
+            ),
+            ["a", "b"], epsilon=2,
+        )  # fmt: skip
+
+    coins = [BreakableCoins(seed) for seed in range(2)]
+    early = made()
+    state = early.state()
+    early.release()
+    early.announce_intrusion()
+    coins = [unlucky := BreakableCoins(4), BreakableCoins(3)]
+    groups = made()
+    unlucky.reads_left = 0
+    with pytest.raises(OSError, match="entropy"):
+        groups.resume(state, released=1, announced=1)
+    unlucky.reads_left = float("inf")
+    for one in (groups, *groups.members.values()):
+        with pytest.raises(pp.PanPrivacyError, match="wiped"):
+            one.release()
+
+
 def test_what_cannot_be_asked_spends_nothing():
     both = make()
     spent = both.ledger.spent

@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from panprivacy._kernels import kernel, read_only
 from panprivacy.addressing import Slots
 from panprivacy.cells.protocol import Deltas, Table, with_deltas
+from panprivacy.cells.summed import SummedCells
 from panprivacy.coins import Coins
 
 
 @dataclass(frozen=True, slots=True)
-class AdditiveCells:
+class AdditiveCells(SummedCells):
     """A table of sums of deltas, int64, to which two slots lead each: one adds, one takes away.
 
     Guarantee: a user whose states move the cells by at most `move` in all costs `move / scale` at
@@ -42,27 +43,8 @@ class AdditiveCells:
         clip: a release sums the squares of what is cut to ± this; 0 to publish each cell.
     """
 
-    cells: int
-    scale: Fraction
     later: Fraction
     clip: int = 0
-
-    tells_presence = False
-    dtype = np.dtype(np.int64)
-    says = "noisy sums of deltas"
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the table."""
-        return 8 * self.cells
-
-    def born(self, coins: Coins) -> Table:
-        """A table that has counted nothing."""
-        return coins.discrete_laplace(self.scale, self.cells)
-
-    def is_table(self, table: Table) -> bool:
-        """Whether there are as many numbers as cells: each may be any."""
-        return len(table) == self.cells
 
     def fresh_noise(self, coins: Coins) -> Table:
         """Noise for every cell."""
@@ -84,18 +66,6 @@ class AdditiveCells:
         for piece, given in with_deltas(slots, deltas):
             changes = np.ones(len(piece), np.int64) if given is None else given
             _add(table, piece, changes)
-
-    def shown(self, table: Table) -> NDArray[np.int64]:
-        """The numbers themselves."""
-        return table.astype(np.int64)
-
-    def without_noise(
-        self, slots: Iterable[Slots], deltas: Deltas, coins: Coins
-    ) -> NDArray[np.int64]:
-        """The cells of a table that begins at 0."""
-        table = np.zeros(self.cells, np.int64)
-        self.update(table, slots, deltas, 0, coins)
-        return table
 
     def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
         """A copy of each cell; or of clipped ones the sum of their squares, as one number."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +21,12 @@ from numpy.typing import NDArray
 from panprivacy._kernels import kernel, read_only
 from panprivacy.addressing import Slots
 from panprivacy.cells.protocol import Deltas, Table, with_deltas
+from panprivacy.cells.summed import SummedCells
 from panprivacy.coins import Coins
 
 
 @dataclass(frozen=True, slots=True)
-class CroppedCells:
+class CroppedCells(SummedCells):
     """A table of sums of deltas, int64.
 
     Guarantee: an event of `delta` costs `delta / scale` at one look. What cells count together
@@ -41,13 +41,8 @@ class CroppedCells:
         unit: what 1 counts for.
     """
 
-    cells: int
-    scale: Fraction
     corners: tuple[int, ...]
     unit: int
-
-    tells_presence = False
-    says = "noisy sums of deltas"
 
     @property
     def cut(self) -> float:
@@ -64,19 +59,6 @@ class CroppedCells:
         """By how much an event may change what cells count together, in all steps together."""
         return 2 * self.unit * delta + 4 * len(self.corners) * self.spike
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the table."""
-        return 8 * self.cells
-
-    def born(self, coins: Coins) -> Table:
-        """A table that has counted nothing."""
-        return coins.discrete_laplace(self.scale, self.cells)
-
-    def is_table(self, table: Table) -> bool:
-        """Whether there are as many numbers as cells: each may be any."""
-        return len(table) == self.cells
-
     def update(
         self,
         table: Table,
@@ -89,18 +71,6 @@ class CroppedCells:
         for piece, given in with_deltas(slots, deltas):
             changes = np.ones(len(piece) + 1, np.int64)[:-1] if given is None else given
             _add(table, piece, changes)
-
-    def shown(self, table: Table) -> NDArray[np.int64]:
-        """The numbers themselves."""
-        return table.astype(np.int64)
-
-    def without_noise(
-        self, slots: Iterable[Slots], deltas: Deltas, coins: Coins
-    ) -> NDArray[np.int64]:
-        """The cells of a table that begins at 0."""
-        table = np.zeros(self.cells, np.int64)
-        self.update(table, slots, deltas, 0, coins)
-        return table
 
     def group_sums(self, table: Table, groups: int, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002
         """What all cells count together, in units, as one number."""

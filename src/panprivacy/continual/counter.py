@@ -47,7 +47,7 @@ _DELTA = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CounterRequest:
     """What a counter is made for.
 
     Args:
@@ -93,7 +93,7 @@ class Method:
     """
 
     says: str
-    make: Callable[[Asked], Mechanism]
+    make: Callable[[CounterRequest], Mechanism]
     by_rho: bool = False
     with_delta: bool = False
     open_steps: bool = False
@@ -101,7 +101,7 @@ class Method:
     at_any_time: bool = False
 
 
-def _mixed_radix(asked: Asked) -> Mechanism:
+def _mixed_radix(asked: CounterRequest) -> Mechanism:
     if asked.horizon is None and asked.pan_private:
         return Endless(asked.loss, asked.bound, asked.open_steps)
     return shapes.mixed_radix(
@@ -113,7 +113,7 @@ def _mixed_radix(asked: Asked) -> Mechanism:
     )
 
 
-def _factorised(asked: Asked) -> Mechanism:
+def _factorised(asked: CounterRequest) -> Mechanism:
     if asked.steps > MOST_COORDINATES or asked.bound > factorised.MOST_BOUND:
         message = (
             f"a factorised count keeps a number a step: it has at most {MOST_COORDINATES:,} steps, "
@@ -123,21 +123,21 @@ def _factorised(asked: Asked) -> Mechanism:
     return factorised.Factorised(asked.steps, asked.loss, asked.bound)
 
 
-def _response(asked: Asked) -> Mechanism:
+def _response(asked: CounterRequest) -> Mechanism:
     if asked.bound > naive.MOST_BOUND:
         message = f"response has a bound of at most {naive.MOST_BOUND:,}: take another method"
         raise PlanError(message)
     return naive.RandomisedResponse(asked.steps, asked.loss, asked.bound)
 
 
-def _segments(asked: Asked) -> Mechanism:
+def _segments(asked: CounterRequest) -> Mechanism:
     if asked.steps > MOST_COORDINATES:
         message = f"a count by segments has at most {MOST_COORDINATES:,} steps: leave out method="
         raise PlanError(message)
     return shapes.segments(asked.steps, asked.loss, asked.bound)
 
 
-def _delayed(asked: Asked) -> Mechanism:
+def _delayed(asked: CounterRequest) -> Mechanism:
     if asked.bound > delayed.MOST_BOUND:
         message = (
             f"a delayed count has a bound of at most {delayed.MOST_BOUND:,}: take another method"
@@ -261,7 +261,7 @@ class Counter(Resumable):
         self._by_rho = rho is not None
         loss = positive_fraction(epsilon=epsilon) if rho is None else positive_fraction(rho=rho)
         self._method = _method_of(method, by_rho=self._by_rho)
-        self._asked = Asked(
+        self._asked = CounterRequest(
             None if horizon is None else positive_integer(MOST_HORIZON, horizon=horizon),
             loss,
             positive_integer(MOST_HORIZON, bound=bound),
@@ -559,7 +559,7 @@ def _method_of(method: object, *, by_rho: bool) -> str:
     return named
 
 
-def _check(method: str, asked: Asked) -> None:
+def _check(method: str, asked: CounterRequest) -> None:
     """Refuse what a method cannot do."""
     can = METHODS[method]
     if asked.open_steps and not can.open_steps:

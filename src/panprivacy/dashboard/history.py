@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from panprivacy.dashboard.series import POINT, Asked, Point, Points
+from panprivacy.dashboard.series import POINT, Point, Points, SeriesName
 from panprivacy.service.outgoing.reader import ReleaseReader
 from panprivacy.service.outgoing.records import Published
 
@@ -29,7 +29,7 @@ class Known:
         oldest: when the oldest of them was published; None if there are none before it.
     """
 
-    points: Mapping[Asked, Points] = field(default_factory=dict)
+    points: Mapping[SeriesName, Points] = field(default_factory=dict)
     newest: tuple[Published, ...] = ()
     answers: int = 0
     oldest: datetime | None = None
@@ -91,17 +91,17 @@ class History:
 
 def _identity(row: Published) -> tuple[object, ...]:
     """By which a row is told from all others; a number may be NaN, which equals nothing."""
-    return row.released, row.start, row.number, Asked.of(row)
+    return row.released, row.start, row.number, SeriesName.of(row)
 
 
-def _by_question(rows: Iterable[Published]) -> dict[Asked, Points]:
-    found: dict[Asked, list[Point]] = {}
+def _by_question(rows: Iterable[Published]) -> dict[SeriesName, Points]:
+    found: dict[SeriesName, list[Point]] = {}
     for row in rows:
-        found.setdefault(Asked.of(row), []).append(Point.from_row(row))
+        found.setdefault(SeriesName.of(row), []).append(Point.from_row(row))
     return {asked: np.array(points, POINT) for asked, points in found.items()}
 
 
-def _joined(*parts: Mapping[Asked, Points]) -> dict[Asked, Points]:
+def _joined(*parts: Mapping[SeriesName, Points]) -> dict[SeriesName, Points]:
     """The points of all parts, one after another."""
     asked = dict.fromkeys(one for part in parts for one in part)
     return {one: np.concatenate([part[one] for part in parts if one in part]) for one in asked}

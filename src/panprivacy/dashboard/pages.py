@@ -13,7 +13,7 @@ from panprivacy.dashboard.elements import tag
 from panprivacy.dashboard.frame import Live, framed
 from panprivacy.dashboard.history import Known
 from panprivacy.dashboard.parts import chart, explanation, gauges, sentence, show, tiles, when
-from panprivacy.dashboard.series import Asked, by_group, histograms
+from panprivacy.dashboard.series import SeriesName, by_group, histograms
 from panprivacy.dashboard.stream_page import StreamPage
 from panprivacy.explain.sentences import NAMED, explained
 
@@ -124,6 +124,6 @@ def _first_chart(known: Known, look: Look) -> charts.Options:
     for found, drawn in ((by_group, charts.by_label), (histograms, charts.by_number)):
         for asked, bars in found(known.newest).items():
             return drawn(bars, look.unit(asked.statistic))
-    asked = Asked.of(known.newest[0])
+    asked = SeriesName.of(known.newest[0])
     zone = look.promise.config.zone
     return charts.over_time(known.points[asked], look.unit(asked.statistic), zone)

@@ -11,7 +11,7 @@ from nicegui import ui
 from panprivacy.dashboard import charts
 from panprivacy.dashboard.board import Look
 from panprivacy.dashboard.elements import tag
-from panprivacy.dashboard.series import Asked, histograms
+from panprivacy.dashboard.series import SeriesName, histograms
 from panprivacy.explain.bounds import Bound
 from panprivacy.explain.sentences import BELIEFS, Part
 from panprivacy.guarantee import rounded_up
@@ -53,7 +53,7 @@ def when(newest: Sequence[Published], look: Look) -> str:
 def tiles(rows: Sequence[Published], look: Look, most: int) -> None:
     """The newest numbers; where there are others, without those that are drawn as bars."""
     drawn = histograms(rows)
-    others = [row for row in rows if Asked.of(row)._replace(arguments="") not in drawn]
+    others = [row for row in rows if SeriesName.of(row)._replace(arguments="") not in drawn]
     told = others or rows
     for row in told[:most]:
         with tag("div", style="tile"):
@@ -106,7 +106,7 @@ def _shown(row: Published, look: Look) -> tuple[str, ...]:
 
 def _called(row: Published) -> str:
     """What an answer is called, with its group."""
-    return f"{Asked.of(row)}{'' if row.group is None else f' · {row.group}'}"
+    return f"{SeriesName.of(row)}{'' if row.group is None else f' · {row.group}'}"
 
 
 def gauges(look: Look) -> None:

@@ -17,7 +17,7 @@ _FEWEST_BARS: Final = 3
 """Fewer answers to one question are told as numbers."""
 
 
-class Asked(NamedTuple):
+class SeriesName(NamedTuple):
     """Which question an answer belongs to; its parts are columns of the release store."""
 
     statistic: str
@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     group: str | None
 
     @classmethod
-    def of(cls, row: Published) -> Asked:
+    def of(cls, row: Published) -> SeriesName:
         """That of a row."""
         return cls(row.statistic, row.question, row.arguments, row.group)
 
@@ -118,7 +118,7 @@ class Bar(NamedTuple):
     point: Point
 
 
-def histograms(newest: Iterable[Published]) -> dict[Asked, list[Bar]]:
+def histograms(newest: Iterable[Published]) -> dict[SeriesName, list[Bar]]:
     """The questions that one release answers for several numbers, such as "exactly 0, 1, 2".
 
     Args:
@@ -127,10 +127,10 @@ def histograms(newest: Iterable[Published]) -> dict[Asked, list[Bar]]:
     Returns:
         Bars in the order of their numbers, by question without its arguments.
     """
-    found: dict[Asked, list[tuple[int, Bar]]] = {}
+    found: dict[SeriesName, list[tuple[int, Bar]]] = {}
     for row in newest:
         if row.argument is not None:
-            asked = Asked.of(row)._replace(arguments="")
+            asked = SeriesName.of(row)._replace(arguments="")
             label = "**".join(part.rpartition("=")[2] for part in row.arguments.split(","))
             found.setdefault(asked, []).append((row.argument, Bar(label, Point.from_row(row))))
     return {
@@ -140,16 +140,16 @@ def histograms(newest: Iterable[Published]) -> dict[Asked, list[Bar]]:
     }
 
 
-def by_group(newest: Iterable[Published]) -> dict[Asked, list[Bar]]:
+def by_group(newest: Iterable[Published]) -> dict[SeriesName, list[Bar]]:
     """The answers of one release by group, largest first, for each question without its group.
 
     Args:
         newest: the rows of a release.
     """
-    found: dict[Asked, list[Bar]] = {}
+    found: dict[SeriesName, list[Bar]] = {}
     for row in newest:
         if row.group is not None:
-            asked = Asked.of(row)._replace(group=None)
+            asked = SeriesName.of(row)._replace(group=None)
             found.setdefault(asked, []).append(Bar(row.group, Point.from_row(row)))
 
     def height(bar: Bar) -> float:

@@ -16,7 +16,7 @@ from panprivacy.dashboard.elements import Choice, button, tag
 from panprivacy.dashboard.frame import Live
 from panprivacy.dashboard.parts import chart, gauges, newest_table, sentence, show, tiles, when
 from panprivacy.dashboard.seized import pictures
-from panprivacy.dashboard.series import Asked, Points, by_group, histograms
+from panprivacy.dashboard.series import Points, SeriesName, by_group, histograms
 from panprivacy.errors import PanPrivacyError
 from panprivacy.service.outgoing.records import Published
 
@@ -110,7 +110,7 @@ class StreamPage:
         return [row for row in rows if row.group is None or row.group == group]
 
     def _draw_line(self) -> None:
-        found: dict[str, tuple[Asked, Points]] = {}
+        found: dict[str, tuple[SeriesName, Points]] = {}
         for asked, points in self._look.history.known.points.items():
             if asked.group in (None, self._group.chosen):
                 found[str(asked)] = asked, points

@@ -19,7 +19,7 @@ from panprivacy.guarantee import LARGEST_EXPONENT, Epsilon, exp_bounds
 from panprivacy.local.frequencies import Spread
 from panprivacy.local.randomiser import Randomiser, Reports, Values, read_epsilon, read_reports
 
-Law = tuple[Fraction, ...]
+Column = tuple[Fraction, ...]
 Floats = NDArray[np.float64]
 
 MOST_ENTRIES = 1 << 20
@@ -54,7 +54,7 @@ class MatrixRandomiser(Randomiser):
             whose ratio is above `e**epsilon`.
     """
 
-    matrix: tuple[Law, ...] = field(repr=False)
+    matrix: tuple[Column, ...] = field(repr=False)
 
     def __init__(self, matrix: Sequence[Sequence[Fraction | int | str]], epsilon: Epsilon) -> None:
         laws = _read(matrix)
@@ -134,7 +134,7 @@ class MatrixRandomiser(Randomiser):
         return np.array([[float(one) for one in law] for law in self.matrix])
 
 
-def _read(matrix: Sequence[Sequence[Fraction | int | str]]) -> tuple[Law, ...]:
+def _read(matrix: Sequence[Sequence[Fraction | int | str]]) -> tuple[Column, ...]:
     try:
         laws = tuple(tuple(map(_exact, row)) for row in matrix)
     except (TypeError, ValueError, ZeroDivisionError):
@@ -159,7 +159,7 @@ def _exact(number: Fraction | int | str) -> Fraction:
     return Fraction(number)
 
 
-def _ratio(report: int, column: Law) -> Fraction:
+def _ratio(report: int, column: Column) -> Fraction:
     """The largest probability of a report over the smallest; 1 for one that never comes."""
     least, most = min(column), max(column)
     if least == most:
@@ -170,7 +170,7 @@ def _ratio(report: int, column: Law) -> Fraction:
     return most / least
 
 
-def _whole(law: Law) -> list[int]:
+def _whole(law: Column) -> list[int]:
     """The same law in whole weights."""
     unit = math.lcm(*(one.denominator for one in law))
     return [int(one * unit) for one in law]

@@ -50,7 +50,8 @@ from panprivacy.published.mir_lattice import (
     weights_of,
 )
 from panprivacy.statistics.cases import RELEASE, Short, Trial, Walk
-from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.count_plan import CountPlan
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.records import Sizes, given_as, whole
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic

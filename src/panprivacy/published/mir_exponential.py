@@ -35,7 +35,8 @@ from panprivacy.published.mir_lattice import (
     probabilities,
 )
 from panprivacy.statistics.cases import Short, Trial, Walk
-from panprivacy.statistics.plan import CountReading, Reading, UserStates
+from panprivacy.statistics.count_plan import CountReading
+from panprivacy.statistics.plan import Reading, UserStates
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Statistic

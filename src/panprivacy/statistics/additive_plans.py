@@ -13,7 +13,8 @@ from panprivacy.decoders.quadratic import Noise
 from panprivacy.errors import PlanError
 from panprivacy.planning.additive import MOST_BOUND, Reach, released_variance, squares_fit
 from panprivacy.polynomial import WORD_BYTES
-from panprivacy.statistics.plan import CountPlan, CountReading, UserStates
+from panprivacy.statistics.count_plan import CountPlan, CountReading
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.records import given_as, whole
 
 _INDEPENDENCE = 4

@@ -25,7 +25,8 @@ from panprivacy.planning.blocks import (
 from panprivacy.planning.request import Request, Split, budgets, no_signal
 from panprivacy.planning.room import roomiest, wider_sets
 from panprivacy.planning.universe import cells_within, check_memory
-from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.count_plan import CountPlan
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.records import Sizes
 from panprivacy.statistics.release import Name
 

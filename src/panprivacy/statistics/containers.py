@@ -15,7 +15,7 @@ from typing import Any
 
 from panprivacy._version import VERSION
 from panprivacy.statistics.header import Header, opened, read_header
-from panprivacy.statistics.private import Resumable
+from panprivacy.statistics.private import Private, Resumable
 
 Counts = int | Sequence[int]
 """A number for each, or one for all."""
@@ -90,6 +90,9 @@ def resume_all(
 ) -> None:
     """Let all go on from earlier states, or none of them.
 
+    Where one cannot after all, for want of coins or of memory, private programs are wiped: some
+    would go on, and others would make again the releases that are paid for.
+
     Args:
         held: what is to go on.
         states: one for each.
@@ -97,8 +100,14 @@ def resume_all(
         announced: how many intrusions have been announced to each, or to all alike.
     """
     check_all(held, states, released, announced)
-    for one, state, counts in _each(held, states, released, announced):
-        one.resume(state, **counts)
+    try:
+        for one, state, counts in _each(held, states, released, announced):
+            one.resume(state, **counts)
+    except BaseException:
+        for each in held:
+            if isinstance(each, Private):
+                each.forget()
+        raise
 
 
 def check_all(

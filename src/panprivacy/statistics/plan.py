@@ -6,10 +6,9 @@ epsilon is spent, how a release is read, and what all of it is called. It is pub
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
@@ -17,18 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.addressing import Addressing, Dealt
-from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Cells, Deltas, Table
-from panprivacy.decoders.intervals import Model, noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, unseen_count
-from panprivacy.planning.regret import WORST_ERROR, grid
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
 from panprivacy.slices import Slice
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.deltas import refuse_beyond
-from panprivacy.statistics.release import Answer, Name, Release, note_on
+from panprivacy.statistics.release import Answer, Name, Release
 
 UserStates = NDArray[np.int64]
 """The sums of the deltas of users."""
@@ -402,202 +398,3 @@ def cells_of(slice_: Slice, cells: int) -> int:
         )
         raise PlanError(message)
     return slice_.share(cells)
-
-
-class CountPlan(Plan):
-    """The plan of a statistic that has one answer, which a model reads off some counts of cells."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def name(self) -> Name:
-        """What the answer is called."""
-
-    @property
-    def groups(self) -> int:
-        """How many counts a release publishes."""
-        return 1
-
-    def sensitivity(self, epoch: int) -> int:  # noqa: ARG002
-        """By how much a user may move the counts, all together, after announced intrusions."""
-        return 1
-
-    @abstractmethod
-    def model(self, epoch: int) -> Model:
-        """What counts that are released after `epoch` announced intrusions say."""
-
-    def joint_model(self, epoch: int, tables: int) -> Model:  # noqa: ARG002
-        """What counts of several tables say, each of other users.
-
-        They are added up, or side by side where the plan says `apart`.
-
-        Raises:
-            PlanError: no answer about all of them follows.
-        """
-        message = "it cannot be merged: let each shard release, and add up their answers"
-        raise PlanError(message)
-
-    def joined(self, query: object, epoch: int, tables: int) -> CountReading:
-        """How counts of several tables are read."""
-        self.joint_model(epoch, tables)  # refuses, before anything is paid for
-        return replace(self.reading(query, epoch), tables=tables)
-
-    def merged_error(self, form: Form, epoch: int, tables: int) -> float:
-        """How many times as much their answer errs as that of one table of all users."""
-        reading: Any = self.merged(form, None, epoch, tables)
-        before = self.model(epoch).deviation(self._truths)
-        return float(np.median(reading.model.deviation(self._truths) / before))
-
-    @property
-    def growth(self) -> float | None:
-        """By what factor each announced intrusion multiplies the error of modular counters."""
-        if not isinstance(self.table, ModularCells):
-            return None
-        after, before = (self.model(epoch).deviation(self._truths) for epoch in (1, 0))
-        return float(np.median(after / before))
-
-    @property
-    def limit(self) -> float:
-        """The largest answer that there can be."""
-        return self.largest
-
-    @property
-    def planned(self) -> tuple[float, float]:
-        """The lowest and the highest answer that it is made for."""
-        return 0.0, self.limit
-
-    @property
-    def told_at(self) -> tuple[float, ...]:
-        """The low, middle and high end of a range of answers, where errors are told; else none."""
-        low, high = self.planned
-        return tuple(dict.fromkeys((low, math.sqrt(low * high), high))) if low else ()
-
-    @property
-    def _truths(self) -> NDArray[np.float64]:
-        """The answers at which errors are looked at."""
-        low, high = self.planned
-        return grid(low, high) if low else _SHARES * self.limit
-
-    def absolute_error(self, truth: float | None = None) -> float:
-        """The predicted standard deviation, in the unit of answers, after all planned intrusions.
-
-        Where users share cells it is the root mean square of the error, with what they may hide.
-
-        Args:
-            truth: the answer; None for where the deviation is largest.
-        """
-        model = self.model(self.request.intrusions)
-        return float(np.max(model.deviation(self._truths if truth is None else truth)))
-
-    def relative_error(self, truth: float | None = None) -> float:
-        """The same as a share of `measure`: of the answer itself where a range is planned for.
-
-        Args:
-            truth: the answer; None for where the share is largest.
-        """
-        truths = self._truths if truth is None else np.array([float(truth)])
-        return float(self.relative_errors(truths).max())
-
-    def relative_errors(self, truths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same for many answers at once, cut off at 1e9."""
-        deviations = self.model(self.request.intrusions).deviation(truths)
-        errors = deviations / (truths if self.told_at else self.largest)
-        return np.nan_to_num(np.minimum(errors, WORST_ERROR), nan=WORST_ERROR)
-
-    def absolute_margin(self, confidence: float, truth: float | None = None) -> float:
-        """How far an answer strays at most with this probability, in the unit of answers.
-
-        Args:
-            confidence: how often it strays by no more.
-            truth: the answer; None for where that is farthest.
-        """
-        return self.reach(confidence, truth) * self.absolute_error(truth)
-
-    def relative_margin(self, confidence: float, truth: float | None = None) -> float:
-        """The same as a share of `measure`: of the answer itself where a range is planned for.
-
-        Args:
-            confidence: how often it strays by no more.
-            truth: the answer; None for where the share is largest.
-        """
-        return self.reach(confidence, truth) * self.relative_error(truth)
-
-    def reach(self, confidence: float, truth: float | None) -> float:
-        """By how many deviations an answer strays at most with this probability."""
-        model = self.model(self.request.intrusions)
-        truths = self._truths if truth is None else [truth]
-        quantile = noise_quantile(confidence, max(model.output_share(float(one)) for one in truths))
-        # What collisions hide is no noise: bias + q sd <= hypot(1, q) hypot(bias, sd).
-        return math.hypot(1, quantile) if self.numbered is None else quantile
-
-    def names(self, query: object) -> tuple[Name, ...]:  # noqa: ARG002
-        """The one answer."""
-        return (self.name,)
-
-    def reading(self, query: object, epoch: int) -> CountReading:  # noqa: ARG002
-        """How a release is made after `epoch` announced intrusions."""
-        return CountReading(self, epoch)
-
-    def made_up(self, answers: Mapping[Name, Release | None]) -> UserStates:
-        """Users in one state, as many as the answer says; none if it is lost."""
-        answer = sum(one.value for one in answers.values() if one is not None)
-        users, state = self.alike(answer)
-        most = MOST_MADE_UP if self.numbered is None else min(self.numbered, MOST_MADE_UP)
-        return np.full(min(round(users), most), state)
-
-    def alike(self, answer: float) -> tuple[float, int]:
-        """How many users in which state have such an answer."""
-        return answer, 1
-
-    def drawn_groups(self) -> int:
-        """The levels, if there are any."""
-        return self.groups
-
-
-_SHARES = np.linspace(0, 1, 17)
-"""Of the largest answer: where errors are looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class CountReading:
-    """A release of counts of cells, one a group.
-
-    Args:
-        plan: of the statistic.
-        epoch: the number of announced intrusions so far.
-        tables: how many tables the counts are of.
-    """
-
-    plan: CountPlan
-    epoch: int
-    tables: int = 1
-
-    @property
-    def model(self) -> Model:
-        """What the counts say."""
-        if self.tables > 1:
-            return self.plan.joint_model(self.epoch, self.tables)
-        return self.plan.model(self.epoch)
-
-    @property
-    def size(self) -> int:
-        """How many counts there are of one table."""
-        return self.plan.groups
-
-    @property
-    def scales(self) -> tuple[Fraction]:
-        """One for all counts: a user moves them by at most the sensitivity together."""
-        return (self.plan.sensitivity(self.epoch) / self.plan.split.budget.release,)
-
-    def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
-        """What the cells of each group count for."""
-        return cells.group_sums(table, self.plan.groups, self.epoch)
-
-    def answer(self, counts: NDArray[np.int64], confidence: float) -> Release:
-        """The estimate with its interval."""
-        value, low, high = self.model.answer(counts, confidence)
-        epsilon = float(self.plan.split.budget.release)
-        numbers = value, low, high, confidence, epsilon, tuple(counts.tolist())
-        note = note_on(low, high, self.plan.planned, self.plan.unit, self.plan.caveat)
-        return Release(*numbers, self.plan.name, self.plan.unit, note)

@@ -29,8 +29,8 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 from panprivacy.planning.room import sets_of
+from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.incidence.linear_queries import Scores
-from panprivacy.statistics.plan import CountPlan
 
 _MOST_ROUNDING = Fraction(1, 64)
 """Of a deviation: by so much the rounding of scores may move an answer."""
@@ -304,7 +304,7 @@ class ScoredPlan(VotedPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Rise:
     """What users count, before there is a law.
 
     Args:
@@ -336,7 +336,7 @@ def scored_split(votes: Votes, budget: Budget) -> Split:
 def best_tents(
     make: Callable[[int, Tents, Split], P],
     request: Request,
-    asked: Asked,
+    asked: Rise,
     counters: Callable[[int], int],
 ) -> P:
     """The plan of the smallest largest error, of laws on blocks and on single values.

@@ -12,6 +12,8 @@ is not tried.
 
 from __future__ import annotations
 
+import builtins
+import contextvars
 import functools
 import hashlib
 import io
@@ -22,6 +24,7 @@ import stat
 import sys
 import sysconfig
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -247,6 +250,7 @@ class _Listener:
 
     def __init__(self) -> None:
         self._heard: Traces = []
+        self._folder, self._builtins = Path.cwd(), {**vars(builtins)}
         self._paths: dict[str, None] = {}
         files = [one for one in _open_files() if one[0] not in {1, 2}]
         logs = {f"the open file {name}": number for number, name, _, is_log in files if is_log}
@@ -290,7 +294,24 @@ class _Listener:
             *written,
             *grown,
             *lines,
+            *self._process(),
+        ]
+
+    def _process(self) -> Traces:
+        """What Python keeps of the whole process, in no module that a program names."""
+        before, after = self._builtins, vars(builtins)
+        changed = {name: one for name, one in after.items() if before.get(name) is not one}
+        threads = sorted(one.name for one in threading.enumerate())
+        context = {one.name: value for one, value in contextvars.copy_context().items()}
+        held = Survivors(None, numbered=False).held([changed, context])
+        os.umask(mask := os.umask(0))
+        return [
             ["the environment", _short(repr(os.environ))],
+            ["the folder of the process", os.path.relpath(Path.cwd(), self._folder)],
+            ["the mask of new files", str(mask)],
+            ["the names of threads", _short(tuple(threads))],
+            ["the variables of builtins", _short(held[0])],
+            ["the variables of the context", _short(held[1])],
         ]
 
     def _warning(self, message: Any, category: Any, *_: Any, **__: Any) -> None:

@@ -93,7 +93,8 @@ class Sampler:
     (20, 2)
 
     Args:
-        make: makes the statistic with the coins it is given.
+        make: makes the statistic with the coins it is given. A `Windowed` needs a clock that stands
+            still: its moment is in the state, and would tell the first runs from the later ones.
         after_step: how many steps the intruder waits; None for all of them.
         read: the numbers of a state.
         coins: of all runs; the addressing key must be the same in each.

@@ -94,7 +94,8 @@ def sampled_loss(
     and 0.04: found to be above 1 with a probability of 99 %.
 
     Args:
-        make: makes the statistic with the coins it is given.
+        make: makes the statistic with the coins it is given. A `Windowed` needs a clock that stands
+            still: its moment is in the state, and would tell the first runs from the later ones.
         stream: batches and `RELEASE` and `ANNOUNCE` steps.
         neighbour: the same steps, with rows of one user added or removed.
         after_step: how many steps the intruder waits; None for all of them.

@@ -20,11 +20,11 @@ from panprivacy.cells.protocol import Table
 from panprivacy.decoders.intervals import Floats
 from panprivacy.decoders.separate import SeparateModel
 from panprivacy.planning.request import Request, Split, noise_variance
+from panprivacy.statistics.count_plan import CountReading
 from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.incidence.decoder import Estimates, SharedModel
 from panprivacy.statistics.incidence.linear_queries import States
 from panprivacy.statistics.incidence.plan import IncidencePlan
-from panprivacy.statistics.plan import CountReading
 
 
 @dataclass(frozen=True, slots=True)

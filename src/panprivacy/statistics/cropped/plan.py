@@ -18,8 +18,9 @@ from panprivacy.planning.blocks import block_chances
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in
 from panprivacy.statistics.block_plans import BlockPlan
+from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel, LevelledCroppedModel
-from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.scored_plans import ScoredPlan, Tents
 

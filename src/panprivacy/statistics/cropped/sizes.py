@@ -28,7 +28,7 @@ from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
 from panprivacy.statistics.cropped.plan import MOST_SHARING, Cropped, CroppedPlan, ScoredCroppedPlan
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
 from panprivacy.statistics.records import Sizes, learned_users, whole
-from panprivacy.statistics.scored_plans import Asked, best_tents
+from panprivacy.statistics.scored_plans import Rise, best_tents
 
 _CELLS_PER_USER = tuple(4 << power for power in range(9))
 """Of hashed cells: with more the noise of empty cells grows, with fewer what collisions hide."""
@@ -118,7 +118,7 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
                 self.tau, bound, universe, cells, None, recipe, request, split
             ),
             request,
-            Asked(self.tau, 1, bound),
+            Rise(self.tau, 1, bound),
             lambda modulus: self.cells or min(universe, cells_within(self.memory, modulus)),
         )
 

@@ -12,9 +12,10 @@ from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.planning.bits import best_split
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import check_cells
+from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_moves
 from panprivacy.statistics.density.decoder import DensityModel
-from panprivacy.statistics.plan import CountPlan, UserStates
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 
 MAX_DIRECT_CELLS = 1 << 27

@@ -27,9 +27,10 @@ from panprivacy.guarantee import Budget
 from panprivacy.planning.regret import grid, least_regret
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 from panprivacy.planning.room import roomiest
+from panprivacy.statistics.count_plan import CountReading
 from panprivacy.statistics.distinct.decoder import LevelModel
 from panprivacy.statistics.distinct.plan import LevelledPlan
-from panprivacy.statistics.plan import CountReading, UserStates
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 
 MOST_BOUND = MOST_MODULUS // 2

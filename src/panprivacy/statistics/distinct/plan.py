@@ -20,9 +20,10 @@ from panprivacy.planning.bits import best_split
 from panprivacy.planning.regret import grid, least_regret
 from panprivacy.planning.request import Request, Split
 from panprivacy.slices import Slice
+from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.deltas import refuse_deltas
 from panprivacy.statistics.distinct.decoder import LevelModel
-from panprivacy.statistics.plan import CountPlan, UserStates, cells_of
+from panprivacy.statistics.plan import UserStates, cells_of
 from panprivacy.statistics.release import Name
 
 

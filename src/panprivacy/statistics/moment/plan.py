@@ -11,7 +11,8 @@ from panprivacy.decoders.quadratic import SquaresModel, SumModel
 from panprivacy.planning.request import Request, Split
 from panprivacy.slices import Slice
 from panprivacy.statistics.additive_plans import AdditivePlan
-from panprivacy.statistics.plan import CountReading, UserStates
+from panprivacy.statistics.count_plan import CountReading
+from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 
 

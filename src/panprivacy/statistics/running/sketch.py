@@ -22,7 +22,7 @@ from panprivacy.decoders.intervals import Floats, Model
 from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
 from panprivacy.planning.universe import MOST_BYTES_UNLESS_TOLD
-from panprivacy.statistics.plan import CountPlan
+from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.running.counted import CountedCells
 from panprivacy.statistics.running.nodes import Nodes
 from panprivacy.statistics.running.plan import EventPlan, refuse_unbounded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.threshold import ThresholdCells
@@ -19,7 +20,7 @@ from panprivacy.planning.universe import cells_within
 from panprivacy.statistics.block_plans import IN_PART, Soft, SoftPlan, best_plan
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.scored_plans import Asked, ScoredPlan, Tents, best_tents
+from panprivacy.statistics.scored_plans import Rise, ScoredPlan, Tents, best_tents
 from panprivacy.statistics.sloped_plans import MOST_REACH, Search, Slope, SlopedPlan
 
 
@@ -59,6 +60,11 @@ class SoftThreshold(Soft):
     def low(self) -> int:
         """A user counts from this state on: half of the threshold."""
         return self.threshold // 2
+
+    def joint_model(self, epoch: int, tables: int) -> ScoredModel:
+        """What the counts of several tables of other users say, added up."""
+        model: Any = self.model(epoch)
+        return replace(model, tables=tables)
 
     def facts(self, states: UserStates) -> list[str]:
         """How many users count in full by the threshold that was named."""
@@ -117,10 +123,6 @@ class ThresholdPlan(SoftThreshold, SoftPlan):
         noise = noise_variance(self.sensitivity(epoch), budget)
         return ScoredModel(self.universe, self.cells, 1, counted, contrast, noise, most, most)
 
-    def joint_model(self, epoch: int, tables: int) -> ScoredModel:
-        """What the counts of several tables of other users say, added up."""
-        return replace(self.model(epoch), tables=tables)
-
 
 @dataclass(frozen=True, slots=True)
 class SlopedThresholdPlan(SoftThreshold, SlopedPlan):
@@ -155,10 +157,6 @@ class SlopedThresholdPlan(SoftThreshold, SlopedPlan):
     def model(self, epoch: int) -> ScoredModel:
         """What a sum of scores says."""
         return self.read_votes(self.universe, epoch)
-
-    def joint_model(self, epoch: int, tables: int) -> ScoredModel:
-        """What the counts of several tables of other users say, added up."""
-        return replace(self.model(epoch), tables=tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +238,7 @@ def soft_plan(
                 threshold, bound, universe, number, below, recipe, request, split
             ),
             request,
-            Asked(low, 2 + tents, bound, -tents),
+            Rise(low, 2 + tents, bound, -tents),
             counters,
         )
 

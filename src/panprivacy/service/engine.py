@@ -100,7 +100,14 @@ class Engine:
         self.store.close()
 
     async def on_disk(self, since: float) -> str | None:
-        """Wait until what came since a moment is on disk, where it counts; None, or why not."""
+        """Wait until what came since a moment, and was counted, is on disk.
+
+        Args:
+            since: the moment, by `time.monotonic`.
+
+        Returns:
+            None, or why it is not.
+        """
         loop = asyncio.get_running_loop()
         told: asyncio.Future[str | None] = loop.create_future()
 

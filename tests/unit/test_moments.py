@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.cells.additive import _clipped_product
 from panprivacy.decoders.quadratic import Noise
-from panprivacy.planning.additive import AdditiveBudget, Reach
+from panprivacy.planning.additive import AdditiveBudget, Reach, Tails
 from panprivacy.service.config.loading import load
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
@@ -67,6 +68,18 @@ def test_a_clip_hides_no_more_than_is_said():
         np.add.at(table, rng.integers(cells, size=len(states)), signs * states)
         hidden.append(np.maximum(table.astype(float) ** 2 - clip**2, 0).sum())
     assert 0.02 * tails.hidden(clip) < np.mean(hidden) < tails.hidden(clip)
+
+
+@pytest.mark.parametrize("clip", [1, 20, 300])
+@pytest.mark.parametrize("h", [0.02, 0.3, 2.0])
+def test_what_a_clip_hides_of_a_cell_is_bounded_by_at_most_twice_as_much(h, clip):
+    cells = clip + np.linspace(0, 20 / h, 100_001)
+    cut = float(((cells**2 - clip**2) * np.exp(-h * cells)).max())
+    assert cut < Tails(((h, 0.0),)).hidden(clip) < 2 * cut
+    assert Tails(((h, 1.0), (h, 0.0))).hidden(clip) == Tails(((h, 0.0),)).hidden(clip)
+    assert Tails(((h, 1.0),)).hidden(clip) == pytest.approx(
+        math.e * Tails(((h, 0.0),)).hidden(clip)
+    )
 
 
 class Unseen:

@@ -23,6 +23,7 @@ from panprivacy.cells.law import Law, high_and_low, hit_and_miss
 from panprivacy.continual import Counter
 from panprivacy.counters.delayed import Delayed, laplace_cumulants
 from panprivacy.counters.factorised import strategy
+from panprivacy.counters.running import Sum
 from panprivacy.counters.shapes import mixed_radix
 from panprivacy.errors import InputError
 from panprivacy.federated.bits import Reporting
@@ -511,3 +512,16 @@ def test_what_is_not_a_folder_has_no_names(tmp_path):
 def test_a_release_without_a_clip_adds_no_noise():
     reach = Reach(bound=10, signed=False, tables=1)
     assert released_variance(reach, 0, AdditiveBudget(Fraction(1, 2), Fraction(1, 2))) == 0.0
+
+
+@pytest.mark.parametrize(("named", "most"), [("releases", 10**9), ("intrusions", 100)])
+def test_a_plan_covers_no_more_than_so_many_releases_and_intrusions(named, most):
+    with pytest.raises(pp.PlanError, match=f"^{named} must be"):
+        pp.Density(universe=8, epsilon=10**6, **{named: most + 1})
+    pp.Density(universe=8, epsilon=10**6, **{named: most})
+
+
+def test_of_no_steps_it_is_known_that_they_add_up_to_nothing():
+    """What begins anew counts on from there."""
+    assert Sum() == (0, 0, 0, 0, 0)
+    assert Sum().interval(0.99) == (0, 0)

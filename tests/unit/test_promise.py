@@ -164,6 +164,16 @@ def test_a_binomial_is_the_exact_one_within_its_bound():
         assert weight == pytest.approx(float(exact), rel=law.error)
 
 
+@pytest.mark.parametrize(
+    "law", [bernoulli(Fraction(1, 3)).shifted(5), binomial(10**5, Fraction(1, 3))]
+)
+def test_beyond_the_ends_of_a_law_lies_what_is_missing_and_before_them_all(law):
+    for beyond in (1, 2, 3, 100):
+        assert law.below(law.first - beyond) == law.missing == law.above(law.last + beyond)
+        assert law.below(law.last + beyond) == law.below(law.last) >= 1 - law.missing
+        assert law.above(law.first - beyond) == law.above(law.first) >= 1 - law.missing
+
+
 def test_the_estimate_of_a_count_is_off_by_what_theorem_7_says_with_the_right_denominator():
     """sqrt(ln(1/delta))/epsilon, up to a constant: 2 at each number of devices."""
     for devices in (100, 1_000, 10_000):

@@ -30,10 +30,12 @@ from panprivacy.federated.bits import Reporting
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import Device
 from panprivacy.federated.elgamal import DecryptionKey
+from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.laws import _LOG_TAIL, _U, binomial, discrete_gaussian, gaussian_sum
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise, largest_epsilon_0
 from panprivacy.federated.task import Task
+from panprivacy.federated.two_servers import TwoServers
 from panprivacy.hashing import may_be_number
 from panprivacy.ids import read_ids, rows_by_code
 from panprivacy.planning.additive import (
@@ -525,3 +527,48 @@ def test_of_no_steps_it_is_known_that_they_add_up_to_nothing():
     """What begins anew counts on from there."""
     assert Sum() == (0, 0, 0, 0, 0)
     assert Sum().interval(0.99) == (0, 0)
+
+
+SERVERS = {"leader": "02" * 33, "helper": "03" * 33, "collusion": "none"}
+LIMITS = {
+    "the users of a density": (lambda most: pp.Density(universe=most, epsilon=1), 1 << 62),
+    "a state of a moment": (
+        lambda most: pp.FrequencyMoment(order=2, bound=most, epsilon=1, expected=10**9),
+        1 << 20,
+    ),
+    "steps": (lambda most: Counter(most, epsilon=1), 1 << 40),
+    "steps by segments": (lambda most: Counter(most, epsilon=1, method="segments"), 1 << 24),
+    "what one event adds": (lambda most: Counter(1, epsilon=1, bound=most), 1 << 40),
+    "all events": (lambda most: Counter(1 << 20, epsilon=1, bound=most), 1 << 34),
+    "all events of many": (lambda most: Counter(epsilon=1, bound=most), 1 << 24),
+    "an event that is answered": (
+        lambda most: Counter(9, epsilon=1, bound=most, method="response"),
+        1 << 12,
+    ),
+    "an event that is told late": (
+        lambda most: Counter(9, epsilon=1, bound=most, method="delayed"),
+        1 << 12,
+    ),
+    "an event of a factorised count": (lambda most: Counter(9, rho=1, bound=most), 1_000),
+    "the events of a mean": (lambda most: Mean(most=most, variance=Fraction(1)), 1_000),
+    "the noise of a mean": (lambda most: Mean(most=1, variance=Fraction(most)), 10**8),
+    "the events of a histogram": (lambda most: Histogram(most=most, epsilon_0=Fraction(1)), 1_000),
+    "the epsilon of a promise": (lambda most: Promise(epsilon=Fraction(most)), 100),
+    "the devices of a promise": (lambda most: Promise(epsilon=Fraction(1), devices=most), 10**7),
+    "reports to two servers": (lambda most: TwoServers(batch=most, **SERVERS), 10**7),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_is_the_last_that_is_taken(name):
+    """What was planned up to it once is planned for ever, and what no test has seen is not."""
+    make, most = LIMITS[name]
+    make(most)
+    with pytest.raises(pp.PlanError):
+        make(most + 1)
+
+
+def test_the_least_noise_of_a_mean_is_a_hundredth():
+    Mean(most=1, variance=Fraction(1, 100))
+    with pytest.raises(pp.PlanError, match="variance must be 1/100 to"):
+        Mean(most=1, variance=Fraction(1, 100) - Fraction(1, 10**9))

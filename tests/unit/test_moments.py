@@ -55,6 +55,20 @@ def test_the_cumulants_of_noise_are_those_of_its_law(scale):
     assert (noise + noise).variance == 2 * noise.variance
 
 
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("intrusions", [0, 1, 3])
+def test_a_cell_has_the_noise_of_its_birth_of_each_intrusion_and_of_its_release(
+    intrusions, published
+):
+    """A user moves both tables: from 0 to 5 once, and there and back between two moments."""
+    reach, budget = Reach(5, signed=False, tables=2), AdditiveBudget(Fraction(1, 2), Fraction(1, 4))
+    scales = [20, *[40] * intrusions, *[80] * published]
+    found = reach.noise(budget, intrusions, published=published)
+    each = [Noise.laplace(Fraction(scale)) for scale in scales]
+    assert found.variance == pytest.approx(sum(one.variance for one in each))
+    assert found.cumulant == pytest.approx(sum(one.cumulant for one in each))
+
+
 def test_a_clip_hides_no_more_than_is_said():
     """Over random signs and cells the mean of what is cut off is below the bound, and not far."""
     reach, budget = Reach(4, signed=False, tables=1), AdditiveBudget(Fraction(2), Fraction(1))

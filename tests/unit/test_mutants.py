@@ -52,6 +52,7 @@ from panprivacy.service.batches import BatchIds
 from panprivacy.service.stream import Stream
 from panprivacy.sources import Column, open_source
 from panprivacy.statistics.additive_plans import most_cells
+from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.grid import Grid
 from panprivacy.statistics.header import _CUT
 from panprivacy.testing import SeededCoins
@@ -643,3 +644,11 @@ def test_what_is_secret_is_no_object_of_python_for_each_row(what):
 
     ready()()  # kernels are compiled, and decoders planned, once
     assert lines_run(ready()) < ROWS // 2
+
+
+@pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
+def test_what_a_text_gives_for_an_example_may_be_given(kind):
+    for record in (kind.sizes_type, kind.query_type):
+        for field in record.fields().values():
+            if field.example is not None:
+                field.value(field.example)

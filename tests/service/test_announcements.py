@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from panprivacy.errors import BudgetError, InputError
 from panprivacy.service.config.stream import Ids, StreamConfig
+from panprivacy.service.outgoing.announcements import Scope
 from panprivacy.service.outgoing.records import Announcement, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
@@ -348,6 +350,16 @@ def test_of_a_running_count_looks_add_up_over_its_windows(store, clock):
     assert announced(after) == [2]
     with pytest.raises(BudgetError):
         after.announce(b"3")
+
+
+@pytest.mark.parametrize(("lasting", "holds"), [(False, "010"), (True, "011")])
+def test_looks_at_a_state_are_those_since_it_was_born(lasting, holds):
+    born, hour = datetime(2024, 5, 1, 9, tzinfo=UTC), timedelta(hours=1)
+    scope = Scope(born, lasting)
+    lines = [
+        Announcement("calls", start, 1, "", start) for start in (born - hour, born, born + hour)
+    ]
+    assert [scope.holds(line) for line in lines] == [one == "1" for one in holds]
 
 
 def test_a_line_of_an_earlier_window_takes_effect_in_a_running_count(store, clock):

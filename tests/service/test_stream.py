@@ -673,6 +673,22 @@ def test_a_window_that_ended_while_the_service_was_down_waits_as_long(store, clo
     assert published(store) == [("09:00", 1, False, 1)]
 
 
+@pytest.mark.parametrize(("window", "seconds"), [("1h", 30), ("2m", 30), ("40s", 10)])
+def test_the_end_of_a_window_waits_for_the_store_for_at_most_a_quarter_of_one(
+    store, clock, window, seconds
+):
+    stream = make(store, clock, window=window)
+    ended = stream.deadline()
+    store.fail("before spend", times=1_000)
+    for passed in (0, seconds / 2, seconds - 1):
+        clock.now = ended + passed
+        with pytest.raises(StoreError):
+            stream.advance()
+    clock.now = ended + seconds
+    stream.advance()
+    assert stream.take(batch(1))
+
+
 def test_patience_does_not_wait_for_a_clock_that_was_set_back(store, clock):
     stream = make(store, clock)
     clock.now -= 100 * HOUR

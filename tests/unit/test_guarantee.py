@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import panprivacy as pp
+from panprivacy import guarantee
 from panprivacy._validate import expected_range, positive_fraction, positive_integer, proportion
 from panprivacy.guarantee import (
     RANDOMISATION_BITS,
@@ -182,6 +183,62 @@ def test_what_an_unseen_count_loses_is_rounded_up(release, one, other):
         logarithm((fewest + (1 - fewest) * each) / (most + (1 - most) * each)),
     )
     assert exact <= unseen_count(fewest, most, release) <= exact + Fraction(1, 10**45)
+
+
+# The safe side
+
+
+def off_by(below, above):
+    """Bounds of the exponential that are wider than they need to be, on one side or the other."""
+
+    def bounds(exponent):
+        least, most = exp_bounds(exponent)
+        return least * below, most * above
+
+    return bounds
+
+
+@pytest.fixture(params=[(Fraction(9, 10), 1), (1, Fraction(10, 9))], ids=["below", "above"])
+def wide(request, monkeypatch):
+    """With all digits a bound and the other one are alike, so that no number tells them apart."""
+    monkeypatch.setattr(guarantee, "exp_bounds", off_by(*request.param))
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("release", [Fraction(1, 2), Fraction(2)])
+@pytest.mark.parametrize("state", [Fraction(3, 4), Fraction(3)])
+def test_whatever_rests_on_an_exponential_rests_on_its_safe_side(state, release):
+    present = guarantee.randomised_response.__wrapped__(state)
+    assert loss(present) <= state
+    each, odds = precise(Decimal.exp, release), precise(Decimal.exp, state)
+    unseen = guarantee.unseen_loss.__wrapped__(state, release)
+    assert unseen >= logarithm((1 + odds * each) / (odds + each))
+    assert guarantee.joint_loss.__wrapped__(present, release) >= joint(present, release)
+    for releases in (1, 3):
+        total = releases * joint_releases(present, release, releases)
+        assert joint(present, total) <= release
+    for fewest, most in [(Fraction(1, 9), Fraction(8, 9)), (Fraction(1, 2), 1 - GRID)]:
+        exact = logarithm((1 - most + most * each) / (1 - fewest + fewest * each))
+        assert unseen_count(fewest, most, release) >= exact
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize(("percent", "releases"), [(99, 1), (60, 10), (70, 3)])
+def test_what_unseen_bits_lose_rests_on_the_safe_side_too(percent, releases):
+    present = Fraction(percent, 100)
+    release = Fraction(3, 2) * min(logarithm(present / (1 - present)), 1)
+    release = release.limit_denominator(1_000)
+    each = precise(Decimal.exp, release)
+    bound = unseen_bits(present, release, releases)
+    assert bound is not None
+    most = logarithm(1 - present + present * precise(Decimal.exp, releases * release))
+    assert bound >= most - releases * logarithm(present + (1 - present) * each)
+
+
+def test_what_is_proved_of_small_releases_is_used_where_these_are_surely_small(monkeypatch):
+    monkeypatch.setattr(guarantee, "exp_bounds", lambda _: (Fraction(3), Fraction(5)))
+    assert unseen_bits(Fraction(2, 3), Fraction(1), 1) is None, "5 is more than 2 times 2"
+    assert unseen_bits(Fraction(3, 4), Fraction(1), 1) is not None
 
 
 # Guarantee and Budget

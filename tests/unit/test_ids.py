@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError
-from panprivacy.ids import PIECE_ROWS, ByteIds, CodedIds, IntegerIds, read_deltas, read_ids
+from panprivacy.ids import (
+    PIECE_ROWS,
+    ByteIds,
+    CodedIds,
+    IntegerIds,
+    as_column,
+    read_deltas,
+    read_ids,
+)
 
 INTEGERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
 STRINGS = st.lists(st.binary(max_size=12), min_size=1, max_size=20)
@@ -291,3 +299,27 @@ def test_ids_that_are_as_they_should_be_are_not_copied():
     users = np.arange(129)
     (ids,) = read_ids(users)
     assert np.shares_memory(ids.values, users)
+
+
+READERS = {
+    "users": read_ids,
+    "deltas": lambda column: read_deltas(column, 3),
+    "a column": lambda column: as_column(column, "a column"),
+}
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint16])
+@pytest.mark.parametrize("what", READERS)
+def test_a_value_that_is_masked_is_null_whatever_lies_under_the_mask(what, kind):
+    for masked in range(3):
+        column = np.ma.masked_array(np.array([5, 6, 7], kind), np.arange(3) >= masked)
+        with pytest.raises(InputError, match="is null") as refused:
+            READERS[what](column)
+        assert refused.value.row == masked + 1
+
+
+@pytest.mark.parametrize("mask", [np.ma.nomask, [False] * 3])
+def test_an_array_of_which_nothing_is_masked_is_one(mask):
+    column = np.ma.masked_array([5, 6, 7], mask)
+    assert read(column) == [5, 6, 7]
+    assert read_deltas(column, 3).tolist() == [5, 6, 7]

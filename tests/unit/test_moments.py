@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ import panprivacy as pp
 from panprivacy.audit import RELEASE, EnumeratedCoins, exact_loss
 from panprivacy.cells.additive import _clipped_product
 from panprivacy.decoders.quadratic import Noise
-from panprivacy.planning.additive import AdditiveBudget, Reach
+from panprivacy.planning.additive import AdditiveBudget, Reach, Tails
 from panprivacy.service.config.loading import load
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.stream import Stream
@@ -54,6 +55,20 @@ def test_the_cumulants_of_noise_are_those_of_its_law(scale):
     assert (noise + noise).variance == 2 * noise.variance
 
 
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("intrusions", [0, 1, 3])
+def test_a_cell_has_the_noise_of_its_birth_of_each_intrusion_and_of_its_release(
+    intrusions, published
+):
+    """A user moves both tables: from 0 to 5 once, and there and back between two moments."""
+    reach, budget = Reach(5, signed=False, tables=2), AdditiveBudget(Fraction(1, 2), Fraction(1, 4))
+    scales = [20, *[40] * intrusions, *[80] * published]
+    found = reach.noise(budget, intrusions, published=published)
+    each = [Noise.laplace(Fraction(scale)) for scale in scales]
+    assert found.variance == pytest.approx(sum(one.variance for one in each))
+    assert found.cumulant == pytest.approx(sum(one.cumulant for one in each))
+
+
 def test_a_clip_hides_no_more_than_is_said():
     """Over random signs and cells the mean of what is cut off is below the bound, and not far."""
     reach, budget = Reach(4, signed=False, tables=1), AdditiveBudget(Fraction(2), Fraction(1))
@@ -67,6 +82,28 @@ def test_a_clip_hides_no_more_than_is_said():
         np.add.at(table, rng.integers(cells, size=len(states)), signs * states)
         hidden.append(np.maximum(table.astype(float) ** 2 - clip**2, 0).sum())
     assert 0.02 * tails.hidden(clip) < np.mean(hidden) < tails.hidden(clip)
+
+
+@pytest.mark.parametrize("clip", [1, 20, 300])
+@pytest.mark.parametrize("h", [0.02, 0.3, 2.0])
+def test_what_a_clip_hides_of_a_cell_is_bounded_by_at_most_twice_as_much(h, clip):
+    cells = clip + np.linspace(0, 20 / h, 100_001)
+    cut = float(((cells**2 - clip**2) * np.exp(-h * cells)).max())
+    assert cut < Tails(((h, 0.0),)).hidden(clip) < 2 * cut
+    assert Tails(((h, 1.0), (h, 0.0))).hidden(clip) == Tails(((h, 0.0),)).hidden(clip)
+    assert Tails(((h, 1.0),)).hidden(clip) == pytest.approx(
+        math.e * Tails(((h, 0.0),)).hidden(clip)
+    )
+
+
+@pytest.mark.parametrize("bound", [135_000, 136_000, 1 << 20])
+@pytest.mark.parametrize("signed", [False, True])
+def test_squares_of_the_largest_states_are_planned_and_counted(bound, signed):
+    """What is expected unless told has more than 64 bits."""
+    moment = pp.FrequencyMoment(order=2, bound=bound, signed=signed, epsilon=1)
+    moment.update([1, 2], [bound, 1])
+    answer = moment.release(confidence=1 - 1e-9)
+    assert answer.low <= bound**2 + 1 <= answer.high
 
 
 class Unseen:

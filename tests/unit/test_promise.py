@@ -154,14 +154,24 @@ def test_smooth_gaussians_add_up_to_one_within_the_bound():
     assert summed.error + one.error < 1e-10
     for number in range(-30, 31):
         first, second = (law.weights[number - law.first] for law in (summed, one))
-        assert first == pytest.approx(second, rel=summed.error + one.error)
+        assert first == pytest.approx(second, rel=summed.error + one.error, abs=0)
 
 
 def test_a_binomial_is_the_exact_one_within_its_bound():
     law = binomial(40, Fraction(1, 7))
     for number, weight in enumerate(law.weights, law.first):
         exact = math.comb(40, number) * Fraction(1, 7) ** number * Fraction(6, 7) ** (40 - number)
-        assert weight == pytest.approx(float(exact), rel=law.error)
+        assert weight == pytest.approx(float(exact), rel=law.error, abs=0)
+
+
+@pytest.mark.parametrize(
+    "law", [bernoulli(Fraction(1, 3)).shifted(5), binomial(10**5, Fraction(1, 3))]
+)
+def test_beyond_the_ends_of_a_law_lies_what_is_missing_and_before_them_all(law):
+    for beyond in (1, 2, 3, 100):
+        assert law.below(law.first - beyond) == law.missing == law.above(law.last + beyond)
+        assert law.below(law.last + beyond) == law.below(law.last) >= 1 - law.missing
+        assert law.above(law.first - beyond) == law.above(law.first) >= 1 - law.missing
 
 
 def test_the_estimate_of_a_count_is_off_by_what_theorem_7_says_with_the_right_denominator():

@@ -315,6 +315,23 @@ def test_without_coins_for_a_new_tree_nothing_is_changed():
     assert after.releases == 2
 
 
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_step_that_cannot_end_says_why_and_leaves_no_copy(error, monkeypatch):
+    visits, copies = count(), []
+    visits.update(["ada"] * 40)
+    before = visits.state()
+
+    def fails(_cells, table, *_):
+        copies.append(table)
+        raise error
+
+    monkeypatch.setattr(type(visits.plan.table), "sums", fails)
+    with pytest.raises(error):
+        visits.release()
+    assert not copies[0].any()
+    assert visits.state() == before
+
+
 def test_an_interrupt_leaves_a_step_ended_or_not(monkeypatch):
     """Nodes of the next step with the number of this one would take in events without noise."""
     visits = count()

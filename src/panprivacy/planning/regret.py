@@ -62,4 +62,4 @@ def _sizes(expected: tuple[int, int], cells: int) -> Sequence[tuple[int, int]]:
 def grid(low: float, high: float) -> NDArray[np.float64]:
     """Numbers of users over a range, evenly spread by their ratio."""
     points = int(np.ceil(_POINTS_PER_DECADE * np.log10(high / low))) + 1
-    return np.geomspace(low, high, points)
+    return np.geomspace(float(low), float(high), points)  # whole numbers may have over 64 bits

@@ -25,7 +25,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from panprivacy.continual import METHODS, Counter
-from panprivacy.continual.counter import Asked
+from panprivacy.continual.counter import CounterRequest
 from panprivacy.counters.mechanism import Silent
 from reproductions import COINS, FOLDER, GENERATOR
 from reproductions.every_step_seen import least
@@ -41,7 +41,7 @@ def error(looks: int) -> tuple[float, float]:
 
     As it was in some runs, and as variances say.
     """
-    asked = Asked(STEPS, Fraction(1), 1, open_steps=False, pan_private=True)
+    asked = CounterRequest(STEPS, Fraction(1), 1, open_steps=False, pan_private=True)
     mechanism, silent = METHODS["mixed_radix"].make(asked), Silent()
     ends = np.linspace(0, STEPS, looks + 2).astype(int)
     variances, squares = 0.0, 0.0
@@ -66,7 +66,7 @@ def named(method: str, rounds: int, *, announced: bool = False) -> float:
     a tree it is the widest node, which stays open in all these steps.
     """
     mechanism = METHODS[method].make(
-        Asked(STEPS, Fraction(1), 1, open_steps=False, pan_private=True)
+        CounterRequest(STEPS, Fraction(1), 1, open_steps=False, pan_private=True)
     )
     right = 0
     for _ in range(rounds):

@@ -282,6 +282,7 @@ def all_seen(amounts):
     return law
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("horizon", HORIZONS)
 def test_randomised_response_survives_a_look_at_every_step(horizon):
     events = [step % 3 == 1 for step in range(horizon)]

@@ -85,6 +85,7 @@ def test_a_named_count_keeps_its_claim(history, modulus):
     assert loss.set_aside < Fraction(1, 100)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("questions", "tail"),
     [
@@ -119,6 +120,7 @@ def test_a_named_count_of_signed_states_in_a_sample_keeps_its_claim(user):
     assert loss.within(LARGE.total(releases=1, intrusions=0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("history", HISTORIES)
 def test_a_histogram_keeps_its_claim(history):
     stream, neighbour = HISTORIES[history]
@@ -211,6 +213,7 @@ def test_the_state_of_a_counter_spends_all_that_its_law_loses(law, state):
     assert law.loss == pytest.approx(float(state), abs=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("law", "state"), LAWS[1:], ids=repr)
 @pytest.mark.parametrize(
     "history", ["comes and goes around a release", "appears after a release", "comes and goes"]

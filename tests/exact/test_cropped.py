@@ -56,6 +56,7 @@ def test_two_releases_keep_their_claim():
     assert loss.set_aside < Fraction(1, 100)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("user", range(3))
 def test_a_cropped_sum_of_a_sample_keeps_its_claim(user):
     stream, neighbour = [[(user, 2)], RELEASE, [(user, 1)]], [[], RELEASE, []]

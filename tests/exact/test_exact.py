@@ -101,6 +101,7 @@ def test_announced_intrusions_and_a_release_together_keep_the_claim():
     assert loss.within(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", [[5, 3], [5, 5, 7]])
 def test_the_distinct_count_keeps_its_claim_with_shared_cells(users):
     """With a key of zeros users 3 and 5 share a cell, and 5 and 7 do not."""

@@ -41,6 +41,7 @@ def grouped(coins, per_user):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("groups", [[7], [8], [7, 7], [7, 8], [8, 7, 8]])
 @pytest.mark.parametrize("released", [[], [RELEASE]])
 def test_a_user_loses_by_how_many_groups_he_is_in(groups, released):

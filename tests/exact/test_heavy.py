@@ -112,6 +112,7 @@ def test_rounding_costs_nothing_and_spends_nothing():
     assert whole.within(1)
 
 
+@pytest.mark.long
 def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
     """With blocks of residues a user moves the count by up to two; noise for one is too little."""
     monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])
@@ -124,6 +125,7 @@ def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatc
     assert not exact_loss(build, stream, neighbour).within(10)
 
 
+@pytest.mark.long
 def test_a_release_after_an_announced_intrusion_spends_all_that_it_may(monkeypatch):
     """A cell counts for 0 or 1 then: noise for two would be twice as wide as it has to be."""
     monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])

@@ -31,6 +31,7 @@ def lost(form, *batches):
     return exact_loss(lambda coins: TwoShards(net, coins, form), stream, neighbour, coins=coins)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["sums", "cells"])
 def test_a_user_of_one_shard_loses_epsilon(form):
     loss = lost(form, [(5, 0, 1), (6, 1, 1)], [(5, 0, 1)])

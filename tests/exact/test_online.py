@@ -117,6 +117,7 @@ def lived(*actions, times=1):
     return [LOOK, *[one for action in actions * times for one in (action, LOOK)]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [MultiCounter, ListUpdate])
 @pytest.mark.parametrize("every", [1, 2, 3])
 def test_an_event_costs_epsilon_and_no_more_whoever_looks_when(kind, every):

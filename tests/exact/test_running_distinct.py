@@ -184,6 +184,7 @@ ANNOUNCED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)], ids=str)
 def test_a_look_that_is_announced_costs_nothing_more(epsilon):
     assert worst(ANNOUNCED, epsilon) < float(epsilon)

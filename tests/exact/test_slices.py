@@ -115,6 +115,7 @@ class GoesOn(TwoSlices):
         return pp.merge(self._held, coins=self._coins)
 
 
+@pytest.mark.long
 def test_each_release_is_an_announced_look_at_the_slices():
     """Contributions of one release and the slices after it are seen at once, as two looks."""
     make = partial(density, releases=2, intrusions=intrusions_of_slices(2, 0))

@@ -137,6 +137,7 @@ def test_the_pair_that_differs_most_is_tried():
         worst_loss(lambda coins: Program(coins, leave), rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("far", "sign"),
     [
@@ -295,6 +296,7 @@ class Pointed:
         return bytes([self._number])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shown", "loss"), [(False, 4), (True, np.inf)])
 def test_noise_may_be_a_point_of_a_group(shown, loss):
     """A look and a release lose 2 each, as a factor; with the number shown beside it, all."""

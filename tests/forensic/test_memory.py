@@ -296,6 +296,7 @@ def test_nothing_is_left_of_deltas_and_deletions(ids, folder):
 PIPES = [kind for kind in FORMATS if kind != "parquet"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "ids", "parts"),
     [

@@ -206,6 +206,7 @@ universe = {UNIVERSE}
 """
 
 
+@pytest.mark.long
 def test_a_service_that_is_killed_again_and_again_publishes_no_change_twice(tmp_path):
     with Service(tmp_path, SHARE, checkpoint='every = "1s"') as service:
         for life in range(2):

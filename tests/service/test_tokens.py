@@ -250,6 +250,7 @@ def test_a_hash_that_is_written_in_pieces_is_refused(tmp_path):
     service.client.close()
 
 
+@pytest.mark.long
 def test_a_token_that_nobody_can_read_does_not_replace_the_old_one(tmp_path):
     service = Service(tmp_path)
     before = service.config.read_bytes()

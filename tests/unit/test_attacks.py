@@ -104,6 +104,7 @@ def test_decoding_goes_as_stated(epsilon):
     assert outcome.ok, outcome.findings
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [1e-3, 40, 1_000])
 @pytest.mark.parametrize("name", QUICK)
 def test_any_epsilon_can_be_tried(name, epsilon):

@@ -256,6 +256,7 @@ def test_a_plan_shows_errors_that_fall_with_epsilon(sizes):
     assert len(column) == 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sizes", "reach"),
     [
@@ -274,6 +275,7 @@ def test_a_plan_says_which_states_count_right(sizes, reach):
     assert found == ([] if reach is None else [reach])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stat", "ends"),
     [

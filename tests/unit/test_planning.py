@@ -654,6 +654,7 @@ def test_the_way_out_of_noise_is_one():
     check(SIZED, epsilon)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "epsilon"),
     [

@@ -340,6 +340,7 @@ def test_groups_and_windows_are_sampled(make, row):
     assert users_apart({"steps": stream}, {"steps": neighbour}) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "row"), [(grouped, (3, "a")), (windowed, 3)])
 def test_losses_of_groups_and_windows_are_bounded(make, row):
     assert 1 < sampled_loss(make, [[row]], [[]], runs=800).epsilon < 4

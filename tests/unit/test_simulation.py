@@ -74,6 +74,7 @@ def test_the_truth_of_each_kind():
     assert truth(Mean(most=3, variance=Fraction(1)), EVENTS).tolist() == [9 / 6]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variance", [Fraction(1, 20), Fraction(1), Fraction(100)])
 def test_the_deviation_of_a_mean_is_that_of_its_whole_noise(variance):
     """A discrete Gaussian of variance 1/20 is 0 nearly always: its own variance is 9e-5."""

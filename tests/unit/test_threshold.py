@@ -179,8 +179,8 @@ def test_answers_without_room_say_that_users_below_0_count():
     sizes = {"threshold": 10, "universe": 100_000, "epsilon": 4}
     answer = pp.ThresholdCount(**sizes).release()
     assert answer.note.endswith("users below 0 count in part: below= makes room for them")
-    assert "count in part" not in pp.ThresholdCount(**sizes, below=0).release().note
-    assert "count in part" not in pp.ThresholdCount(**sizes, below=5).release().note
+    for below in (0, 5):  # by chance there is more to say, or nothing
+        assert "in part" not in (pp.ThresholdCount(**sizes, below=below).release().note or "")
     assert (
         pp.plan("threshold", **sizes)
         .remarks[0]

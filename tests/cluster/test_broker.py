@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.util import find_spec
 
 import nats as nats_client
@@ -368,3 +370,37 @@ def test_nothing_is_lost_or_doubled_when_connections_break(shared_nats, queue):
         assert sorted(bytes(message) for _, message in found) == sorted(sent)
         reader.close()
         sender.close()
+
+
+class Lying(Proxy):
+    """Changes what the server says, for as long as there is something to change it to."""
+
+    said = b"", b""
+
+    def _copy(self, source, sink):
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                sink.sendall(data.replace(*self.said) if self.said[0] else data)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
+        source.close()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_is_no_answer_is_no_other_error_and_is_not_believed(queue):
+    with NatsServer(found_nats()) as server, Lying(server.port) as between:
+        broker = Broker(between.url, patience=0.5)
+        broker.open(queue)
+        for said in ((b'"seq"', b'"sex"'), (b'{"stream"', b'["stream"')):
+            between.said = said
+            with pytest.raises(BrokerError):
+                broker.publish([(queue, b"0")])
+        between.said = b"", b""
+        broker.publish([(queue, one) for one in numbered(1)])
+        between.said = b"$JS.ACK.", b"$JS.ACK.x."
+        with suppress(BrokerError):
+            assert read(broker, queue) == []
+        between.said = b"", b""
+        found = read_on(broker, queue, START, 1)
+        assert [(at.sequence, message) for at, message in found] == [(1, b"0")]
+        broker.close()

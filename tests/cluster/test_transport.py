@@ -8,7 +8,8 @@ import ipaddress
 import itertools
 import socket
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from nats.errors import ProtocolError
 from nats.protocol.parser import Parser
 
-from panprivacy.cluster.broker import Broker, Queue
+from panprivacy.cluster.broker import Broker, BrokerError, Queue
 from panprivacy.cluster.transport import MessageParser, _Incoming, new_client
 from tests.cluster.nats import NatsServer, found_nats
 
@@ -109,6 +110,22 @@ def test_a_new_connection_begins_with_a_line():
 def test_a_server_cannot_ask_for_more_memory_than_a_message_takes():
     with pytest.raises(ProtocolError):
         Client(MessageParser).after([b"MSG a 1 99999999999999\r\nx"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"INFO {\r\n",
+        b"INFO \xff\r\n",
+        b"-ERR \r\n",
+        b"-ERR '\xff'\r\n",
+        b"HMSG a 1 $JS.ACK.x 9 7\r\n",
+        pytest.param(b"INFO " + bytes(LONG), id="endless"),
+    ],
+)
+def test_what_cannot_be_read_ends_the_connection_and_no_more(said):
+    with pytest.raises(ProtocolError):
+        Client(MessageParser).after([said, b"12345678901"])
 
 
 class Source:
@@ -213,6 +230,45 @@ def test_what_a_connection_left_of_a_message_is_no_part_of_the_next_connection()
 
     with scripted(cut, good) as url:
         asyncio.run(run(url))
+
+
+@pytest.mark.parametrize("said", [b"INFO []\r\n", b"INFO\r\n", INFO + b"-ERR 'a\xff'\r\n"])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_handshake_that_cannot_be_read_is_tried_again(said, before):
+    good = [INFO, None, None, b"PONG\r\n"]
+    with scripted(*[good] * before, [said], [*good, None, b"PONG\r\n"]) as url:
+        broker = Broker(url, patience=0.5)
+        until = time.monotonic() + 20
+        while True:
+            assert time.monotonic() < until
+            with suppress(BrokerError):
+                assert broker.most_message == 1_000 - 512
+                if not before:
+                    break
+                before = False
+                time.sleep(0.2)
+        broker.close()
+
+
+def test_who_asks_for_tls_tells_nothing_to_who_has_none():
+    """Or who is in between would say that there is none, and be told the password."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        heard = []
+
+        def talk():
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(INFO)
+                heard.append(connection.recv(1 << 12))
+
+        thread = threading.Thread(target=talk, daemon=True)
+        thread.start()
+        broker = Broker(f"tls://me:secret@127.0.0.1:{listener.getsockname()[1]}", patience=0.5)
+        with pytest.raises(BrokerError, match="secure connection required"):
+            broker.wait()
+        broker.close()
+        thread.join(5)
+    assert heard == [b""]
 
 
 @pytest.mark.parametrize("cut", [2, 7, 12, 40])

@@ -162,6 +162,20 @@ class TestEvents:
     def test_rows_may_hold_anything_or_nothing(self, kind, body, count):
         assert events(kind, body) == count
 
+    @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"x":', b"}")])
+    def test_json_may_be_nested_as_deep_as_no_stack_ends(self, opening, closing):
+        def nested(depth):
+            return b'{"user": ' + opening * depth + b"1" + closing * depth + b"}"
+
+        assert events("json", nested(99)) == 1
+        refused = refusal_of_events("json", nested(100))
+        assert str(refused) == "this JSON is nested more than 100 deep"
+        assert events("json", b"[" + nested(100_000) + b"]") == 1  # nothing is looked for in it
+
+    def test_brackets_within_a_text_are_not_nested(self):
+        body = b'{"[": "' + rb"\"[" * 200 + rb'\\", "x": "]"}'
+        assert events("json", body) == 1
+
     def test_arrow_rows_without_a_column_count(self):
         batch = pa.record_batch({"who": [1, 2, 3]}).select([])
         with io.BytesIO() as sink:

@@ -48,7 +48,7 @@ def whole_csv(data):
 
 class TestCsv:
     # no carriage return: the writer leaves a lone one unquoted
-    cells = st.text(st.sampled_from('ab",\n é;7'), max_size=6)
+    cells = st.text(st.sampled_from('ab",\n é;7\ufeff'), max_size=6)
     tables = st.lists(st.tuples(cells, cells, st.integers(-(2**63), 2**63 - 1)), max_size=8)
 
     @PROPERTY
@@ -91,6 +91,8 @@ class TestCsv:
             (b"user,x\r\nann,1\r\n", [b"ann"]),
             (b'\xef\xbb\xbf"user",x\nann,1\n', [b"ann"]),
             (b'\xef\xbb\xbf"x\ny",user\n1,ann\n', [b"ann"]),
+            (b"user,x\n\xef\xbb\xbfann,1\nann,1\n", [b"\xef\xbb\xbfann", b"ann"]),
+            (b"user\nann\n\xef\xbb\xbf\n", [b"ann", b"\xef\xbb\xbf"]),
             (b"x,user,x\n1,ann,2\n", [b"ann"]),
             (b"user,x\nann,\xff\xfe\n", [b"ann"]),
             (b'user,x\n007,1\nNA,1\nnull,1\n"",1\n', [b"007", b"NA", b"null", None]),

@@ -39,7 +39,7 @@ from nats.js.errors import (
 )
 
 from panprivacy.cluster.envelopes import Sealed
-from panprivacy.cluster.transport import new_client
+from panprivacy.cluster.transport import UNREADABLE, new_client
 from panprivacy.errors import InputError, PanPrivacyError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -57,8 +57,8 @@ _IDLE_SECONDS: Final = 60.0
 _ANSWER_SECONDS: Final = 2.0
 _PAUSE: Final = 0.01
 _REFUSAL: Final = "Authorization"
-_ERRORS: Final = (NatsError, asyncio.TimeoutError, OSError)
-"""What the client raises where the broker does not answer, or refuses."""
+_ERRORS: Final = (NatsError, asyncio.TimeoutError, OSError, *UNREADABLE)
+"""What the client raises where the broker does not answer, refuses, or says what is no answer."""
 _WRONG_STREAM, _OVERLAP, _NO_ROOM = 10060, 10065, 10028
 _FULL: Final = {10077, 10023}
 """Codes of a full queue, and of a server whose memory is full."""
@@ -540,6 +540,7 @@ class Broker:
         reader = await self._reader(queue, after)
         try:
             fetched = await reader.messages.fetch(most, timeout=seconds)
+            numbers = [message.metadata.sequence.stream for message in fetched]
         except (TimeoutError, NatsTimeoutError):
             await self._check(queue, reader)
             return []
@@ -547,8 +548,7 @@ class Broker:
             await self._drop(queue)
             return []
         found = []
-        for message in fetched:
-            number = message.metadata.sequence.stream
+        for number, message in zip(numbers, fetched, strict=True):
             if reader.expects_next and number != reader.after + 1:
                 # What was under way when the connection broke is lost to this reader.
                 await self._drop(queue)

@@ -2,36 +2,70 @@
 
 The client as it comes copies each message four times before it hands it out, and in a hardened
 process each copy is overwritten as well: that takes longer than to decrypt and count the message.
-All else, from the handshake to the lines of the protocol, is the client's own.
+All else, from the handshake to the lines of the protocol, is the client's own; but what it trips
+over ends the connection, and not the client, and where TLS is asked for there is no doing without.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ssl import SSLContext
 from typing import Any, Final
 
 import nats
 import numpy as np
 from nats.aio.transport import Transport
-from nats.errors import ProtocolError
+from nats.errors import ProtocolError, SecureConnRequiredError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, MAX_CONTROL_LINE_SIZE, Parser
 
 _BUFFER_BYTES: Final = 1 << 20
 _MOST_BYTES: Final = 64 << 20
 """Of a message: no server of NATS takes more."""
+_MOST_LINE: Final = 1 << 20
+"""Of a line: that of a large cluster names all its servers."""
 _END_BYTES: Final = 2
 """With which a message ends."""
 _FROM_QUEUE: Final = b"$JS.ACK."
 """With which the place to answer begins, of what comes out of a queue."""
 
 
+UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError)
+"""What the client raises where it cannot read what a server says."""
+
+
 def new_client() -> nats.NATS:
     """A client that reads like this, to be connected as any other one."""
-    client = nats.NATS()
+    client = _Client()
     client._ps = parser = MessageParser(client)  # noqa: SLF001 - there is no other way to give one
     client._transport = Connection(parser)  # noqa: SLF001
     return client
+
+
+@contextmanager
+def _read_or_refused() -> Iterator[None]:
+    """What cannot be read is a fault of the server, after which the client connects again."""
+    try:
+        yield
+    except UNREADABLE:
+        message = "nats: a server says what cannot be read"
+        raise ProtocolError(message) from None
+
+
+class _Client(nats.NATS):  # type: ignore[misc]
+    """The library's, which would not try again after a handshake that it cannot read."""
+
+    async def _process_connect_init(self) -> None:
+        with _read_or_refused():
+            await super()._process_connect_init()
+
+    def _connect_command(self) -> bytes:
+        """What it sends next: a password, too, and to whoever says that he has no TLS."""
+        if self._current_server.uri.scheme == "tls" and not self._transport.secure:
+            raise SecureConnRequiredError
+        said: bytes = super()._connect_command()
+        return said
 
 
 class Connection(Transport):  # type: ignore[misc]
@@ -39,13 +73,19 @@ class Connection(Transport):  # type: ignore[misc]
 
     Args:
         parser: of what is read; it may still be in the middle of a message when that breaks off.
+
+    Attributes:
+        secure: whether it is with TLS.
     """
+
+    secure = False
 
     def __init__(self, parser: Parser) -> None:
         self._parser, self._incoming = parser, _Incoming()
 
     async def connect(self, uri: Any, buffer_size: int, connect_timeout: int) -> None:  # noqa: ARG002
         """Connect without TLS."""
+        self.secure = False
         loop, self._incoming = asyncio.get_running_loop(), _Incoming()
         made = loop.create_connection(lambda: self._incoming, uri.hostname, uri.port)
         await asyncio.wait_for(made, connect_timeout)
@@ -67,6 +107,7 @@ class Connection(Transport):  # type: ignore[misc]
             server_hostname=uri if isinstance(uri, str) else uri.hostname,
         )
         self._incoming.connection_made(await asyncio.wait_for(made, connect_timeout))
+        self.secure = True
 
     async def read(self, buffer_size: int) -> memoryview:  # noqa: ARG002
         """What has come, good until the next call; nothing at the end."""
@@ -78,6 +119,7 @@ class Connection(Transport):  # type: ignore[misc]
         while not line.endswith(b"\n") and (more := bytes(await self._incoming.read())):
             end = more.find(b"\n") + 1 or len(more)
             line += more[:end]
+            _check_line(len(line))
             self._incoming.give_back(len(more) - end)
         return line
 
@@ -195,11 +237,13 @@ class MessageParser(Parser):  # type: ignore[misc]
             if self.state == AWAITING_CONTROL_LINE:
                 front = bytes(rest[:MAX_CONTROL_LINE_SIZE])
                 line = front[: front.find(b"\n") + 1 or len(front)]
-                await super().parse(line)
+                with _read_or_refused():
+                    await super().parse(line)
+                _check_line(len(self.buf))
                 rest = rest[len(line) :]
                 continue
             if self._message is None:
-                if self.needed > _MOST_BYTES:
+                if not self.header_needed <= self.needed <= _MOST_BYTES:
                     message = "nats: a message that no server takes"
                     raise ProtocolError(message)
                 room = np.empty(self.needed + _END_BYTES, np.uint8)  # not zeroed, as others are
@@ -219,4 +263,11 @@ class MessageParser(Parser):  # type: ignore[misc]
         content = view if reply.startswith(_FROM_QUEUE) else bytes(view)
         self._message, self.header_needed = None, 0
         self.state = AWAITING_CONTROL_LINE
-        await self.nc._process_msg(subscription, subject, reply, content, headers)  # noqa: SLF001
+        with _read_or_refused():
+            await self.nc._process_msg(subscription, subject, reply, content, headers)  # noqa: SLF001
+
+
+def _check_line(length: int) -> None:
+    if length > _MOST_LINE:
+        message = "nats: a line that does not end"
+        raise ProtocolError(message)

@@ -19,7 +19,7 @@ from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, StartError, check_columns, not_integers
 from panprivacy.sources.reader import Feed
-from panprivacy.sources.text import Lines, check_utf8, parsed, whole_records
+from panprivacy.sources.text import BYTE_ORDER_MARK, Lines, check_utf8, parsed, whole_records
 
 _MOST_COLUMNS = 1 << 16
 _OUTSIDE, _INSIDE, _CLOSED = range(3)
@@ -159,6 +159,8 @@ def _parse(
 ) -> pa.Table:
     """One block of whole records, as a table of the wanted columns."""
     kinds = {column.name: pa.int64() if column.integers else pa.binary() for column in columns}
+    if block.startswith(BYTE_ORDER_MARK):  # of an id: pyarrow drops one wherever a block begins
+        block = BYTE_ORDER_MARK + block
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(block),

@@ -11,15 +11,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json
 
+from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, not_integers, show
 from panprivacy.sources.ndjson import ID_TYPES, has_field
 from panprivacy.sources.reader import BATCH_ROWS
 from panprivacy.sources.text import BYTE_ORDER_MARK, RECORD_BYTES, check_utf8
 
+_MOST_DEPTH = 100
+"""pyarrow infers types by recursion: at thousands of lists within lists the process would crash."""
+_OPENING, _CLOSING = tuple(b"[{"), tuple(b"]}")
+_QUOTE, _ESCAPE = b'"\\'
 _SPACE = b" \t\r\n"
 _ROWS = "rows"
 _NO_COLUMNS = pa.schema([])
@@ -73,6 +80,9 @@ def _as_object(text: bytes) -> tuple[bytes, Callable[[Column], list[_Shape]]]:
 
 def _rows_of_lists(text: bytes) -> int:
     """How many values each field of an object holds."""
+    if _depth(np.frombuffer(text, np.uint8)) > _MOST_DEPTH:
+        message = f"this JSON is nested more than {_MOST_DEPTH} deep"
+        raise InputError(message)
     try:
         table = _read(text, None)
     except pa.ArrowInvalid:
@@ -86,6 +96,28 @@ def _rows_of_lists(text: bytes) -> int:
             return lengths.pop()
     message = "the fields do not tell how many events this is: send a list of objects, or NDJSON"
     raise InputError(message)
+
+
+def _depth_of(text: npt.NDArray[np.uint8]) -> int:
+    """How many lists and objects are open at once, at most; of what is no JSON, anything."""
+    depth = deepest = at = 0
+    inside = False
+    while at < text.size:
+        byte = text[at]
+        if byte == _QUOTE:
+            inside = not inside
+        elif inside:
+            at += byte == _ESCAPE
+        elif byte in _OPENING:
+            depth += 1
+            deepest = max(depth, deepest)
+        elif byte in _CLOSING:
+            depth -= 1
+        at += 1
+    return deepest
+
+
+_depth = kernel(f"int64({read_only('uint8')})")(_depth_of)
 
 
 def _length(found: pa.Array) -> int:

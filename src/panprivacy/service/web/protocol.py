@@ -4,7 +4,8 @@ Most requests bring a small batch, whole at once. These are answered without ASG
 task; what takes longer, or has anything wrong with its head, goes to the application.
 
 A connection gives its sender so many seconds and bytes for a head, and for the rest of a body that
-nobody reads. What is no sound request gets an answer as well, and the requests before it theirs.
+nobody reads. What is no sound request gets an answer as well, unless one before it is under way:
+that one gets its own, and the connection is closed. What waited between them was not counted.
 """
 
 from __future__ import annotations
@@ -364,7 +365,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         raise problem
 
     def _refuse(self, problem: Problem) -> None:
-        """Answer what is no request, once those before it have their answers."""
+        """Answer what is no request, or close once the one under way has its answer."""
         self._deaf = True
         active = self._active
         if active is not None and not self.idle:

@@ -184,6 +184,7 @@ def test_a_hyperloglog_with_phantoms_is_private_when_it_leaves(others, epsilon, 
     assert losses.max() <= epsilon + 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", distinct.THEIRS)
 def test_what_is_drawn_of_the_others_errs_as_predicted(name):
     """Within 5 standard errors, which is 29 % of the error."""

@@ -16,6 +16,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "graph_density.py"
 NUMBER = re.compile(r"\d[\d.e+-]*")
 
 
+@pytest.mark.long
 def test_the_example_is_short_and_tells_the_density_of_the_graph():
     """Within intervals that are three times as wide: one run in a million is outside."""
     assert len(EXAMPLE.read_text().splitlines()) < 40

@@ -30,6 +30,7 @@ def is_near(value, low, high):
     return low < value < high and abs(value - TRUTH) < 3 * max(high - value, value - low)
 
 
+@pytest.mark.long
 def test_the_example_is_short_and_tells_the_size_of_the_join(capsys):
     assert len(EXAMPLE.read_text().splitlines()) < 40
     runpy.run_path(str(EXAMPLE))

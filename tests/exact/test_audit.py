@@ -48,8 +48,20 @@ SLOW = {
     "list-update",
 }
 """Products that take more than a few seconds each; `test_groups` walks groups as well."""
-LONG = {"running-distinct", "shared-ledger", "inner-product", "density", "incidence-named-3"}
-"""Products that take seconds."""
+LONG = {
+    "calibrated-total",
+    "cropped-moment",
+    "cropped-sum",
+    "density",
+    "dwork-density",
+    "experts-advice",
+    "incidence-named-3",
+    "inner-product",
+    "laplace-norm-announced",
+    "running-distinct",
+    "shared-ledger",
+}
+"""Products that take seconds, or nearly."""
 
 
 @functools.cache

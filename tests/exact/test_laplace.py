@@ -51,6 +51,7 @@ def test_a_look_costs_what_the_state_is_given(name):
     assert float(loss) == pytest.approx(1)
 
 
+@pytest.mark.long
 @EACH
 def test_a_release_after_a_look_spends_what_the_way_between_two_moments_costs(name):
     two = name == "two numbers"

@@ -214,6 +214,7 @@ def led(build, steps, of, noise, actions):
     return seen, coins
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("kind", ["sum", "squares", "products"])
 def test_the_noise_that_makes_a_neighbour_look_the_same_costs_at_most_epsilon(kind, signed):

@@ -270,6 +270,7 @@ def worst_ratio(masses, others):
     return max(max(masses[view] / others[view], others[view] / masses[view]) for view in masses)
 
 
+@pytest.mark.long
 def test_a_window_that_is_planned_around_the_last_one_costs_no_more():
     """The first is unseen, the second is seen: its plan, one of two, is there to be read."""
     (masses, plans), (others, _) = views(Windows, (5,)), views(Windows, ())
@@ -283,6 +284,7 @@ def test_a_window_that_is_planned_around_the_last_one_costs_no_more():
     assert math.log(worst) == pytest.approx(float(without_release), rel=1e-9)
 
 
+@pytest.mark.long
 def test_a_plan_that_follows_what_was_not_released_is_found():
     """Two windows of which no release was seen lose as much as two that were seen."""
     worst = worst_ratio(views(Peeking, (5,))[0], views(Peeking, ())[0])

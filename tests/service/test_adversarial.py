@@ -812,6 +812,7 @@ def fuzzed(tmp_path_factory):
         yield client
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", BODIES)
 @pytest.mark.parametrize(("stream", "bodies"), [("visits", BODIES), ("pages", TEXT_BODIES)])
 def test_mutated_bodies_are_counted_or_refused(fuzzed, kind, stream, bodies):

@@ -249,6 +249,7 @@ def no_noise(monkeypatch):
         monkeypatch.setattr(SystemCoins, law, lambda _, law, size: np.zeros(size, np.int64))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(("header", "name"), list(commented(statistics=True)))
 def test_each_key_of_each_statistic_can_be_uncommented(tmp_path, header, name):

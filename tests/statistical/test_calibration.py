@@ -32,6 +32,7 @@ RUNS = 3_000
 CONFIDENCE = 0.95
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("modulus", "there"), [(2, 900), (7, 300)])
 def test_a_distinct_count_is_unbiased_with_the_predicted_deviation_and_intervals(modulus, there):
     users = np.arange(2_000)

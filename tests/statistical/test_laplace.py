@@ -25,6 +25,7 @@ from .checks import (
 RUNS = 1_500
 
 
+@pytest.mark.long
 def test_a_total_is_unbiased_with_the_predicted_deviation_and_intervals():
     users = np.arange(100)
     states = users % 6

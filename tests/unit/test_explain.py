@@ -469,6 +469,7 @@ HEADERS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("state", "step"),
     [

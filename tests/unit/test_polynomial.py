@@ -71,6 +71,7 @@ def test_extreme_keys_give_cells(word):
     assert found.tolist() == [cell_of(user, key, 77) for user in EXTREMES]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("independence", "form"), [(2, "integers"), (3, "integers"), (5, "integers"), (3, "texts")]
 )

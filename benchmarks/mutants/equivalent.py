@@ -23,7 +23,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "cells/additive.py",
         "",
-        "",
+        "class PairedCells(AdditiveCells):",
     ): "paired cells have no field of their own, and are frozen as those they are made from",
     (
         "cells/packed.py",
@@ -60,11 +60,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "run",
         "most = float(surest * (1 - surest)) if self.bound <= 1 else 0.25",
     ): "a bound is at least 1",
-    (
-        "counters/tree.py",
-        "",
-        "",
-    ): "the text of a kernel is Python, which finds the same numbers and only takes longer",
     (
         "federated/elgamal.py",
         "_by_processes",

@@ -19,7 +19,7 @@ from cosmic_ray.work_item import MutationSpec
 
 _WITHOUT_EFFECT = {
     *("overload", "abstractmethod", "runtime_checkable"),  # for readers and type checkers
-    *("cache", "lru_cache", "uncounted"),  # for time alone
+    *("cache", "lru_cache", "uncounted", "kernel"),  # for time alone
 }
 
 
@@ -96,6 +96,8 @@ def _made(module: str, source: str, spec: MutationSpec) -> Mutant | None:
     old, new = source.splitlines(), code.splitlines()
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     _, start, stop, first, last = next(one for one in matcher.get_opcodes() if one[0] != "equal")
+    if first == last:  # a decorator that is gone; several are alike, and stand before other lines
+        stop, last = stop + 1, last + 1
     before, after = (" ".join(map(str.strip, part)) for part in (old[start:stop], new[first:last]))
     return Mutant(module, spec.start_pos[0], spec.definition_name or "", before, after, code)
 

@@ -20,7 +20,7 @@ from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.shards import TwoShards, TwoSlices
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream
-from panprivacy.audit.suite.subject import Approximate, Seen, Subject
+from panprivacy.audit.subject import Approximate, Seen, Subject
 from panprivacy.coins import Coins
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram

@@ -30,7 +30,7 @@ _DEVICES = (
 _GATEWAY = ("tests/cluster/test_gateway.py",)
 _RELEASES = ("tests/cluster/test_releaser.py", *_GATEWAY)
 _COUNTERS_OF = ("accumulator", "delayed", "endless", "factorised", "mechanism", "naive", "running")
-_KINDS_OF = ("bits", "count_nonzero", "histogram", "laws", "mean", "promise", "task")
+_KINDS_OF = ("bits", "count_nonzero", "distributions", "histogram", "mean", "promise", "task")
 
 _OF_MODULE: dict[str, tuple[str, ...]] = {
     "noise.py": (

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from panprivacy.cluster import releaser as releasers
-from panprivacy.cluster.record import Record, RecordFile, StreamRecord
+from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.shard import ShardStream
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError
@@ -84,7 +84,9 @@ class Shards:
 
 
 def _slice(shard, shards):
-    return Record(shards=shards, key=KEY.hex(), streams={}).router(numbered=True).slice(shard)
+    return (
+        ClusterRecord(shards=shards, key=KEY.hex(), streams={}).router(numbered=True).slice(shard)
+    )
 
 
 class Cluster:
@@ -96,7 +98,9 @@ class Cluster:
         self.path = folder / "coordinator.json"
         self.shards = Shards(self.config, clock.now)
         began = StreamRecord(window=clock.now, ends=clock.now + HOUR, last_release=clock.now)
-        RecordFile(self.path, Record(shards=2, key=KEY.hex(), streams={"visits": began})).write()
+        RecordFile(
+            self.path, ClusterRecord(shards=2, key=KEY.hex(), streams={"visits": began})
+        ).write()
         self.begin()
 
     def begin(self):

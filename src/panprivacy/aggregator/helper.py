@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 
-from panprivacy.aggregator.batch import Batch, share_bytes
+from panprivacy.aggregator.batch import BatchBucket, share_bytes
 from panprivacy.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     CIPHERTEXT,
@@ -33,7 +33,7 @@ from panprivacy.aggregator.reports import (
     share_of,
 )
 from panprivacy.aggregator.store import HelperStore, Verdict
-from panprivacy.aggregator.verifying import Rows
+from panprivacy.aggregator.verifying import OpenedRows
 from panprivacy.coins import SecretCoins, SystemCoins
 from panprivacy.errors import InputError
 from panprivacy.federated.elgamal import DecryptionKey, EncryptionKey
@@ -128,7 +128,7 @@ class Helper:
                 found[name] = _row(one.report_share)
             except _MalformedError as error:
                 found[name], malformed[name] = b"", error.code
-        rows = Rows(self._task, list(found), list(found.values()), open_helper, self._key)
+        rows = OpenedRows(self._task, list(found), list(found.values()), open_helper, self._key)
         theirs = b"".join(self._verifiers(one.payload) for one in inits.values())
 
         def verdict(wrong: Mapping[bytes, ReportError]) -> Verdict:
@@ -145,7 +145,9 @@ class Helper:
                 )
                 for name, valid in zip(rows.names, whole, strict=True)
             )
-            return Verdict(RESPONSES.write(responses), Batch.of(rows.names, mine.outputs, whole))
+            return Verdict(
+                RESPONSES.write(responses), BatchBucket.of(rows.names, mine.outputs, whole)
+            )
 
         return self._store.judge(job, asked, rows.opened, verdict)
 
@@ -180,7 +182,7 @@ class Helper:
             raise AbortError(Reason.INVALID_MESSAGE, str(error)) from None
         self._check(request.batch_selector, request.agg_param, Reason.BATCH_INVALID)
 
-        def made(batch: Batch, came: int) -> bytes:
+        def made(batch: BatchBucket, came: int) -> bytes:
             if came < self._servers.batch:
                 message = f"{came:,} reports have come, and a release takes "
                 message += f"{self._servers.batch:,} or more: wait for more"

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Connection
 
-from panprivacy.aggregator.batch import Batch
+from panprivacy.aggregator.batch import BatchBucket
 from panprivacy.aggregator.messages import (
     JOB_ID_BYTES,
     REPORT,
@@ -47,7 +47,7 @@ from panprivacy.federated.task import Task
 _PAYLOAD_DIGEST_BYTES: Final = 16
 
 
-class Opened(NamedTuple):
+class OpenedRow(NamedTuple):
     """What a server found in its row of a report.
 
     Args:
@@ -77,11 +77,11 @@ class _SharesStore(TaskStore):
         self, url: str, task: Task, verify_key: bytes, mark: Path, *, fresh: bool = False
     ) -> None:
         self._task = task
-        self._empty = bytes(Batch.empty(task.kind.answers))
+        self._empty = bytes(BatchBucket.empty(task.kind.answers))
         identity = sha256(self._role + task.digest + verify_key).digest()
         super().__init__(url, identity, self._about_task, mark, fresh=fresh)
 
-    def _new(self, connection: Connection, opened: Mapping[bytes, Opened]) -> set[bytes]:
+    def _new(self, connection: Connection, opened: Mapping[bytes, OpenedRow]) -> set[bytes]:
         """The ids of those reports that are whole and have no payload that came before.
 
         All payloads are known from then on.
@@ -104,8 +104,8 @@ class _SharesStore(TaskStore):
             connection.execute(insert(self._payloads), [{"digest": one} for one in some])
         return new
 
-    def _batch(self, kept: bytes | None) -> Batch:
-        return Batch.read(kept or self._empty)
+    def _batch(self, kept: bytes | None) -> BatchBucket:
+        return BatchBucket.read(kept or self._empty)
 
 
 _MOST_VARIABLES: Final = 10_000
@@ -229,7 +229,7 @@ class LeaderStore(_SharesStore):
             reports = tuple(decoded(REPORT, one) for one in connection.scalars(mine))
         return Job(name, reports)
 
-    def judge(self, job: bytes, opened: Mapping[bytes, Opened]) -> set[bytes]:
+    def judge(self, job: bytes, opened: Mapping[bytes, OpenedRow]) -> set[bytes]:
         """Which reports of a job may be verified: they are whole, and no payload came before.
 
         It is found once for a job, and is on the disk before anything of it leaves. Of a job that
@@ -254,7 +254,7 @@ class LeaderStore(_SharesStore):
                 return new
         return {name for name, digest in digests.items() if known.get(name) == digest}
 
-    def finish(self, job: bytes, added: Batch) -> None:
+    def finish(self, job: bytes, added: BatchBucket) -> None:
         """Add what a job gave to the batch, and remove its reports; once for each job."""
         mine = _REPORTS.c.job == job
         with self._alone() as (connection, task):
@@ -288,7 +288,7 @@ class LeaderStore(_SharesStore):
             connection.execute(update(_LEADER_TASK).values(closed=True))
         return True
 
-    def batch(self) -> tuple[Batch, int]:
+    def batch(self) -> tuple[BatchBucket, int]:
         """What was added up, and how many reports came."""
         with self._writing(writes=False) as connection:
             kept = connection.scalar(select(_LEADER_TASK.c.batch))
@@ -345,7 +345,7 @@ class Verdict(NamedTuple):
     """
 
     response: bytes
-    added: Batch
+    added: BatchBucket
 
 
 class HelperStore(_SharesStore):
@@ -406,7 +406,7 @@ class HelperStore(_SharesStore):
         self,
         job: bytes,
         request: bytes,
-        opened: Mapping[bytes, Opened],
+        opened: Mapping[bytes, OpenedRow],
         verdict: Callable[[Mapping[bytes, ReportError]], Verdict],
     ) -> bytes:
         """The response to a job; it is made if there is none, and on the disk then.
@@ -446,7 +446,7 @@ class HelperStore(_SharesStore):
         return made.response
 
     def _wrong(
-        self, connection: Connection, opened: Mapping[bytes, Opened]
+        self, connection: Connection, opened: Mapping[bytes, OpenedRow]
     ) -> dict[bytes, ReportError]:
         """What is wrong with reports before they are verified; their payloads are known then."""
         columns = _SHARES.c
@@ -461,7 +461,7 @@ class HelperStore(_SharesStore):
             if name not in new
         }
 
-    def share(self, request: bytes, make: Callable[[Batch, int], bytes]) -> bytes:
+    def share(self, request: bytes, make: Callable[[BatchBucket, int], bytes]) -> bytes:
         """The answer to who asks for the share of the batch, after which no report is judged.
 
         Args:

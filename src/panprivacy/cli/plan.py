@@ -20,7 +20,7 @@ from panprivacy.programs.counting import make_moving
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.plan import Plan
-from panprivacy.statistics.planner import Search, plan_for
+from panprivacy.statistics.planner import Alternatives, plan_for
 from panprivacy.statistics.release import shown_number
 from panprivacy.statistics.specification import Specification
 
@@ -73,7 +73,7 @@ def plan(
         )
         raise PlanError(message)
     asked = Specification.from_text(stat)
-    search = Search(asked.sizes, releases, intrusions)
+    search = Alternatives(asked.sizes, releases, intrusions)
     level, loss = proportion(confidence=confidence), positive_fraction(epsilon=epsilon)
     tables = positive_integer(_MOST_SHARDS, shards=shards)
     warn_if_weak(loss)
@@ -107,7 +107,7 @@ def plan(
     _print_moves(moving, best, level)
     _print_shards(best, tables, level)
     if intrusions:
-        covered = [Search(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
+        covered = [Alternatives(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
         _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
         if best.caution is not None:
             typer.echo(f"note: {best.caution}")
@@ -195,7 +195,9 @@ def _told(numbers: Sequence[float], unit: str) -> str:
     return " / ".join(shown_number(number, unit) for number in numbers)
 
 
-def _print_table(search: Search, loss: Fraction, memories: list[int], confidence: float) -> None:
+def _print_table(
+    search: Alternatives, loss: Fraction, memories: list[int], confidence: float
+) -> None:
     """Errors by epsilon and memory."""
     table = Table(box=None, pad_edge=False)
     for name in ("epsilon", *(f"{nbytes:,} bytes" for nbytes in memories)):
@@ -216,7 +218,7 @@ def _print_intrusions(errors: list[str], loss: Fraction) -> None:
     Console(width=120, highlight=False).print(table)
 
 
-def _cell(search: Search, loss: Fraction, memory: int | None, confidence: float) -> str:
+def _cell(search: Alternatives, loss: Fraction, memory: int | None, confidence: float) -> str:
     try:
         planned = search.plan(loss, memory)
     except PlanError:  # the fewest counters do not fit, or so small an epsilon leaves no signal

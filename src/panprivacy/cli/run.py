@@ -18,7 +18,7 @@ import typer
 from panprivacy._kernels import compile_kernels
 from panprivacy._parse import parse_duration
 from panprivacy._validate import positive_fraction, positive_integer, proportion
-from panprivacy.cli.announcements import Announcements
+from panprivacy.cli.announcements import SignalledAnnouncements
 from panprivacy.cli.contributing import Contributing, Contribution
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.interruption import Interruption
@@ -244,7 +244,7 @@ def run(
     drawn = -_REDRAWN
     with open_source(file, columns=columns.wanted(), format=format, pattern=pattern) as source:
         _check_clock(source, schedule)
-        looks = Announcements(source, publisher.counting, intrusions)
+        looks = SignalledAnnouncements(source, publisher.counting, intrusions)
         intake = Intake(columns, nulls, demonstration)
         with Interruption(source) as interruption, looks:
             for printed in publish(source, intake, publisher, looks.take):

@@ -20,7 +20,7 @@ from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.shards import TwoShards, TwoSlices
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream
-from panprivacy.audit.subject import Approximate, Seen, Subject
+from panprivacy.audit.subject import Approximate, SeenOnce, Subject
 from panprivacy.coins import Coins
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
@@ -170,7 +170,7 @@ def _moving(epsilon: Fraction) -> Subject:
         density = partial(Density, universe=2, coins=coins)
         return Moving(Continual(density, epsilon=epsilon, comparisons=epsilon / 2, **sizes))
 
-    return Seen(
+    return SeenOnce(
         "moving-answer",
         "product",
         "a share that is compared, and published if it has moved, at delta 0.001",

@@ -16,7 +16,9 @@ from starlette.routing import Route, Router
 from starlette.types import Lifespan
 
 from panprivacy.aggregator.helper import Helper
+from panprivacy.aggregator.helper_store import HelperStore
 from panprivacy.aggregator.leader import Leader
+from panprivacy.aggregator.leader_store import LeaderStore
 from panprivacy.aggregator.messages import (
     ERRORS,
     JOB_ID_BYTES,
@@ -37,7 +39,6 @@ from panprivacy.aggregator.peer import STRIPPED
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import AbortError, PeerError, Reason
 from panprivacy.aggregator.reports import dap_bytes
-from panprivacy.aggregator.store import HelperStore, LeaderStore
 from panprivacy.collector.serving import GroupCommit, Serving, body_of
 from panprivacy.errors import InputError
 from panprivacy.federated.messages import report_bytes

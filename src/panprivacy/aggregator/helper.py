@@ -7,6 +7,7 @@ from functools import partial
 from hashlib import sha256
 
 from panprivacy.aggregator.batch import BatchBucket, share_bytes
+from panprivacy.aggregator.helper_store import HelperStore, Verdict
 from panprivacy.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     CIPHERTEXT,
@@ -32,7 +33,6 @@ from panprivacy.aggregator.reports import (
     servers_of,
     share_of,
 )
-from panprivacy.aggregator.store import HelperStore, Verdict
 from panprivacy.aggregator.verifying import OpenedRows
 from panprivacy.coins import SecretCoins, SystemCoins
 from panprivacy.errors import InputError

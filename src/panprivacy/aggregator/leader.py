@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.aggregator.batch import BatchBucket, read_shares
+from panprivacy.aggregator.leader_store import Job, LeaderStore
 from panprivacy.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     CIPHERTEXT,
@@ -39,7 +40,6 @@ from panprivacy.aggregator.reports import (
     servers_of,
     share_of,
 )
-from panprivacy.aggregator.store import Job, LeaderStore
 from panprivacy.aggregator.verifying import OpenedRows
 from panprivacy.errors import InputError
 from panprivacy.federated.collector import no_less

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.aggregator.store import OpenedRow
+from panprivacy.aggregator.shares_store import OpenedRow
 from panprivacy.federated import shares
 from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.rows import entries

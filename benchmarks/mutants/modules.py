@@ -115,6 +115,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     ),
     **{f"counters/{name}.py": _COUNTERS for name in (*_COUNTERS_OF, "shapes", "tree")},
     "continual/counter.py": ("tests/unit/test_continual.py", *_COUNTERS),
+    "continual/methods.py": ("tests/unit/test_continual.py", *_COUNTERS),
     "statistics/running/stepwise.py": ("tests/unit/test_running.py", *_COUNTERS),
     "statistics/running/nodes.py": ("tests/unit/test_running.py", *_COUNTERS),
     **{f"federated/{name}.py": _DEVICES for name in _KINDS_OF},

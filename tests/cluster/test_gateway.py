@@ -16,10 +16,11 @@ import pytest
 
 from panprivacy.cluster import coordinator as coordinators
 from panprivacy.cluster import rounds
-from panprivacy.cluster.broker import Broker, BrokerError
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine
 from panprivacy.cluster.gateway import Gateway
 from panprivacy.cluster.publisher import Publisher
+from panprivacy.cluster.queues import BrokerError
 from panprivacy.cluster.record import RecordFile
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.vault import GoneError, Vault

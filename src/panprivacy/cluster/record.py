@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from panprivacy.cluster.broker import Position
+from panprivacy.cluster.queues import Position
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PlanError
 from panprivacy.files import replace_file

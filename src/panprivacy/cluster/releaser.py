@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pyrage
 
-from panprivacy.cluster.broker import Position
+from panprivacy.cluster.queues import Position
 from panprivacy.cluster.record import Cut, RecordFile, StreamRecord
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shards import Shards

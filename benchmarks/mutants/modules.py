@@ -203,6 +203,10 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/service/test_stream.py",
         "tests/service/test_durability.py",
     ),
+    "service/outgoing/outbox.py": (
+        "tests/service/test_stream.py",
+        "tests/service/test_contributions.py",
+    ),
     "service/outgoing/payment.py": (
         "tests/service/test_stream.py",
         "tests/service/test_durability.py",
@@ -241,6 +245,7 @@ _EXACTLY_ONCE = (
         "service/stream.py",
         "service/batches.py",
         "service/journal.py",
+        "service/outgoing/outbox.py",
         "service/outgoing/payment.py",
     ),
     *("service/outgoing/store.py", "service/outgoing/announcements.py", "service/kept/keeper.py"),

@@ -27,13 +27,14 @@ from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shards import Shards
 from panprivacy.cluster.vault import Told
 from panprivacy.coins import SystemCoins
-from panprivacy.errors import BudgetError, PanPrivacyError, PlanError
+from panprivacy.errors import BudgetError, PlanError
 from panprivacy.merging import Merger
 from panprivacy.programs.counting import Counting
 from panprivacy.sealing import unseal_with
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.announcements import digest_of, next_number
+from panprivacy.service.outgoing.outbox import publish
 from panprivacy.service.outgoing.payment import Payment, new_payer
 from panprivacy.service.outgoing.records import Announcement, Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
@@ -404,7 +405,7 @@ class Releaser:
         if cut.answers is None and not self._answer(cut, waits, paid=paid):
             return False
         if cut.answers is not None:
-            self._publish(cut.answers)
+            publish(self._store, self.name, cut.answers)
         else:
             reason = "its line is in the ledger already, by another service"
             JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
@@ -509,19 +510,6 @@ class Releaser:
         return [
             replace(row, note=note if row.note is None else f"{note}; {row.note}") for row in rows
         ]
-
-    def _publish(self, answers: Sequence[Published]) -> None:
-        """Have the store show answers.
-
-        Raises:
-            StoreError: the store cannot be written to; nothing is there, or all of it.
-        """
-        try:
-            self._store.publish(answers)
-        except StoreError:
-            raise
-        except PanPrivacyError as error:  # they are there: before a crash, or the commit was
-            JOURNAL.warning(Event.not_published, stream=self.name, reason=str(error))
 
     def _of_nobody(self, shard: int, announced: int) -> bytes:
         """What a shard contributes to which nobody came."""

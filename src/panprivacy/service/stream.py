@@ -24,7 +24,6 @@ from panprivacy.errors import (
     BudgetError,
     InputError,
     LostReleaseError,
-    PanPrivacyError,
     PlanError,
 )
 from panprivacy.guarantee import Guarantee
@@ -36,6 +35,7 @@ from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing import announcements, payment
 from panprivacy.service.outgoing.announcements import Announcements, Scope
 from panprivacy.service.outgoing.contributions import NOTE, Contributions
+from panprivacy.service.outgoing.outbox import Outbox
 from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
@@ -119,11 +119,10 @@ class Stream(Resumable):
             clock=clock,
         )
         self._reception = Reception(config, self._windowed.current)
-        self._unpublished: list[list[Published]] = []
         self._contributions = (
             None if config.contribute is None else Contributions(folder, name, config.contribute)
         )
-        self._sealed: list[tuple[datetime, bytes]] = []
+        self._outbox = Outbox(name, store, self._contributions)
         self._payment, self._paid_before = Payment(name, store), 0
         self._looks_up_what_stands = False
         self._announcements = Announcements(name, store, self._scope())
@@ -563,7 +562,7 @@ class Stream(Resumable):
         began, ends = self._windowed.began, self._windowed.ends
         complete = self._windowed.whole and ends <= self._now() and began not in self._incomplete
         sealed = self._contributions.sealed(counting, complete=complete)
-        self._sealed.append((began, sealed))
+        self._outbox.put_sealed(began, sealed)
         return counting.lost()
 
     def _scope(self) -> Scope:
@@ -594,7 +593,7 @@ class Stream(Resumable):
             return True
         end = max(now, began)  # the clock may have been set back
         moment = Moment(self.name, began, end, number, complete=False, released=now)
-        self._unpublished.append(self._published(answers, moment))
+        self._outbox.put(self._published(answers, moment))
         self._payment.use()
         self._publish()
         return True
@@ -628,18 +627,8 @@ class Stream(Resumable):
                 complete = window.complete and not late
                 span = window.start, window.end
                 moment = Moment(self.name, *span, number, complete, self._now())
-                self._unpublished.append(self._published(answers, moment))
-        while self._contributions and self._sealed:
-            self._contributions.write(*self._sealed[0])
-            del self._sealed[0]
-        while self._unpublished:
-            try:
-                self._store.publish(self._unpublished[0])
-            except StoreError:
-                raise
-            except PanPrivacyError as error:  # they are there: the commit was reported as failed
-                JOURNAL.warning(Event.not_published, stream=self.name, reason=str(error))
-            del self._unpublished[0]
+                self._outbox.put(self._published(answers, moment))
+        self._outbox.send()
 
     def _published(self, answers: Answers, moment: Moment) -> list[Published]:
         """The rows of a release."""

@@ -221,6 +221,8 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/service/test_durability.py",
     ),
     "cluster/coordinator.py": _GATEWAY,
+    "cluster/announcing.py": _RELEASES,
+    "cluster/asking.py": _RELEASES,
     "cluster/directory.py": ("tests/cluster/test_publisher.py", *_GATEWAY),
     "cluster/engine.py": (
         "tests/cluster/test_cluster.py",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 from typing import Final
@@ -172,3 +173,8 @@ class RecordFile:
             if not self._written:
                 replace_file(self._path, msgspec.json.format(msgspec.json.encode(self.record)))
                 self._written = True
+
+
+def utc(moment: float) -> datetime:
+    """A time of the record."""
+    return datetime.fromtimestamp(moment, UTC)

@@ -80,23 +80,12 @@ def plan(
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is not None:
         target = float(positive_fraction(error=error))
-        reached = plan_for(search, loss, target, size, level)
-        typer.echo(
-            f"{reached.table.nbytes:,} bytes of table reach an error of "
-            f"±{reached.relative_margin(level):.3g} of {reached.measure} with confidence "
-            f"{level:g} at epsilon {float(loss):g}"
-        )
+        _print_reached(plan_for(search, loss, target, size, level), level)
         return
     best = search.plan(loss, size)
     moving = _moving(asked, moves, loss, releases, intrusions)  # before anything is printed
     typer.echo(f"{asked.label}: {best.question}")
-    if best.range_of_states is not None:
-        low, high = best.range_of_states
-        typer.echo(f"sums of a user's deltas count right from {low:,} to {high:,}")
-    for condition in best.conditions:
-        typer.echo(f"the guarantee: {condition}")
-    for remark in best.remarks:
-        typer.echo(remark)
+    _print_conditions(best)
     typer.echo(f"{100 * level:g} % of answers lie within this share of {best.measure}{_at(best)}")
     _print_assumed(asked, stat)
     nbytes = best.table.nbytes
@@ -111,6 +100,26 @@ def plan(
         _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
         if best.caution is not None:
             typer.echo(f"note: {best.caution}")
+
+
+def _print_reached(reached: Plan, confidence: float) -> None:
+    """The plan that reaches an error, in one sentence."""
+    typer.echo(
+        f"{reached.table.nbytes:,} bytes of table reach an error of "
+        f"±{reached.relative_margin(confidence):.3g} of {reached.measure} with confidence "
+        f"{confidence:g} at epsilon {float(reached.request.epsilon):g}"
+    )
+
+
+def _print_conditions(best: Plan) -> None:
+    """Which users count right, and what the guarantee asks of them."""
+    if best.range_of_states is not None:
+        low, high = best.range_of_states
+        typer.echo(f"sums of a user's deltas count right from {low:,} to {high:,}")
+    for condition in best.conditions:
+        typer.echo(f"the guarantee: {condition}")
+    for remark in best.remarks:
+        typer.echo(remark)
 
 
 _FORMS: Sequence[tuple[Form, str]] = (

@@ -20,6 +20,7 @@ from panprivacy.aggregator.messages import (
     Party,
     ReportError,
     ReportShare,
+    VerifyInit,
     VerifyResp,
 )
 from panprivacy.aggregator.presentation import decoded
@@ -113,15 +114,7 @@ class Helper:
         known = self._store.response(job, asked)
         if known is not None:
             return known
-        try:
-            request = decoded(JOB, body)
-        except InputError as error:
-            raise AbortError(Reason.INVALID_MESSAGE, str(error)) from None
-        self._check(request.part_batch_selector, request.agg_param, Reason.INVALID_MESSAGE)
-        inits = {one.report_share.metadata.report_id: one for one in request.verify_inits}
-        if len(inits) < len(request.verify_inits) or len(inits) > MOST_REPORTS:
-            message = f"a job has {MOST_REPORTS} reports at most, and none more than once"
-            raise AbortError(Reason.INVALID_MESSAGE, message)
+        inits = self._inits(body)
         found, malformed = dict[bytes, bytes](), dict[bytes, ReportError]()
         for name, one in inits.items():
             try:
@@ -150,6 +143,23 @@ class Helper:
             )
 
         return self._store.judge(job, asked, rows.opened, verdict)
+
+    def _inits(self, body: bytes) -> dict[bytes, VerifyInit]:
+        """What is asked of each report of a job, by its id.
+
+        Raises:
+            AbortError: this is no job of the task.
+        """
+        try:
+            request = decoded(JOB, body)
+        except InputError as error:
+            raise AbortError(Reason.INVALID_MESSAGE, str(error)) from None
+        self._check(request.part_batch_selector, request.agg_param, Reason.INVALID_MESSAGE)
+        inits = {one.report_share.metadata.report_id: one for one in request.verify_inits}
+        if len(inits) < len(request.verify_inits) or len(inits) > MOST_REPORTS:
+            message = f"a job has {MOST_REPORTS} reports at most, and none more than once"
+            raise AbortError(Reason.INVALID_MESSAGE, message)
+        return inits
 
     def _verifiers(self, payload: bytes) -> bytes:
         """The leader's verifier shares of a report; if they are none, some that are refused."""

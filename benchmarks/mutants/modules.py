@@ -198,6 +198,14 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/service/test_keeper.py",
         "tests/service/test_durability.py",
     ),
+    "service/completeness.py": (
+        "tests/service/test_stream.py",
+        "tests/service/test_contributions.py",
+    ),
+    "service/stream_state.py": (
+        "tests/service/test_stream.py",
+        "tests/service/test_announcements.py",
+    ),
     "service/batches.py": (
         "tests/unit/test_mutants.py",
         "tests/service/test_stream.py",
@@ -245,6 +253,8 @@ _EXACTLY_ONCE = (
     *("files.py", "checkpoint.py", "federated/storage.py", "federated/collector.py"),
     *(
         "service/stream.py",
+        "service/stream_state.py",
+        "service/completeness.py",
         "service/batches.py",
         "service/journal.py",
         "service/outgoing/outbox.py",

@@ -34,10 +34,11 @@ from tests.service.running import HARDENED, Service
 
 from benchmarks.continual import fill
 from benchmarks.counters import marked, table
-from panprivacy.cluster.broker import Broker, Queue
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.envelopes import Opener, seal
 from panprivacy.cluster.messages import Round, read_message
 from panprivacy.cluster.publisher import Publisher
+from panprivacy.cluster.queues import Queue
 from panprivacy.cluster.rounds import TICK
 from panprivacy.cluster.routing import Router
 from panprivacy.coins import SystemCoins

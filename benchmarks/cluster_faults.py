@@ -35,7 +35,7 @@ from tests.cluster.nats import NatsServer, found_nats
 from tests.cluster.running import RunningCluster
 from tests.service.running import HARDENED, TOKENS, rows_of, wait_until
 
-from panprivacy.cluster.record import Record
+from panprivacy.cluster.record import ClusterRecord
 from panprivacy.cluster.vault import LEASE
 
 WINDOW = 15
@@ -206,10 +206,10 @@ class Scene:
         self.start(shards=shards)
 
     @property
-    def record(self) -> Record:
+    def record(self) -> ClusterRecord:
         """What the coordinator has written down."""
         path = self.folder / "vault" / "panprivacy-coordinator.json"
-        return msgspec.json.decode(path.read_bytes(), type=Record)
+        return msgspec.json.decode(path.read_bytes(), type=ClusterRecord)
 
     def near_the_end(self) -> None:
         """Wait until two seconds before the end of a window that is counted from its start on."""

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from panprivacy.federated.count_nonzero import CountNonZero
-from panprivacy.federated.laws import bernoulli, hockey_stick
+from panprivacy.federated.distributions import bernoulli, hockey_stick
 from panprivacy.federated.promise import Promise, Range, worst_of_others
 from panprivacy.federated.simulation import local_deviations
 

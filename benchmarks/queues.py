@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 from tests.cluster.nats import NatsServer, found_nats
 
-from panprivacy.cluster.broker import START, Broker, Position, Queue
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.envelopes import Opener, Sealed, seal
 from panprivacy.cluster.messages import Round, read_message
+from panprivacy.cluster.queues import START, Position, Queue
 from panprivacy.cluster.routing import Router
 
 SIZES = {10_000: 1_000, 1_000: 2_000, 100: 4_000}

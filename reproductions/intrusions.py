@@ -25,7 +25,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from panprivacy.continual import METHODS, Counter
-from panprivacy.continual.counter import CounterRequest
+from panprivacy.continual.methods import CounterRequest
 from panprivacy.counters.mechanism import Silent
 from reproductions import COINS, FOLDER, GENERATOR
 from reproductions.every_step_seen import least

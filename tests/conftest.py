@@ -12,8 +12,8 @@ import pytest
 from hypothesis import settings
 
 from panprivacy._kernels import Kernel, cache_folder
+from panprivacy.audit import subject
 from panprivacy.audit.exact import loss
-from panprivacy.audit.suite import subject
 from panprivacy.federated import elgamal, group
 from panprivacy.statistics import records
 

@@ -30,7 +30,7 @@ _DEVICES = (
 _GATEWAY = ("tests/cluster/test_gateway.py",)
 _RELEASES = ("tests/cluster/test_releaser.py", *_GATEWAY)
 _COUNTERS_OF = ("accumulator", "delayed", "endless", "factorised", "mechanism", "naive", "running")
-_KINDS_OF = ("bits", "count_nonzero", "histogram", "laws", "mean", "promise", "task")
+_KINDS_OF = ("bits", "count_nonzero", "distributions", "histogram", "mean", "promise", "task")
 
 _OF_MODULE: dict[str, tuple[str, ...]] = {
     "noise.py": (
@@ -115,6 +115,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     ),
     **{f"counters/{name}.py": _COUNTERS for name in (*_COUNTERS_OF, "shapes", "tree")},
     "continual/counter.py": ("tests/unit/test_continual.py", *_COUNTERS),
+    "continual/methods.py": ("tests/unit/test_continual.py", *_COUNTERS),
     "statistics/running/stepwise.py": ("tests/unit/test_running.py", *_COUNTERS),
     "statistics/running/nodes.py": ("tests/unit/test_running.py", *_COUNTERS),
     **{f"federated/{name}.py": _DEVICES for name in _KINDS_OF},
@@ -197,10 +198,22 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/service/test_keeper.py",
         "tests/service/test_durability.py",
     ),
+    "service/completeness.py": (
+        "tests/service/test_stream.py",
+        "tests/service/test_contributions.py",
+    ),
+    "service/stream_state.py": (
+        "tests/service/test_stream.py",
+        "tests/service/test_announcements.py",
+    ),
     "service/batches.py": (
         "tests/unit/test_mutants.py",
         "tests/service/test_stream.py",
         "tests/service/test_durability.py",
+    ),
+    "service/outgoing/outbox.py": (
+        "tests/service/test_stream.py",
+        "tests/service/test_contributions.py",
     ),
     "service/outgoing/payment.py": (
         "tests/service/test_stream.py",
@@ -216,6 +229,8 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/service/test_durability.py",
     ),
     "cluster/coordinator.py": _GATEWAY,
+    "cluster/announcing.py": _RELEASES,
+    "cluster/asking.py": _RELEASES,
     "cluster/directory.py": ("tests/cluster/test_publisher.py", *_GATEWAY),
     "cluster/engine.py": (
         "tests/cluster/test_cluster.py",
@@ -238,8 +253,11 @@ _EXACTLY_ONCE = (
     *("files.py", "checkpoint.py", "federated/storage.py", "federated/collector.py"),
     *(
         "service/stream.py",
+        "service/stream_state.py",
+        "service/completeness.py",
         "service/batches.py",
         "service/journal.py",
+        "service/outgoing/outbox.py",
         "service/outgoing/payment.py",
     ),
     *("service/outgoing/store.py", "service/outgoing/announcements.py", "service/kept/keeper.py"),

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from panprivacy.cluster.broker import Broker, Queue
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
+from panprivacy.cluster.queues import Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.coins import SystemCoins
 from tests.cluster.shards import KEY, MOST

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from panprivacy.cluster.record import Record, RecordFile, StreamRecord
+from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord
 from tests.cluster.shards import KEY
 from tests.service.running import PLAIN, VISITS, Service, wait_until
 
@@ -24,7 +24,7 @@ def recorded(folder, now):
     began = StreamRecord(window=now, ends=now + 3_600, last_release=now)
     record = RecordFile(
         folder / "panprivacy-coordinator.json",
-        Record(shards=2, key=KEY.hex(), streams={"visits": began}),
+        ClusterRecord(shards=2, key=KEY.hex(), streams={"visits": began}),
     )
     record.write()
     return record

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from panprivacy.cluster.broker import Position, Queue
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
+from panprivacy.cluster.queues import Position, Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shard import ShardStream
 from panprivacy.coins import SystemCoins

@@ -15,15 +15,9 @@ import nats as nats_client
 import pytest
 
 from panprivacy.cluster import broker as broker_module
-from panprivacy.cluster.broker import (
-    START,
-    Broker,
-    BrokerError,
-    LostError,
-    Position,
-    Queue,
-    QueueFullError,
-)
+from panprivacy.cluster.broker import Broker
+from panprivacy.cluster.connection import Connection
+from panprivacy.cluster.queues import START, BrokerError, LostError, Position, Queue, QueueFullError
 from panprivacy.errors import InputError
 from tests.cluster.conftest import QUEUE_BYTES
 from tests.cluster.nats import NatsServer, Proxy, found_nats
@@ -39,7 +33,7 @@ def queue():
 @pytest.fixture
 def impatient(monkeypatch):
     """Asks again sooner than a program does."""
-    monkeypatch.setattr(broker_module, "_ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(Connection, "answer_seconds", 0.3)
 
 
 def numbered(count, start=0):

@@ -9,7 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from panprivacy.cluster.broker import Broker, BrokerError, Queue
+from panprivacy.cluster.broker import Broker
+from panprivacy.cluster.queues import BrokerError, Queue
 from tests.cluster.nats import NatsServer, found_nats
 
 QUEUE = Queue("panprivacy", "visits", 1, 0)

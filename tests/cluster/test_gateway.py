@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.cluster import coordinator as coordinators
-from panprivacy.cluster import rounds
-from panprivacy.cluster.broker import Broker, BrokerError
+from panprivacy.cluster import releaser, rounds
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine
 from panprivacy.cluster.gateway import Gateway
 from panprivacy.cluster.publisher import Publisher
+from panprivacy.cluster.queues import BrokerError
 from panprivacy.cluster.record import RecordFile
-from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.vault import GoneError, Vault
 from panprivacy.cluster.worker import Worker, WorkerConfig
 from panprivacy.errors import PlanError
@@ -276,13 +276,13 @@ def test_what_is_sent_after_the_last_cut_keeps_the_shards_from_closing(
     tmp_path, shared_nats, monkeypatch
 ):
     with closing(tmp_path, shared_nats, monkeypatch) as (engine, _):
-        publish = Releaser._publish
+        publish = releaser.publish
 
-        def late(releaser, answers):
-            publish(releaser, answers)
+        def late(*given):
+            publish(*given)
             engine._broker.publish([(engine._queues["visits"][1], b"of a sender that stood still")])
 
-        monkeypatch.setattr(Releaser, "_publish", late)
+        monkeypatch.setattr(releaser, "publish", late)
         with pytest.raises(PlanError, match="counts in the next window of these shards"):
             engine.finish()
         assert released(engine) == [0, 0], "the window that ended is published"
@@ -294,7 +294,7 @@ def test_shards_that_cannot_close_are_waited_for_a_while(tmp_path, shared_nats, 
         def fail(*_):
             raise StoreError("the disk is full")
 
-        monkeypatch.setattr(Releaser, "_publish", fail)
+        monkeypatch.setattr(releaser, "publish", fail)
         with pytest.raises(PlanError, match=r"2 shards cannot be made now: .*the disk is full"):
             engine.finish(0.5)
 

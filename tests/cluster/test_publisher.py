@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.cluster import Publisher
-from panprivacy.cluster import broker as broker_module
 from panprivacy.cluster import publisher as publisher_module
-from panprivacy.cluster.broker import START, Broker, BrokerError
+from panprivacy.cluster.broker import Broker
+from panprivacy.cluster.connection import Connection
 from panprivacy.cluster.directory import Directory
 from panprivacy.cluster.envelopes import Opener
 from panprivacy.cluster.messages import read_message
+from panprivacy.cluster.queues import START, BrokerError
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Prefixes
 from tests.cluster.conftest import QUEUE_BYTES
@@ -231,7 +232,7 @@ def test_a_directory_that_is_missing_or_damaged_is_refused(shared_nats, shards, 
 
 def test_who_may_send_can_neither_write_the_directory_nor_read_or_remove(monkeypatch):
     """With the lines that the page shows."""
-    monkeypatch.setattr(broker_module, "_ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(Connection, "answer_seconds", 0.3)
     lines = PAGE.read_text().partition("```\nauthorization")[2].partition("```")[0]
     lines = f"authorization{lines}".replace("$CLUSTER_PASSWORD", "c").replace(
         "$PUBLISHER_PASSWORD", "p"

@@ -25,9 +25,10 @@ from ray.exceptions import RayError
 
 from panprivacy.cluster import actors
 from panprivacy.cluster.actors import RayShards
-from panprivacy.cluster.broker import Broker, Position, Queue
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
+from panprivacy.cluster.queues import Position, Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import CheckpointConfig, ClusterConfig, Config

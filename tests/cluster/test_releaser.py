@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from panprivacy.cluster import announcing, asking
 from panprivacy.cluster import releaser as releasers
-from panprivacy.cluster.record import Record, RecordFile, StreamRecord
+from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.shard import ShardStream
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError
@@ -84,7 +85,9 @@ class Shards:
 
 
 def _slice(shard, shards):
-    return Record(shards=shards, key=KEY.hex(), streams={}).router(numbered=True).slice(shard)
+    return (
+        ClusterRecord(shards=shards, key=KEY.hex(), streams={}).router(numbered=True).slice(shard)
+    )
 
 
 class Cluster:
@@ -96,7 +99,9 @@ class Cluster:
         self.path = folder / "coordinator.json"
         self.shards = Shards(self.config, clock.now)
         began = StreamRecord(window=clock.now, ends=clock.now + HOUR, last_release=clock.now)
-        RecordFile(self.path, Record(shards=2, key=KEY.hex(), streams={"visits": began})).write()
+        RecordFile(
+            self.path, ClusterRecord(shards=2, key=KEY.hex(), streams={"visits": began})
+        ).write()
         self.begin()
 
     def begin(self):
@@ -139,7 +144,13 @@ def clock():
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(releasers, "_AGAIN", 0.0)
+    monkeypatch.setattr(asking, "_AGAIN", 0.0)
+
+
+def without_patience(patch):
+    """No request waits for its release, or its announcement."""
+    for module in (releasers, announcing):
+        patch.setattr(module, "PATIENCE", 0.0)
 
 
 @pytest.fixture
@@ -341,7 +352,7 @@ def test_a_release_on_request_is_there_when_it_returns_or_says_why_not(
     tmp_path, clock, monkeypatch
 ):
     cluster = Cluster(tmp_path, clock, releases=2)
-    monkeypatch.setattr(releasers, "_PATIENCE", 0.0)
+    without_patience(monkeypatch)
     with pytest.raises(StoreError, match="waits for a shard"):
         cluster.releaser.release()
     cluster.advance()
@@ -393,7 +404,7 @@ def test_an_announcement_takes_effect_where_no_release_waits_and_is_confirmed_wh
     tmp_path, clock, monkeypatch, crash, late
 ):
     """Who looked before would find again what is held, and nothing in it is drawn anew."""
-    monkeypatch.setattr(releasers, "_PATIENCE", 0.0)
+    without_patience(monkeypatch)
     cluster = Cluster(tmp_path, clock, intrusions=1, releases=2)
     announced = [one.told for one in cluster.shards.all]
     cluster.shards.send(range(30))
@@ -428,7 +439,7 @@ def test_an_announcement_takes_effect_where_no_release_waits_and_is_confirmed_wh
 def test_what_is_announced_while_the_window_before_waits_is_of_the_new_one(
     tmp_path, clock, monkeypatch
 ):
-    monkeypatch.setattr(releasers, "_PATIENCE", 0.0)
+    without_patience(monkeypatch)
     cluster = Cluster(tmp_path, clock, intrusions=1)
     cluster.shards.send(range(30))
     cluster.shards.away = {1}
@@ -458,10 +469,10 @@ def test_who_announces_waits_for_a_release_and_for_the_shard_that_was_missing(
     cluster = Cluster(tmp_path, clock, intrusions=1, releases=2)
     cluster.shards.away = {1}
     with monkeypatch.context() as hasty:
-        hasty.setattr(releasers, "_PATIENCE", 0.0)
+        without_patience(hasty)
         with pytest.raises(StoreError, match="waits for a shard"):
             cluster.releaser.release()
-    monkeypatch.setattr(Releaser, "_announce_again", lambda _: None)
+    monkeypatch.setattr(announcing.Announcing, "announce_again", lambda _: None)
 
     def come_back():
         cluster.shards.away = set()

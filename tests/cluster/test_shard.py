@@ -11,9 +11,9 @@ import pytest
 
 from panprivacy.cluster import messages
 from panprivacy.cluster import shard as shards
-from panprivacy.cluster.broker import Position
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
+from panprivacy.cluster.queues import Position
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shard import ShardStream
 from panprivacy.coins import SystemCoins

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from nats.errors import ProtocolError
 from nats.protocol.parser import Parser
 
-from panprivacy.cluster.broker import Broker, BrokerError, Queue
+from panprivacy.cluster.broker import Broker
+from panprivacy.cluster.queues import BrokerError, Queue
 from panprivacy.cluster.transport import MessageParser, _Incoming, new_client
 from tests.cluster.nats import NatsServer, found_nats
 

@@ -15,7 +15,7 @@ import pytest
 from msgspec import structs
 
 from panprivacy.cluster import worker as workers
-from panprivacy.cluster.broker import Position
+from panprivacy.cluster.queues import Position
 from panprivacy.cluster.shard import ShardStream
 from panprivacy.cluster.vault import LeasedError, SilentError, Vault
 from panprivacy.cluster.worker import Worker, WorkerConfig

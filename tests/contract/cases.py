@@ -13,7 +13,7 @@ from panprivacy.cells.parity import ParityCells
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.published import PUBLISHED
 from panprivacy.statistics.cases import Trial
-from panprivacy.statistics.catalogue import KINDS, Kind
+from panprivacy.statistics.catalogue import KINDS, StatisticType
 from panprivacy.statistics.statistic import Statistic, request
 
 
@@ -31,7 +31,7 @@ class Case:
         trial: the way.
     """
 
-    kind: Kind
+    kind: StatisticType
     trial: Trial
 
     @property

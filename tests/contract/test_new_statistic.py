@@ -13,8 +13,8 @@ from typing import Annotated
 import numpy as np
 import pytest
 
+from panprivacy.audit.subject import Row
 from panprivacy.audit.suite.products import products
-from panprivacy.audit.suite.subject import Row
 from panprivacy.cells.bits import BitCells
 from panprivacy.decoders.intervals import Answering
 from panprivacy.planning.bits import best_split

@@ -242,7 +242,11 @@ def test_the_spy_sees_what_is_left(seen, monkeypatch):
 WATCHED = ("noise.py", "addressing.py", "hashing.py", "polynomial.py", "statistics/statistic.py")
 WATCHED += ("statistics/running/nodes.py", "statistics/running/statistic.py", "counters/tree.py")
 WATCHED += ("cells/bits.py", "cells/modular.py", "cells/threshold.py", "reading.py")
-WATCHED += ("published/mir_calibration.py", "published/mir_exponential.py")
+WATCHED += (
+    "published/mir_lattice_cells.py",
+    "published/mir_columns.py",
+    "published/mir_exponential.py",
+)
 SOURCE = str(Path(pp.__file__).parent)
 
 LEFT = {
@@ -376,7 +380,7 @@ def test_no_function_leaves_what_it_drew_or_counted(name, watch):
         ("cells.threshold", "rounded", {"rounded_to digits", "rounded_to left"}),
         ("cells.modular", "named", {"weighted histogram"}),
         ("statistics.statistic", "named", {"noised_sums drawn"}),
-        ("published.mir_calibration", "norm", {"update moved", "_move entries", "born drawn"}),
+        ("published.mir_lattice_cells", "norm", {"update moved", "_move entries", "born drawn"}),
         ("published.mir_exponential", "stable", {"_add_noise noise", "_add_noise drawn"}),
     ],
 )

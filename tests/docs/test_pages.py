@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from panprivacy.cli import _COMMANDS
-from panprivacy.statistics.planner import Search
+from panprivacy.statistics.planner import Alternatives
 from panprivacy.statistics.specification import Specification
 from tests.docs.pages import NUMBER, PAGES, ROOT, blocks, commands, name, shape, typed
 
@@ -133,7 +133,7 @@ def test_the_intervals_of_the_pages_are_as_wide_as_it_says(folder):
 def test_heavy_hitters_of_the_page_are_several_times_their_error(folder):
     page = (ROOT / "docs/command-line.md").read_text()
     typed_so = re.search(r"cents --epsilon (\d+) .*\n\s+--stat (heavy-hitters\S+)", page)
-    search = Search(Specification.from_text(typed_so[2]).sizes, 1, 0)
+    search = Alternatives(Specification.from_text(typed_so[2]).sizes, 1, 0)
     plan, looser = search.plan(Fraction(typed_so[1]), None), search.plan(Fraction(2), None)
     typed("python examples/make_visits.py", folder)
     orders = pq.read_table(folder / "orders.parquet")["cents"].to_numpy()  # one a customer

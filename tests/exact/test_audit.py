@@ -23,8 +23,8 @@ from panprivacy.audit.controls import CONTROLS
 from panprivacy.audit.exact import Loss, chain
 from panprivacy.audit.exact.laws import _is_above
 from panprivacy.audit.neighbours import add_remove, pairs, replace, short_streams
+from panprivacy.audit.subject import ADJACENCIES, Row
 from panprivacy.audit.suite.products import products
-from panprivacy.audit.suite.subject import ADJACENCIES, Row
 from panprivacy.cli.audit import line
 from tests.commands import run_command
 from tests.service.running import PLAIN

@@ -13,7 +13,7 @@ import pytest
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.loss import exact_loss
 from panprivacy.audit.exact.numbers import exp
-from panprivacy.audit.exact.shifts import ANNOUNCED, LOOK, Subject, shifted_loss
+from panprivacy.audit.exact.shifts import ANNOUNCED, LOOK, AddingProgram, shifted_loss
 from panprivacy.audit.exact.traces import LeakError
 from panprivacy.audit.streams import ANNOUNCE
 from panprivacy.continual import METHODS, Counter
@@ -77,7 +77,7 @@ def cells(program):
 
 
 def audited(make, actions, bound=1):
-    subject = Subject(make, act, lambda left: left.counts, cells, lambda one: one.state())
+    subject = AddingProgram(make, act, lambda left: left.counts, cells, lambda one: one.state())
     return shifted_loss(subject, actions, bound)
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from panprivacy.audit.exact.shifts import ANNOUNCED, LOOK, ShiftedCoins, Subject, shifted_loss
+from panprivacy.audit.exact.shifts import ANNOUNCED, LOOK, AddingProgram, ShiftedCoins, shifted_loss
 from panprivacy.audit.exact.traces import LeakError
 from panprivacy.counters.forest import Forest
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
@@ -106,7 +106,7 @@ def audited(kind, actions, *sizes, **more):
     def cells(led):
         return led.program._kept._memory.cells.ravel()
 
-    subject = Subject(
+    subject = AddingProgram(
         make, Led.act, lambda left: left.counts, cells, lambda led: led.program.state()
     )
     return shifted_loss(subject, actions)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from panprivacy.cluster.broker import Broker, Queue
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.envelopes import Opener, seal
 from panprivacy.cluster.messages import Round, read_message
+from panprivacy.cluster.queues import Queue
 from panprivacy.cluster.routing import Router
 from tests.cluster.nats import NatsServer, found_nats
 from tests.forensic.memory import Needles, needs_administrator, search_process

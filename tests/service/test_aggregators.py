@@ -29,7 +29,7 @@ from panprivacy.aggregator.messages import (
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import AbortError, PeerError
 from panprivacy.aggregator.reports import batch_of, dap_report, metadata_of, row_of, share_of
-from panprivacy.aggregator.verifying import Rows
+from panprivacy.aggregator.verifying import OpenedRows
 from panprivacy.errors import PanPrivacyError
 from panprivacy.federated.shares import open_leader
 from panprivacy.service.outgoing.records import StoreError
@@ -357,7 +357,7 @@ def test_shares_that_may_not_be_verified_stay_out_of_the_computation():
     task = task_of()
     reports = [honest(task, [bit]) for bit in (0, 1)]
     names = [one.metadata.report_id for one in reports]
-    rows = Rows(
+    rows = OpenedRows(
         task, names, [one.leader.enc + one.leader.payload for one in reports], open_leader, LEADER
     )
     prio, computed = Prio3Count(task.context), []

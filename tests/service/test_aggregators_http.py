@@ -28,6 +28,8 @@ from panprivacy.aggregator.app import (
     helper_application,
     leader_application,
 )
+from panprivacy.aggregator.helper_store import HelperStore
+from panprivacy.aggregator.leader_store import LeaderStore
 from panprivacy.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     ERRORS,
@@ -58,7 +60,6 @@ from panprivacy.aggregator.reports import (
     upload,
 )
 from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
-from panprivacy.aggregator.store import HelperStore, LeaderStore
 from panprivacy.errors import InputError, PlanError
 from panprivacy.federated.messages import Report
 from panprivacy.federated.task import Task

@@ -8,12 +8,13 @@ import json
 from fractions import Fraction
 
 from panprivacy.aggregator.helper import Helper
+from panprivacy.aggregator.helper_store import HelperStore
 from panprivacy.aggregator.leader import Leader
+from panprivacy.aggregator.leader_store import LeaderStore
 from panprivacy.aggregator.messages import UPLOAD
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import PeerError
 from panprivacy.aggregator.reports import dap_report, upload
-from panprivacy.aggregator.store import HelperStore, LeaderStore
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.embedding import PAYLOAD_BYTES, embed

@@ -180,9 +180,9 @@ def test_a_picture_has_the_last_steps_alone(log, tmp_path):
     words = "run", log, "--format", "combined", *COUNT
     with (
         mock.patch("panprivacy.cli.run.publish", return_value=printed(*[answer] * 5)),
-        mock.patch("panprivacy.cli.run._MOST_DRAWN", 2),
-        mock.patch("panprivacy.cli.run._draw") as draw,
+        mock.patch("panprivacy.cli.picture._MOST_DRAWN", 2),
+        mock.patch("panprivacy.programs.pictures.plot_steps") as draw,
     ):
         assert run_command(*words, "--plot", tmp_path / "steps.png").code == 0
-    _, _, history = draw.call_args.args
-    assert len(history) == 2
+    _, _, steps = draw.call_args.args
+    assert len(steps) == 2

@@ -16,9 +16,9 @@ from panprivacy.audit.ideal import IdealEncryption, MemoryStorage
 from panprivacy.federated.collector import Collector, ReplayError
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import Device
+from panprivacy.federated.distributions import binomial
 from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.laws import binomial
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.messages import Report, report_bytes
 from panprivacy.federated.promise import Promise

@@ -28,7 +28,7 @@ from panprivacy.dashboard import charts, history
 from panprivacy.dashboard.board import Board
 from panprivacy.dashboard.guard import COOKIE, Guard, Readers, token_of
 from panprivacy.dashboard.history import History
-from panprivacy.dashboard.promise import Promise
+from panprivacy.dashboard.promise import StreamPromise
 from panprivacy.dashboard.seized import answers_of, pictures
 from panprivacy.dashboard.series import POINT, Bar, Point, SeriesName, by_group, histograms, thinned
 from panprivacy.errors import PlanError
@@ -311,7 +311,7 @@ def test_another_store_in_the_place_of_the_first_is_read_from_its_beginning(tmp_
 
 
 def test_a_window_has_spent_what_its_ledger_has(store, file):
-    promise = Promise("shop", load(file).streams["shop"])
+    promise = StreamPromise("shop", load(file).streams["shop"])
     now = START + DAY / 2
     before = promise.spent(store, now, 0)
     current = promise._windowed.current
@@ -328,14 +328,14 @@ def test_a_window_has_spent_what_its_ledger_has(store, file):
 
 
 def test_a_window_that_was_begun_twice_says_so(store, file):
-    promise = Promise("shop", load(file).streams["shop"])
+    promise = StreamPromise("shop", load(file).streams["shop"])
     again = START + DAY / 4
     published(store, [replace(ROW, number=1), replace(ROW, start=again)])
     assert promise.spent(store, START + DAY / 2, 1).begun == 2
 
 
 def test_a_year_costs_what_windows_cost(store, file):
-    promise = Promise("shop", load(file).streams["shop"])
+    promise = StreamPromise("shop", load(file).streams["shop"])
     windowed = promise._windowed
     own = windowed.current.state_epsilon
     lines = [
@@ -367,7 +367,7 @@ def test_a_year_costs_what_windows_cost(store, file):
 
 
 def test_what_goes_on_counts_the_answers_of_its_life(store, file):
-    promise = Promise("calls", load(file).streams["calls"])
+    promise = StreamPromise("calls", load(file).streams["calls"])
     assert promise.lasting
     spent = promise.spent(store, START, 77)
     assert spent.releases.made == 77
@@ -376,7 +376,7 @@ def test_what_goes_on_counts_the_answers_of_its_life(store, file):
 
 def test_the_explanation_is_that_of_a_state(file, tmp_path):
     config = load(file).streams["shop"]
-    promise = Promise("shop", config)
+    promise = StreamPromise("shop", config)
     states = promise.states(None)
     counting = config.make_counting()
     seized = tmp_path / "seized"
@@ -396,7 +396,7 @@ def test_the_explanation_is_that_of_a_state(file, tmp_path):
 
 
 def test_throw_away_states_are_drawn_with_fresh_coins(file):
-    plans = Promise("shop", load(file).streams["shop"]).pictured
+    plans = StreamPromise("shop", load(file).streams["shop"]).pictured
     rows = [
         replace(ROW, argument=n, arguments=f"state={n}", value=90.0, low=80.0) for n in (1, 2, 3)
     ]
@@ -408,7 +408,7 @@ def test_throw_away_states_are_drawn_with_fresh_coins(file):
 
 
 def test_lost_answers_and_none_are_drawn_as_nobody(file):
-    plan = Promise("shop", load(file).streams["shop"]).pictured["distinct"]
+    plan = StreamPromise("shop", load(file).streams["shop"]).pictured["distinct"]
     lost = replace(ROW, statistic="distinct", question="distinct", argument=None, arguments="",
                    value=None, low=None, high=None)  # fmt: skip
     assert all(pictures([lost], plan))
@@ -416,7 +416,7 @@ def test_lost_answers_and_none_are_drawn_as_nobody(file):
 
 
 def test_what_has_steps_is_not_drawn(file):
-    assert not Promise("calls", load(file).streams["calls"]).pictured
+    assert not StreamPromise("calls", load(file).streams["calls"]).pictured
 
 
 # The board
@@ -658,7 +658,7 @@ def test_what_a_stream_released_is_what_is_shown(store, file):
     assert len(known.points[SeriesName("distinct", "distinct", "", None)]) == 3
     ((_, bars),) = histograms(known.newest).items()
     assert [bar.label for bar in bars] == ["1", "2", "3"]
-    promise = Promise("shop", config)
+    promise = StreamPromise("shop", config)
     year = promise.year(store, datetime.fromtimestamp(clock[0], UTC))
     assert (year.windows, year.loss) == (4, promise._windowed.loss(4))
     with pytest.raises(PlanError):

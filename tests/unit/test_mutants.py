@@ -31,9 +31,15 @@ from panprivacy.errors import InputError
 from panprivacy.federated.bits import Reporting
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import Device
+from panprivacy.federated.distributions import (
+    _LOG_TAIL,
+    _U,
+    binomial,
+    discrete_gaussian,
+    gaussian_sum,
+)
 from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.laws import _LOG_TAIL, _U, binomial, discrete_gaussian, gaussian_sum
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise, largest_epsilon_0
 from panprivacy.federated.task import Task

@@ -7,11 +7,13 @@ import re
 import warnings
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import panprivacy as pp
+from panprivacy import statistics
 from panprivacy._validate import MOST_BYTES
 from panprivacy.addressing import MAX_UNIVERSE, Direct, Levelled, Sampled
 from panprivacy.decoders.intervals import discrete_laplace_variance, noise_quantile
@@ -432,6 +434,13 @@ def test_a_plan_for_a_range_tells_errors_at_its_ends_and_middle(statistic):
     assert max(absolute) <= plan.absolute_error()
     margins = [plan.relative_margin(0.95, truth) for truth in plan.told_at]
     assert all(1.9 < reach / one < 2.5 for reach, one in zip(margins, errors, strict=True))
+
+
+def test_the_catalogue_has_each_statistic_of_the_package():
+    """A statistic that can contribute has its folder there, and `merge` knows the catalogue."""
+    folders = {kind.__module__.removeprefix("panprivacy.statistics.") for kind in KINDS}
+    here = Path(statistics.__file__).parent
+    assert folders == {f"{file.parent.name}.statistic" for file in here.glob("*/statistic.py")}
 
 
 TRIALS = [(kind, trial) for kind in KINDS for trial in kind.trials]

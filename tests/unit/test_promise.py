@@ -11,8 +11,8 @@ import pytest
 import panprivacy as pp
 from panprivacy.audit.exact.numbers import exp
 from panprivacy.federated.count_nonzero import CountNonZero
+from panprivacy.federated.distributions import bernoulli, binomial, discrete_gaussian, gaussian_sum
 from panprivacy.federated.histogram import Histogram
-from panprivacy.federated.laws import bernoulli, binomial, discrete_gaussian, gaussian_sum
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise
 

@@ -16,7 +16,9 @@ from starlette.routing import Route, Router
 from starlette.types import Lifespan
 
 from panprivacy.aggregator.helper import Helper
+from panprivacy.aggregator.helper_store import HelperStore
 from panprivacy.aggregator.leader import Leader
+from panprivacy.aggregator.leader_store import LeaderStore
 from panprivacy.aggregator.messages import (
     ERRORS,
     JOB_ID_BYTES,
@@ -37,8 +39,7 @@ from panprivacy.aggregator.peer import STRIPPED
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import AbortError, PeerError, Reason
 from panprivacy.aggregator.reports import dap_bytes
-from panprivacy.aggregator.store import HelperStore, LeaderStore
-from panprivacy.collector.serving import Serving, Together, body_of
+from panprivacy.collector.serving import GroupCommit, Serving, body_of
 from panprivacy.errors import InputError
 from panprivacy.federated.messages import report_bytes
 from panprivacy.federated.task import Task
@@ -106,7 +107,7 @@ class LeaderApi(_Aggregating):
         self._leader = leader
         self._longest = max(_MOST_UPLOAD, 2 * report_bytes(task))
         self._uploads = replace(UPLOAD, most=self._longest // dap_bytes(task))  # as whole ones fit
-        self._together = Together[Report, ReportError | None](
+        self._together = GroupCommit[Report, ReportError | None](
             lambda reports: self._stored(partial(leader.take, reports))
         )
         self._verifier = ThreadPoolExecutor(1, thread_name_prefix="panprivacy-verifier")

@@ -20,7 +20,7 @@ from panprivacy.vdaf import MODULUS, Prio3Count, aggregate
 _FRONT: Final = struct.Struct(f"<Q{CHECKSUM_BYTES}s")
 
 
-class Batch(NamedTuple):
+class BatchBucket(NamedTuple):
     """A batch bucket.
 
     Args:

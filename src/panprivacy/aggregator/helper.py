@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 
-from panprivacy.aggregator.batch import Batch, share_bytes
+from panprivacy.aggregator.batch import BatchBucket, share_bytes
+from panprivacy.aggregator.helper_store import HelperStore, Verdict
 from panprivacy.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     CIPHERTEXT,
@@ -19,6 +20,7 @@ from panprivacy.aggregator.messages import (
     Party,
     ReportError,
     ReportShare,
+    VerifyInit,
     VerifyResp,
 )
 from panprivacy.aggregator.presentation import decoded
@@ -32,8 +34,7 @@ from panprivacy.aggregator.reports import (
     servers_of,
     share_of,
 )
-from panprivacy.aggregator.store import HelperStore, Verdict
-from panprivacy.aggregator.verifying import Rows
+from panprivacy.aggregator.verifying import OpenedRows
 from panprivacy.coins import SecretCoins, SystemCoins
 from panprivacy.errors import InputError
 from panprivacy.federated.elgamal import DecryptionKey, EncryptionKey
@@ -113,22 +114,14 @@ class Helper:
         known = self._store.response(job, asked)
         if known is not None:
             return known
-        try:
-            request = decoded(JOB, body)
-        except InputError as error:
-            raise AbortError(Reason.INVALID_MESSAGE, str(error)) from None
-        self._check(request.part_batch_selector, request.agg_param, Reason.INVALID_MESSAGE)
-        inits = {one.report_share.metadata.report_id: one for one in request.verify_inits}
-        if len(inits) < len(request.verify_inits) or len(inits) > MOST_REPORTS:
-            message = f"a job has {MOST_REPORTS} reports at most, and none more than once"
-            raise AbortError(Reason.INVALID_MESSAGE, message)
+        inits = self._inits(body)
         found, malformed = dict[bytes, bytes](), dict[bytes, ReportError]()
         for name, one in inits.items():
             try:
                 found[name] = _row(one.report_share)
             except _MalformedError as error:
                 found[name], malformed[name] = b"", error.code
-        rows = Rows(self._task, list(found), list(found.values()), open_helper, self._key)
+        rows = OpenedRows(self._task, list(found), list(found.values()), open_helper, self._key)
         theirs = b"".join(self._verifiers(one.payload) for one in inits.values())
 
         def verdict(wrong: Mapping[bytes, ReportError]) -> Verdict:
@@ -145,9 +138,28 @@ class Helper:
                 )
                 for name, valid in zip(rows.names, whole, strict=True)
             )
-            return Verdict(RESPONSES.write(responses), Batch.of(rows.names, mine.outputs, whole))
+            return Verdict(
+                RESPONSES.write(responses), BatchBucket.of(rows.names, mine.outputs, whole)
+            )
 
         return self._store.judge(job, asked, rows.opened, verdict)
+
+    def _inits(self, body: bytes) -> dict[bytes, VerifyInit]:
+        """What is asked of each report of a job, by its id.
+
+        Raises:
+            AbortError: this is no job of the task.
+        """
+        try:
+            request = decoded(JOB, body)
+        except InputError as error:
+            raise AbortError(Reason.INVALID_MESSAGE, str(error)) from None
+        self._check(request.part_batch_selector, request.agg_param, Reason.INVALID_MESSAGE)
+        inits = {one.report_share.metadata.report_id: one for one in request.verify_inits}
+        if len(inits) < len(request.verify_inits) or len(inits) > MOST_REPORTS:
+            message = f"a job has {MOST_REPORTS} reports at most, and none more than once"
+            raise AbortError(Reason.INVALID_MESSAGE, message)
+        return inits
 
     def _verifiers(self, payload: bytes) -> bytes:
         """The leader's verifier shares of a report; if they are none, some that are refused."""
@@ -180,7 +192,7 @@ class Helper:
             raise AbortError(Reason.INVALID_MESSAGE, str(error)) from None
         self._check(request.batch_selector, request.agg_param, Reason.BATCH_INVALID)
 
-        def made(batch: Batch, came: int) -> bytes:
+        def made(batch: BatchBucket, came: int) -> bytes:
             if came < self._servers.batch:
                 message = f"{came:,} reports have come, and a release takes "
                 message += f"{self._servers.batch:,} or more: wait for more"

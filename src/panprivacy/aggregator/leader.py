@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.aggregator.batch import Batch, read_shares
+from panprivacy.aggregator.batch import BatchBucket, read_shares
+from panprivacy.aggregator.leader_store import Job, LeaderStore
 from panprivacy.aggregator.messages import (
     AGGREGATE_SHARE_REQ,
     CIPHERTEXT,
@@ -39,8 +40,7 @@ from panprivacy.aggregator.reports import (
     servers_of,
     share_of,
 )
-from panprivacy.aggregator.store import Job, LeaderStore
-from panprivacy.aggregator.verifying import Rows
+from panprivacy.aggregator.verifying import OpenedRows
 from panprivacy.errors import InputError
 from panprivacy.federated.collector import no_less
 from panprivacy.federated.elgamal import DecryptionKey
@@ -133,7 +133,7 @@ class Leader:
         if job is None:
             return False
         names = [one.metadata.report_id for one in job.reports]
-        rows = Rows(self._task, names, self._rows(job), open_leader, self._own)
+        rows = OpenedRows(self._task, names, self._rows(job), open_leader, self._own)
         usable = self._store.judge(job.name, rows.opened)
         mine = rows.verified(partial(self._prio.verify_leader, self._verify_key), usable)
         inits = tuple(
@@ -146,7 +146,7 @@ class Leader:
         request = AggregationJobInitReq(b"", batch_of(self._task), inits)
         answer = self._helper.verify(job.name, JOB.write(request))
         accepted = _accepted(answer, names, mine.valid)
-        self._store.finish(job.name, Batch.of(names, mine.outputs, accepted))
+        self._store.finish(job.name, BatchBucket.of(names, mine.outputs, accepted))
         return True
 
     def _rows(self, job: Job) -> list[bytes]:

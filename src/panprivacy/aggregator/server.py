@@ -15,11 +15,12 @@ from panprivacy.aggregator.app import (
     leader_application,
 )
 from panprivacy.aggregator.helper import Helper
+from panprivacy.aggregator.helper_store import HelperStore
 from panprivacy.aggregator.leader import Leader
+from panprivacy.aggregator.leader_store import LeaderStore
 from panprivacy.aggregator.peer import Peer
 from panprivacy.aggregator.reports import servers_of
 from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
-from panprivacy.aggregator.store import HelperStore, LeaderStore
 from panprivacy.collector.server import run
 from panprivacy.federated.task import Task
 from panprivacy.service.journal import write_to_stderr

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.aggregator.store import Opened
+from panprivacy.aggregator.shares_store import OpenedRow
 from panprivacy.federated import shares
 from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.rows import entries
@@ -34,7 +34,7 @@ class Verified(NamedTuple):
     valid: NDArray[np.bool_]
 
 
-class Rows:
+class OpenedRows:
     """One server's rows of some reports, opened.
 
     Args:
@@ -61,13 +61,13 @@ class Rows:
         self._readable = readable.reshape(-1, self._answers)
 
     @property
-    def opened(self) -> dict[bytes, Opened]:
+    def opened(self) -> dict[bytes, OpenedRow]:
         """What is in each report, by its id."""
         found = {}
         each = zip(self.names, self._payloads, self._readable, strict=True)
         for name, payload, readable in each:
             parts = entries(payload, len(payload) // self._answers)
-            found[name] = Opened(tuple(compress(parts, readable)), bool(readable.all()))
+            found[name] = OpenedRow(tuple(compress(parts, readable)), bool(readable.all()))
         return found
 
     def verified(

@@ -14,7 +14,7 @@ from panprivacy.audit.sampled import (
     users_apart,
 )
 from panprivacy.audit.streams import ANNOUNCE, RELEASE
-from panprivacy.audit.suite.subject import Subject
+from panprivacy.audit.subject import Subject
 
 __all__ = [
     "ANNOUNCE",

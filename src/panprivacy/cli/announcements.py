@@ -17,7 +17,7 @@ from panprivacy.programs.counting import Counting
 from panprivacy.sources import Source
 
 
-class Announcements:
+class SignalledAnnouncements:
     """Announces an intrusion for each SIGUSR1, between two batches; none if none are planned for.
 
     Args:

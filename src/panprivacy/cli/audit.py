@@ -10,8 +10,8 @@ import typer
 
 from panprivacy._validate import positive_fraction
 from panprivacy.audit.exact.loss import Loss
+from panprivacy.audit.subject import ADJACENCIES, Row
 from panprivacy.audit.suite.run import known_names, rows
-from panprivacy.audit.suite.subject import ADJACENCIES, Row
 from panprivacy.errors import PlanError
 
 _LINE = "{:<25}{:<9}{:>9}{:>12}{:>9}{:>9}{:>11}  {}"

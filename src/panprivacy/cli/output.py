@@ -63,19 +63,8 @@ class Printed:
 
 def print_json(printed: Printed) -> None:
     """Print one JSON object on one line, in a demonstration with the truth and the rate."""
-    rows = printed.answers.rows()
-    if printed.facts:
-        truths = printed.facts.truth
-        names = zip(rows, printed.answers, strict=True)
-        rows = [{**row, "truth": truths.get(name)} for row, name in names]
     document: dict[str, object] = {
-        "answers": [
-            {
-                key: "inf" if isinstance(value, float) and math.isinf(value) else value
-                for key, value in row.items()
-            }
-            for row in rows
-        ],
+        "answers": list(_rows(printed)),
         "epsilon": float(printed.guarantee.epsilon),
         "state_bytes": printed.state_bytes,
     }
@@ -89,13 +78,7 @@ def print_json(printed: Printed) -> None:
             "end": printed.window.end.isoformat(timespec="milliseconds"),
             "complete": printed.window.complete,
         }
-        delta = {"delta": float_above(printed.loss.delta)} if printed.loss.delta else {}
-        document["loss"] = {
-            "windows": printed.loss.windows,
-            "seen": 1,
-            "epsilon": float_above(printed.loss.epsilon),
-            **delta,
-        }
+        document["loss"] = _loss(printed.loss)
     if printed.interrupted:
         document["interrupted"] = True
     if printed.facts:
@@ -107,6 +90,27 @@ def print_json(printed: Printed) -> None:
             "besides": list(facts.besides),
         }
     print(json.dumps(document), flush=True)
+
+
+def _rows(printed: Printed) -> Iterator[dict[str, object]]:
+    """The answers as JSON can write them."""
+    for name, row in zip(printed.answers, printed.answers.rows(), strict=True):
+        truth = {"truth": printed.facts.truth.get(name)} if printed.facts else {}
+        yield {
+            key: "inf" if isinstance(value, float) and math.isinf(value) else value
+            for key, value in {**row, **truth}.items()
+        }
+
+
+def _loss(loss: LossOverWindows) -> dict[str, object]:
+    """What a user of several windows loses, rounded up."""
+    delta = {"delta": float_above(loss.delta)} if loss.delta else {}
+    return {
+        "windows": loss.windows,
+        "seen": 1,
+        "epsilon": float_above(loss.epsilon),
+        **delta,
+    }
 
 
 def print_text(printed: Printed) -> None:

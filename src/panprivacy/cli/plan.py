@@ -20,7 +20,7 @@ from panprivacy.programs.counting import make_moving
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.moving import Continual
 from panprivacy.statistics.plan import Plan
-from panprivacy.statistics.planner import Search, plan_for
+from panprivacy.statistics.planner import Alternatives, plan_for
 from panprivacy.statistics.release import shown_number
 from panprivacy.statistics.specification import Specification
 
@@ -73,30 +73,19 @@ def plan(
         )
         raise PlanError(message)
     asked = Specification.from_text(stat)
-    search = Search(asked.sizes, releases, intrusions)
+    search = Alternatives(asked.sizes, releases, intrusions)
     level, loss = proportion(confidence=confidence), positive_fraction(epsilon=epsilon)
     tables = positive_integer(_MOST_SHARDS, shards=shards)
     warn_if_weak(loss)
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is not None:
         target = float(positive_fraction(error=error))
-        reached = plan_for(search, loss, target, size, level)
-        typer.echo(
-            f"{reached.table.nbytes:,} bytes of table reach an error of "
-            f"±{reached.relative_margin(level):.3g} of {reached.measure} with confidence "
-            f"{level:g} at epsilon {float(loss):g}"
-        )
+        _print_reached(plan_for(search, loss, target, size, level), level)
         return
     best = search.plan(loss, size)
     moving = _moving(asked, moves, loss, releases, intrusions)  # before anything is printed
     typer.echo(f"{asked.label}: {best.question}")
-    if best.range_of_states is not None:
-        low, high = best.range_of_states
-        typer.echo(f"sums of a user's deltas count right from {low:,} to {high:,}")
-    for condition in best.conditions:
-        typer.echo(f"the guarantee: {condition}")
-    for remark in best.remarks:
-        typer.echo(remark)
+    _print_conditions(best)
     typer.echo(f"{100 * level:g} % of answers lie within this share of {best.measure}{_at(best)}")
     _print_assumed(asked, stat)
     nbytes = best.table.nbytes
@@ -107,10 +96,30 @@ def plan(
     _print_moves(moving, best, level)
     _print_shards(best, tables, level)
     if intrusions:
-        covered = [Search(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
+        covered = [Alternatives(asked.sizes, releases, covers) for covers in range(intrusions + 1)]
         _print_intrusions([_cell(one, loss, size, level) for one in covered], loss)
         if best.caution is not None:
             typer.echo(f"note: {best.caution}")
+
+
+def _print_reached(reached: Plan, confidence: float) -> None:
+    """The plan that reaches an error, in one sentence."""
+    typer.echo(
+        f"{reached.table.nbytes:,} bytes of table reach an error of "
+        f"±{reached.relative_margin(confidence):.3g} of {reached.measure} with confidence "
+        f"{confidence:g} at epsilon {float(reached.request.epsilon):g}"
+    )
+
+
+def _print_conditions(best: Plan) -> None:
+    """Which users count right, and what the guarantee asks of them."""
+    if best.range_of_states is not None:
+        low, high = best.range_of_states
+        typer.echo(f"sums of a user's deltas count right from {low:,} to {high:,}")
+    for condition in best.conditions:
+        typer.echo(f"the guarantee: {condition}")
+    for remark in best.remarks:
+        typer.echo(remark)
 
 
 _FORMS: Sequence[tuple[Form, str]] = (
@@ -195,7 +204,9 @@ def _told(numbers: Sequence[float], unit: str) -> str:
     return " / ".join(shown_number(number, unit) for number in numbers)
 
 
-def _print_table(search: Search, loss: Fraction, memories: list[int], confidence: float) -> None:
+def _print_table(
+    search: Alternatives, loss: Fraction, memories: list[int], confidence: float
+) -> None:
     """Errors by epsilon and memory."""
     table = Table(box=None, pad_edge=False)
     for name in ("epsilon", *(f"{nbytes:,} bytes" for nbytes in memories)):
@@ -216,7 +227,7 @@ def _print_intrusions(errors: list[str], loss: Fraction) -> None:
     Console(width=120, highlight=False).print(table)
 
 
-def _cell(search: Search, loss: Fraction, memory: int | None, confidence: float) -> str:
+def _cell(search: Alternatives, loss: Fraction, memory: int | None, confidence: float) -> str:
     try:
         planned = search.plan(loss, memory)
     except PlanError:  # the fewest counters do not fit, or so small an epsilon leaves no signal

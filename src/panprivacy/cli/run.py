@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -18,12 +16,13 @@ import typer
 from panprivacy._kernels import compile_kernels
 from panprivacy._parse import parse_duration
 from panprivacy._validate import positive_fraction, positive_integer, proportion
-from panprivacy.cli.announcements import Announcements
+from panprivacy.cli.announcements import SignalledAnnouncements
 from panprivacy.cli.contributing import Contributing, Contribution
 from panprivacy.cli.demonstration import Demonstration
 from panprivacy.cli.interruption import Interruption
 from panprivacy.cli.options import check_output, check_picture, zones_like
 from panprivacy.cli.output import Printed, print_json, print_text
+from panprivacy.cli.picture import Picture
 from panprivacy.cli.publishing import InWindows, Publisher, Schedule, Timed, publish
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
@@ -42,10 +41,6 @@ from panprivacy.statistics.specification import Specification, SpecificationErro
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
 
-_MOST_DRAWN = 10_000
-"""Steps of a picture, the last ones."""
-_REDRAWN = 5.0
-"""Seconds between two pictures of what runs on: it takes half of one to draw."""
 _ADDRESS_FIELD = "remote_addr"
 """What the combined log format says first: the address of the client."""
 
@@ -219,13 +214,7 @@ def run(
     compile_kernels()
     demonstration = Demonstration() if demo else None
     with _naming(specifications):
-        publisher: Publisher = (
-            Contributing(make(), contribution, level)
-            if contribution is not None
-            else Timed(make(), schedule, level, demonstration)
-            if window is None
-            else InWindows(make, schedule, level)
-        )
+        publisher = _publisher(make, contribution, schedule, level, demonstration)
     counting = publisher.counting()
     counting.check_release(confidence=level)
     check_needed(counting, user=user, delta=delta, side=side)
@@ -240,26 +229,36 @@ def run(
         None if side is None else Column(side),
     )
     show, lost = _shows(publisher, as_json=json), False
-    history: list[tuple[datetime, Printed]] = []  # of a picture
-    drawn = -_REDRAWN
+    picture = None if plot is None else Picture(plot, publisher.counting, specifications)
     with open_source(file, columns=columns.wanted(), format=format, pattern=pattern) as source:
         _check_clock(source, schedule)
-        looks = Announcements(source, publisher.counting, intrusions)
+        looks = SignalledAnnouncements(source, publisher.counting, intrusions)
         intake = Intake(columns, nulls, demonstration)
         with Interruption(source) as interruption, looks:
             for printed in publish(source, intake, publisher, looks.take):
                 show(printed)
-                if plot is not None:
-                    history.append((datetime.now(UTC), printed))
-                    del history[:-_MOST_DRAWN]
-                    if steps_of(specifications) and time.monotonic() >= drawn + _REDRAWN:
-                        _draw(plot, publisher.counting(), history)
-                        drawn = time.monotonic()
+                if picture is not None:
+                    picture.add(printed)
                 lost = lost or bool(printed.answers.lost)
-    if plot is not None:
-        _draw(plot, publisher.counting(), history)
+    if picture is not None:
+        picture.draw()
     interruption.end()
     raise typer.Exit(int(lost))
+
+
+def _publisher(
+    make: Callable[..., Counting],
+    contribution: Contribution | None,
+    schedule: Schedule,
+    confidence: float,
+    demonstration: Demonstration | None,
+) -> Publisher:
+    """When answers are made, or a contribution in their place."""
+    if contribution is not None:
+        return Contributing(make(), contribution, confidence)
+    if schedule.window is None:
+        return Timed(make(), schedule, confidence, demonstration)
+    return InWindows(make, schedule, confidence)
 
 
 def _shows(publisher: Publisher, *, as_json: bool) -> Callable[[Printed], None]:
@@ -366,21 +365,3 @@ def _covered(
     if message:
         raise PlanError(message)
     return steps
-
-
-def _draw(plot: Path, counting: Counting, history: Sequence[tuple[datetime, Printed]]) -> None:
-    """Draw what is not lost: of what has steps, each of them, else the last answers."""
-    from panprivacy.programs.pictures import plot_answers, plot_steps  # noqa: PLC0415 - slow
-
-    if any(one.sizes.steps for one in counting.statistics.values()):
-        steps = [
-            (moment, one.answers, one.facts.truth if one.facts else {}) for moment, one in history
-        ]
-        plot_steps(plot, counting.statistics, steps)
-        return
-    _, printed = history[-1]
-    found = {name.statistic for name, one in printed.answers.items() if one is not None}
-    statistics = {label: one for label, one in counting.statistics.items() if label in found}
-    truths = printed.facts.truth if printed.facts else None
-    if statistics:
-        plot_answers(plot, statistics, printed.answers, truths)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from panprivacy.statistics.catalogue import Kind, kind_of, kinds, summary
+from panprivacy.statistics.catalogue import StatisticType, kind_of, kinds, summary
 from panprivacy.statistics.records import Field
 
 _WIDTH = 100
@@ -27,7 +27,7 @@ def stats(
     typer.echo("\npanprivacy stats NAME says how one is written.")
 
 
-def _print_one(kind: Kind) -> None:
+def _print_one(kind: StatisticType) -> None:
     sizes = kind.sizes_type.fields().values()
     needed = ",".join(f"{one.name}={one.form.split()[0]}" for one in sizes if one.required)
     typer.echo(f"{summary(kind)}.")

@@ -78,13 +78,14 @@ def task(
         devices=devices,
     )
     planned = _planned(kind, promise, most)
-    if servers == 1:
-        if collusion is not None or batch is not None:
-            message = "--collusion and --batch are for two servers: add --servers 2"
-            raise PlanError(message)
-        asking = _one_server(file)
-    else:
-        asking = _two_servers(file, collusion or "none", devices if batch is None else batch)
+    if servers == 1 and (collusion is not None or batch is not None):
+        message = "--collusion and --batch are for two servers: add --servers 2"
+        raise PlanError(message)
+    asking = (
+        _one_server(file)
+        if servers == 1
+        else _two_servers(file, collusion or "none", devices if batch is None else batch)
+    )
     made = Task.new(planned, promise, horizon=horizon, key=asking.key)
     for path in (file, *asking.secrets):
         if path.exists():
@@ -96,14 +97,9 @@ def task(
         for path, data in kept.items():
             _write(path, data, 0o600, undo)
         _write(file, made.signed(signing), 0o644, undo)
-        secret = " and ".join(map(str, kept))
-        print(f"Wrote {file}, which is public. Not public: {secret}.\n")
+        print(f"Wrote {file}, which is public. Not public: {' and '.join(map(str, kept))}.\n")
         print(f"It promises {promise}.\n")
-        print("Devices take tasks that this key signed; build it into their program:\n")
-        print(f"    {signing.public_key().public_bytes_raw().hex()}\n")
-        print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
-        for role, token in asking.tokens.items():
-            print(f"    {role:<7}  {token}  {_USES[role]}")
+        _print_keys(signing.public_key().public_bytes_raw(), asking.tokens)
         if servers > 1:
             print(f"\nDevices post to {reports_path(made.digest)} of the leader.")
         print(f"\nStart with: {asking.start}", flush=True)
@@ -124,6 +120,15 @@ class _Asking(NamedTuple):
     secrets: dict[Path, Secrets]
     tokens: dict[Role, str]
     start: str
+
+
+def _print_keys(signing: bytes, tokens: dict[Role, str]) -> None:
+    """What devices know the task by, and what they and you are known by."""
+    print("Devices take tasks that this key signed; build it into their program:\n")
+    print(f"    {signing.hex()}\n")
+    print("The tokens, for Authorization: Bearer TOKEN. They are shown this once:\n")
+    for role, token in tokens.items():
+        print(f"    {role:<7}  {token}  {_USES[role]}")
 
 
 def _sealed(secrets: dict[Path, Secrets], recipients: list[str]) -> dict[Path, bytes]:

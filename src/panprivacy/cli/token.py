@@ -39,7 +39,6 @@ def token(
     """Add a token to a configuration, or change one; a service that runs takes it over."""
     with installed(Extra.service):
         from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
-        from panprivacy.service.config.template import token_table  # noqa: PLC0415
         from panprivacy.service.config.tokens import hash_of, new_token  # noqa: PLC0415
     if sys.stdout is None:
         message = "standard output is closed: the token would be lost"
@@ -47,36 +46,21 @@ def token(
     load(config)  # says what is wrong with it, or with its folder
     path = config.resolve()
     with _in_turn(path.parent):
-        tokens = {one.name: one for one in load(config).tokens}
+        old = {one.name: one for one in load(config).tokens}.get(name)
         text = config.read_bytes().decode()
-        drawn, old = new_token(), tokens.get(name)
+        drawn = new_token()
+        digest = hash_of(drawn)
         if old is None:
-            if not may:
-                message = f"there is no token {name} yet: say what it may do, as in --may ingest"
-                raise PlanError(message)
-            added = token_table(name, may, hash_of(drawn), stream or ())
-            text = f"{text.rstrip()}\n\n{added}"
+            text = f"{text.rstrip()}\n\n{_table(name, may, digest, stream)}"
         elif may or stream:
             message = f"there is a token {name}: leave out --may and --stream to change it for a "
             message += f"new one that may do the same, or edit {config.name}"
             raise PlanError(message)
         else:
-            text = text.replace(old.sha256, hash_of(drawn))
+            text = text.replace(old.sha256, digest)
 
         def check(fresh: Path) -> None:
-            """It can be loaded, has the new token, and belongs to whom the old one does."""
-            try:
-                found = {one.name: one.sha256 for one in load(fresh).tokens}
-            except PlanError as error:
-                raise PlanError(str(error).replace(fresh.name, path.name)) from None
-            if found.get(name) != hash_of(drawn):
-                message = (
-                    f"{path.name} does not have the sha256 of {name} in one piece: write it so"
-                )
-                raise PlanError(message)
-            status = path.stat()
-            os.chown(fresh, status.st_uid, status.st_gid)
-            fresh.chmod(status.st_mode & 0o7777)
+            _take_over(fresh, path, name, digest)
             # Before the file is there: whoever cannot read the token must not lose the old one.
             print(f"The token {name}, for Authorization: Bearer TOKEN. It is shown this once:\n")
             print(f"    {drawn}\n", flush=True)
@@ -84,6 +68,32 @@ def token(
         replace_file(path, text.encode(), check)
     print("A service that runs takes it over within a few seconds", end="")
     print("." if old is None else "; the old one is good for nothing then.")
+
+
+def _table(name: str, may: list[str] | None, digest: str, stream: list[str] | None) -> str:
+    """The lines of a new token."""
+    from panprivacy.service.config.template import token_table  # noqa: PLC0415 - an extra
+
+    if not may:
+        message = f"there is no token {name} yet: say what it may do, as in --may ingest"
+        raise PlanError(message)
+    return token_table(name, may, digest, stream or ())
+
+
+def _take_over(fresh: Path, path: Path, name: str, digest: str) -> None:
+    """Have a new file belong to whom the old one does; it can be loaded, and has the token."""
+    from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
+
+    try:
+        found = {one.name: one.sha256 for one in load(fresh).tokens}
+    except PlanError as error:
+        raise PlanError(str(error).replace(fresh.name, path.name)) from None
+    if found.get(name) != digest:
+        message = f"{path.name} does not have the sha256 of {name} in one piece: write it so"
+        raise PlanError(message)
+    status = path.stat()
+    os.chown(fresh, status.st_uid, status.st_gid)
+    fresh.chmod(status.st_mode & 0o7777)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 A program that sends to a cluster needs `Publisher` alone.
 """
 
-from panprivacy.cluster.broker import BrokerError, QueueFullError
 from panprivacy.cluster.publisher import Publisher
+from panprivacy.cluster.queues import BrokerError, QueueFullError
 
 __all__ = ["BrokerError", "Publisher", "QueueFullError"]

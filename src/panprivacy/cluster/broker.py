@@ -12,38 +12,22 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-import re
-import struct
-import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, Final, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, Final
 
-from nats.errors import Error as NatsError
 from nats.errors import MaxPayloadError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
-from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, DiscardPolicy, StorageType
-from nats.js.errors import (
-    APIError,
-    NoStreamResponseError,
-    NotFoundError,
-    ServiceUnavailableError,
-)
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
+from panprivacy.cluster.connection import ERRORS, Connection, is_full
 from panprivacy.cluster.envelopes import Sealed
-from panprivacy.cluster.transport import UNREADABLE, new_client
-from panprivacy.errors import InputError, PanPrivacyError
+from panprivacy.cluster.queues import BrokerError, LostError, Position, Queue, checked
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
-_PACKED: Final = struct.Struct("<QQ")
 _MOST_BYTES: Final = 256 << 20
 _HEADER_BYTES: Final = 512
 """For the headers of a message, which count as a part of it."""
@@ -51,89 +35,11 @@ _MOST_TRIED: Final = 10_000
 """Messages that may be published again; those of far more than `patience`."""
 _REMEMBERED_SECONDS: Final = 120.0
 """For so long the broker knows a message that is published again; longer than anybody tries."""
-_MOST_PATIENCE: Final = 30.0
 _IDLE_SECONDS: Final = 60.0
 """After which the broker forgets a reader that has gone."""
-_ANSWER_SECONDS: Final = 2.0
 _PAUSE: Final = 0.01
-_REFUSAL: Final = "Authorization"
-_ERRORS: Final = (NatsError, asyncio.TimeoutError, OSError, *UNREADABLE)
-"""What the client raises where the broker does not answer, refuses, or says what is no answer."""
-_WRONG_STREAM, _OVERLAP, _NO_ROOM = 10060, 10065, 10028
-_FULL: Final = {10077, 10023}
-"""Codes of a full queue, and of a server whose memory is full."""
-
-T = TypeVar("T")
-
-
-class BrokerError(PanPrivacyError):
-    """The broker does not answer, or refuses."""
-
-
-class LostError(BrokerError):
-    """The broker has lost what was sent, and nobody knows whether it was read before."""
-
-
-class QueueFullError(BrokerError):
-    """A queue is full: its shard does not keep up, or is gone. Come again later."""
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """The queue of one shard.
-
-    Args:
-        name: of the cluster.
-        stream: the stream of the configuration.
-        shards: how many there are.
-        shard: which this one is, from 0.
-
-    Raises:
-        InputError: a name is not of letters, digits, `_` and `-`, or there is no such shard.
-    """
-
-    name: str
-    stream: str
-    shards: int
-    shard: int
-
-    def __post_init__(self) -> None:
-        for name in (self.name, self.stream):
-            _checked(name)
-        if not 0 <= self.shard < self.shards:
-            message = f"shard {self.shard} of {self.shards} is none: they are counted from 0"
-            raise InputError(message)
-
-    @property
-    def subject(self) -> str:
-        """Under which its messages are published."""
-        return f"{self.name}.{self.stream}.{self.shards}.{self.shard}"
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class Position:
-    """A place in a queue: behind the message of that number.
-
-    Args:
-        born: when the queue was created, in nanoseconds.
-        sequence: of the message, from 1; 0 before the first.
-    """
-
-    born: int
-    sequence: int
-
-    def packed(self) -> bytes:
-        """As 16 bytes."""
-        return _PACKED.pack(self.born, self.sequence)
-
-    @classmethod
-    def unpack(cls, packed: bytes) -> Self:
-        """What `packed` gave."""
-        return cls(*_PACKED.unpack(packed))
-
-
-START: Final = Position(0, 0)
-"""Before all messages, whenever a queue was born."""
+_WRONG_STREAM, _OVERLAP = 10060, 10065
+"""Codes of the broker."""
 
 
 @dataclass(slots=True)
@@ -179,32 +85,13 @@ class Broker:
         most_bytes: int = _MOST_BYTES,
         patience: float = 5.0,
     ) -> None:
-        if not 0 < patience <= _MOST_PATIENCE:
-            message = f"patience must be more than 0 and at most {_MOST_PATIENCE:g} seconds"
-            raise InputError(message)
-        if credentials is not None and not Path(credentials).is_file():
-            message = "credentials must be the path of a file as nsc writes it: there is none"
-            raise InputError(message)
-        if credentials is not None and find_spec("nkeys") is None:
-            message = "credentials need a library that has no wheel: run pip install nkeys"
-            raise InputError(message)
-        self._servers = [servers] if isinstance(servers, str) else list(servers)
-        self._credentials = credentials
         self._most_bytes = most_bytes
-        self._patience = patience
-        self._client = new_client()
-        self._connecting: asyncio.Task[None] | None = None
-        self._problem = ""
         self._opened: set[Queue] = set()
         self._births: dict[Queue, int] = {}
         self._tried: dict[tuple[Queue, str], int] = {}  # the birth where a message is, or may be
         self._latest: dict[Queue, int] = {}
         self._readers: dict[Queue, _Reader] = {}
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="panprivacy-broker", daemon=True
-        )
-        self._thread.start()
+        self._connection = Connection(servers, credentials, patience, self._forget)
 
     def wait(self) -> None:
         """Wait for a broker that has JetStream.
@@ -212,12 +99,12 @@ class Broker:
         Raises:
             BrokerError: it does not answer, or has none.
         """
-        self._call(self._account()).result()
+        self._connection.call(self._connection.account()).result()
 
     @property
     def most_message(self) -> int:
         """How many bytes a message may have."""
-        return self._call(self._ready()).result() - _HEADER_BYTES
+        return self._connection.call(self._connection.ready()).result() - _HEADER_BYTES
 
     def open(self, queue: Queue) -> Position:
         """Create a queue if it is missing, now and whenever it is missing later.
@@ -230,7 +117,7 @@ class Broker:
         """
         self._opened.add(queue)
         self._births.pop(queue, None)
-        return self._call(self._last(queue)).result()
+        return self._connection.call(self._last(queue)).result()
 
     def publish(self, messages: Sequence[tuple[Queue, bytes]]) -> list[Position]:
         """Put messages into queues, at once.
@@ -250,7 +137,7 @@ class Broker:
 
     def begin_publishing(self, messages: Sequence[tuple[Queue, bytes]]) -> Future[list[Position]]:
         """The same for who does not wait."""
-        return self._call(self._publish(messages))
+        return self._connection.call(self._publish(messages))
 
     def pull(
         self, queue: Queue, after: Position, most: int, seconds: float
@@ -271,7 +158,7 @@ class Broker:
         Raises:
             BrokerError: the broker does not answer.
         """
-        return self._call(self._pull(queue, after, most, seconds)).result()
+        return self._connection.call(self._pull(queue, after, most, seconds)).result()
 
     def last(self, queue: Queue) -> Position:
         """Behind the last message of a queue.
@@ -279,7 +166,7 @@ class Broker:
         Raises:
             BrokerError: the broker does not answer, or has no such queue.
         """
-        return self._call(self._last(queue)).result()
+        return self._connection.call(self._last(queue)).result()
 
     def remove(self, queue: Queue, through: Position) -> None:
         """Remove all messages through a position; those of another birth stay.
@@ -287,7 +174,7 @@ class Broker:
         Raises:
             BrokerError: the broker does not answer.
         """
-        self._call(self._remove(queue, through)).result()
+        self._connection.call(self._remove(queue, through)).result()
 
     def delete(self, queue: Queue) -> None:
         """Remove a queue, with all that it holds.
@@ -296,7 +183,7 @@ class Broker:
             BrokerError: the broker does not answer.
         """
         self._opened.discard(queue)
-        self._call(self._delete(queue)).result()
+        self._connection.call(self._delete(queue)).result()
 
     def tell(self, name: str, stream: str, content: bytes) -> None:
         """Put up what all may read about a stream, in place of what was there.
@@ -309,7 +196,7 @@ class Broker:
         Raises:
             BrokerError: the broker does not answer, or refuses.
         """
-        self._call(self._tell(_checked(name), _checked(stream), content)).result()
+        self._connection.call(self._tell(checked(name), checked(stream), content)).result()
 
     def told(self, name: str, stream: str) -> bytes | None:
         """What was put up about a stream, if the broker still has it.
@@ -317,105 +204,11 @@ class Broker:
         Raises:
             BrokerError: the broker does not answer.
         """
-        return self._call(self._told(_checked(name), _checked(stream))).result()
+        return self._connection.call(self._told(checked(name), checked(stream))).result()
 
     def close(self) -> None:
         """Let go of the connection; may be called again."""
-        if self._loop.is_closed():
-            return
-        with suppress(Exception):
-            asyncio.run_coroutine_threadsafe(self._closed(), self._loop).result(self._patience)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(self._patience)
-        if not self._thread.is_alive():
-            self._loop.close()
-
-    # The event loop
-
-    def _call(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run it in the thread of the event loop; what goes wrong is a `BrokerError`."""
-
-        async def told() -> T:
-            try:
-                return await coroutine
-            except PanPrivacyError:
-                raise
-            except _ERRORS as error:
-                raise self._refused(error) from None
-
-        if self._loop.is_closed():
-            coroutine.close()
-            message = "the broker was closed"
-            raise BrokerError(message)
-        return asyncio.run_coroutine_threadsafe(told(), self._loop)
-
-    def _refused(self, error: BaseException) -> BrokerError:
-        """Why the broker does not do it."""
-        where = ", ".join(urlsplit(server).netloc.rpartition("@")[2] for server in self._servers)
-        reason = error.description if isinstance(error, APIError) else self._problem
-        code = error.err_code if isinstance(error, APIError) else None
-        if code == _NO_ROOM:
-            message = "the server has no room for a queue: raise its max_memory_store, or lower "
-            return BrokerError(f"{message}queue_bytes")
-        if _is_full(error):
-            message = "the queue is full: its shard does not keep up, or is gone; come again later"
-            return QueueFullError(message)
-        if isinstance(error, MaxPayloadError):
-            return BrokerError("the message is longer than the broker takes: raise max_payload")
-        if isinstance(error, ServiceUnavailableError):
-            message = (
-                f"the broker at {where} has no JetStream: start nats-server with -js, or with "
-            )
-            return BrokerError(f"{message}jetstream in its configuration")
-        verb = "refuses" if code else "does not answer"
-        return BrokerError(f"the broker at {where} {verb}{f': {reason}' if reason else ''}")
-
-    async def _closed(self) -> None:
-        with suppress(*_ERRORS):
-            await self._client.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _ready(self) -> int:
-        """Wait for a connection, and begin one if there is none; how long a message may be."""
-        until = time.monotonic() + self._patience
-        while not self._client.is_connected:
-            if self._connecting is None or (self._connecting.done() and self._client.is_closed):
-                # The client gives up for ever where a server refuses something; so it is made anew.
-                self._connecting = asyncio.create_task(self._connect())
-            if time.monotonic() > until:
-                raise NatsTimeoutError
-            await asyncio.sleep(_PAUSE)
-        self._problem = ""
-        return self._client.max_payload
-
-    async def _account(self) -> None:
-        await self._ready()
-        await self._stream.account_info()
-
-    async def _connect(self) -> None:
-        self._client, self._problem = new_client(), ""
-        with suppress(*_ERRORS):  # `_ready` begins again
-            await self._client.connect(
-                self._servers,
-                name="panprivacy",
-                user_credentials=self._credentials,
-                error_cb=self._note,
-                disconnected_cb=self._forget,
-                max_reconnect_attempts=-1,
-                reconnect_time_wait=0.2,
-                connect_timeout=2,
-                ping_interval=2,
-            )
-
-    async def _note(self, error: Exception) -> None:
-        """Keep why there is no connection; one that is refused breaks as well, which says less."""
-        if _REFUSAL not in self._problem:
-            words = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else ""
-            said = words or str(error).removeprefix("nats: ")
-            self._problem = said or type(error).__name__
+        self._connection.close()
 
     async def _forget(self) -> None:
         """What was known of the queues: a server that comes again may have lost them."""
@@ -423,18 +216,14 @@ class Broker:
         for queue in list(self._readers):
             await self._drop(queue)
 
-    @property
-    def _stream(self) -> JetStreamContext:
-        return self._client.jetstream(timeout=_ANSWER_SECONDS)
-
     # Queues
 
     async def _born(self, queue: Queue) -> int:
         """When a queue was born; it is created if it was opened and is missing."""
-        await self._ready()
+        await self._connection.ready()
         while queue not in self._births:
             try:
-                name = await self._stream.find_stream_name_by_subject(queue.subject)
+                name = await self._connection.jetstream.find_stream_name_by_subject(queue.subject)
             except NotFoundError:
                 if queue not in self._opened:
                     message = "the broker has no such queue: no cluster of that name, stream and "
@@ -455,7 +244,7 @@ class Broker:
         # Later than the last one, though the clock was set back: else its messages were counted.
         born = self._latest[queue] = max(time.time_ns(), self._latest.get(queue, 0) + 1)
         try:
-            await self._stream.add_stream(
+            await self._connection.jetstream.add_stream(
                 name=_stream_name(queue, born),
                 subjects=[queue.subject],
                 storage=StorageType.MEMORY,
@@ -468,11 +257,11 @@ class Broker:
                 raise
 
     async def _last(self, queue: Queue) -> Position:
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + self._connection.patience
         while True:
             born = await self._born(queue)
             try:
-                told = await self._stream.stream_info(_stream_name(queue, born))
+                told = await self._connection.jetstream.stream_info(_stream_name(queue, born))
                 return Position(born, told.state.last_seq)
             except NotFoundError:  # it has been lost meanwhile
                 self._births.pop(queue, None)
@@ -490,7 +279,7 @@ class Broker:
         if wrong:  # that a queue is full is told only if that is all
             while len(self._tried) > _MOST_TRIED:
                 del self._tried[next(iter(self._tried))]
-            raise min(wrong, key=_is_full)
+            raise min(wrong, key=is_full)
         for name in names:
             self._tried.pop(name, None)
         return [one for one in outcomes if isinstance(one, Position)]
@@ -498,7 +287,7 @@ class Broker:
     async def _publish_one(self, name: tuple[Queue, str], message: bytes) -> Position:
         """Publish until the broker says that it has it, and in one birth of the queue only."""
         queue, headers = name[0], {"Nats-Msg-Id": name[1]}
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + self._connection.patience
         while True:
             born: int | None = None
             try:
@@ -507,10 +296,10 @@ class Broker:
                     reason = "the broker has lost its memory: nobody knows whether what was sent "
                     reason += "last was counted; send it again under the same Idempotency-Key"
                     raise LostError(reason)
-                done = await self._stream.publish(
+                done = await self._connection.jetstream.publish(
                     queue.subject,
                     message,
-                    timeout=_ANSWER_SECONDS,
+                    timeout=self._connection.answer_seconds,
                     stream=_stream_name(queue, born),
                     headers=headers,
                 )
@@ -525,7 +314,7 @@ class Broker:
                 wrong = error
             except MaxPayloadError:
                 raise
-            except _ERRORS as error:
+            except ERRORS as error:
                 wrong = error
                 if born is not None:
                     self._tried[name] = born
@@ -544,7 +333,7 @@ class Broker:
         except (TimeoutError, NatsTimeoutError):
             await self._check(queue, reader)
             return []
-        except _ERRORS:  # the reader or the queue is gone: the next call finds out
+        except ERRORS:  # the reader or the queue is gone: the next call finds out
             await self._drop(queue)
             return []
         found = []
@@ -572,7 +361,7 @@ class Broker:
             last = await self._last(queue)
         start = wanted if last.born == born else 0
         name = _stream_name(queue, last.born)
-        consumer = await self._stream.add_consumer(
+        consumer = await self._connection.jetstream.add_consumer(
             name,
             ConsumerConfig(
                 deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
@@ -581,16 +370,20 @@ class Broker:
                 inactive_threshold=_IDLE_SECONDS,
             ),
         )
-        messages = await self._stream.pull_subscribe_bind(consumer=consumer.name, stream=name)
+        messages = await self._connection.jetstream.pull_subscribe_bind(
+            consumer=consumer.name, stream=name
+        )
         reader = _Reader(last.born, consumer.name, messages, start, expects_next=False)
         self._readers[queue] = reader
         return reader
 
     async def _check(self, queue: Queue, reader: _Reader) -> None:
         """Drop a reader that the broker has forgotten."""
-        await self._ready()
+        await self._connection.ready()
         try:
-            await self._stream.consumer_info(_stream_name(queue, reader.born), reader.name)
+            await self._connection.jetstream.consumer_info(
+                _stream_name(queue, reader.born), reader.name
+            )
         except NotFoundError:
             await self._drop(queue)
 
@@ -599,61 +392,53 @@ class Broker:
         self._births.pop(queue, None)
         reader = self._readers.pop(queue, None)
         if reader is not None:
-            with suppress(*_ERRORS):
+            with suppress(*ERRORS):
                 await reader.messages.unsubscribe()
 
     async def _remove(self, queue: Queue, through: Position) -> None:
-        await self._ready()
+        await self._connection.ready()
         name = _stream_name(queue, through.born)
         with suppress(NotFoundError):  # of another birth
-            told = await self._stream.stream_info(name)
+            told = await self._connection.jetstream.stream_info(name)
             # Up to 1 would be all that there is; beyond the last, numbers would be left out.
             if 0 < through.sequence <= told.state.last_seq:
-                await self._stream.purge_stream(name, seq=through.sequence + 1)
+                await self._connection.jetstream.purge_stream(name, seq=through.sequence + 1)
 
     async def _delete(self, queue: Queue) -> None:
-        await self._ready()
+        await self._connection.ready()
         await self._drop(queue)
         with suppress(NotFoundError):
-            name = await self._stream.find_stream_name_by_subject(queue.subject)
-            await self._stream.delete_stream(name)
+            name = await self._connection.jetstream.find_stream_name_by_subject(queue.subject)
+            await self._connection.jetstream.delete_stream(name)
 
     # The directory
 
     async def _tell(self, name: str, stream: str, content: bytes) -> None:
-        await self._ready()
+        await self._connection.ready()
         subject = f"{name}.directory.{stream}"
         try:
-            await self._stream.publish(subject, content, timeout=_ANSWER_SECONDS)
+            await self._connection.jetstream.publish(
+                subject, content, timeout=self._connection.answer_seconds
+            )
         except (NoStreamResponseError, NoRespondersError):
-            await self._stream.add_stream(
+            await self._connection.jetstream.add_stream(
                 name=f"{name}-directory",
                 subjects=[f"{name}.directory.*"],
                 storage=StorageType.MEMORY,
                 max_msgs_per_subject=1,
             )
-            await self._stream.publish(subject, content, timeout=_ANSWER_SECONDS)
+            await self._connection.jetstream.publish(
+                subject, content, timeout=self._connection.answer_seconds
+            )
 
     async def _told(self, name: str, stream: str) -> bytes | None:
-        await self._ready()
+        await self._connection.ready()
         with suppress(NotFoundError):
-            found = await self._stream.get_last_msg(
+            found = await self._connection.jetstream.get_last_msg(
                 f"{name}-directory", f"{name}.directory.{stream}"
             )
             return found.data or b""
         return None
-
-
-def _checked(name: str) -> str:
-    """A name that can be part of a subject."""
-    if not _NAME.fullmatch(name):
-        message = "names of clusters and streams have letters, digits, _ and - in a broker"
-        raise InputError(message)
-    return name
-
-
-def _is_full(error: BaseException) -> bool:
-    return isinstance(error, APIError) and error.err_code in _FULL
 
 
 def _prefix(queue: Queue) -> str:

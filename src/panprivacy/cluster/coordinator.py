@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from panprivacy.cluster.broker import Position
 from panprivacy.cluster.gateway import Gateway
+from panprivacy.cluster.queues import Position
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.shards import Shards
 from panprivacy.cluster.vault import GoneError, Told

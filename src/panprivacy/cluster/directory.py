@@ -11,8 +11,9 @@ from typing import Final, Self
 
 import msgspec
 
-from panprivacy.cluster.broker import Broker, BrokerError, Queue
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.envelopes import KEY_BYTES
+from panprivacy.cluster.queues import BrokerError, Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PanPrivacyError
 from panprivacy.sources.columns import Prefixes

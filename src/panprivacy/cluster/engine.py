@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from panprivacy.cluster.broker import Broker, Position, Queue
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.coordinator import Coordinator
 from panprivacy.cluster.gateway import ClusterStream, Gateway
+from panprivacy.cluster.queues import Position, Queue
 from panprivacy.cluster.record import RecordFile
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.routing import Router

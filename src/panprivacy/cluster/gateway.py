@@ -18,8 +18,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from panprivacy.cluster.broker import Broker, BrokerError, Position, Queue
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.directory import COLUMNS, USER, Directory
+from panprivacy.cluster.queues import BrokerError, Position, Queue
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.cluster.rounds import Rounds
 from panprivacy.cluster.routing import Router

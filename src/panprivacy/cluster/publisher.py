@@ -11,8 +11,9 @@ from typing import Any, Final, Self
 import msgspec
 import pyarrow as pa
 
-from panprivacy.cluster.broker import Broker, BrokerError
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.directory import COLUMNS, USER, Directory
+from panprivacy.cluster.queues import BrokerError
 from panprivacy.cluster.rounds import Rounds
 from panprivacy.errors import InputError
 from panprivacy.ids import Labels, WholeNumbers, as_column, read_deltas, read_ids

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 from typing import Final
 
 import msgspec
 
-from panprivacy.cluster.broker import Position
+from panprivacy.cluster.queues import Position
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PlanError
 from panprivacy.files import replace_file
@@ -90,7 +91,7 @@ class StreamRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     paid: str = ""
 
 
-class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ClusterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Of the cluster.
 
     Args:
@@ -121,7 +122,7 @@ class RecordFile:
         record: what it holds from now on.
     """
 
-    def __init__(self, path: Path, record: Record) -> None:
+    def __init__(self, path: Path, record: ClusterRecord) -> None:
         self._path, self.record = path, record
         self._lock, self._written = RLock(), False
 
@@ -133,7 +134,7 @@ class RecordFile:
             PlanError: it is damaged, or of another version.
         """
         try:
-            record = msgspec.json.decode(path.read_bytes(), type=Record)
+            record = msgspec.json.decode(path.read_bytes(), type=ClusterRecord)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError:
@@ -145,7 +146,7 @@ class RecordFile:
         return cls(path, record)
 
     @contextmanager
-    def changing(self) -> Iterator[Record]:
+    def changing(self) -> Iterator[ClusterRecord]:
         """Change it, and have that on the disk when the block ends.
 
         Raises:
@@ -157,7 +158,7 @@ class RecordFile:
             self.write()
 
     @contextmanager
-    def reading(self) -> Iterator[Record]:
+    def reading(self) -> Iterator[ClusterRecord]:
         """Keep it as it is."""
         with self._lock:
             yield self.record
@@ -172,3 +173,8 @@ class RecordFile:
             if not self._written:
                 replace_file(self._path, msgspec.json.format(msgspec.json.encode(self.record)))
                 self._written = True
+
+
+def utc(moment: float) -> datetime:
+    """A time of the record."""
+    return datetime.fromtimestamp(moment, UTC)

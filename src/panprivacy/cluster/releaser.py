@@ -11,44 +11,41 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import pyrage
 
-from panprivacy.cluster.broker import Position
-from panprivacy.cluster.record import Cut, RecordFile, StreamRecord
+from panprivacy.cluster.announcing import PATIENCE, Announcing, has_not_contributed, named
+from panprivacy.cluster.asking import Asking
+from panprivacy.cluster.queues import Position
+from panprivacy.cluster.record import Cut, RecordFile, StreamRecord, utc
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.shards import Shards
 from panprivacy.cluster.vault import Told
 from panprivacy.coins import SystemCoins
-from panprivacy.errors import BudgetError, PanPrivacyError, PlanError
+from panprivacy.errors import BudgetError, PlanError
 from panprivacy.merging import Merger
 from panprivacy.programs.counting import Counting
 from panprivacy.sealing import unseal_with
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
-from panprivacy.service.outgoing.announcements import digest_of, next_number
+from panprivacy.service.outgoing.outbox import publish
 from panprivacy.service.outgoing.payment import Payment, new_payer
-from panprivacy.service.outgoing.records import Announcement, Moment, Published, StoreError
+from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.served import Announced
 from panprivacy.statistics.contribution import read_parts
 from panprivacy.statistics.grid import Grid
 
-_PATIENCE: Final = 30.0
-"""Seconds that a request waits for its release, or its announcement, to be made."""
-_AGAIN: Final = 1.0
-"""Seconds until a shard is asked again."""
 _USUAL: Final = 15.0
 """Seconds after which it is told that a release waits for a shard."""
-_REPEAT: Final = "repeat it with the same Idempotency-Key before the memory may be seen again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +115,7 @@ class Releaser:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name, self.config = name, config
-        self._file, self._store, self._shards, self._router = record, store, shards, router
+        self._file, self._store, self._router = record, store, router
         self._cut_queues, self._patience, self._broken, self._clock = cut, patience, broken, clock
         self._grid = Grid(config.window_seconds, config.zone)
         self._plan = config.make_counting(router.slice(0))
@@ -129,22 +126,24 @@ class Releaser:
         self._since = self._whole_since = clock()
         self._broken_last = broken()
         self._gathered: dict[tuple[float, int], _Gathered] = {}
-        self._asked: dict[tuple[Any, ...], tuple[float, Future[Any]]] = {}
         self._nobody = str(pyrage.x25519.Identity.generate().to_public())
         self._missing: frozenset[int] = frozenset()
-        self._told: Mapping[int, Told] = {}
         self._through: Sequence[Position] = ()
         self._made = threading.Condition()
+        self._asking = Asking(name, shards)
+        self._announcing = Announcing(
+            name, config, record, store, self._asking, router.shards, self._made, clock
+        )
 
     @property
     def began(self) -> datetime:
         """When the current window began to be counted."""
-        return _utc(self._own.window)
+        return utc(self._own.window)
 
     @property
     def ends(self) -> datetime:
         """When the current window ends."""
-        return _utc(self._own.ends)
+        return utc(self._own.ends)
 
     @property
     def made(self) -> int:
@@ -180,7 +179,16 @@ class Releaser:
         Raises:
             StoreError: the store cannot be read now.
         """
-        return self._store.announced(self.name, self.began)
+        return self._announcing.total()
+
+    def announce(self, key: bytes) -> Announced:
+        """Announce to the current window that somebody has seen the memory; see `Announcing`.
+
+        Raises:
+            BudgetError: none is left. Nothing was changed.
+            StoreError: call again with that key. Where it could be written down, it took effect.
+        """
+        return self._announcing.announce(key)
 
     def advance(self, told: Mapping[int, Told]) -> None:
         """Do what is due, as far as it can be done now.
@@ -193,10 +201,10 @@ class Releaser:
             StoreError: the store cannot be used; try again.
             BrokerError: the queues cannot be cut; try again.
         """
-        self._told = told
+        self._announcing.told = told
         self._cut_what_is_due()
         self._file.write()  # no shard is asked for what is not on the disk
-        self._announce_again()
+        self._announcing.announce_again()
         waits: set[int] = set()
         behind: set[int] = set()
         for cut in list(self._own.cuts):
@@ -224,109 +232,10 @@ class Releaser:
                 raise BudgetError(message)
             name = self._cut(self._clock()).name
         with self._made:
-            done = self._made.wait_for(lambda: self._is_over(name), _PATIENCE)
+            done = self._made.wait_for(lambda: self._is_over(name), PATIENCE)
         if not done:
             message = "the release waits for a shard, and is published when that has contributed"
             raise StoreError(message)
-
-    def announce(self, key: bytes) -> Announced:
-        """Announce to the current window that somebody has seen the memory of the cluster.
-
-        When it returns, all shards have re-randomised their states, and none holds a contribution
-        that it made before.
-
-        Args:
-            key: what the caller names it. Of two calls with one name the second changes nothing.
-
-        Raises:
-            BudgetError: none is left. Nothing was changed.
-            StoreError: it cannot be written down, or not all shards have taken it, or one holds
-                what was there before: call again with that key. Where it could, it took effect.
-        """
-        digest = digest_of(key)
-        with self._file.reading():
-            line = self._store.announcement(self.name, digest)
-            if line is None:
-                number = next_number(self.announced(), self.config.intrusions)
-                self._note_before_it(number - 1)
-                now = _utc(self._clock())
-                line = Announcement(self.name, self.began, number, digest, now)
-                self._store.announce(line)
-                JOURNAL.warning(Event.announced, stream=self.name)
-            total, window = self.announced(), self._own.window
-        shards = range(self._router.shards) if line.start == _utc(window) else ()
-        later = self._announce_to(shards, window, total)
-        self._wait_for_what_is_held()
-        if self._announce_to(later, window, total):
-            raise StoreError(self._still_held())
-        return Announced(line.start, line.number, self.config.intrusions - total)
-
-    def _note_before_it(self, announced: int) -> None:
-        """Have slices contribute from the epoch of the cut, if some have not when one is announced.
-
-        That is on the disk before the announcement is.
-        """
-        with self._file.changing():
-            for cut in self._own.cuts:
-                if cut.window == self._own.window and cut.announced is None:
-                    cut.announced = announced
-
-    def _has_to_contribute(self, shard: int) -> bool:
-        """Whether a release within the current window waits for a shard, which re-randomises it."""
-        return any(
-            cut.window == self._own.window and self._waits_for(cut, shard)
-            for cut in list(self._own.cuts)
-        )
-
-    def _waits_for(self, cut: Cut, shard: int) -> bool:
-        """Whether a shard is not known to have contributed to a release."""
-        told = self._told.get(shard)
-        return told is None or _has_not_contributed(cut, told)
-
-    def _announce_to(self, shards: Iterable[int], window: float, total: int) -> list[int]:
-        """Have shards re-randomise their states, but for those that have to contribute before.
-
-        Returns:
-            Those.
-
-        Raises:
-            StoreError: a shard does not answer.
-        """
-        later = [shard for shard in shards if self._has_to_contribute(shard)]
-        asked = {
-            shard: self._shards.ask(shard, "announce", self.name, window, total)
-            for shard in shards
-            if shard not in later
-        }
-        for shard, one in asked.items():
-            try:
-                one.result(_PATIENCE)
-            except (StoreError, TimeoutError):
-                message = f"announced, but {self._named([shard])} does not answer: {_REPEAT}"
-                raise StoreError(message) from None
-        return later
-
-    def _wait_for_what_is_held(self) -> None:
-        """Until no shard has a contribution, or a window, of before: nothing re-randomises that."""
-        before = {cut.name for cut in list(self._own.cuts)}
-        with self._made:
-            gone = self._made.wait_for(
-                lambda: before.isdisjoint(cut.name for cut in list(self._own.cuts)), _PATIENCE
-            )
-        if not gone:
-            raise StoreError(self._still_held())
-
-    def _still_held(self) -> str:
-        held = [(cut, shard) for cut in list(self._own.cuts) for shard in cut.held]
-        waits = [shard for cut, shard in held if self._waits_for(cut, shard)]
-        named = self._named(sorted(set(waits or [shard for _, shard in held])))
-        message = f"announced, but a release from before waits for {named}, and no announcement "
-        return f"{message}changes what was counted for it: {_REPEAT}"
-
-    def _named(self, shards: Sequence[int]) -> str:
-        """Shards as people call them."""
-        numbers = ", ".join(str(one + 1) for one in shards)
-        return f"shard {numbers} of {self._router.shards}"
 
     # Windows
 
@@ -355,7 +264,7 @@ class Releaser:
         ended, next_start = passed or (now, own.window)
         through = self._through = self._cut_queues()
         for shard, position in enumerate(through):
-            self._shards.ask(shard, "hold", self.name, own.window, own.number, position)
+            self._asking.now(shard, "hold", own.window, own.number, position)
         whole = self._grid.around(own.window) == (own.window, ended)
         cut = Cut(
             window=own.window,
@@ -404,7 +313,7 @@ class Releaser:
         if cut.answers is None and not self._answer(cut, waits, paid=paid):
             return False
         if cut.answers is not None:
-            self._publish(cut.answers)
+            publish(self._store, self.name, cut.answers)
         else:
             reason = "its line is in the ledger already, by another service"
             JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
@@ -444,7 +353,7 @@ class Releaser:
 
     def _pay(self, cut: Cut) -> bool:
         """Have it in the ledger; False if it is there, and not by this cluster."""
-        began, ends = _utc(cut.window), _utc(cut.ends)
+        began, ends = utc(cut.window), utc(cut.ends)
         costs = _Costs.of(self._plan, cut.number)
         paid = self._payment.make(began, ends, costs, cut.number, cut.payer)
         packed = self._payment.packed().hex()
@@ -462,27 +371,13 @@ class Releaser:
     def _ask(self, cut: Cut, shard: int, recipient: str, announced: int) -> Future[bytes] | None:
         through = cut.position(shard)
         wanted = cut.window, cut.number, through, cut.last, cut.next_start, recipient, announced
-        return self._once((cut.name, shard), "contribute", *wanted)
+        return self._asking.once((cut.name, shard), "contribute", *wanted)
 
     def _announced_to(self, cut: Cut) -> int:
         """How many intrusions people announced before a cut."""
         if cut.announced is not None:
             return cut.announced
-        return self._store.announced(self.name, _utc(cut.window)) if self.config.intrusions else 0
-
-    def _once(self, key: tuple[Any, int], what: str, *arguments: Any) -> Future[Any] | None:
-        """Ask a shard, unless it was asked; one that failed, again after a while.
-
-        Returns:
-            What becomes of it.
-        """
-        since, asked = self._asked.get((*key, what), (-math.inf, None))
-        now = time.monotonic()
-        failed = asked is not None and asked.done() and asked.exception() is not None
-        if asked is None or (failed and now >= since + _AGAIN):
-            asked = self._shards.ask(key[1], what, self.name, *arguments)
-            self._asked[(*key, what)] = now, asked
-        return asked
+        return self._store.announced(self.name, utc(cut.window)) if self.config.intrusions else 0
 
     def _noised(self, cut: Cut, gathered: _Gathered, absent: Sequence[int]) -> list[Published]:
         """All slices added up, with output noise."""
@@ -496,32 +391,20 @@ class Releaser:
         complete = cut.complete and merger.complete and not absent
         moment = Moment(
             self.name,
-            _utc(cut.window),
-            _utc(max(cut.until, cut.window)),
+            utc(cut.window),
+            utc(max(cut.until, cut.window)),
             cut.number,
             complete,
-            _utc(self._clock()),
+            utc(self._clock()),
         )
         rows = published(answers, self._plan, self.config.confidence, moment)
         if not absent:
             return rows
-        note = f"not complete: without {self._named(absent)} and its users, so it is too small"
+        without = named(absent, self._router.shards)
+        note = f"not complete: without {without} and its users, so it is too small"
         return [
             replace(row, note=note if row.note is None else f"{note}; {row.note}") for row in rows
         ]
-
-    def _publish(self, answers: Sequence[Published]) -> None:
-        """Have the store show answers.
-
-        Raises:
-            StoreError: the store cannot be written to; nothing is there, or all of it.
-        """
-        try:
-            self._store.publish(answers)
-        except StoreError:
-            raise
-        except PanPrivacyError as error:  # they are there: before a crash, or the commit was
-            JOURNAL.warning(Event.not_published, stream=self.name, reason=str(error))
 
     def _of_nobody(self, shard: int, announced: int) -> bytes:
         """What a shard contributes to which nobody came."""
@@ -539,14 +422,14 @@ class Releaser:
             cut: of a release that is over.
             behind: shards that have not forgotten an earlier release, and come to this one later.
         """
-        told = self._told
+        told = self._announcing.told
         held = [one for one in cut.held if one in behind or not _has_forgotten(cut, told.get(one))]
         for shard in held:
             known = None if shard in behind else told.get(shard)
-            if known is not None and _has_not_contributed(cut, known):
+            if known is not None and has_not_contributed(cut, known):
                 self._ask(cut, shard, self._nobody, self._announced_to(cut))
             elif known is not None:
-                self._again((cut.name, shard), "settled", *cut.name)
+                self._asking.again((cut.name, shard), "settled", *cut.name)
         if held != cut.held:
             with self._file.changing(), self._made:
                 cut.held = held
@@ -555,25 +438,7 @@ class Releaser:
                     self._made.notify_all()
             for shard in range(self._router.shards):
                 if shard not in held:
-                    self._asked.pop((cut.name, shard, "contribute"), None)
-                    self._asked.pop((cut.name, shard, "settled"), None)
-
-    def _announce_again(self) -> None:
-        """Announce to shards what they do not know yet, as after a crash."""
-        if not self.config.intrusions:
-            return
-        total, window = self.announced(), self._own.window
-        for shard, one in self._told.items():
-            knows = one["window"] != window or one["announced"] >= total
-            if not knows and not self._has_to_contribute(shard):
-                self._again((window, shard), "announce", window, total)
-
-    def _again(self, key: tuple[Any, int], what: str, *arguments: Any) -> None:
-        """Ask a shard, and after a while once more: what it did was not on the disk, then."""
-        since, asked = self._asked.get((*key, what), (-math.inf, None))
-        if asked is not None and asked.done() and time.monotonic() >= since + _AGAIN:
-            del self._asked[(*key, what)]
-        self._once(key, what, *arguments)
+                    self._asking.forget((cut.name, shard))
 
     def _is_over(self, name: tuple[float, int]) -> bool:
         return all(cut.over for cut in self._own.cuts if cut.name == name)
@@ -584,14 +449,3 @@ def _has_forgotten(cut: Cut, told: Told | None) -> bool:
     if told is None or cut.name in told["pending"]:
         return False
     return told["window"] != cut.window or (not cut.last and told["released"] >= cut.number)
-
-
-def _has_not_contributed(cut: Cut, told: Told) -> bool:
-    """Whether a shard has not contributed yet, as it was missing."""
-    if cut.name in told["pending"]:
-        return False
-    return told["window"] == cut.window and told["released"] == cut.number - 1
-
-
-def _utc(moment: float) -> datetime:
-    return datetime.fromtimestamp(moment, UTC)

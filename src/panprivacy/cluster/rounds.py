@@ -15,9 +15,10 @@ from typing import Final
 import pyarrow as pa
 
 from panprivacy._kernels import wipe_stack
-from panprivacy.cluster.broker import Broker, BrokerError, LostError, Position, Queue
+from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
+from panprivacy.cluster.queues import BrokerError, LostError, Position, Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import without_frames
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from panprivacy.cluster.actors import RayShards, asked, check_address, connected, start_vault
 from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine, check, queues_of
-from panprivacy.cluster.record import Record, RecordFile, StreamRecord
+from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord, utc
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import PlanError
 from panprivacy.service.config.config import Config
@@ -142,7 +141,7 @@ class _Beginning:
         }
         key = SystemCoins().key(_KEY_BYTES).hex()
         self._give_up({shards})
-        found = Record(shards=shards, key=key, streams=streams, names=names)
+        found = ClusterRecord(shards=shards, key=key, streams=streams, names=names)
         record = RecordFile(self._path, found)
         record.write()
         return record
@@ -190,7 +189,7 @@ class _Beginning:
         return ClusterEngine(self._config, self._config_file, store, record, self._broker, shards)
 
 
-def _check_ended(record: Record, shards: int) -> None:
+def _check_ended(record: ClusterRecord, shards: int) -> None:
     """Refuse another number of shards within a window: a user would be in two of them.
 
     Raises:
@@ -198,7 +197,7 @@ def _check_ended(record: Record, shards: int) -> None:
     """
     for name, stream in record.streams.items():
         if time.time() < stream.ends:
-            ends = datetime.fromtimestamp(stream.ends, UTC)
+            ends = utc(stream.ends)
             message = f"the window of {name} ends at {ends:%Y-%m-%d %H:%M:%S} UTC, and until then "
             message += f"each of its users belongs to one of {record.shards} shards: start with "
             message += f"--shards {record.shards}, or with {shards} after that"

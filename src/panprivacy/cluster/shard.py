@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from panprivacy.cluster.broker import START, Position, Queue
 from panprivacy.cluster.envelopes import PACKED_BYTES as KEYS_BYTES
 from panprivacy.cluster.envelopes import Opener, Sealed
 from panprivacy.cluster.messages import read_message
+from panprivacy.cluster.queues import START, Position, Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.vault import Told
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError, without_frames

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypedDict
 
-from panprivacy.cluster.broker import Position
+from panprivacy.cluster.queues import Position
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.files import replace_file, sync_names, unfinished
 from panprivacy.service.kept.pulse import since_boot

@@ -22,7 +22,8 @@ from functools import partial
 from typing import Final, ParamSpec, Protocol, TypeVar
 
 from panprivacy._kernels import wipe_stack
-from panprivacy.cluster.broker import Broker, Position, Queue
+from panprivacy.cluster.broker import Broker
+from panprivacy.cluster.queues import Position, Queue
 from panprivacy.cluster.shard import ShardStream
 from panprivacy.cluster.vault import LEASE, FencedError, LeasedError, SilentError, Told
 from panprivacy.errors import InputError, PanPrivacyError, without_frames

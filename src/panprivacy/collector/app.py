@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
-from panprivacy.collector.serving import Serving, Together, body_of
+from panprivacy.collector.serving import GroupCommit, Serving, body_of
 from panprivacy.collector.store import ReportStore
 from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.federated.collector import Collector, ReplayError
@@ -40,7 +40,7 @@ class CollectorApi(Serving):
         super().__init__(signed, store, access)
         self._task, self._key, self._reports = task, key, store
         self._longest = report_bytes(task)
-        self._together = Together[bytes, PanPrivacyError | None](
+        self._together = GroupCommit[bytes, PanPrivacyError | None](
             lambda bodies: self._stored(partial(self._take, bodies))
         )
 

@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 
-class Together(Generic[Item, Outcome]):
+class GroupCommit(Generic[Item, Outcome]):
     """Has what comes while others are written to the disk wait, and be written together.
 
     Args:

@@ -7,7 +7,8 @@
 1
 """
 
-from panprivacy.continual.counter import METHODS, Counter
+from panprivacy.continual.counter import Counter
+from panprivacy.continual.methods import METHODS
 from panprivacy.continual.synthetic import Synthetic
 
 __all__ = ["METHODS", "Counter", "Synthetic"]

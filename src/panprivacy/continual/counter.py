@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -21,181 +19,24 @@ from panprivacy._validate import (
 )
 from panprivacy._version import VERSION
 from panprivacy.coins import Coins, SystemCoins
-from panprivacy.counters import delayed, factorised, naive, shapes
-from panprivacy.counters.accumulator import Accumulator
-from panprivacy.counters.endless import Endless
-from panprivacy.counters.mechanism import Floats, Integers, Mechanism, variances
+from panprivacy.continual.methods import (
+    DELTA,
+    METHODS,
+    MOST_HORIZON,
+    CounterRequest,
+    check_asked,
+    method_of,
+)
+from panprivacy.counters.mechanism import Floats, Integers, variances
 from panprivacy.counters.running import Running
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger, log_above
 from panprivacy.noise import wipe
-from panprivacy.planning.request import LEAST_EPSILON, MOST_EPSILON
 from panprivacy.statistics.header import Header, unpacked
 from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Name, Release
 
-MOST_HORIZON = 1 << 40
-MOST_COORDINATES = 1 << 24
-"""Steps of a factorised count, which keeps a number for each, and of one by segments."""
-MOST_SUM = 1 << 54
-"""Of all steps, and of it over epsilon: so that noise has 64 bits to stray in."""
 _MOST_PREDICTED = 1 << 27
-_UNKNOWN = 1 << 30
-"""Steps that count in its place where nobody knows how many there are."""
-_DELTA = Fraction(1, 10**9)
-"""For which the epsilon of a rho is told, and what delayed updates leave uncovered."""
-
-
-@dataclass(frozen=True, slots=True)
-class CounterRequest:
-    """What a counter is made for.
-
-    Args:
-        horizon: how many steps there are; None where nobody knows.
-        loss: epsilon or rho.
-        bound: the most that an event adds.
-        open_steps: whether the memory may be seen within a step.
-        pan_private: whether the memory may be seen at all.
-    """
-
-    horizon: int | None
-    loss: Fraction
-    bound: int
-    open_steps: bool
-    pan_private: bool
-
-    @property
-    def steps(self) -> int:
-        """The horizon.
-
-        Raises:
-            PlanError: nobody knows it.
-        """
-        if self.horizon is None:
-            message = "horizon must say how many steps there are at most; only mixed_radix can do "
-            message += "without, where the state may be seen"
-            raise PlanError(message)
-        return self.horizon
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One way to count.
-
-    Args:
-        says: what it does, in half a sentence.
-        make: its mechanism.
-        by_rho: whether it is asked for rho, and not for epsilon.
-        with_delta: whether outcomes of a probability of 1e-9 in all are not covered by epsilon.
-        open_steps: whether its memory may be seen within a step, if it is told so.
-        exposed: whether it can do without protection of its memory.
-        at_any_time: whether its memory may be seen after every step.
-    """
-
-    says: str
-    make: Callable[[CounterRequest], Mechanism]
-    by_rho: bool = False
-    with_delta: bool = False
-    open_steps: bool = False
-    exposed: tuple[bool, ...] = (True,)
-    at_any_time: bool = False
-
-
-def _mixed_radix(asked: CounterRequest) -> Mechanism:
-    if asked.horizon is None and asked.pan_private:
-        return Endless(asked.loss, asked.bound, asked.open_steps)
-    return shapes.mixed_radix(
-        asked.steps,
-        asked.loss,
-        asked.bound,
-        open_steps=asked.open_steps,
-        pan_private=asked.pan_private,
-    )
-
-
-def _factorised(asked: CounterRequest) -> Mechanism:
-    if asked.steps > MOST_COORDINATES or asked.bound > factorised.MOST_BOUND:
-        message = (
-            f"a factorised count keeps a number a step: it has at most {MOST_COORDINATES:,} steps, "
-            f"and a bound of at most {factorised.MOST_BOUND:,}; give epsilon in place of rho"
-        )
-        raise PlanError(message)
-    return factorised.Factorised(asked.steps, asked.loss, asked.bound)
-
-
-def _response(asked: CounterRequest) -> Mechanism:
-    if asked.bound > naive.MOST_BOUND:
-        message = f"response has a bound of at most {naive.MOST_BOUND:,}: take another method"
-        raise PlanError(message)
-    return naive.RandomisedResponse(asked.steps, asked.loss, asked.bound)
-
-
-def _segments(asked: CounterRequest) -> Mechanism:
-    if asked.steps > MOST_COORDINATES:
-        message = f"a count by segments has at most {MOST_COORDINATES:,} steps: leave out method="
-        raise PlanError(message)
-    return shapes.segments(asked.steps, asked.loss, asked.bound)
-
-
-def _delayed(asked: CounterRequest) -> Mechanism:
-    if asked.bound > delayed.MOST_BOUND:
-        message = (
-            f"a delayed count has a bound of at most {delayed.MOST_BOUND:,}: take another method"
-        )
-        raise PlanError(message)
-    return delayed.Delayed(asked.steps, asked.loss, _DELTA, asked.bound)
-
-
-METHODS: Mapping[str, Method] = {
-    "mixed_radix": Method(
-        "a tree that gives each number the noise that its use is worth; the default for epsilon",
-        _mixed_radix,
-        open_steps=True,
-        exposed=(True, False),
-    ),
-    "factorised": Method(
-        "the square root of the matrix of partial sums; the default for rho",
-        _factorised,
-        by_rho=True,
-    ),
-    "response": Method(
-        "randomised response at each step",
-        _response,
-        at_any_time=True,
-    ),
-    "noisy_steps": Method(
-        "noise on each step, which adds up",
-        lambda asked: naive.NoisySteps(asked.steps, asked.loss, asked.bound),
-        at_any_time=True,
-    ),
-    "fresh_noise": Method(
-        "one sum, and fresh noise on each answer",
-        lambda asked: naive.FreshNoise(asked.steps, asked.loss, asked.bound),
-    ),
-    "segments": Method(
-        "segments of fixed length, which leave as they end",
-        _segments,
-    ),
-    "delayed": Method(
-        "an answer that moves when it is far behind; for epsilon and a delta of 1e-9",
-        _delayed,
-        with_delta=True,
-    ),
-    "tree": Method(
-        "the binary tree of Dwork and Roth, figure 12.1, whose memory must not be seen",
-        lambda asked: shapes.even_tree(asked.steps, asked.loss, asked.bound, pan_private=False),
-        exposed=(False,),
-    ),
-    "twice_noised_tree": Method(
-        "the same with noise at birth and at closing",
-        lambda asked: shapes.even_tree(asked.steps, asked.loss, asked.bound, pan_private=True),
-    ),
-    "pan_private_tree": Method(
-        "Dwork and Roth, figure 12.2: a sum, and noise for intervals of time",
-        lambda asked: Accumulator(asked.steps, asked.loss, asked.bound),
-    ),
-}
-"""All ways to count, by name."""
 
 
 class Counter(Resumable):
@@ -260,7 +101,7 @@ class Counter(Resumable):
             raise PlanError(message)
         self._by_rho = rho is not None
         loss = positive_fraction(epsilon=epsilon) if rho is None else positive_fraction(rho=rho)
-        self._method = _method_of(method, by_rho=self._by_rho)
+        self._method = method_of(method, by_rho=self._by_rho)
         self._asked = CounterRequest(
             None if horizon is None else positive_integer(MOST_HORIZON, horizon=horizon),
             loss,
@@ -268,7 +109,7 @@ class Counter(Resumable):
             truth(open_steps=open_steps),
             truth(pan_private=pan_private),
         )
-        _check(self._method, self._asked)
+        check_asked(self._method, self._asked)
         if ledger is not None and (self._by_rho or METHODS[self._method].with_delta):
             message = "a ledger adds up epsilon alone: give epsilon, and no method with a delta"
             raise PlanError(message)
@@ -323,9 +164,9 @@ class Counter(Resumable):
             conditions.append("the state may be seen after every step")
         loss, rho, delta = self._asked.loss, None, Fraction(0)
         if METHODS[self._method].with_delta:
-            delta = _DELTA
+            delta = DELTA
         if self._by_rho:
-            loss, rho, delta = _epsilon_of(loss), loss, _DELTA
+            loss, rho, delta = _epsilon_of(loss), loss, DELTA
         hidden = tuple(conditions)
         return Guarantee(
             loss,
@@ -546,46 +387,8 @@ class Counter(Resumable):
         return f"<Counter {self._method} {named}={float(self._asked.loss):g}>"
 
 
-def _method_of(method: object, *, by_rho: bool) -> str:
-    """The name of a method that can be asked for such a loss."""
-    named = ("factorised" if by_rho else "mixed_radix") if method is None else method
-    if not isinstance(named, str) or named not in METHODS:
-        message = f"method must be one of {', '.join(METHODS)}"
-        raise PlanError(message)
-    if METHODS[named].by_rho != by_rho:
-        wanted, given = ("epsilon", "rho") if by_rho else ("rho", "epsilon")
-        message = f"{named} needs {wanted}=, not {given}="
-        raise PlanError(message)
-    return named
-
-
-def _check(method: str, asked: CounterRequest) -> None:
-    """Refuse what a method cannot do."""
-    can = METHODS[method]
-    if asked.open_steps and not can.open_steps:
-        message = f"{method} takes one amount a step: leave out open_steps, or take mixed_radix"
-        raise PlanError(message)
-    if asked.pan_private not in can.exposed:
-        needed = (
-            "its state must not be seen: say pan_private=False"
-            if asked.pan_private
-            else ("its state may be seen: leave out pan_private=False")
-        )
-        message = f"{method} is one way only: {needed}"
-        raise PlanError(message)
-    if not LEAST_EPSILON <= asked.loss <= MOST_EPSILON:
-        told = f"from {float(LEAST_EPSILON):.6f} to {MOST_EPSILON:,}"
-        message = f"{'rho' if can.by_rho else 'epsilon'} must be {told}: most counts need 0.1 to 10"
-        raise PlanError(message)
-    steps = _UNKNOWN if asked.horizon is None else asked.horizon
-    if steps * asked.bound > MOST_SUM * min(asked.loss, Fraction(1)):
-        message = "the sum of all steps and its noise must fit into 64 bits: ask for a smaller "
-        message += "horizon or bound, or for more epsilon"
-        raise PlanError(message)
-
-
 def _epsilon_of(rho: Fraction) -> Fraction:
     """What rho costs for a delta of 1e-9: `rho + 2 sqrt(rho ln(1/delta))`, rounded up."""
     grid = 10**9
-    square = math.ceil(4 * rho * log_above(1 / _DELTA) * grid**2)
+    square = math.ceil(4 * rho * log_above(1 / DELTA) * grid**2)
     return rho + Fraction(math.isqrt(square) + 1, grid)

@@ -12,7 +12,7 @@ from typing import Any
 from nicegui import run, ui
 
 from panprivacy.dashboard.board import Look
-from panprivacy.dashboard.elements import Check, Field, button, tag
+from panprivacy.dashboard.elements import Check, SecretField, button, tag
 from panprivacy.errors import PanPrivacyError
 from panprivacy.service.client import UnsureError, announced, new_key
 
@@ -63,7 +63,7 @@ class _Announcing:
                 f"No look is planned for in {', '.join(others)}: keep that from being seen again.",
                 "small",
             )
-        self._token = Field("A token that may announce")
+        self._token = SecretField("A token that may announce")
         tag("p", "The dashboard holds none; it uses yours for this look, and forgets it.", "small")
         with tag("div", style="buttons"):
             button("Cancel", self._close)

@@ -9,7 +9,7 @@ from typing import Final
 
 from panprivacy.dashboard.guard import Readers
 from panprivacy.dashboard.history import History
-from panprivacy.dashboard.promise import Promise, Spent, Year
+from panprivacy.dashboard.promise import Spent, StreamPromise, Year
 from panprivacy.errors import PanPrivacyError
 from panprivacy.service.config.config import Config
 from panprivacy.service.config.following import FollowedTokens
@@ -36,7 +36,7 @@ class Look:
         version: counts how often any of these changed.
     """
 
-    def __init__(self, reader: ReleaseReader, promise: Promise) -> None:
+    def __init__(self, reader: ReleaseReader, promise: StreamPromise) -> None:
         self._reader, self.promise = reader, promise
         self.history = History(reader, promise.name)
         self.spent: Spent | None = None
@@ -91,7 +91,7 @@ class Board:
         self._tokens = FollowedTokens(file, config.tokens)
         self.readers = Readers(self._tokens, config.streams)
         self.looks = {
-            name: Look(self._reader, Promise(name, stream))
+            name: Look(self._reader, StreamPromise(name, stream))
             for name, stream in config.streams.items()
         }
         self.trouble: str | None = None

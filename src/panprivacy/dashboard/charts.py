@@ -111,28 +111,38 @@ def over_time(points: Points, unit: str, zone: str) -> Options:
         "tooltip": {"trigger": "axis", "confine": True, ":formatter": _TELL_POINT},
         "series": [
             *_band(moments, shown),
-            {
-                "type": "line",
-                "name": "answer",
-                "data": data,
-                "z": 3,
-                "showSymbol": few,
-                "symbolSize": 7,
-                "symbol": "circle",
-                "lineStyle": {"color": BLUE, "width": 2},
-                "itemStyle": {"color": BLUE},
-            },
-            {
-                "type": "scatter",
-                "name": "not a whole window",
-                "z": 4,
-                "data": [row for row in data if not row[4]],
-                "symbol": "diamond",
-                "symbolSize": 9 if few else 5,
-                "itemStyle": {"color": "#fff", "borderColor": VERMILION, "borderWidth": 1.5},
-                "tooltip": {"show": False},
-            },
+            _line(data, few=few),
+            _marks([row for row in data if not row[4]], few=few),
         ],
+    }
+
+
+def _line(data: list[list[Any]], *, few: bool) -> dict[str, Any]:
+    """The answers; few of them have a dot each."""
+    return {
+        "type": "line",
+        "name": "answer",
+        "data": data,
+        "z": 3,
+        "showSymbol": few,
+        "symbolSize": 7,
+        "symbol": "circle",
+        "lineStyle": {"color": BLUE, "width": 2},
+        "itemStyle": {"color": BLUE},
+    }
+
+
+def _marks(data: list[list[Any]], *, few: bool) -> dict[str, Any]:
+    """Those of windows that are not whole."""
+    return {
+        "type": "scatter",
+        "name": "not a whole window",
+        "z": 4,
+        "data": data,
+        "symbol": "diamond",
+        "symbolSize": 9 if few else 5,
+        "itemStyle": {"color": "#fff", "borderColor": VERMILION, "borderWidth": 1.5},
+        "tooltip": {"show": False},
     }
 
 

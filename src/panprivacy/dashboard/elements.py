@@ -77,7 +77,7 @@ class Choice:
             self._changed()
 
 
-class Field:
+class SecretField:
     """A secret that is typed in, which the browser does not keep.
 
     Args:

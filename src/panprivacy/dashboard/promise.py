@@ -62,7 +62,7 @@ class Year:
     whole_loss: Fraction
 
 
-class Promise:
+class StreamPromise:
     """What follows from the configuration of a stream; nothing is ever counted here.
 
     Args:

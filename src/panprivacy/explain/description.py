@@ -17,7 +17,7 @@ from panprivacy.explain.bounds import Bound
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request
 from panprivacy.slices import Slice
-from panprivacy.statistics.catalogue import Kind, kinds
+from panprivacy.statistics.catalogue import StatisticType, kinds
 from panprivacy.statistics.header import Header, public_text
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import Field, Sizes
@@ -56,7 +56,7 @@ class Description:
         slice_: which slice of the table it is; None for the whole.
     """
 
-    kind: Kind
+    kind: StatisticType
     version: str
     sizes: Sizes
     plan: Plan

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.coins import Coins, SecretCoins
-from panprivacy.federated.laws import Law, binomial
+from panprivacy.federated.distributions import Distribution, binomial
 from panprivacy.federated.promise import Range
 from panprivacy.federated.rows import entries, selected
 
@@ -50,7 +50,7 @@ class Reporting(NamedTuple):
         """The probability that one that is not is 1."""
         return self.absent / (1 - self.kept)
 
-    def others(self, devices: int, ones: Range) -> Law:
+    def others(self, devices: int, ones: Range) -> Distribution:
         """What other devices add to a sum, less those that one range leaves open.
 
         Of these the adversary is told what they report, and of so many devices that the sum hides
@@ -97,7 +97,7 @@ class Reporting(NamedTuple):
         )
         return float(value), float(low), float(reports - lacking)
 
-    def _sum(self, bits: int, reports: int) -> Law:
+    def _sum(self, bits: int, reports: int) -> Distribution:
         """The law of the number of reported ones, if so many bits are 1."""
         return binomial(bits, self.present) + binomial(reports - bits, self.absent)
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Self
 
 from panprivacy.coins import Coins, SecretCoins
 from panprivacy.federated.bits import Reporting
+from panprivacy.federated.distributions import bernoulli, hockey_stick
 from panprivacy.federated.kind import Counts, Decryption, Kind, lenient
-from panprivacy.federated.laws import bernoulli, hockey_stick
 from panprivacy.federated.promise import Promise, Range, largest_epsilon_0, worst_of_others
 from panprivacy.guarantee import randomised_response
 from panprivacy.statistics.release import Answers, Name, Release

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from panprivacy.federated.laws import binomial
+from panprivacy.federated.distributions import binomial
 
 
 def total_variation(ticks: int, flip: Fraction) -> Fraction:

@@ -21,8 +21,8 @@ import numpy as np
 from panprivacy._validate import positive_integer
 from panprivacy.coins import Coins, SecretCoins
 from panprivacy.federated.bits import Reporting
+from panprivacy.federated.distributions import bernoulli, hockey_stick
 from panprivacy.federated.kind import Counts, Decryption, Kind, lenient
-from panprivacy.federated.laws import bernoulli, hockey_stick
 from panprivacy.federated.promise import Promise, Range, largest_epsilon_0, worst_of_others
 from panprivacy.federated.rows import entries, joined
 from panprivacy.guarantee import randomised_response

@@ -21,8 +21,8 @@ import numpy as np
 from panprivacy._validate import positive_integer
 from panprivacy.coins import Coins, SecretCoins
 from panprivacy.errors import PlanError
+from panprivacy.federated.distributions import discrete_gaussian, gaussian_sum, hockey_stick
 from panprivacy.federated.kind import Counts, Decryption, Kind, lenient
-from panprivacy.federated.laws import discrete_gaussian, gaussian_sum, hockey_stick
 from panprivacy.federated.promise import Promise
 from panprivacy.federated.rows import entries, joined
 from panprivacy.statistics.release import Answers, Name, Release

@@ -20,9 +20,9 @@ from panprivacy.coins import Coins, SecretCoins, SystemCoins
 from panprivacy.errors import PlanError
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import encryption_of
+from panprivacy.federated.distributions import discrete_gaussian
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.kind import Counts, Decryption
-from panprivacy.federated.laws import discrete_gaussian
 from panprivacy.federated.mean import Mean
 from panprivacy.federated.messages import REPORT_ID_BYTES, Report
 from panprivacy.federated.promise import Promise

@@ -14,10 +14,8 @@ from panprivacy.published.digalakis_density import (
 )
 from panprivacy.published.dwork_density import DworkDensity, loss_of_bias
 from panprivacy.published.dwork_roth_density import DworkRothDensity
-from panprivacy.published.mir_calibration import (
-    CalibratedDistinctCount,
-    CalibratedNorm,
-)
+from panprivacy.published.mir_calibrated_distinct import CalibratedDistinctCount
+from panprivacy.published.mir_calibrated_norm import CalibratedNorm
 from panprivacy.published.mir_exponential import StableDistinctCount
 from panprivacy.published.mir_laplace import CalibratedTotal, LaplaceNorm
 from panprivacy.published.mir_sketches import (

@@ -24,7 +24,6 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.noise import wipe
 from panprivacy.planning.request import Request, Split
-from panprivacy.published.mir_calibration import LatticeCells, LatticePlan
 from panprivacy.published.mir_lattice import (
     MOST_POINTS,
     Floats,
@@ -34,6 +33,7 @@ from panprivacy.published.mir_lattice import (
     law_of_lengths,
     probabilities,
 )
+from panprivacy.published.mir_lattice_cells import LatticeCells, LatticePlan
 from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.count_plan import CountReading
 from panprivacy.statistics.plan import Reading, UserStates

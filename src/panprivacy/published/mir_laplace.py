@@ -1,6 +1,6 @@
 """Sums and norms under L1 from sketches of any size, with discrete Laplace noise.
 
-The noise that `mir_calibration` fits to a map falls with the least norm of states that lead to a
+The noise that `mir_lattice_cells` fits to a map falls with the least norm of states that lead to a
 point. Under L1, where each user has a single 1 in a number of his own, that norm is the sum of what
 stands in all numbers, so its weight is a product: each number has discrete Laplace noise apart, and
 no point is enumerated. For other maps the same noise fits the sum of the entries of a column.
@@ -30,13 +30,8 @@ from panprivacy.errors import PlanError
 from panprivacy.noise import wipe
 from panprivacy.planning.additive import AdditiveBudget, Reach
 from panprivacy.planning.request import Request, Split, budgets, noise_variance
-from panprivacy.published.mir_calibration import (
-    Columns,
-    LengthModel,
-    OneColumn,
-    Repeated,
-    Users,
-)
+from panprivacy.published.mir_calibrated_norm import LengthModel
+from panprivacy.published.mir_columns import Columns, OneColumn, Repeated, Users
 from panprivacy.published.mir_lattice import Floats, Whole
 from panprivacy.statistics.additive_plans import AdditivePlan, Bound
 from panprivacy.statistics.cases import ANNOUNCE, RELEASE, Trial, Walk

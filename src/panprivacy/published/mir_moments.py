@@ -151,7 +151,7 @@ class MomentModel(Answering):
 
 
 @dataclass(frozen=True, slots=True)
-class MomentPlan(BlockPlan):
+class CroppedMomentPlan(BlockPlan):
     """The parameters of one run of Algorithm 2, as `plan_moment` takes them, and their split.
 
     The counters are born with a bump of one unit, which is a block of `grid` values.
@@ -290,7 +290,7 @@ def _sums(end: ArrayLike, power: int) -> Floats:
 
 def plan_moment(
     tau: int, crop: int, bound: int | None, universe: int, grid: int, request: Request
-) -> MomentPlan:
+) -> CroppedMomentPlan:
     """Plan one run of Algorithm 2.
 
     Args:
@@ -320,9 +320,9 @@ def plan_moment(
         message = f"the bound ({reach:,}) exceeds {farthest:,}: so coarse a grid of weights repeats"
         raise PlanError(message)
 
-    def planned(budget: Budget) -> MomentPlan:
+    def planned(budget: Budget) -> CroppedMomentPlan:
         bump = point(2 * tau)
         split = block_split(bump, grid, request, budget, 2 * tau * grid - 1)
-        return MomentPlan(tau, crop, reach, universe, grid, bump, request, split)
+        return CroppedMomentPlan(tau, crop, reach, universe, grid, bump, request, split)
 
     return best_of([planned(budget) for budget in budgets(request)], request)

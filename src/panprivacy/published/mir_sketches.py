@@ -23,7 +23,7 @@ from panprivacy.hashing import KEY_BYTES
 from panprivacy.ids import IntegerIds, Labels, WholeNumbers, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.request import Request
-from panprivacy.published.mir_moments import MOST_UNIVERSE, MomentPlan, plan_moment
+from panprivacy.published.mir_moments import MOST_UNIVERSE, CroppedMomentPlan, plan_moment
 from panprivacy.statistics.cases import Cases, Short, Trial, Walk
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.release import Name, Release
@@ -99,7 +99,7 @@ HITTER_WALKS = (
 )
 
 
-class MomentSizes(Sizes, frozen=True, tag="cropped-first-moment"):
+class CroppedMomentSizes(Sizes, frozen=True, tag="cropped-first-moment"):
     """The sum of what users did, of nobody more than tau, as far as random weights tell it."""
 
     tau: Annotated[int, whole("where states are cropped", _MOST_TAU)]
@@ -107,7 +107,7 @@ class MomentSizes(Sizes, frozen=True, tag="cropped-first-moment"):
     bound: _Bound = None
     grid: _Grid = _MOST_GRID
 
-    def plan(self, request: Request) -> MomentPlan:
+    def plan(self, request: Request) -> CroppedMomentPlan:
         """One run of Algorithm 2."""
         return plan_moment(self.tau, self.tau, self.bound, self.universe, self.grid, request)
 
@@ -120,12 +120,12 @@ class DistinctMomentSizes(Sizes, frozen=True, tag="cropped-distinct-count"):
     bound: _Bound = None
     grid: _Grid = _MOST_GRID
 
-    def plan(self, request: Request) -> MomentPlan:
+    def plan(self, request: Request) -> CroppedMomentPlan:
         """One run of Algorithm 2, in which each user counts for 1."""
         return plan_moment(self.tau, 1, self.bound, self.universe, self.grid, request)
 
 
-class CroppedFirstMoment(Statistic[MomentPlan, Release], sizes=MomentSizes):
+class CroppedFirstMoment(Statistic[CroppedMomentPlan, Release], sizes=CroppedMomentSizes):
     """The sum of `min(state, tau)` over users, as far as random weights tell it.
 
     >>> import numpy as np
@@ -157,7 +157,7 @@ class CroppedFirstMoment(Statistic[MomentPlan, Release], sizes=MomentSizes):
     trials, walks = MOMENT_TRIALS, MOMENT_WALKS
 
 
-class CroppedDistinctCount(Statistic[MomentPlan, Release], sizes=DistinctMomentSizes):
+class CroppedDistinctCount(Statistic[CroppedMomentPlan, Release], sizes=DistinctMomentSizes):
     """How many users have a state above 0, by Algorithm 2 with a small tau.
 
     >>> import numpy as np
@@ -283,7 +283,7 @@ class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
         self._addressing = Hashed(self._first.plan.universe, own)
 
     @property
-    def plans(self) -> tuple[MomentPlan, MomentPlan]:
+    def plans(self) -> tuple[CroppedMomentPlan, CroppedMomentPlan]:
         """The public parameters of the runs at the upper and at the lower threshold."""
         upper, lower = self._members.values()
         return upper.plan, lower.plan

@@ -8,12 +8,11 @@ left is never counted again, whatever crashes, and whoever sends it again.
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,25 +21,25 @@ import pyarrow as pa
 
 from panprivacy.errors import (
     BudgetError,
-    InputError,
     LostReleaseError,
-    PanPrivacyError,
     PlanError,
 )
 from panprivacy.guarantee import Guarantee
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Columns
 from panprivacy.service.batches import BusyError, Outcome, Reception, Sent
+from panprivacy.service.completeness import Completeness
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
-from panprivacy.service.outgoing import announcements, payment
 from panprivacy.service.outgoing.announcements import Announcements, Scope
 from panprivacy.service.outgoing.contributions import NOTE, Contributions
+from panprivacy.service.outgoing.outbox import Outbox
 from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.served import Announced, Shown, described
+from panprivacy.service.stream_state import OWN_BYTES, StreamState, packed
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Answers
@@ -54,29 +53,8 @@ _WAIT = 10.0
 _STEP_SECONDS = 0.2
 """So long windows are closed one after another before other threads, and other streams, go on."""
 _BREATH = 0.01
-_KEPT = struct.Struct("<q")
-"""In a state: until when, in seconds since 1970, it surely holds all that was counted."""
 _UNKEPT = "the window has ended, and the checkpoint does not hold all of it yet"
 _PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What a state is made of.
-
-    Args:
-        holds_until: until when it holds all that was counted.
-        paid: of `Payment`.
-        seen: of `Announcements`.
-        names: of `BatchIds`.
-        inner: of `Windowed`.
-    """
-
-    holds_until: datetime
-    paid: bytes
-    seen: bytes
-    names: bytes
-    inner: bytes
 
 
 class Stream(Resumable):
@@ -109,7 +87,7 @@ class Stream(Resumable):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name, self.config = name, config
-        self._store, self._clock, self._broken = store, clock, broken
+        self._store, self._clock = store, clock
         self._windowed = Windowed(
             config.make_counting,
             every=timedelta(seconds=config.window_seconds),
@@ -119,20 +97,18 @@ class Stream(Resumable):
             clock=clock,
         )
         self._reception = Reception(config, self._windowed.current)
-        self._unpublished: list[list[Published]] = []
         self._contributions = (
             None if config.contribute is None else Contributions(folder, name, config.contribute)
         )
-        self._sealed: list[tuple[datetime, bytes]] = []
+        self._outbox = Outbox(name, store, self._contributions)
         self._payment, self._paid_before = Payment(name, store), 0
         self._looks_up_what_stands = False
         self._announcements = Announcements(name, store, self._scope())
         self._failing_since: float | None = None
         self._refused, self._tells_paid = False, True
-        self._incomplete: set[datetime] = set()
-        self._broken_last = broken()
-        self._counts_since = self._whole_since = self._last_moment = self._windowed.began
-        self._holds_until = int(clock())
+        self._counts_since = self._last_moment = self._windowed.began
+        self._completeness = Completeness(broken, self._counts_since)
+        self._holds_until = int(clock())  # a state surely holds all that was counted until then
         self._missing = self._counts_since, self._counts_since
         self._shown = self._window()
         self._durable, self._is_kept, self._given_whole = durable, False, False
@@ -143,7 +119,8 @@ class Stream(Resumable):
     def begin(self) -> None:
         """Know that what comes is taken in from now on; a window that began before is not whole."""
         with self._changing():
-            self._counts_since = self._whole_since = self._now()
+            self._counts_since = self._now()
+            self._completeness.begin(self._counts_since)
 
     @property
     def columns(self) -> Columns:
@@ -332,7 +309,7 @@ class Stream(Resumable):
             self._given_whole = self._windowed.due  # nothing more is counted in this window
             seen = self._announcements.packed(self._windowed.current)
             paid, names = self._payment.packed(), self._reception.batch_ids.packed()
-            return self._layout.packed(_KEPT.pack(self._holds_until) + paid + seen + names)
+            return self._layout.packed(packed(self._holds_until, paid, seen, names))
 
     def kept(self) -> None:
         """Know that what `state()` gave last is on disk."""
@@ -369,7 +346,8 @@ class Stream(Resumable):
             else:  # all its releases had left: another one was born
                 self._announcements.begin(self._scope(), self._windowed.current)
             self._reception.batch_ids.unpack(parts.names)
-            self._counts_since = self._whole_since = self._last_moment = self._now()
+            self._counts_since = self._last_moment = self._now()
+            self._completeness.begin(self._counts_since)
             self._holds_until = int(holds_until.timestamp())
             self._missing = min(holds_until, self._counts_since), self._counts_since
             self._is_kept = True  # in the file that it came from
@@ -399,22 +377,14 @@ class Stream(Resumable):
         """
         return self._announcements.missing(self._parts(state).seen)
 
-    def _parts(self, state: bytes) -> _Parts:
+    def _parts(self, state: bytes) -> StreamState:
         """A state, taken apart.
 
         Raises:
             InputError: it is no state of this stream.
         """
         own, (inner,) = self._layout.parts(state)
-        try:
-            (second,) = _KEPT.unpack(own[: _KEPT.size])
-            holds_until = datetime.fromtimestamp(second, UTC)
-        except (ValueError, OverflowError, OSError):
-            message = "the state is damaged: no checkpoint was written then"
-            raise InputError(message) from None
-        paid = _KEPT.size + payment.PACKED_BYTES
-        seen = paid + announcements.PACKED_BYTES
-        return _Parts(holds_until, own[_KEPT.size : paid], own[paid:seen], own[seen:], inner)
+        return StreamState.of(own, inner)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -462,19 +432,18 @@ class Stream(Resumable):
 
         Of very many it closes the first ones; call it again.
         """
-        self._note_what_broke()
+        self._completeness.note_what_broke(self._windowed.began)
         until, ended = time.monotonic() + _STEP_SECONDS, self._windowed.due
         while self._windowed.due:
             self._pay_for_the_end()
-            self._note_what_broke()  # while it was paid for, too
-            if self._windowed.began < self._whole_since:
-                self._incomplete.add(self._windowed.began)
+            self._completeness.note_what_broke(self._windowed.began)  # while it was paid for, too
+            self._completeness.end(self._windowed.began)
             ended_with = self._windowed.current
             self._windowed.advance_once()
             if self._windowed.current is not ended_with:
                 self._announcements.begin(self._scope(), self._windowed.current)
             if self._refused:
-                self._incomplete.add(self._windowed.began)
+                self._completeness.spoil(self._windowed.began)
             self._paid_before = 0
             if self._was_counted_before and not self._windowed.current.lasting:
                 with suppress(StoreError):
@@ -501,17 +470,6 @@ class Stream(Resumable):
         else:
             self._refused = self._refused or self._failing_since is not None
             self._failing_since = None
-
-    def _note_what_broke(self) -> None:
-        """Windows are not complete in which the process stood still, or its clock was set.
-
-        Those are the current one, wherever the clock is now, and all that began before that time.
-        """
-        broken = self._broken()
-        if broken != self._broken_last:
-            self._broken_last = broken
-            self._whole_since = datetime.fromtimestamp(broken, UTC)
-            self._incomplete.add(self._windowed.began)
 
     def _wait_until_kept(self) -> None:
         """Give the keeper time for the checkpoint that the end of the window needs."""
@@ -561,9 +519,10 @@ class Stream(Resumable):
         if self._contributions is None:
             return counting.release(confidence=self.config.confidence)
         began, ends = self._windowed.began, self._windowed.ends
-        complete = self._windowed.whole and ends <= self._now() and began not in self._incomplete
+        known = self._completeness.holds(began)
+        complete = self._windowed.whole and ends <= self._now() and known
         sealed = self._contributions.sealed(counting, complete=complete)
-        self._sealed.append((began, sealed))
+        self._outbox.put_sealed(began, sealed)
         return counting.lost()
 
     def _scope(self) -> Scope:
@@ -594,7 +553,7 @@ class Stream(Resumable):
             return True
         end = max(now, began)  # the clock may have been set back
         moment = Moment(self.name, began, end, number, complete=False, released=now)
-        self._unpublished.append(self._published(answers, moment))
+        self._outbox.put(self._published(answers, moment))
         self._payment.use()
         self._publish()
         return True
@@ -621,25 +580,14 @@ class Stream(Resumable):
     def _publish(self) -> None:
         """Have the store show what was released, one release after another."""
         for window in self._windowed.take():
-            late = window.start in self._incomplete
-            self._incomplete.discard(window.start)
+            known = self._completeness.leave(window.start)
             if window.release is not None:
                 number, answers = window.release
-                complete = window.complete and not late
+                complete = window.complete and known
                 span = window.start, window.end
                 moment = Moment(self.name, *span, number, complete, self._now())
-                self._unpublished.append(self._published(answers, moment))
-        while self._contributions and self._sealed:
-            self._contributions.write(*self._sealed[0])
-            del self._sealed[0]
-        while self._unpublished:
-            try:
-                self._store.publish(self._unpublished[0])
-            except StoreError:
-                raise
-            except PanPrivacyError as error:  # they are there: the commit was reported as failed
-                JOURNAL.warning(Event.not_published, stream=self.name, reason=str(error))
-            del self._unpublished[0]
+                self._outbox.put(self._published(answers, moment))
+        self._outbox.send()
 
     def _published(self, answers: Answers, moment: Moment) -> list[Published]:
         """The rows of a release."""
@@ -664,6 +612,5 @@ class Stream(Resumable):
     @property
     def _layout(self) -> Container:
         public: dict[str, Any] = {"stream": self.name, "batch_ids": self.config.retries}
-        own_bytes = _KEPT.size + payment.PACKED_BYTES + announcements.PACKED_BYTES
-        own_bytes += self._reception.batch_ids.state_bytes
+        own_bytes = OWN_BYTES + self._reception.batch_ids.state_bytes
         return Container("Stream", public, own_bytes, [self._windowed])

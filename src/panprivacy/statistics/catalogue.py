@@ -24,9 +24,9 @@ from panprivacy.statistics.running_heavy.statistic import RunningHeavyHitters
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.threshold.statistic import ThresholdCount
 
-Kind = type[Statistic[Any, Any]]
+StatisticType = type[Statistic[Any, Any]]
 
-KINDS: list[Kind] = [
+KINDS: list[StatisticType] = [
     DistinctCount,
     Density,
     Incidence,
@@ -42,17 +42,17 @@ KINDS: list[Kind] = [
 ]
 
 
-def kinds() -> Mapping[str, Kind]:
+def kinds() -> Mapping[str, StatisticType]:
     """All statistics, by name."""
     return {kind.name: kind for kind in KINDS}
 
 
-def summary(kind: Kind) -> str:
+def summary(kind: StatisticType) -> str:
     """What a statistic tells, in one sentence: that of its sizes."""
     return " ".join((kind.sizes_type.__doc__ or "").split()).removesuffix(".")
 
 
-def kind_of(name: object) -> Kind:
+def kind_of(name: object) -> StatisticType:
     """The statistic of a name.
 
     Raises:

@@ -73,7 +73,7 @@ def plan(
         PlanError: an argument is out of range, or nothing reaches the error; says what would.
     """
     kind = kind_of(statistic)
-    search = Search(kind.sizes_type.read(kind.name, sizes), releases, intrusions)
+    search = Alternatives(kind.sizes_type.read(kind.name, sizes), releases, intrusions)
     level = proportion(confidence=confidence)
     size = None if memory is None else positive_integer(MOST_BYTES, memory=memory)
     if error is None:
@@ -87,7 +87,11 @@ def plan(
 
 
 def plan_for(
-    search: Search, epsilon: Fraction | None, target: float, memory: int | None, confidence: float
+    search: Alternatives,
+    epsilon: Fraction | None,
+    target: float,
+    memory: int | None,
+    confidence: float,
 ) -> Plan:
     """The smallest plan whose answers stray by no more than a target.
 
@@ -130,7 +134,7 @@ def check_useful(planned: Plan, sizes: Sizes, parts: Fraction = Fraction(1)) -> 
     if found < most:
         return
     request = planned.request
-    search = Search(sizes, request.releases, request.intrusions)
+    search = Alternatives(sizes, request.releases, request.intrusions)
     ways = search.ways_to(
         request.epsilon, None, lambda candidate: least_error(candidate) < good, parts
     )
@@ -151,7 +155,7 @@ def least_error(planned: Plan) -> float:
 Reaches = Callable[[Plan], bool]
 
 
-class Search:
+class Alternatives:
     """Plans of the same problem, for other epsilons and memories.
 
     Args:

@@ -18,7 +18,7 @@ from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Ledger
 from panprivacy.slices import Slice
-from panprivacy.statistics.catalogue import Kind, kind_of
+from panprivacy.statistics.catalogue import StatisticType, kind_of
 from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.together import Together
@@ -62,7 +62,7 @@ class Specification:
         query: what a release is asked.
     """
 
-    kind: Kind
+    kind: StatisticType
     label: str
     sizes: Sizes
     query: Query
@@ -109,7 +109,11 @@ class Specification:
 
     @classmethod
     def of(
-        cls, kind: Kind, label: object, sizes: Mapping[str, object], query: Mapping[str, object]
+        cls,
+        kind: StatisticType,
+        label: object,
+        sizes: Mapping[str, object],
+        query: Mapping[str, object],
     ) -> Self:
         """Check all parts."""
         if not isinstance(label, str) or not _LABEL.fullmatch(label):
@@ -168,7 +172,7 @@ def together(
     return Together(members, {one.label: one.asked() for one in specifications})
 
 
-def _texts(kind: Kind, parts: Sequence[str]) -> dict[str, str]:
+def _texts(kind: StatisticType, parts: Sequence[str]) -> dict[str, str]:
     """The values by name, as texts."""
     texts: dict[str, str] = {}
     last = None
@@ -188,13 +192,13 @@ def _texts(kind: Kind, parts: Sequence[str]) -> dict[str, str]:
     return texts
 
 
-def _example(kind: Kind) -> str:
+def _example(kind: StatisticType) -> str:
     """A size as it is written."""
     first = next(iter(kind.sizes_type.fields().values()), None)
     return "as=mine" if first is None else f"{first.name}={first.form}"
 
 
-def _parted(kind: Kind, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _parted(kind: StatisticType, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What belongs to the sizes, and to the query; what belongs to neither goes to the nearest."""
     asked, known = kind.query_type.fields(), kind.sizes_type.fields()
     nearest = {name: get_close_matches(name, [*known, *asked], 1) for name in named}

@@ -12,7 +12,7 @@ from panprivacy.audit.exact.coins import TAIL, EnumeratedCoins
 from panprivacy.audit.exact.loss import Loss, exact_loss
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.streams import RELEASE, Stream
-from panprivacy.audit.suite.subject import Subject, SubjectKind
+from panprivacy.audit.subject import Subject, SubjectKind
 
 
 @dataclass(frozen=True, slots=True)

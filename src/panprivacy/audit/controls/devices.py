@@ -16,7 +16,7 @@ from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.exact.loss import Loss
 from panprivacy.audit.ideal import device_of
 from panprivacy.audit.streams import RELEASE, Stream
-from panprivacy.audit.suite.subject import Losses
+from panprivacy.audit.subject import Losses
 from panprivacy.coins import SecretCoins
 from panprivacy.federated.bits import Reporting
 from panprivacy.federated.count_nonzero import CountNonZero

@@ -74,7 +74,7 @@ class ShiftedCoins:
 
 
 @dataclass(frozen=True)
-class Subject:
+class AddingProgram:
     """A program that only adds.
 
     Args:
@@ -108,7 +108,7 @@ class ShiftedLoss:
     look: int | None
 
 
-def shifted_loss(subject: Subject, actions: Sequence[Action], bound: int = 1) -> ShiftedLoss:
+def shifted_loss(subject: AddingProgram, actions: Sequence[Action], bound: int = 1) -> ShiftedLoss:
     """The worst loss over all events of a life, all amounts, and all moments of a look.
 
     Args:
@@ -136,7 +136,7 @@ def shifted_loss(subject: Subject, actions: Sequence[Action], bound: int = 1) ->
 class _Life:
     """The combinations of a program that lives through some actions."""
 
-    def __init__(self, subject: Subject, actions: Sequence[Action], bound: int) -> None:
+    def __init__(self, subject: AddingProgram, actions: Sequence[Action], bound: int) -> None:
         self._subject, self._actions, self._bound = subject, actions, bound
         self.events = [place for place, one in enumerate(actions) if one not in {LOOK, ANNOUNCED}]
         looks = [place for place, one in enumerate(actions) if one == LOOK]

@@ -20,7 +20,7 @@ from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.shards import TwoShards, TwoSlices
 from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream
-from panprivacy.audit.suite.subject import Approximate, Seen, Subject
+from panprivacy.audit.subject import Approximate, SeenOnce, Subject
 from panprivacy.coins import Coins
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
@@ -47,8 +47,8 @@ def products(epsilon: Fraction) -> list[Subject]:
     """Every product with a total of `epsilon`."""
     walkable = *kinds().values(), *PUBLISHED
     walked = [_walked(kind, walk, epsilon) for kind in walkable for walk in kind.walks]
-    others = *_joined(epsilon), _moving(epsilon), *_online(epsilon), *_devices(epsilon)
-    return [*walked, *others]
+    joined = *_unseen_and_groups(epsilon), *_shards(epsilon), _sharing(epsilon), _moving(epsilon)
+    return [*walked, *joined, *_counters(epsilon), *_experts(epsilon), *_devices(epsilon)]
 
 
 def _walked(kind: type[Any], walk: Walk, epsilon: Fraction) -> Subject:
@@ -98,21 +98,13 @@ def _streams(walk: Walk) -> Iterator[Stream]:
             yield one
 
 
-def _joined(epsilon: Fraction) -> list[Subject]:
-    """Programs that hold one statistic or several."""
+def _density(coins: Coins | None, epsilon: Fraction) -> Density:
+    return Density(universe=2, epsilon=epsilon, coins=coins)
 
-    def density(coins: Coins | None) -> Density:
-        return Density(universe=2, epsilon=epsilon, coins=coins)
 
-    def slice_of_three(coins: Coins, slice_: Slice) -> Density:
-        return Density(universe=3, epsilon=epsilon, coins=coins, slice_=slice_)
-
-    def sharing(coins: EnumeratedCoins) -> Audited:
-        ledger = Ledger(epsilon)
-        half: dict[str, Any] = {"epsilon": epsilon / 2, "ledger": ledger, "coins": coins}
-        return Together({name: Density(universe=2, **half) for name in ("one", "other")})
-
-    short = EnumeratedCoins(tail=3)
+def _unseen_and_groups(epsilon: Fraction) -> list[Subject]:
+    """What a window costs that nobody saw, and a user in several groups."""
+    density = partial(_density, epsilon=epsilon)
     return [
         Subject(
             "unseen-window",
@@ -130,8 +122,20 @@ def _joined(epsilon: Fraction) -> list[Subject]:
             lambda coins: Groups(coins, epsilon),
             epsilon,
             list(short_streams([[(0, 7)], [(0, 8)], [(1, 7)]], 2, releases=1)),
-            coins=short,
+            coins=EnumeratedCoins(tail=3),
         ),
+    ]
+
+
+def _shards(epsilon: Fraction) -> list[Subject]:
+    """Statistics of which each shard has a part."""
+    density = partial(_density, epsilon=epsilon)
+    coins = replace(_tail(density), tail=max(_tail(density).tail, 4))
+
+    def slice_of_three(coins: Coins, slice_: Slice) -> Density:
+        return Density(universe=3, epsilon=epsilon, coins=coins, slice_=slice_)
+
+    return [
         Subject(
             "two-shards",
             "product",
@@ -139,7 +143,7 @@ def _joined(epsilon: Fraction) -> list[Subject]:
             lambda coins: TwoShards(density, coins),
             epsilon,
             list(short_streams([[(0, 0, 1)], [(1, 1, 1), (0, 0, -1)]], 2, releases=2)),
-            coins=replace(_tail(density), tail=max(_tail(density).tail, 4)),
+            coins=coins,
         ),
         Subject(
             "two-slices",
@@ -148,18 +152,28 @@ def _joined(epsilon: Fraction) -> list[Subject]:
             lambda coins: TwoSlices(slice_of_three, coins),
             epsilon,
             list(short_streams([[(0, 1)], [(1, 1), (0, -1)]], 2, releases=2)),
-            coins=replace(_tail(density), tail=max(_tail(density).tail, 4)),
-        ),
-        Subject(
-            "shared-ledger",
-            "product",
-            "two statistics of one stream with one ledger, a release of each",
-            sharing,
-            epsilon,
-            list(short_streams([[0], [1]], 2, releases=1)),
-            coins=short,
+            coins=coins,
         ),
     ]
+
+
+def _sharing(epsilon: Fraction) -> Subject:
+    """Several statistics that draw on one budget."""
+
+    def sharing(coins: EnumeratedCoins) -> Audited:
+        ledger = Ledger(epsilon)
+        half: dict[str, Any] = {"epsilon": epsilon / 2, "ledger": ledger, "coins": coins}
+        return Together({name: Density(universe=2, **half) for name in ("one", "other")})
+
+    return Subject(
+        "shared-ledger",
+        "product",
+        "two statistics of one stream with one ledger, a release of each",
+        sharing,
+        epsilon,
+        list(short_streams([[0], [1]], 2, releases=1)),
+        coins=EnumeratedCoins(tail=3),
+    )
 
 
 def _moving(epsilon: Fraction) -> Subject:
@@ -170,7 +184,7 @@ def _moving(epsilon: Fraction) -> Subject:
         density = partial(Density, universe=2, coins=coins)
         return Moving(Continual(density, epsilon=epsilon, comparisons=epsilon / 2, **sizes))
 
-    return Seen(
+    return SeenOnce(
         "moving-answer",
         "product",
         "a share that is compared, and published if it has moved, at delta 0.001",
@@ -196,8 +210,8 @@ class Moving:
         return SimpleNamespace(counts=() if answers is None else answers.counts)
 
 
-def _online(epsilon: Fraction) -> list[Subject]:
-    """Decisions at every step; a release ends one. What is hidden is one event."""
+def _counters(epsilon: Fraction) -> list[Subject]:
+    """Many counters, and what is decided from them; a release ends a step, and hides one event."""
     short = EnumeratedCoins(tail=5, state_tail=1)
     two: dict[str, Any] = {"n": 2, "horizon": 1, "epsilon": epsilon}
 
@@ -236,25 +250,33 @@ def _online(epsilon: Fraction) -> list[Subject]:
             coins=short,
             adjacency="event",
         ),
+    ]
+
+
+def _experts(epsilon: Fraction) -> list[Subject]:
+    """Whom to follow, round after round; what is hidden is one advice, or one round."""
+    two: dict[str, Any] = {"n": 2, "horizon": 1, "epsilon": epsilon, "perturbation": 0}
+    coins = EnumeratedCoins(tail=4)
+    return [
         Subject(
             "experts-advice",
             "product",
             "two experts and a round, which hides what one of them advised",
-            lambda coins: Rounds(PrivateExperts(**two, unit="advice", perturbation=0, coins=coins)),
+            lambda coins: Rounds(PrivateExperts(**two, unit="advice", coins=coins)),
             epsilon,
             [[[0], RELEASE], [[0, 1], RELEASE]],
-            coins=EnumeratedCoins(tail=4),
+            coins=coins,
             adjacency="event",
         ),
         Subject(
             "experts-round",
             "product",
             "two experts and a round, which hides who of both was wrong",
-            lambda coins: Rounds(PrivateExperts(**two, unit="round", perturbation=0, coins=coins)),
+            lambda coins: Rounds(PrivateExperts(**two, unit="round", coins=coins)),
             epsilon,
             [[[0], RELEASE], [[1], RELEASE]],
             users=((0, 1), (1, 0)),
-            coins=EnumeratedCoins(tail=4),
+            coins=coins,
             adjacency="replace",
         ),
     ]

@@ -15,8 +15,8 @@ from typing import Final
 
 from panprivacy.audit.controls import CONTROLS
 from panprivacy.audit.exact.children import end_with_parent
+from panprivacy.audit.subject import Losses, Row, Subject
 from panprivacy.audit.suite.products import products
-from panprivacy.audit.suite.subject import Losses, Row, Subject
 from panprivacy.errors import PlanError
 
 _CONTROLS: Final = {control.name: control for control in CONTROLS}

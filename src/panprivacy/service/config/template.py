@@ -12,7 +12,7 @@ from string import Template
 from typing import Final
 
 from panprivacy.service.config.tokens import Role
-from panprivacy.statistics.catalogue import Kind, kinds, summary
+from panprivacy.statistics.catalogue import StatisticType, kinds, summary
 from panprivacy.statistics.records import Field
 
 _PUBLIC_EXAMPLE: Final = "age1..."
@@ -165,13 +165,13 @@ def token_table(name: str, may: Sequence[str], digest: str, streams: Sequence[st
     return "\n".join([*lines, ""])
 
 
-def _head(kind: Kind, stream: str, mark: str) -> list[str]:
+def _head(kind: StatisticType, stream: str, mark: str) -> list[str]:
     """The beginning of the table of a statistic, with what the statistic tells."""
     says = textwrap.wrap(f"# {summary(kind)}.", _WIDTH, subsequent_indent="# ")
     return [*says, f"{mark}[[streams.{stream}.stat]]", f'{mark}name = "{kind.name}"']
 
 
-def _keys(kind: Kind) -> Iterator[str]:
+def _keys(kind: StatisticType) -> Iterator[str]:
     """A line or more for each size and each question of a statistic, with its meaning."""
     for entry in (*kind.sizes_type.fields().values(), *kind.query_type.fields().values()):
         if entry.form != "LAW":  # no law is written down by hand

@@ -1,7 +1,7 @@
-"""Laws of sums over many devices, in floats whose errors are bounded, and how far two are apart.
+"""Distributions of sums over many devices, in floats of bounded error, and how far two are apart.
 
-Every number is a sum of products of positive ones, so relative errors stay small; each law carries
-a bound on them, and on the mass that was left out. A hockey-stick divergence adds both.
+Every number is a sum of products of positive ones, so relative errors stay small; each distribution
+has a bound on them, and on the mass that was left out. A hockey-stick divergence adds both.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SMOOTH: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
-    """A law on whole numbers, nearly all of it.
+class Distribution:
+    """A distribution on whole numbers, nearly all of it.
 
     Args:
         first: the number that the first weight belongs to.
@@ -44,14 +44,16 @@ class Law:
     missing: float = 0.0
     error: float = 0.0
 
-    def __add__(self, other: Law) -> Law:
+    def __add__(self, other: Distribution) -> Distribution:
         """The law of the sum of two independent numbers."""
         terms = min(len(self.weights), len(other.weights))
         error = self.error + other.error + (terms + 4) * _U
         first, missing = self.first + other.first, self.missing + other.missing
-        return Law(first, np.convolve(self.weights, other.weights), missing, error)._trimmed()
+        return Distribution(
+            first, np.convolve(self.weights, other.weights), missing, error
+        )._trimmed()
 
-    def times(self, count: int) -> Law:
+    def times(self, count: int) -> Distribution:
         """The law of the sum of `count` independent numbers."""
         found, power = bernoulli(Fraction(0)), self
         while count:
@@ -62,9 +64,9 @@ class Law:
                 power = power + power
         return found
 
-    def shifted(self, by: int) -> Law:
+    def shifted(self, by: int) -> Distribution:
         """The law of the number plus a constant."""
-        return Law(self.first + by, self.weights, self.missing, self.error)
+        return Distribution(self.first + by, self.weights, self.missing, self.error)
 
     def above(self, least: int) -> float:
         """At least the probability of `least` or more."""
@@ -92,31 +94,31 @@ class Law:
     def _slack(self) -> float:
         return 1 + 2 * self.error + len(self.weights) * _U
 
-    def _trimmed(self) -> Law:
+    def _trimmed(self) -> Distribution:
         """The same without ends that hold nearly nothing."""
         low, high = (
             int(np.searchsorted(np.cumsum(end), _DROPPED))
             for end in (self.weights, self.weights[::-1])
         )
         kept = self.weights[low : len(self.weights) - high]
-        return Law(self.first + low, kept, self.missing + 3 * _DROPPED, self.error)
+        return Distribution(self.first + low, kept, self.missing + 3 * _DROPPED, self.error)
 
 
-def bernoulli(probability: Fraction) -> Law:
+def bernoulli(probability: Fraction) -> Distribution:
     """1 with this probability, else 0."""
-    return Law(0, np.array([float(1 - probability), float(probability)]), error=_U)
+    return Distribution(0, np.array([float(1 - probability), float(probability)]), error=_U)
 
 
-def binomial(count: int, probability: Fraction) -> Law:
+def binomial(count: int, probability: Fraction) -> Distribution:
     """How many of `count` coins are 1.
 
     The weights follow from one another outward from the most likely number. By Bernstein's
     inequality at most `2 exp(-_LOG_TAIL)` lies outside of what is kept.
     """
     if count == 0 or probability == 0:
-        return Law(0, np.ones(1))
+        return Distribution(0, np.ones(1))
     if probability == 1:
-        return Law(count, np.ones(1))
+        return Distribution(count, np.ones(1))
     mean = count * probability
     variance = float(mean * (1 - probability))
     third = _LOG_TAIL / 3
@@ -132,7 +134,7 @@ def binomial(count: int, probability: Fraction) -> Law:
     return _normalised(low, np.concatenate([falling[::-1], [1.0], rising]), missing, 6 * _U)
 
 
-def discrete_gaussian(variance: Fraction) -> Law:
+def discrete_gaussian(variance: Fraction) -> Distribution:
     """Whole numbers with `P(k)` proportional to `exp(-k**2/(2*variance))`.
 
     Outside of what is kept lies less than `2 exp(-_LOG_TAIL)`: the law is subgaussian with its
@@ -144,7 +146,7 @@ def discrete_gaussian(variance: Fraction) -> Law:
     return _normalised(-reach, weights, 2 * math.exp(-_LOG_TAIL), 4 * _LOG_TAIL * _U)
 
 
-def gaussian_sum(variance: Fraction, count: int) -> Law:
+def gaussian_sum(variance: Fraction, count: int) -> Distribution:
     """The law of the sum of so many independent discrete Gaussians.
 
     That of two, of variances a and b, is a discrete Gaussian of variance a + b up to the sum of
@@ -155,17 +157,17 @@ def gaussian_sum(variance: Fraction, count: int) -> Law:
         return discrete_gaussian(variance).times(count)
     found = discrete_gaussian(variance * count)
     ripple = 5 * count * math.exp(-(math.pi**2) * float(variance))
-    return Law(found.first, found.weights, found.missing, found.error + ripple)
+    return Distribution(found.first, found.weights, found.missing, found.error + ripple)
 
 
-def _normalised(first: int, weights: Floats, missing: float, step: float) -> Law:
+def _normalised(first: int, weights: Floats, missing: float, step: float) -> Distribution:
     """A law from weights up to a factor; each is wrong by `step` for each place at most."""
     error = 2 * (len(weights) * step + missing + 4 * _U)
-    return Law(first, weights / weights.sum(), missing, error)
+    return Distribution(first, weights / weights.sum(), missing, error)
 
 
-Pair = tuple[Law, Law]
-"""The laws of one number under a stream, and under another one."""
+Pair = tuple[Distribution, Distribution]
+"""The distributions of one number under a stream, and under another one."""
 
 
 def hockey_stick(epsilon: Fraction, *pairs: Pair) -> float:
@@ -190,6 +192,6 @@ def hockey_stick(epsilon: Fraction, *pairs: Pair) -> float:
     return min(apart * (1 + len(gaps) * _U) + missing, 1.0)
 
 
-def _on(law: Law, first: int, end: int) -> Floats:
+def _on(law: Distribution, first: int, end: int) -> Floats:
     """The weights on a range that holds the law's."""
     return np.pad(law.weights, (law.first - first, end - 1 - law.last))

@@ -129,7 +129,7 @@ class Approximate(Subject):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Approximate):
+class SeenOnce(Approximate):
     """One of which an intruder sees one state, not all."""
 
     def losses(self) -> Losses:

@@ -184,6 +184,18 @@ def test_a_soft_threshold_is_planned_as_written(read):
     assert busy.table.nbytes <= 50_000
 
 
+@pytest.mark.parametrize(
+    ("told", "below", "without"),
+    [("", None, 0), ("below = 3\n", 3, 3), ("signed = true\n", None, None)],
+)
+def test_where_each_event_counts_once_nobody_is_below_0(read, told, below, without):
+    table = f'name = "incidence"\nbound = 10\nuniverse = 100\n{told}'
+    for columns, least in ('delta = "n"\n', below), ("", without):
+        one = read(stream(f'ids = "integers"\n{columns}', table)).streams["visits"]
+        (specification,) = one.specifications()
+        assert specification.sizes.below == least
+
+
 def test_one_statistic_may_be_counted_twice_with_other_sizes(read):
     sums = [
         f'name = "cropped-sum"\nexpected = 1e5\ntau = {tau}\nas = "sum{tau}"\n' for tau in (1, 9)

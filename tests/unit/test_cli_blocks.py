@@ -122,6 +122,25 @@ def test_the_truth_of_users_below_and_beyond_a_soft_threshold(tmp_path):
     assert result.stdout.splitlines()[1].split()[-1] == "3"  # 0 + 1/5 + 4/5 + 1 + 1
 
 
+@pytest.mark.parametrize(
+    ("stat", "noted"),
+    [
+        ("threshold,threshold=10,universe=900", True),
+        ("threshold,threshold=10,universe=900,below=0", False),
+        ("incidence,bound=40,universe=900,at_least=2", True),
+        ("incidence,bound=40,universe=900,signed,at_least=2", False),
+    ],
+)
+def test_a_note_speaks_of_users_below_0_only_where_deltas_are_read(tmp_path, stat, noted):
+    """Without them no user can be there."""
+    path = tmp_path / "often.csv"
+    path.write_text("id,n\n" + "".join(f"{user},12\n" for user in range(800)))
+    words = "run", path, "--user", "id", "--stat", stat, "--epsilon", "4"
+    deltas = run_command(*words, "--delta", "n")
+    assert ("users below 0 count" in deltas.stdout) is noted
+    assert "users below 0" not in run_command(*words).stdout
+
+
 def test_all_share_epsilon_with_the_others(folder):
     document = answer(
         folder / "visits.parquet", *ID, CROPPED + ALL,

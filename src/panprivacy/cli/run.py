@@ -183,6 +183,8 @@ def run(
     contribution = Contribution.read(contribute, recipient, key)
     named = [] if user is None else ["--user", user]
     specifications = _specified(stat or [], [file, *named, "--epsilon", epsilon])
+    if delta is None:
+        specifications = [one.without_deltas() for one in specifications]
     covered = _covered(specifications, releases, every, window)
     schedule = Schedule(
         covered,

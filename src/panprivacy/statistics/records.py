@@ -207,6 +207,13 @@ class Sizes(Record, frozen=True):
         """The same with so many bytes of table at most, where memory is to be had for accuracy."""
         return msgspec.structs.replace(self, memory=memory) if self.takes_memory() else self
 
+    def without_deltas(self) -> Self:
+        """The same where each event counts once: then no state is below 0, if nobody says so."""
+        if "below" not in self.fields() or getattr(self, "signed", False):
+            return self
+        given: Any = self
+        return msgspec.structs.replace(self, below=given.below or 0)
+
     def takes_memory(self) -> bool:
         """Whether it can be told how much memory there is: its cells are not counted already."""
         return "memory" in self.fields() and getattr(self, "cells", None) is None

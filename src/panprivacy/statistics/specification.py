@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Self
@@ -121,6 +121,10 @@ class Specification:
             raise PlanError(message)
         checked = kind.sizes_type.read(kind.name, sizes), kind.query_type.read(kind.name, query)
         return cls(kind, label, *checked)
+
+    def without_deltas(self) -> Self:
+        """The same where each event counts once."""
+        return replace(self, sizes=self.sizes.without_deltas())
 
     def make(
         self,

@@ -172,7 +172,8 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         found = []
         for position, table in enumerate(self.stat):
             with in_table("stat", position):
-                found.append(Specification.from_table(table))
+                one = Specification.from_table(table)
+            found.append(one.without_deltas() if self.delta is None else one)
         return found
 
     def make_counting(self, slice_: Slice | None = None) -> Counting:

@@ -78,7 +78,7 @@ def test_a_shard_to_which_nobody_came_can_stand_in_for_one_that_is_lost():
     ("text", "given", "said"),
     [
         ("running-count,horizon=10", {}, "count it on one machine"),
-        ("distinct,expected=learn", {}, "a shard of a cluster has none: say a range"),
+        ("distinct,expected=learn", {}, "a shard of a cluster has none: say a number"),
         ("density,universe=1", {}, "2 shards are too many for 1 cells"),
         ("density,universe=4_000", {"moves": Fraction(1), "releases": 2}, "no shard of a cluster"),
     ],

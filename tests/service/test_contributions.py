@@ -215,7 +215,10 @@ def test_it_waits_for_the_checkpoint_that_holds_all_of_it(store, clock, tmp_path
         ({"contribute": "age1no"}, "contribute must be a public key of age"),
         ({"releases": 2}, "leave out releases and every"),
         ({"stat": ({"name": "running-count", "horizon": 9},)}, "let each shard release"),
-        ({"stat": ({"name": "distinct", "expected": "learn"},)}, "contribute has none: say a ran"),
+        (
+            {"stat": ({"name": "distinct", "expected": "learn"},)},
+            "contribute has none: say a number",
+        ),
     ],
 )
 def test_what_cannot_contribute_is_refused(given, said):

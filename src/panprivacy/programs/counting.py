@@ -126,7 +126,7 @@ def _check_slices(specifications: Sequence[Specification], moves: Fraction | Non
         for name in one.sizes.learned:
             with blamed(position):
                 message = f'{name} = "learn" learns from answers, and a shard of a cluster has '
-                message += "none: say it"
+                message += "none: say a number"
                 raise PlanError(message)
 
 

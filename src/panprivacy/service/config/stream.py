@@ -259,7 +259,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             message += "and every"
             raise PlanError(message)
         for name in (name for one in counting.statistics.values() for name in one.sizes.learned):
-            message = f'{name} = "learn" learns from answers, and contribute has none: say it'
+            message = f'{name} = "learn" learns from answers, and contribute has none: say a number'
             raise ConfigError((), message, "contribute")
         try:
             check_recipient(self.contribute)

@@ -822,7 +822,7 @@ def test_a_checkpoint_of_another_zone_is_refused(store, clock):
     stream = make(store, clock, window="1d")
     with pytest.raises(InputError) as refused:
         restarted(stream, store, clock, **PARIS)
-    assert str(refused.value) == "the state is of a Windowed with another zone"
+    assert str(refused.value) == "the state is of Windowed, with another zone"
 
 
 def test_on_request_the_last_release_is_kept_for_the_end(store, clock):

@@ -230,7 +230,7 @@ class TestZone:
         this, other = (windowed(Clock(), zone=zone) for zone in zones[::turn])
         with pytest.raises(pp.InputError) as refused:
             this.resume(other.state())
-        assert str(refused.value) == "the state is of a Windowed with another zone"
+        assert str(refused.value) == "the state is of Windowed, with another zone"
 
     def test_a_change_that_a_government_moves_cuts_the_window_that_was_under_way(self, monkeypatch):
         """A newer database has no summer time: the midnight at which the state began was none."""

@@ -164,7 +164,7 @@ def _difference(found: dict[str, Any], own: dict[str, Any]) -> str:
         if found.get(name) != own[name]:
             return f"the state is of {name} {found.get(name)!s:.40}, and this is {own[name]}"
     names = [name for name, _, _ in differing(found, own)]
-    return f"the state is of a {own['statistic']} with another {', '.join(names)}"
+    return f"the state is of {own['statistic']}, with another {', '.join(names)}"
 
 
 def _flat(public: dict[str, Any]) -> dict[str, object]:

@@ -198,6 +198,13 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/service/test_keeper.py",
         "tests/service/test_durability.py",
     ),
+    "service/releases.py": (
+        "tests/service/test_stream.py",
+        "tests/service/test_moves.py",
+        "tests/service/test_contributions.py",
+        "tests/service/test_keeper.py",
+        "tests/service/test_durability.py",
+    ),
     "service/completeness.py": (
         "tests/service/test_stream.py",
         "tests/service/test_contributions.py",
@@ -253,6 +260,7 @@ _EXACTLY_ONCE = (
     *("files.py", "checkpoint.py", "federated/storage.py", "federated/collector.py"),
     *(
         "service/stream.py",
+        "service/releases.py",
         "service/stream_state.py",
         "service/completeness.py",
         "service/batches.py",

@@ -16,7 +16,7 @@ import pytest
 
 from panprivacy.cluster import broker as broker_module
 from panprivacy.cluster.broker import Broker
-from panprivacy.cluster.connection import Connection
+from panprivacy.cluster.connection import BrokerConnection
 from panprivacy.cluster.queues import START, BrokerError, LostError, Position, Queue, QueueFullError
 from panprivacy.errors import InputError
 from tests.cluster.conftest import QUEUE_BYTES
@@ -33,7 +33,7 @@ def queue():
 @pytest.fixture
 def impatient(monkeypatch):
     """Asks again sooner than a program does."""
-    monkeypatch.setattr(Connection, "answer_seconds", 0.3)
+    monkeypatch.setattr(BrokerConnection, "answer_seconds", 0.3)
 
 
 def numbered(count, start=0):

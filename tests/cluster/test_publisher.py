@@ -14,7 +14,7 @@ import pytest
 from panprivacy.cluster import Publisher
 from panprivacy.cluster import publisher as publisher_module
 from panprivacy.cluster.broker import Broker
-from panprivacy.cluster.connection import Connection
+from panprivacy.cluster.connection import BrokerConnection
 from panprivacy.cluster.directory import Directory
 from panprivacy.cluster.envelopes import Opener
 from panprivacy.cluster.messages import read_message
@@ -232,7 +232,7 @@ def test_a_directory_that_is_missing_or_damaged_is_refused(shared_nats, shards, 
 
 def test_who_may_send_can_neither_write_the_directory_nor_read_or_remove(monkeypatch):
     """With the lines that the page shows."""
-    monkeypatch.setattr(Connection, "answer_seconds", 0.3)
+    monkeypatch.setattr(BrokerConnection, "answer_seconds", 0.3)
     lines = PAGE.read_text().partition("```\nauthorization")[2].partition("```")[0]
     lines = f"authorization{lines}".replace("$CLUSTER_PASSWORD", "c").replace(
         "$PUBLISHER_PASSWORD", "p"

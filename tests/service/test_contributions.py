@@ -121,7 +121,7 @@ def test_a_window_in_which_the_process_stood_still_is_not_whole(store, clock, tm
     stream = make(store, clock, tmp_path)
     ended(stream, clock)
     stream.advance()
-    stream._completeness._broken = lambda: clock.now
+    stream._releases.completeness._broken = lambda: clock.now
     ended(stream, clock)
     stream.advance()
     assert [told(path).told.complete for path in found(tmp_path)] == [True, False]

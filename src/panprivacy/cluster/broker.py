@@ -24,7 +24,7 @@ from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, DiscardPolicy, StorageType
 from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
-from panprivacy.cluster.connection import ERRORS, Connection, is_full
+from panprivacy.cluster.connection import ERRORS, BrokerConnection, is_full
 from panprivacy.cluster.envelopes import Sealed
 from panprivacy.cluster.queues import BrokerError, LostError, Position, Queue, checked
 
@@ -91,7 +91,7 @@ class Broker:
         self._tried: dict[tuple[Queue, str], int] = {}  # the birth where a message is, or may be
         self._latest: dict[Queue, int] = {}
         self._readers: dict[Queue, _Reader] = {}
-        self._connection = Connection(servers, credentials, patience, self._forget)
+        self._connection = BrokerConnection(servers, credentials, patience, self._forget)
 
     def wait(self) -> None:
         """Wait for a broker that has JetStream.

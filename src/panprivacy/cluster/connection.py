@@ -1,4 +1,4 @@
-"""A connection to NATS for threads: an event loop of its own, which connects again for ever."""
+"""A connection to NATS, for threads: an event loop of its own, which connects again for ever."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FULL: Final = {10077, 10023}
 T = TypeVar("T")
 
 
-class Connection:
+class BrokerConnection:
     """To a broker that may be away; what is called waits at most `patience` for it.
 
     Args:

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from panprivacy.coins import Coins
-from panprivacy.counters.mechanism import Answers, Integers, Mechanism, Memory
+from panprivacy.counters.mechanism import Integers, Mechanism, Memory, StepAnswers
 from panprivacy.counters.tree import laplace_cumulants
 from panprivacy.noise import wipe
 
@@ -54,7 +54,7 @@ class Accumulator(Mechanism):
         memory.told[:, 0] = laplace_cumulants(float(self._scale))
         return memory
 
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Add each step, and answer with the noise of its intervals."""
         start, end, each = memory.tick, memory.tick + len(amounts), laplace_cumulants(self._float)
         begin = [(end - 1) // size - (start - 1) // size for size in self._sizes]
@@ -79,7 +79,7 @@ class Accumulator(Mechanism):
             wipe(values, fresh)
         noise += sums
         cells[0] = sums[-1]
-        answers = Answers(noise.astype(float), cumulants[0], cumulants[1], noise)
+        answers = StepAnswers(noise.astype(float), cumulants[0], cumulants[1], noise)
         memory.cells[:], memory.told[:], memory.tick = cells, told, end
         wipe(sums, cells)
         return answers

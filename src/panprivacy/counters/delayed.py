@@ -22,7 +22,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from panprivacy.coins import Coins
-from panprivacy.counters.mechanism import Answers, Integers, Mechanism, Memory
+from panprivacy.counters.mechanism import Integers, Mechanism, Memory, StepAnswers
 from panprivacy.counters.tree import laplace_cumulants
 from panprivacy.noise import wipe
 
@@ -80,7 +80,7 @@ class Delayed(Mechanism):
         self.rerandomise(memory, coins)
         return memory
 
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Compare at each step, and answer anew where the last answer is far behind."""
         _, compared, answered = self.scales
         told, left, variance, fourth = memory.told.tolist()
@@ -101,7 +101,7 @@ class Delayed(Mechanism):
         # Whether an answer moved or not, noise of the larger kind stands between it and the sum.
         more, more_fourth = laplace_cumulants(float(max(compared, answered)))
         each = np.ones(len(amounts))
-        return Answers(
+        return StepAnswers(
             values, (variance + more) * each, (fourth + more_fourth) * each, np.array(released, int)
         )
 

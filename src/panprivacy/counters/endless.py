@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from panprivacy.coins import Coins
-from panprivacy.counters.mechanism import Answers, Integers, Mechanism, Memory
+from panprivacy.counters.mechanism import Integers, Mechanism, Memory, StepAnswers
 from panprivacy.counters.shapes import largest_deviation, mixed_radix
 from panprivacy.counters.tree import SHARES, Tree
 from panprivacy.noise import wipe
@@ -83,7 +83,7 @@ class Endless(Mechanism):
         tree.add(running, amount)
         self._keep(memory, running)
 
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Take in steps, of one tree after another."""
         copy = Memory(memory.cells.copy(), memory.told.copy(), memory.tick)
         parts = []
@@ -101,7 +101,7 @@ class Endless(Mechanism):
             self._keep(copy, running)
         memory.cells[:], memory.told[:], memory.tick = copy.cells, copy.told, copy.tick
         wipe(copy.cells)
-        return Answers(*map(np.concatenate, zip(*parts, strict=True)))
+        return StepAnswers(*map(np.concatenate, zip(*parts, strict=True)))
 
     def rerandomise(self, memory: Memory, coins: Coins) -> None:
         """Add noise to every open node of the tree that runs."""

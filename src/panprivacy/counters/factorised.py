@@ -26,7 +26,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from panprivacy.coins import Coins
-from panprivacy.counters.mechanism import Answers, Floats, Integers, Mechanism, Memory
+from panprivacy.counters.mechanism import Floats, Integers, Mechanism, Memory, StepAnswers
 from panprivacy.noise import wipe
 
 UNIT: Final = 1 << 12
@@ -69,7 +69,7 @@ class Factorised(Mechanism):
         self.rerandomise(memory, coins)
         return memory
 
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Take in steps, and answer at the end of each."""
         start, end = memory.tick, memory.tick + len(amounts)
         noise = coins.discrete_gaussian(Fraction(self.variance), len(amounts))
@@ -85,7 +85,7 @@ class Factorised(Mechanism):
         weights = combination(self.horizon)[:end]
         values = _combined(weights, told[_LEFT, :end], start)
         variances = _combined(weights**2, told[_VARIANCE, :end], start)
-        return Answers(values, variances, np.zeros(len(amounts)), noise)
+        return StepAnswers(values, variances, np.zeros(len(amounts)), noise)
 
     def rerandomise(self, memory: Memory, coins: Coins) -> None:
         """Add noise as large as that of birth to every coordinate that has not left."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from panprivacy._kernels import kernel
 from panprivacy.coins import Coins
-from panprivacy.counters.mechanism import Answers, Floats, Integers, Memory, variances
+from panprivacy.counters.mechanism import Floats, Integers, Memory, StepAnswers, variances
 from panprivacy.counters.shapes import mixed_radix
 from panprivacy.counters.tree import (
     KERNEL_SHAPE,
@@ -59,7 +59,7 @@ class Forest(Tree):
         """Count events of the open step, each the number of its tree."""
         _count(events, memory.cells, self._units(memory.tick) > 0)
 
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Take in steps, int64[trees, steps], and answer at the end of each, float64[trees, steps].
 
         Variances and fourth cumulants are the same for all trees, and told once: float64[steps].
@@ -80,7 +80,7 @@ class Forest(Tree):
             memory.cells[:], memory.told[:], memory.tick = cells, told, end
         finally:
             wipe(noise, cells, told)
-        return Answers(answers[:, 0], answers[0, 1], answers[0, 2], left[:, :leaving])
+        return StepAnswers(answers[:, 0], answers[0, 1], answers[0, 2], left[:, :leaving])
 
     def variances(self) -> Floats:
         """The variance of each answer, float64[horizon]; it is the same for all trees."""

@@ -37,7 +37,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class StepAnswers:
     """What left at the end of each of some steps.
 
     Args:
@@ -78,7 +78,7 @@ class Mechanism(ABC):
         """The memory before the first step."""
 
     @abstractmethod
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Take in steps, one after another, and answer at the end of each.
 
         All noise is drawn before the memory changes, so an error changes nothing.

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from panprivacy.coins import Coins
-from panprivacy.counters.mechanism import Answers, Floats, Integers, Mechanism, Memory
+from panprivacy.counters.mechanism import Floats, Integers, Mechanism, Memory, StepAnswers
 from panprivacy.counters.tree import laplace_cumulants
 from panprivacy.guarantee import randomised_response
 from panprivacy.noise import wipe
@@ -62,7 +62,7 @@ class RandomisedResponse(Mechanism):
         """A sum of no answers."""
         return _newborn()
 
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Answer 1 with probability p at the bound, and 1-p at 0; which coins are drawn is public.
 
         With probability `2p-1` the answer is whether the amount is above a number below the bound,
@@ -82,7 +82,7 @@ class RandomisedResponse(Mechanism):
         variances, fourths = _grown(memory, len(amounts), (most * unit**2, 0.0))
         wipe(tossed)
         memory.cells[0], memory.tick = sums[-1], memory.tick + len(amounts)
-        return Answers(values, variances, fourths, sums)
+        return StepAnswers(values, variances, fourths, sums)
 
     def rerandomise(self, memory: Memory, coins: Coins) -> None:
         """Nothing: all that is kept has left."""
@@ -108,7 +108,7 @@ class NoisySteps(Mechanism):
         """A sum of no steps."""
         return _newborn()
 
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Add each step with noise."""
         scale = self.bound / self.epsilon
         noise = coins.discrete_laplace(scale, len(amounts))
@@ -117,7 +117,7 @@ class NoisySteps(Mechanism):
         wipe(noise)
         variances, fourths = _grown(memory, len(amounts), laplace_cumulants(float(scale)))
         memory.cells[0], memory.tick = sums[-1], memory.tick + len(amounts)
-        return Answers(sums.astype(float), variances, fourths, sums)
+        return StepAnswers(sums.astype(float), variances, fourths, sums)
 
     def rerandomise(self, memory: Memory, coins: Coins) -> None:
         """Nothing: all that is kept has left."""
@@ -156,7 +156,7 @@ class FreshNoise(Mechanism):
         birth = self.epsilon * max(share, Fraction(1, self.horizon))
         return birth, (self.epsilon - birth) / others
 
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Add each step, and answer with fresh noise."""
         scale = self.bound / self._losses[1]
         noise = coins.discrete_laplace(scale, len(amounts))
@@ -168,7 +168,7 @@ class FreshNoise(Mechanism):
         told = memory.told[_VARIANCE, 0] + variance, memory.told[_FOURTH, 0] + fourth
         memory.cells[0], memory.tick = sums[-1], memory.tick + len(amounts)
         wipe(sums)
-        return Answers(noise.astype(float), told[0] * each, told[1] * each, noise)
+        return StepAnswers(noise.astype(float), told[0] * each, told[1] * each, noise)
 
     def rerandomise(self, memory: Memory, coins: Coins) -> None:
         """Add noise as large as that of birth."""

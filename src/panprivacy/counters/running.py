@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from panprivacy.coins import Coins
-from panprivacy.counters.mechanism import Answers, Floats, Integers, Mechanism, Memory
+from panprivacy.counters.mechanism import Floats, Integers, Mechanism, Memory, StepAnswers
 from panprivacy.decoders.intervals import noise_quantiles
 from panprivacy.errors import InputError
 from panprivacy.noise import wipe
@@ -98,11 +98,11 @@ class Running:
         """The answer of the last step."""
         return Sum(*self._known[_LAST].tolist())
 
-    def run(self, amounts: Integers) -> Answers:
+    def run(self, amounts: Integers) -> StepAnswers:
         """Take in steps, each with what it adds, and answer at the end of each."""
         found = self.mechanism.run(self._memory, amounts, self._coins)
         before = Sum(*self._known[_BEFORE].tolist())
-        answers = Answers(
+        answers = StepAnswers(
             found.values + before.value,
             found.variances + before.variance,
             found.fourths + before.fourth,

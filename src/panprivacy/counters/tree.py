@@ -26,7 +26,7 @@ import numpy as np
 
 from panprivacy._kernels import inlined, kernel
 from panprivacy.coins import Coins
-from panprivacy.counters.mechanism import Answers, Floats, Integers, Mechanism, Memory
+from panprivacy.counters.mechanism import Floats, Integers, Mechanism, Memory, StepAnswers
 from panprivacy.hygiene.uncounted import uncounted
 from panprivacy.noise import wipe
 
@@ -87,7 +87,7 @@ class Tree(Mechanism):
         """Count events of the open step."""
         memory.cells += amount * (self._units(memory.tick) > 0)
 
-    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> Answers:
+    def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Take in steps, and answer at the end of each."""
         scales = draws_of(memory.tick, len(amounts), self.horizon, *self._shape)
         noise = self._noise(scales, coins)
@@ -105,7 +105,7 @@ class Tree(Mechanism):
             memory.cells[:], memory.told[:], memory.tick = cells, told, end
         finally:
             wipe(noise, cells, told)
-        return Answers(answers[0], answers[1], answers[2], left[:leaving])
+        return StepAnswers(answers[0], answers[1], answers[2], left[:leaving])
 
     def rerandomise(self, memory: Memory, coins: Coins) -> None:
         """Add noise to every open node, as large as that of its birth."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from panprivacy.coins import Coins
 from panprivacy.counters.forest import Forest
-from panprivacy.counters.mechanism import Answers, Floats, Integers
+from panprivacy.counters.mechanism import Floats, Integers, StepAnswers
 from panprivacy.counters.running import Sum
 from panprivacy.errors import InputError
 from panprivacy.noise import wipe
@@ -106,7 +106,7 @@ class Kept:
         """End steps before the one after which answers are due."""
         self._open += steps
 
-    def answer(self, amounts: Integers) -> Answers:
+    def answer(self, amounts: Integers) -> StepAnswers:
         """End steps up to the next answers, and as many more as end with answers; the answers.
 
         Args:
@@ -119,7 +119,7 @@ class Kept:
             wipe(amounts)
         self._open = 0
         before = self._before.numbers
-        answers = Answers(
+        answers = StepAnswers(
             found.values + before[_SPREADS:, None],
             found.variances + before[0],
             found.fourths + before[1],

@@ -1,9 +1,8 @@
-"""One stream: what is counted in its current window, which batches were, and what it releases.
+"""One stream: what is counted in its current window, which batches were, and how windows end.
 
-The ledger is paid, on disk, before a release is made. So a number that left is always in the
-ledger, and a crash loses a release, never the budget. The last release of a window is made once a
-checkpoint has all that the window counted, with the ids of its batches: what is in an answer that
-left is never counted again, whatever crashes, and whoever sends it again.
+The last release of a window is made once a checkpoint has all that the window counted, with the ids
+of its batches: what is in an answer that left is never counted again, whatever crashes, and whoever
+sends it again. What a release takes is in `releases`.
 """
 
 from __future__ import annotations
@@ -13,37 +12,26 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from panprivacy.errors import (
-    BudgetError,
-    LostReleaseError,
-    PlanError,
-)
+from panprivacy.errors import BudgetError, PlanError
 from panprivacy.guarantee import Guarantee
-from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Columns
 from panprivacy.service.batches import BusyError, Outcome, Reception, Sent
-from panprivacy.service.completeness import Completeness
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.announcements import Announcements, Scope
-from panprivacy.service.outgoing.contributions import NOTE, Contributions
-from panprivacy.service.outgoing.outbox import Outbox
-from panprivacy.service.outgoing.payment import Payment
-from panprivacy.service.outgoing.records import Moment, Published, StoreError
-from panprivacy.service.outgoing.results import published
+from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.releases import PAID, Releases
 from panprivacy.service.served import Announced, Shown, described
 from panprivacy.service.stream_state import OWN_BYTES, StreamState, packed
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.private import Resumable
-from panprivacy.statistics.release import Answers
-from panprivacy.statistics.windowed import Windowed
 
 _PATIENCE = 30.0
 """Seconds that the end of a window waits for a disk or release store that cannot be written to, or
@@ -54,7 +42,6 @@ _STEP_SECONDS = 0.2
 """So long windows are closed one after another before other threads, and other streams, go on."""
 _BREATH = 0.01
 _UNKEPT = "the window has ended, and the checkpoint does not hold all of it yet"
-_PAID = "its line is in the ledger already, from before a restart or before the clock was set back"
 
 
 class Stream(Resumable):
@@ -88,28 +75,14 @@ class Stream(Resumable):
     ) -> None:
         self.name, self.config = name, config
         self._store, self._clock = store, clock
-        self._windowed = Windowed(
-            config.make_counting,
-            every=timedelta(seconds=config.window_seconds),
-            zone=config.zone,
-            release=self._last_release,
-            answers=lambda released: None if released is None else released[1],
-            clock=clock,
-        )
+        self._releases = Releases(name, config, store, folder, broken, self._check_kept, clock)
+        self._windowed = self._releases.windowed
         self._reception = Reception(config, self._windowed.current)
-        self._contributions = (
-            None if config.contribute is None else Contributions(folder, name, config.contribute)
-        )
-        self._outbox = Outbox(name, store, self._contributions)
-        self._payment, self._paid_before = Payment(name, store), 0
-        self._looks_up_what_stands = False
         self._announcements = Announcements(name, store, self._scope())
         self._failing_since: float | None = None
-        self._refused, self._tells_paid = False, True
-        self._counts_since = self._last_moment = self._windowed.began
-        self._completeness = Completeness(broken, self._counts_since)
+        self._refused = False
         self._holds_until = int(clock())  # a state surely holds all that was counted until then
-        self._missing = self._counts_since, self._counts_since
+        self._missing = self._windowed.began, self._windowed.began
         self._shown = self._window()
         self._durable, self._is_kept, self._given_whole = durable, False, False
         self._unwritten = False
@@ -119,8 +92,7 @@ class Stream(Resumable):
     def begin(self) -> None:
         """Know that what comes is taken in from now on; a window that began before is not whole."""
         with self._changing():
-            self._counts_since = self._now()
-            self._completeness.begin(self._counts_since)
+            self._releases.begin()
 
     @property
     def columns(self) -> Columns:
@@ -159,7 +131,7 @@ class Stream(Resumable):
     def _guarantee(self) -> Guarantee:
         """What is promised to the users of a window."""
         promise = self._windowed.current.guarantee
-        if self._contributions is None:
+        if self.config.contribute is None:
             return promise
         look = "a contribution is the look at its window"
         return replace(promise, conditions=(*promise.conditions, look))
@@ -223,13 +195,13 @@ class Stream(Resumable):
             self._catch_up()
             outcomes = self._take(several)
             with suppress(StoreError):  # it is tried again
-                self._publish()
+                self._releases.publish()
             return outcomes
 
     def deadline(self) -> float:
         """When `advance` will have something to do, in seconds since 1970."""
         with self._lock:
-            return min(self._scheduled(), self._windowed.ends.timestamp())
+            return min(self._releases.scheduled(), self._windowed.ends.timestamp())
 
     def advance(self) -> None:
         """Make the releases that are due, or raise `StoreError`: then try again.
@@ -258,12 +230,12 @@ class Stream(Resumable):
         with self._changing():
             self._catch_up()
             self._advance()
-            if self._left() <= 1:
+            if self._releases.left() <= 1:
                 message = "no release is left but that of the end of the window; "
                 message += "plan for more with releases="
                 raise BudgetError(message)
-            if not self._release_now():
-                raise BudgetError(_PAID)
+            if not self._releases.make():
+                raise BudgetError(PAID)
 
     def announce(self, key: bytes) -> Announced:
         """Announce to the current window that somebody has seen its state.
@@ -296,19 +268,19 @@ class Stream(Resumable):
             while self._windowed.due:
                 self._end_windows()
             self._windowed.close()
-            self._publish()
+            self._releases.publish()
 
     def publish(self) -> None:
         """Have the release store show what was released, or raise `StoreError`."""
         with self._lock:
-            self._publish()
+            self._releases.publish()
 
     def state(self) -> bytes:
         """Batch ids, and the state of the current window; whoever reads it has intruded."""
         with self._lock:
             self._given_whole = self._windowed.due  # nothing more is counted in this window
             seen = self._announcements.packed(self._windowed.current)
-            paid, names = self._payment.packed(), self._reception.batch_ids.packed()
+            paid, names = self._releases.payment.packed(), self._reception.batch_ids.packed()
             return self._layout.packed(packed(self._holds_until, paid, seen, names))
 
     def kept(self) -> None:
@@ -340,19 +312,16 @@ class Stream(Resumable):
         with self._changing():
             own = self._windowed.current
             self._windowed.resume(parts.inner, released=released, announced=announced)
-            self._payment.unpack(parts.paid)
+            self._releases.payment.unpack(parts.paid)
             if self._windowed.current is own:
                 self._announcements.unpack(parts.seen)
             else:  # all its releases had left: another one was born
                 self._announcements.begin(self._scope(), self._windowed.current)
             self._reception.batch_ids.unpack(parts.names)
-            self._counts_since = self._last_moment = self._now()
-            self._completeness.begin(self._counts_since)
+            counts_since = self._releases.resume()
             self._holds_until = int(holds_until.timestamp())
-            self._missing = min(holds_until, self._counts_since), self._counts_since
+            self._missing = min(holds_until, counts_since), counts_since
             self._is_kept = True  # in the file that it came from
-            self._paid_before = 0  # what was paid for this window, the state pays
-            self._looks_up_what_stands = True
 
     def released_in(self, state: bytes) -> int:
         """How many releases of the window of an earlier state are in the ledger.
@@ -362,7 +331,7 @@ class Stream(Resumable):
             StoreError: the ledger cannot be read now.
         """
         parts = self._parts(state)
-        self._payment.check(parts.paid)
+        self._releases.payment.check(parts.paid)
         began = self._windowed.began_in(parts.inner)
         if self._windowed.current.lasting:  # its releases are numbered from window to window
             return self._store.released_since(self.name, began)
@@ -398,7 +367,7 @@ class Stream(Resumable):
 
     def _window(self) -> Shown:
         windowed = self._windowed
-        made = self._number(windowed.current) - 1
+        made = self._releases.number(windowed.current) - 1
         seen = self._announcements.number(windowed.current)
         return Shown(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
 
@@ -408,10 +377,10 @@ class Stream(Resumable):
 
     def _advance(self) -> None:
         self._end_windows()
-        self._publish()
-        is_due = not self._windowed.due and self._scheduled() <= self._clock()
-        if is_due and not self._release_now():
-            self._last_moment = self._now()  # the next one is due at its time
+        self._releases.publish()
+        is_due = not self._windowed.due and self._releases.scheduled() <= self._clock()
+        if is_due and not self._releases.make():
+            self._releases.put_off()
 
     def _catch_up(self) -> None:
         """Close all windows that have ended; meanwhile others may have the stream for a moment.
@@ -424,7 +393,7 @@ class Stream(Resumable):
             if not self._windowed.due:
                 return
             with suppress(StoreError):  # it is tried again
-                self._publish()
+                self._releases.publish()
             self._kept.wait(_BREATH)
 
     def _end_windows(self) -> None:
@@ -432,23 +401,20 @@ class Stream(Resumable):
 
         Of very many it closes the first ones; call it again.
         """
-        self._completeness.note_what_broke(self._windowed.began)
+        completeness = self._releases.completeness
+        completeness.note_what_broke(self._windowed.began)
         until, ended = time.monotonic() + _STEP_SECONDS, self._windowed.due
         while self._windowed.due:
             self._pay_for_the_end()
-            self._completeness.note_what_broke(self._windowed.began)  # while it was paid for, too
-            self._completeness.end(self._windowed.began)
+            completeness.note_what_broke(self._windowed.began)  # while it was paid for, too
+            completeness.end(self._windowed.began)
             ended_with = self._windowed.current
             self._windowed.advance_once()
             if self._windowed.current is not ended_with:
                 self._announcements.begin(self._scope(), self._windowed.current)
             if self._refused:
-                self._completeness.spoil(self._windowed.began)
-            self._paid_before = 0
-            if self._was_counted_before and not self._windowed.current.lasting:
-                with suppress(StoreError):
-                    self._paid_before = self._store.released(self.name, self._windowed.began)
-                self._looks_up_what_stands = True
+                completeness.spoil(self._windowed.began)
+            self._releases.begin_window()
             if self._windowed.due and time.monotonic() > until:
                 return  # what the checkpoint holds is all that there is: nothing is counted yet
         self._refused, self._failing_since = False, None
@@ -458,9 +424,7 @@ class Stream(Resumable):
     def _pay_for_the_end(self) -> None:
         """Pay for the last release of the window, or raise `StoreError`, but not for ever."""
         try:
-            self._check_kept()
-            if not self._is_answered():
-                self._pay(self._windowed.current)
+            self._releases.pay_for_the_end()
         except StoreError:
             now = self._clock()
             since = self._failing_since = self._failing_since or now
@@ -479,135 +443,12 @@ class Stream(Resumable):
         if self.unkept:
             raise StoreError(_UNKEPT)
 
-    @property
-    def _was_counted_before(self) -> bool:
-        """Whether this window began before this process counted, so that another one may have."""
-        return self._windowed.began < self._counts_since
-
-    def _is_answered(self) -> bool:
-        """Whether the window ended, and its last answer left, before this process counted."""
-        began, ends = self._windowed.began, self._windowed.ends
-        if not self._was_counted_before or ends > self._counts_since:
-            return False
-        if self._contributions is not None and self._contributions.of(began).exists():
-            return True  # its line in the store may be missing
-        return self._store.answered(self.name, began, ends)
-
-    def _last_release(self, counting: Counting) -> tuple[int, Answers] | None:
-        """What a window releases at its end, and its number; nothing that is not in the ledger."""
-        number = self._number(counting)
-        try:
-            self._check_kept()
-            if self._is_answered():
-                return None
-            if self._pay(counting):
-                return number, self._end_of(counting)
-            reason = _PAID
-        except StoreError as error:
-            reason = str(error)
-        except LostReleaseError:
-            raise
-        except Exception as error:  # noqa: BLE001 - the window has ended; its words may show counts
-            reason = f"failed with {type(error).__name__}"
-        finally:
-            self._payment.use()
-        self._tell_lost(reason)
-        return None
-
-    def _end_of(self, counting: Counting) -> Answers:
-        """The answers of a window; of one that contributes, what stands in their place."""
-        if self._contributions is None:
-            return counting.release(confidence=self.config.confidence)
-        began, ends = self._windowed.began, self._windowed.ends
-        known = self._completeness.holds(began)
-        complete = self._windowed.whole and ends <= self._now() and known
-        sealed = self._contributions.sealed(counting, complete=complete)
-        self._outbox.put_sealed(began, sealed)
-        return counting.lost()
-
     def _scope(self) -> Scope:
         """What is announced to a state that is born in the current window."""
         return Scope(self._windowed.began, self._windowed.current.lasting)
 
-    def _number(self, counting: Counting) -> int:
-        """Of the next release of the current window."""
-        return self._paid_before + counting.releases + 1
-
-    def _tell_lost(self, reason: str) -> None:
-        """Say that an answer is lost; that it was paid for before, once until one was not."""
-        if reason != _PAID or self._tells_paid:
-            JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
-        self._tells_paid = self._tells_paid and reason != _PAID
-
-    def _release_now(self) -> bool:
-        """One release within the window; False if it was paid for before."""
-        counting, began = self._windowed.current, self._windowed.began
-        number = self._number(counting)
-        if not self._pay(counting):
-            self._tell_lost(_PAID)
-            return False
-        now = self._now()
-        answers = self._next_answers(counting)
-        self._last_moment = now
-        if answers is None:  # it was paid for before it was compared: that shows no comparison
-            return True
-        end = max(now, began)  # the clock may have been set back
-        moment = Moment(self.name, began, end, number, complete=False, released=now)
-        self._outbox.put(self._published(answers, moment))
-        self._payment.use()
-        self._publish()
-        return True
-
-    def _next_answers(self, counting: Counting) -> Answers | None:
-        """What is released now; None if the answer that stands has not moved."""
-        if self._looks_up_what_stands and counting.stands is not None:
-            newest = self._store.answers(stream=self.name, limit=1)
-            told = [one.value for one in newest if one.start == self._windowed.began]
-            if told and told[-1] is not None:
-                counting.go_on_from(told[-1])
-        self._looks_up_what_stands = False
-        return counting.check(confidence=self.config.confidence)
-
-    def _pay(self, counting: Counting) -> bool:
-        """Have the next release in the ledger; False if it is there, and not by this attempt."""
-        number = self._number(counting)
-        paid = self._payment.make(self._windowed.began, self._windowed.ends, counting, number)
-        if paid and not self._tells_paid:
-            self._tells_paid = True
-            JOURNAL.warning(Event.answers_again, stream=self.name)
-        return paid
-
-    def _publish(self) -> None:
-        """Have the store show what was released, one release after another."""
-        for window in self._windowed.take():
-            known = self._completeness.leave(window.start)
-            if window.release is not None:
-                number, answers = window.release
-                complete = window.complete and known
-                span = window.start, window.end
-                moment = Moment(self.name, *span, number, complete, self._now())
-                self._outbox.put(self._published(answers, moment))
-        self._outbox.send()
-
-    def _published(self, answers: Answers, moment: Moment) -> list[Published]:
-        """The rows of a release."""
-        rows = published(answers, self._windowed.current, self.config.confidence, moment)
-        return rows if self._contributions is None else [replace(row, note=NOTE) for row in rows]
-
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
-
-    def _left(self) -> int:
-        return self._windowed.current.planned - self._number(self._windowed.current) + 1
-
-    def _scheduled(self) -> float:
-        """When the next release within the window is due; never if none is."""
-        every, began = self.config.every_seconds, self._windowed.began
-        if every is None or self._left() <= 1:
-            return float("inf")
-        # Those that were due while the service was down are left out: they would be nearly equal.
-        grid = self._windowed.grid.within(began.timestamp(), every)
-        return grid.around(max(self._last_moment, began).timestamp())[1]
 
     @property
     def _layout(self) -> Container:

@@ -99,17 +99,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
             raise PlanError(message)
         if request.intrusions > MOST_INTRUSIONS:
             raise refused(self, request, "a count of heavy hitters")
-        unit = self.resolution or -(-total // max(_UNITS, _UNITS_OF_A_USER * k))
-        block = total // (2 * k * unit)
-        if not block:
-            least = 2 * k * unit
-            message = f"total ({total:,}) must be at least 2 k times the resolution ({least:,})"
-            raise PlanError(message)
-        if unit > 1 and block * unit < _LEAST_THRESHOLD * total / (2 * k):
-            message = (
-                f"a resolution of {unit:,} moves the thresholds; take one that divides total/2k"
-            )
-            raise PlanError(message)
+        unit, block = self._units()
         units = -(-total // unit)
         reach = units + (_DEVIATIONS * math.isqrt(units) if unit > 1 else 0)
         plain = best_plan(
@@ -145,3 +135,23 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
         fitting = cells_within(self.memory, modulus)
         wanted = {min(times * self.k, fitting) for times in CELLS_OF_A_USER}
         return sorted(size for size in wanted if size >= 2 * self.k)
+
+    def _units(self) -> tuple[int, int]:
+        """What deltas are rounded to, and how many of that are half of 1/k of the total.
+
+        Raises:
+            PlanError: they are none, or so few that rounding moves the thresholds.
+        """
+        k, total = self.k, self.total
+        unit = self.resolution or -(-total // max(_UNITS, _UNITS_OF_A_USER * k))
+        block = total // (2 * k * unit)
+        if not block:
+            least = 2 * k * unit
+            message = f"total ({total:,}) must be at least 2 k times the resolution ({least:,})"
+            raise PlanError(message)
+        if unit > 1 and block * unit < _LEAST_THRESHOLD * total / (2 * k):
+            message = (
+                f"a resolution of {unit:,} moves the thresholds; take one that divides total/2k"
+            )
+            raise PlanError(message)
+        return unit, block

@@ -20,10 +20,10 @@ _MOMENTS = (
     "tests/statistical/test_moments.py",
 )
 _DEVICES = (
-    "tests/unit/test_promise.py",
-    "tests/unit/test_task.py",
+    "tests/unit/test_federated_promise.py",
+    "tests/unit/test_federated_task.py",
     "tests/unit/test_device.py",
-    "tests/unit/test_collector.py",
+    "tests/unit/test_federated_collector.py",
     "tests/unit/test_simulation.py",
     "tests/statistical/test_simulation.py",
 )
@@ -56,21 +56,21 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/unit/test_mutants.py",
     ),
     "cells/protocol.py": (
-        "tests/unit/test_bits.py",
-        "tests/unit/test_modular_cells.py",
+        "tests/unit/test_cells_bits.py",
+        "tests/unit/test_modular.py",
         "tests/unit/test_cropped.py",
         "tests/unit/test_attacks.py",
         *CONTRACT,
     ),
     "cells/bits.py": (
-        "tests/unit/test_bits.py",
+        "tests/unit/test_cells_bits.py",
         "tests/statistical/test_bits.py",
         "tests/exact/test_exact.py",
         "tests/unit/test_planning.py",
         "tests/contract/test_wiped.py",
     ),
     "cells/packed.py": (
-        "tests/unit/test_bits.py",
+        "tests/unit/test_cells_bits.py",
         "tests/unit/test_parity.py",
         "tests/contract/test_declared_state.py",
         "tests/contract/test_wiped.py",
@@ -93,7 +93,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/exact/test_counters.py",
     ),
     "cells/modular.py": (
-        "tests/unit/test_modular_cells.py",
+        "tests/unit/test_modular.py",
         "tests/unit/test_cropped.py",
         "tests/exact/test_counters.py",
         "tests/contract/test_wiped.py",
@@ -120,7 +120,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     **{f"federated/{name}.py": _DEVICES for name in _KINDS_OF},
     "federated/device.py": ("tests/unit/test_device.py", *_DEVICES),
     "federated/storage.py": ("tests/unit/test_device.py", *_DEVICES),
-    "federated/collector.py": ("tests/unit/test_collector.py", *_DEVICES),
+    "federated/collector.py": ("tests/unit/test_federated_collector.py", *_DEVICES),
     "federated/elgamal.py": ("tests/unit/test_elgamal.py", *_DEVICES),
     "federated/group.py": ("tests/unit/test_group.py", "tests/unit/test_elgamal.py"),
     **{
@@ -129,7 +129,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     },
     "federated/every_tick.py": ("tests/unit/test_every_tick.py", *_DEVICES),
     "planning/bits.py": (
-        "tests/unit/test_bits.py",
+        "tests/unit/test_cells_bits.py",
         "tests/unit/test_planning.py",
         "tests/unit/test_windowed.py",
         "tests/exact/test_windows.py",
@@ -138,7 +138,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/unit/test_guarantee.py",
         "tests/unit/test_windowed.py",
         "tests/unit/test_together.py",
-        "tests/unit/test_bits.py",
+        "tests/unit/test_cells_bits.py",
         "tests/exact/test_windows.py",
         *CONTRACT,
     ),

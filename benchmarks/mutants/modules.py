@@ -15,7 +15,7 @@ _COUNTERS = (
     "tests/statistical/test_counters.py",
 )
 _MOMENTS = (
-    "tests/unit/test_moments.py",
+    "tests/unit/test_moment.py",
     "tests/exact/test_moments.py",
     "tests/statistical/test_moments.py",
 )

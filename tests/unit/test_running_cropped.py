@@ -32,21 +32,6 @@ def test_what_cannot_be_planned(wrong, said):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"total": 99}, "must be at least 2 k"),
-        ({"cells": 99}, "must be at least 2 k"),
-        ({"memory": 99}, "memory must be larger: 100 cells"),
-        ({"intrusions": 1}, "no intrusion can be announced to a running count of heavy hitters"),
-        ({"independence": 3}, "independence must be at least 4"),
-    ],
-)
-def test_what_heavy_hitters_cannot_be_planned(wrong, said):
-    with pytest.raises(pp.PlanError, match=said):
-        pp.RunningHeavyHitters(**{**HEAVY, **wrong})
-
-
 @pytest.mark.parametrize("made", [(pp.RunningCroppedSum, CROPPED), (pp.RunningHeavyHitters, HEAVY)])
 def test_a_row_that_is_refused_and_a_step_too_many_change_nothing(made):
     kind, sizes = made
@@ -95,13 +80,3 @@ def test_a_sample_errs_by_who_is_in_it_beside_the_noise():
     nobody, half = (float(model.deviation(share * model.limit)) ** 2 for share in (0, 0.5))
     drawn = 500 * 0.5 * 0.5 * (2_000 - 500) / (2_000 - 1)  # hypergeometric: who has tau, of half
     assert half - nobody == pytest.approx(drawn * (model.limit / 500) ** 2)
-
-
-@pytest.mark.parametrize("changed", [{}, {"k": 10, "total": 1_000, "epsilon": 1}, {"bound": 40}])
-def test_the_worst_stream_of_heavy_hitters_has_all_users_where_noise_counts_most(changed):
-    plan = pp.RunningHeavyHitters(**{**HEAVY, **changed}).plan
-    empty, *others = plan.inner.variance(np.arange(2 * plan.high, dtype=float))
-    users = plan.total / np.arange(1, 2 * plan.high)  # all in one state, whichever
-    worst = plan.cells * empty + max(0.0, (users * (np.array(others) - empty)).max())
-    predicted = plan.cells * plan.model_of(0.0).over_cells.variance * plan.full**2
-    assert predicted == pytest.approx(worst, rel=1e-3)

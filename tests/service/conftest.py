@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from panprivacy.service.config.loading import load
 from tests.service.doubles import Clock, Store
 from tests.service.postgres import postgres
 
@@ -40,3 +41,21 @@ def store(tmp_path):
     found = Store(f"sqlite:///{tmp_path}/releases.sqlite")
     yield found
     found.close()
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a configuration; its path."""
+
+    def written(text):
+        path = tmp_path / "config.toml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return written
+
+
+@pytest.fixture
+def read(write):
+    """Write a configuration and load it."""
+    return lambda text: load(write(text))

@@ -39,3 +39,9 @@ def test_an_interval_reaches_as_far_as_its_noise(level, quantile):
     assert grained == pytest.approx((97 - 2 * quantile, 103 + 2 * quantile), rel=1e-4)
     assert Sum(-100.0, 4.0).interval(level) == (0, 0)
     assert Sum().interval(level) == (0, 0)
+
+
+def test_of_no_steps_it_is_known_that_they_add_up_to_nothing():
+    """What begins anew counts on from there."""
+    assert Sum() == (0, 0, 0, 0, 0)
+    assert Sum().interval(0.99) == (0, 0)

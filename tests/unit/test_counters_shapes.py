@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from panprivacy.counters import shapes
 from panprivacy.counters.mechanism import variances
+from panprivacy.counters.shapes import mixed_radix
 from tests.unit.test_counters import ONE
 
 
@@ -38,3 +41,8 @@ def test_a_mixed_tree_errs_less_than_an_even_one():
     even = shapes.even_tree(10_000, ONE, 1, pan_private=True)
     assert error < variances(even).mean() / 3
     assert variances(shapes.mixed_radix(10_000, ONE, pan_private=False)).mean() < error
+
+
+def test_a_count_of_many_steps_has_nine_levels():
+    """What was planned once is planned again: a state has so many numbers."""
+    assert mixed_radix(1 << 40, Fraction(1)).radices == (43, *8 * [20])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panprivacy.counters import factorised
-from panprivacy.counters.factorised import Factorised
+from panprivacy.counters.factorised import Factorised, strategy
 from panprivacy.counters.mechanism import Memory, Silent
 from tests.unit.test_counters import ONE, watched
 
@@ -79,3 +79,12 @@ def test_exact_products_are_wiped(monkeypatch):
     (of_amounts, _), (product,) = ([result for _, result in some] for some in calls)
     assert not of_amounts.any()
     assert not product.any()
+
+
+def test_weights_that_all_counts_share_cannot_be_changed():
+    assert not strategy(20).flags.writeable
+
+
+def test_coefficients_are_kept_in_4096ths():
+    """A state of another unit would be off by a factor."""
+    assert strategy(3).tolist() == [4096, 2048, 1536]

@@ -14,7 +14,7 @@ from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.laws import bernoulli, binomial, discrete_gaussian, gaussian_sum
 from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise
+from panprivacy.federated.promise import Promise, largest_epsilon_0
 
 
 def convolved(*laws):
@@ -195,3 +195,10 @@ def test_the_estimate_of_a_count_is_off_by_what_theorem_7_says_with_the_right_de
 def test_a_promise_out_of_range_is_refused(given, message):
     with pytest.raises(pp.PlanError, match=message):
         Promise(**given)
+
+
+def test_the_largest_epsilon_0_is_the_last_on_its_grid_that_keeps_the_promise():
+    """Whoever plans it finds the same."""
+    kept = Fraction(377_777, 100_000)
+    found = largest_epsilon_0(Promise(epsilon=Fraction(1)), lambda at: float(at > kept))
+    assert found == Fraction(math.floor(kept * 1024), 1024)

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from panprivacy.decoders.quadratic import Noise
-from panprivacy.planning.additive import AdditiveBudget, Reach, Tails
+from panprivacy.planning.additive import (
+    AdditiveBudget,
+    Reach,
+    Tails,
+    _log_growth,
+    _sizes,
+    best_design,
+    released_variance,
+)
 from panprivacy.testing import SeededCoins
 
 
@@ -52,3 +60,52 @@ def test_what_a_clip_hides_of_a_cell_is_bounded_by_at_most_twice_as_much(h, clip
     assert Tails(((h, 1.0),)).hidden(clip) == pytest.approx(
         math.e * Tails(((h, 0.0),)).hidden(clip)
     )
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0, 40.0])
+def test_noise_grows_by_as_much_as_is_said(scale):
+    """The mean of `e**(h x)`, against the sum over the law."""
+    line, h = np.arange(-2_000, 2_001), 0.5 / scale
+    law = np.exp(-np.abs(line) / scale)
+    mean = float(np.exp(h * line - np.abs(line) / scale).sum() / law.sum())
+    assert _log_growth(scale, h) == pytest.approx(math.log(mean), rel=1e-9)
+    assert _log_growth(scale, 1 / scale) == math.inf
+
+
+def test_noise_has_no_mean_growth_either_where_rounding_makes_it_negative():
+    assert _log_growth(32.0, math.nextafter(1 / 32, 0)) == math.inf
+
+
+def test_few_cells_are_taken_where_no_more_fit():
+    assert _sizes(600) == [64, 128, 256, 512]
+    assert _sizes(63) == [32]
+
+
+def test_the_best_design_is_the_one_that_is_never_much_worse_than_another():
+    errors = {(8, None, 0): (0.1, 0.1), (16, None, 0): (0.05, 0.15), (32, None, 0): (0.02, 0.9)}
+
+    class Plan:
+        def __init__(self, design):
+            self.design = design
+
+        def relative_errors(self, truths):
+            low, high = errors[self.design]
+            return np.where(truths < 100, low, high)
+
+    assert best_design(Plan, [*errors], (10.0, 1_000.0)).design == (16, None, 0)
+
+
+@pytest.mark.parametrize("moment", [1e3, 1e5, 1e7])
+def test_a_clip_is_hardly_larger_than_what_hides_too_much(moment):
+    reach, budget = (
+        Reach(bound=10, signed=False, tables=1),
+        AdditiveBudget(Fraction(1, 2), Fraction(1, 2)),
+    )
+    tails = reach.tails(1_024, budget, 0, moment)
+    clip = reach.clip(1_024, budget, tails, 1.0)
+    assert tails.hidden(clip) <= 1 < tails.hidden(clip * (1 - 1 / 64) - 1)
+
+
+def test_a_release_without_a_clip_adds_no_noise():
+    reach = Reach(bound=10, signed=False, tables=1)
+    assert released_variance(reach, 0, AdditiveBudget(Fraction(1, 2), Fraction(1, 2))) == 0.0

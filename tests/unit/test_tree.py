@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from panprivacy.counters import shapes, tree
+from panprivacy.counters.delayed import Delayed, laplace_cumulants
 from panprivacy.counters.mechanism import Silent, variances
+from panprivacy.testing import SeededCoins
 from tests.contract.doubles import BreakableCoins
 from tests.unit.test_counters import ONE
 
@@ -54,3 +57,10 @@ def test_an_interrupt_of_the_kernel_of_a_tree_changes_nothing(monkeypatch):
     assert np.array_equal(memory.cells, before[0])
     assert np.array_equal(memory.told, before[1])
     assert memory.tick == 0
+
+
+def test_a_delayed_count_begins_with_nothing_but_its_noise():
+    mechanism = Delayed(horizon=1_000, epsilon=Fraction(1), delta=Fraction(1, 10**9))
+    memory = mechanism.born(SeededCoins(1))
+    told = [0.0, mechanism.updates, *laplace_cumulants(float(mechanism.scales[0]))]
+    assert (memory.told.tolist(), memory.tick) == (told, 0)

@@ -27,8 +27,7 @@ from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.server import Server
 from panprivacy.service.web import protocol
 from panprivacy.service.web.app import application
-from tests.service.running import Service
-from tests.service.test_http import (
+from tests.service.asking import (
     BODIES,
     STREAMS,
     UPDATES,
@@ -39,6 +38,7 @@ from tests.service.test_http import (
     ipc,
     wait_for,
 )
+from tests.service.running import Service
 
 CANARY = "8412345677"
 PATIENCE = 60.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import gzip
-import http.server
 import random
 import re
 import signal
@@ -19,7 +17,6 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyrage.x25519 import Identity
 
 from panprivacy.aggregator.app import (
     _MOST_UPLOAD,
@@ -57,9 +54,8 @@ from panprivacy.aggregator.reports import (
     share_of,
     upload,
 )
-from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
 from panprivacy.aggregator.store import HelperStore, LeaderStore
-from panprivacy.errors import InputError, PlanError
+from panprivacy.errors import PlanError
 from panprivacy.federated.messages import Report
 from panprivacy.federated.task import Task
 from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
@@ -311,64 +307,6 @@ def test_a_helper_that_is_gone_is_waited_for(asked, monkeypatch):
     assert sums(asked.task, asked.release().content) == (2, [1, 1])
 
 
-@contextlib.contextmanager
-def answering(body, status=200, encoding="identity"):
-    """A helper that answers this, whatever is asked; its URL."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_PUT(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(status)
-            self.send_header("Content-Type", STRIPPED)
-            self.send_header("Content-Encoding", encoding)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:  # or it would turn on a closed socket for as long as the process lives
-            server.shutdown()
-            thread.join()
-
-
-def test_a_helper_cannot_have_the_leader_take_in_very_much(monkeypatch):
-    """Neither in little that is unpacked, nor plainly, nor in a problem that goes very deep."""
-    task, packed = task_of(), gzip.compress(bytes(1 << 20))
-
-    def answer(*given):
-        with contextlib.ExitStack() as stack:
-            peer = Peer(task, stack.enter_context(answering(*given)), "pp_x")
-            stack.callback(peer.end)
-            return peer.strip(bytes(16), b"")
-
-    assert answer(packed, 200, "gzip") == packed
-    monkeypatch.setattr("panprivacy.aggregator.peer._MOST_ANSWER", 1_000)
-    assert answer(bytes(1_000)) == bytes(1_000)
-    with pytest.raises(PeerError, match="something else than was asked"):
-        answer(bytes(1_001))
-    monkeypatch.undo()
-    deep = b'{"x":' * 100_000
-    with pytest.raises(PeerError, match=r"refuses with 400$"):
-        answer(deep, 400)
-    with pytest.raises(PeerError, match=r"refuses with 400 because$"):
-        answer(b'{"title": "no", "detail": "because"}', 400)
-
-
-def test_secrets_are_not_shown():
-    for made in (
-        LeaderSecrets(secret="aa", tokens={}, verify_key="bb", peer="cc"),
-        HelperSecrets(secret="aa", tokens={}, verify_key="bb"),
-    ):
-        assert repr(made) == f"{type(made).__name__}(...)"
-
-
 def test_reports_that_come_during_a_release_wait_for_it(asked):
     """Else a release would verify for as long as some come."""
     first, second, late = (honest(asked.task, [1, 0]) for _ in range(3))
@@ -414,28 +352,6 @@ def test_reports_are_verified_as_they_come(asked):
     assert [what for what, *_ in asked.world.messages] == ["strip", "verify"]
 
 
-def test_an_answer_of_another_kind_is_none():
-    task = task_of()
-    peer = Peer(task, "http://helper", "pp_peer")
-
-    def answered(request):
-        assert request.headers["Authorization"] == "Bearer pp_peer"
-        body = httpx.ByteStream(b"")
-        return httpx.Response(200, headers={"Content-Type": "text/plain"}, stream=body)
-
-    peer._client._transport = httpx.MockTransport(answered)
-    with pytest.raises(PeerError, match="something else than was asked"):
-        peer.verify(bytes(16), b"")
-    peer.end()
-
-
-@pytest.mark.parametrize("key", ["", "00", "zz" * 32, "00" * 33])
-def test_a_verification_key_that_is_none_is_refused(key):
-    secrets = HelperSecrets(secret="", tokens={}, verify_key=key)
-    with pytest.raises(InputError, match="verification key has 32 bytes"):
-        verify_key_of(secrets)
-
-
 # Real processes
 
 
@@ -455,23 +371,6 @@ def test_a_task_for_one_server_is_not_for_two(tmp_path):
     asked = run_command("collector", two)
     assert (asked.code, asked.stderr.count("\n")) == (2, 1)
     assert sorted(tmp_path.iterdir()) == before
-
-
-def test_each_of_two_servers_has_secrets_that_it_alone_can_open(tmp_path):
-    keys = {role: Identity.generate() for role in ("leader", "helper")}
-    words = ["--kind", "count-nonzero", "--horizon", "1", "--epsilon", "1", "--servers", "2"]
-    words += ["--signer", tmp_path / "signer"]
-    words += [word for key in keys.values() for word in ("--recipient", str(key.to_public()))]
-    assert run_command("task", tmp_path / "task.json", *words).code == 0
-    for role, kind in (("leader", LeaderSecrets), ("helper", HelperSecrets)):
-        for other, key in keys.items():
-            (tmp_path / "key.txt").write_text(str(key))
-            sealed = tmp_path / f"task.{role}.secret"
-            if other == role:
-                assert kind.load(sealed, tmp_path / "key.txt").verify_key
-            else:
-                with pytest.raises(InputError):
-                    kind.load(sealed, tmp_path / "key.txt")
 
 
 @pytest.mark.parametrize("store", [LeaderStore, HelperStore])

@@ -14,9 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import panprivacy as pp
-from panprivacy._parse import parse_states
 from panprivacy.cli.output import Printed, print_json
-from panprivacy.errors import PlanError
 from panprivacy.programs.counting import make_counting
 from panprivacy.programs.pictures import draw_states, throw_away_cells
 from panprivacy.statistics.release import Answers
@@ -370,17 +368,3 @@ def test_skipped_rows_count_in_the_row_that_is_named(tmp_path, words):
     path = tmp_path / "gaps.csv"
     path.write_text("id,delta\n,1\n1,1\n,1\n4711,-60\n")
     assert "row 4 " in refused(path, "--user", "id", "--epsilon", "4", "--nulls", "skip", *words)
-
-
-@pytest.mark.parametrize(
-    ("text", "states"),
-    [("3", (3,)), ("0:2", (0, 1, 2)), ("-2:0,7", (-2, -1, 0, 7)), ("4:4", (4,))],
-)
-def test_states_are_read_as_lists_and_ranges(text, states):
-    assert parse_states("exactly", text) == states
-
-
-@pytest.mark.parametrize("text", ["", ",", "1:", ":1", "1.5", "1:2:3", "2:1", "a"])
-def test_other_texts_name_no_states(text):
-    with pytest.raises(PlanError, match="exactly must name states"):
-        parse_states("exactly", text)

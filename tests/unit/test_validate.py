@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy._validate import expected_range, positive_fraction, positive_integer, proportion
+from panprivacy._validate import (
+    expected_range,
+    hexadecimal,
+    positive_fraction,
+    positive_integer,
+    proportion,
+    truth,
+    whole_number,
+)
+from panprivacy.errors import PlanError
 
 
 def test_a_tenth_spent_ten_times_is_one():
@@ -120,3 +129,47 @@ def test_an_expected_number_is_a_range(expected, pair):
 def test_what_is_not_an_expected_range_is_refused_by_name(expected, message):
     with pytest.raises(pp.PlanError, match=f"^expected must .*{message}"):
         expected_range(expected)
+
+
+ABSURD = {"1e401": "1e401", "long": 2**4001, "small": Fraction(1, 2**4001), "1/0": "1/0"}
+
+
+@pytest.mark.parametrize("value", ABSURD.values(), ids=ABSURD)
+def test_numbers_of_absurd_length_are_refused(value):
+    with pytest.raises(PlanError, match=r"^epsilon must be a positive finite number$"):
+        positive_fraction(epsilon=value)
+
+
+def test_the_longest_numbers_that_are_taken():
+    assert positive_fraction(epsilon="1e400") == 10**400
+    assert positive_fraction(epsilon=Fraction(1, 2**3999)) == Fraction(1, 2**3999)
+
+
+def test_whole_numbers_have_two_ends():
+    assert [whole_number(2, 4, n=one) for one in (2, 3, 4)] == [2, 3, 4]
+    with pytest.raises(PlanError, match=r"^n must be a whole number of at least 2$"):
+        whole_number(2, 4, n=1)
+    with pytest.raises(PlanError, match=r"^n must be at most 4$"):
+        whole_number(2, 4, n=5)
+
+
+def test_hexadecimal_digits_are_so_many_and_small():
+    hexadecimal(2, key="00ff")
+    for text in ("00f", "00fff", "00FF", "00fg", " 0ff"):
+        with pytest.raises(PlanError, match=r"^key must be 2 bytes in lower-case hexadecimal"):
+            hexadecimal(2, key=text)
+
+
+def test_a_truth_is_no_number():
+    assert truth(signed=True) is True
+    assert truth(signed=False) is False
+    for value in (1, 0, None, "True"):
+        with pytest.raises(PlanError, match=r"^signed must be True or False$"):
+            truth(signed=value)
+
+
+def test_a_proportion_is_neither_none_nor_all():
+    assert proportion(share=1e-300) == 1e-300
+    for value in (0, 1, True, -0.1, "0.5"):
+        with pytest.raises(PlanError, match=r"^share must lie strictly between 0 and 1$"):
+            proportion(share=value)

@@ -2,6 +2,9 @@
 
 import os
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from panprivacy.sources import text
@@ -24,3 +27,13 @@ def slow():
     yield f"/dev/fd/{reading}", lambda data: os.write(writing, data)
     os.close(writing)
     os.close(reading)
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """A file of 3,000 users, each four times, as texts and as numbers."""
+    numbers = np.tile(np.arange(3_000), 4)
+    table = pa.table({"name": [f"user {n}" for n in numbers], "number": numbers})
+    path = tmp_path / "visits.parquet"
+    pq.write_table(table, path)
+    return path

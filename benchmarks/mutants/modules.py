@@ -87,7 +87,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     ),
     "cells/law.py": (
         "tests/unit/test_law.py",
-        "tests/unit/test_incidence.py",
+        "tests/unit/test_incidence_statistic.py",
         "tests/unit/test_cropped.py",
         "tests/unit/test_planning.py",
         "tests/exact/test_counters.py",

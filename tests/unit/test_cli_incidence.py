@@ -14,7 +14,6 @@ import pytest
 from matplotlib.figure import Figure
 
 import panprivacy as pp
-from panprivacy.cli.output import Printed, print_json
 from panprivacy.programs.counting import make_counting
 from panprivacy.programs.pictures import draw_states, throw_away_cells
 from panprivacy.statistics.release import Answers
@@ -240,25 +239,6 @@ def test_a_lost_release_leaves_the_other_answers(tmp_path, form):
         assert "plan for more with expected=" in result.stdout
 
 
-def test_json_is_strict_without_an_upper_end(capsys):
-    release = pp.Release(1.0, 0.0, float("inf"), 0.95, 1.0, (1,))
-    print_json(Printed(Answers([release]), pp.Guarantee(Fraction(1)), 1, 0.95))
-
-    def refuse(constant):
-        raise AssertionError(constant)
-
-    document = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    assert document["answers"][0]["high"] == "inf"
-
-
-def test_text_output_shows_a_line_a_state_and_says_what_is_left_out(folder):
-    words = ("run", folder / "visits.parquet", "--epsilon", "4", "--user", "id", "--stat")
-    lines = run_command(*words, COUNTED).stdout.splitlines()
-    assert [line.split()[:2] for line in lines[1:4]] == [["exactly", str(n)] for n in range(3)]
-    many = run_command(*words, COUNTED.replace("=5", "=40")).stdout
-    assert "20 more states: --json shows them." in many
-
-
 @pytest.mark.parametrize(
     "stat",
     [
@@ -368,3 +348,11 @@ def test_skipped_rows_count_in_the_row_that_is_named(tmp_path, words):
     path = tmp_path / "gaps.csv"
     path.write_text("id,delta\n,1\n1,1\n,1\n4711,-60\n")
     assert "row 4 " in refused(path, "--user", "id", "--epsilon", "4", "--nulls", "skip", *words)
+
+
+def test_text_output_shows_a_line_a_state_and_says_what_is_left_out(folder):
+    words = ("run", folder / "visits.parquet", "--epsilon", "4", "--user", "id", "--stat")
+    lines = run_command(*words, COUNTED).stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:4]] == [["exactly", str(n)] for n in range(3)]
+    many = run_command(*words, COUNTED.replace("=5", "=40")).stdout
+    assert "20 more states: --json shows them." in many

@@ -1,9 +1,11 @@
-"""Which files of tests are to find the mutants of a module, the fast ones first.
+"""Which files of tests are to find the mutants of a module: those of its name, and these.
 
 None of `tests/docs` is among them: those compare code with hashes, and fail on any change.
 """
 
 from __future__ import annotations
+
+from tests.layout import files_of
 
 CONTRACT = ("tests/contract/test_contract.py", "tests/contract/test_resume.py")
 _COUNTERS = (
@@ -267,4 +269,10 @@ where they are named."""
 _OF_ALL = "tests/unit/test_mutants.py"
 """Has what no other test would miss, and that whatever is public cannot be changed."""
 
-TESTS = {module: tuple(dict.fromkeys((*tests, _OF_ALL))) for module, tests in _OF_MODULE.items()}
+
+def _all(module: str, tests: tuple[str, ...]) -> tuple[str, ...]:
+    named = files_of(tuple(part.strip("_") for part in module.removesuffix(".py").split("/")))
+    return tuple(dict.fromkeys((*(one for one in named if one not in tests), *tests, _OF_ALL)))
+
+
+TESTS = {module: _all(module, tests) for module, tests in _OF_MODULE.items()}

@@ -30,20 +30,33 @@ def test_a_soft_threshold_counts_users_by_how_far_they_are_on_the_way():
     assert made.alike(7.0) == (7.0, made.high)
 
 
-def test_the_modulus_is_so_many_blocks():
+@pytest.mark.parametrize(
+    "made",
+    [
+        plan(),
+        pp.CroppedSum(tau=3, bound=9, universe=1_000, epsilon=4).plan,
+        pp.HeavyHitterCount(k=50, total=20_000, epsilon=4).plan,
+    ],
+    ids=lambda made: type(made).__name__,
+)
+def test_the_modulus_is_so_many_blocks(made):
+    assert made.block > 1
+    assert made.modulus == made.block * made.chosen.modulus
+    assert made.law.modulus == made.modulus
+
+
+def test_a_soft_threshold_moves_as_far_as_its_counts_reach_and_by_1_after_a_look():
     made = plan()
-    if hasattr(made, "block"):
-        assert made.modulus == made.block * made.chosen.modulus
-        assert made.law.modulus == made.modulus
-        assert made.sensitivity(0) == count_range(made.chosen)
-        assert made.sensitivity(1) == 1
+    assert made.sensitivity(0) == count_range(made.chosen) > 1
+    assert made.sensitivity(1) == 1
 
 
 def test_who_is_below_0_is_remarked_unless_there_is_room():
-    roomy = plan(below=5)
-    assert roomy.caveat is None
-    tight = plan(below=None)
-    assert (tight.caveat is None) == (tight.remarks == () or tight.below is not None)
+    tight = plan()
+    assert tight.caveat == "users below 0 count in part: below= makes room for them"
+    told = f"users below 0 count in part, from -{tight.low} on in full: below= makes room for them"
+    assert tight.remarks == (told,)
+    assert plan(below=5).caveat is None
 
 
 def test_more_memory_never_errs_more():

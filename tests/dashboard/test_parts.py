@@ -92,6 +92,11 @@ def test_a_stream_of_windows_has_a_gauge_of_a_year_too(page, board):
         "This window",
         "Somebody who is in every window for a year",
     ]
+    look = board.looks["shop"]
+    spent, whole = look.spent.epsilon, look.promise.guarantee.epsilon
+    assert 0 < spent <= whole
+    meter = page.root.all("div", "meter")[0]
+    assert meter.props["aria-valuenow"] == f"{float(100 * spent / whole):.0f}"
     page.root.clear()
     gauges(board.looks["calls"])
     assert len(page.root.all("div", "gauge")) == 1

@@ -36,8 +36,9 @@ def test_each_reason_is_told_once_and_its_end_too(caplog):
     for number in (28, 28, 13):
         troubles.attempt("disk", failing(OSError(number, "")))
     assert len(caplog.records) == 2
-    assert [troubles.attempt("disk", lambda: None) for _ in range(2)] == [None, None]
-    assert len(caplog.records) == 3
+    for _ in range(2):
+        assert troubles.attempt("disk", lambda: None) is None
+        assert len(caplog.records) == 3
     assert troubles.known == {}
 
 

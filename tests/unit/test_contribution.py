@@ -24,7 +24,7 @@ def test_parts_are_the_same_again(contribution):
 
 def test_a_part_says_what_it_is_and_is_named_only_once_asked(contribution):
     (part,) = read_parts(contribution)
-    assert len(bytes.fromhex(part.told.id)) == ID_BYTES
+    assert len(bytes.fromhex(part.told.id)) == ID_BYTES == 16
     assert (part.told.form, part.told.label, part.told.complete) == ("sums", "", True)
     named = part.under(label="visits", complete=False)
     assert (named.told.label, named.told.complete) == ("visits", False)

@@ -41,6 +41,9 @@ def test_of_what_may_be_nobody_errors_are_shares_of_the_largest_answer():
 
 def test_a_margin_is_wider_for_more_confidence():
     plan = distinct()
+    assert plan.absolute_margin(0.95, 5_000) == pytest.approx(
+        plan.reach(0.95, 5_000) * plan.absolute_error(5_000)
+    )
     margins = [plan.relative_margin(confidence) for confidence in (0.5, 0.95, 0.99999)]
     assert margins == sorted(margins)
     assert plan.relative_margin(0.95) == pytest.approx(

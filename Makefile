@@ -64,7 +64,7 @@ package: $(VENV)/.package
 
 # What counts, resumes, reads bodies, and answers: tried with other libraries, and other Pythons.
 TRIED := tests/contract/test_contract.py tests/contract/test_resume.py tests/unit/test_bodies.py \
-  tests/unit/test_cli.py tests/unit/test_explain.py tests/service/test_http.py tests/service/test_store.py
+  tests/unit/test_cli_run.py tests/unit/test_explain.py tests/service/test_app.py tests/service/test_store.py
 
 # With the oldest versions of all libraries that pyproject.toml admits. What these need in turn is new,
 # and warns of how it is used.

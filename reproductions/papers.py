@@ -53,7 +53,7 @@ def number(function: Number) -> Number:
 
 
 def control(name: str) -> float:
-    """The loss of a control, which tests/exact/test_audit.py compares with all its outcomes."""
+    """The loss of a control, which tests/exact/test_controls.py compares with all its outcomes."""
     return next(one.true_loss for one in CONTROLS if one.name == name)
 
 

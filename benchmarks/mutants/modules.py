@@ -1,9 +1,11 @@
-"""Which files of tests are to find the mutants of a module, the fast ones first.
+"""Which files of tests are to find the mutants of a module: those of its name, and these.
 
 None of `tests/docs` is among them: those compare code with hashes, and fail on any change.
 """
 
 from __future__ import annotations
+
+from tests.layout import files_of
 
 CONTRACT = ("tests/contract/test_contract.py", "tests/contract/test_resume.py")
 _COUNTERS = (
@@ -15,15 +17,15 @@ _COUNTERS = (
     "tests/statistical/test_counters.py",
 )
 _MOMENTS = (
-    "tests/unit/test_moments.py",
+    "tests/unit/test_moment.py",
     "tests/exact/test_moments.py",
     "tests/statistical/test_moments.py",
 )
 _DEVICES = (
-    "tests/unit/test_promise.py",
-    "tests/unit/test_task.py",
+    "tests/unit/test_federated_promise.py",
+    "tests/unit/test_federated_task.py",
     "tests/unit/test_device.py",
-    "tests/unit/test_collector.py",
+    "tests/unit/test_federated_collector.py",
     "tests/unit/test_simulation.py",
     "tests/statistical/test_simulation.py",
 )
@@ -56,21 +58,21 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/unit/test_mutants.py",
     ),
     "cells/protocol.py": (
-        "tests/unit/test_bits.py",
-        "tests/unit/test_modular_cells.py",
+        "tests/unit/test_cells_bits.py",
+        "tests/unit/test_modular.py",
         "tests/unit/test_cropped.py",
         "tests/unit/test_attacks.py",
         *CONTRACT,
     ),
     "cells/bits.py": (
-        "tests/unit/test_bits.py",
+        "tests/unit/test_cells_bits.py",
         "tests/statistical/test_bits.py",
         "tests/exact/test_exact.py",
         "tests/unit/test_planning.py",
         "tests/contract/test_wiped.py",
     ),
     "cells/packed.py": (
-        "tests/unit/test_bits.py",
+        "tests/unit/test_cells_bits.py",
         "tests/unit/test_parity.py",
         "tests/contract/test_declared_state.py",
         "tests/contract/test_wiped.py",
@@ -87,13 +89,13 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     ),
     "cells/law.py": (
         "tests/unit/test_law.py",
-        "tests/unit/test_incidence.py",
+        "tests/unit/test_incidence_statistic.py",
         "tests/unit/test_cropped.py",
         "tests/unit/test_planning.py",
         "tests/exact/test_counters.py",
     ),
     "cells/modular.py": (
-        "tests/unit/test_modular_cells.py",
+        "tests/unit/test_modular.py",
         "tests/unit/test_cropped.py",
         "tests/exact/test_counters.py",
         "tests/contract/test_wiped.py",
@@ -121,7 +123,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     **{f"federated/{name}.py": _DEVICES for name in _KINDS_OF},
     "federated/device.py": ("tests/unit/test_device.py", *_DEVICES),
     "federated/storage.py": ("tests/unit/test_device.py", *_DEVICES),
-    "federated/collector.py": ("tests/unit/test_collector.py", *_DEVICES),
+    "federated/collector.py": ("tests/unit/test_federated_collector.py", *_DEVICES),
     "federated/elgamal.py": ("tests/unit/test_elgamal.py", *_DEVICES),
     "federated/group.py": ("tests/unit/test_group.py", "tests/unit/test_elgamal.py"),
     **{
@@ -130,7 +132,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     },
     "federated/every_tick.py": ("tests/unit/test_every_tick.py", *_DEVICES),
     "planning/bits.py": (
-        "tests/unit/test_bits.py",
+        "tests/unit/test_cells_bits.py",
         "tests/unit/test_planning.py",
         "tests/unit/test_windowed.py",
         "tests/exact/test_windows.py",
@@ -139,7 +141,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/unit/test_guarantee.py",
         "tests/unit/test_windowed.py",
         "tests/unit/test_together.py",
-        "tests/unit/test_bits.py",
+        "tests/unit/test_cells_bits.py",
         "tests/exact/test_windows.py",
         *CONTRACT,
     ),
@@ -293,4 +295,10 @@ where they are named."""
 _OF_ALL = "tests/unit/test_mutants.py"
 """Has what no other test would miss, and that whatever is public cannot be changed."""
 
-TESTS = {module: tuple(dict.fromkeys((*tests, _OF_ALL))) for module, tests in _OF_MODULE.items()}
+
+def _all(module: str, tests: tuple[str, ...]) -> tuple[str, ...]:
+    named = files_of(tuple(part.strip("_") for part in module.removesuffix(".py").split("/")))
+    return tuple(dict.fromkeys((*(one for one in named if one not in tests), *tests, _OF_ALL)))
+
+
+TESTS = {module: _all(module, tests) for module, tests in _OF_MODULE.items()}

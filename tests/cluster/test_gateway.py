@@ -30,8 +30,8 @@ from panprivacy.service.incoming import listening
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from tests.cluster.running import RunningCluster, recorded, stream
+from tests.service.asking import Client
 from tests.service.running import wait_until
-from tests.service.test_http import Client
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* protects nobody")
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 
 import pytest
 
+from panprivacy.service.config.loading import load
+from panprivacy.service.outgoing.store import ReleaseStore
+from tests.service.asking import client_in
 from tests.service.doubles import Clock, Store
 from tests.service.postgres import postgres
+from tests.service.two_servers import world
 
-__all__ = ["postgres"]
+__all__ = ["postgres", "world"]
 
 
 @pytest.fixture(autouse=True)
@@ -40,3 +45,50 @@ def store(tmp_path):
     found = Store(f"sqlite:///{tmp_path}/releases.sqlite")
     yield found
     found.close()
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a configuration; its path."""
+
+    def written(text):
+        path = tmp_path / "config.toml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return written
+
+
+@pytest.fixture
+def read(write):
+    """Write a configuration and load it."""
+    return lambda text: load(write(text))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A service that all tests of a module ask."""
+    with client_in(tmp_path_factory.mktemp("service")) as client:
+        yield client
+
+
+@pytest.fixture
+def client(tmp_path):
+    """A service to ask."""
+    with client_in(tmp_path) as client:
+        yield client
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """An empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/releases.db"
+    return request.getfixturevalue("postgres").url()
+
+
+@pytest.fixture
+def file_store(tmp_path):
+    """A store in a file."""
+    with contextlib.closing(ReleaseStore(f"sqlite:///{tmp_path}/releases.db")) as store:
+        yield store

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import json
-import operator
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from sqlalchemy.engine.default import DefaultDialect
 
-from panprivacy.aggregator import leader as leader_module
-from panprivacy.aggregator.helper import Helper
 from panprivacy.aggregator.messages import (
-    AGGREGATE_SHARE_REQ,
     FINISH,
     INITIALIZE,
     JOB,
     RESPONSES,
-    SHARES,
-    AggregateShareReq,
-    Party,
     ReportError,
     VerifyResp,
 )
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import AbortError, PeerError
-from panprivacy.aggregator.reports import batch_of, dap_report, metadata_of, row_of, share_of
-from panprivacy.aggregator.verifying import OpenedRows
-from panprivacy.errors import PanPrivacyError
-from panprivacy.federated.shares import open_leader
-from panprivacy.service.outgoing.records import StoreError
-from panprivacy.vdaf import MODULUS, Prio3Count
 from tests.service.two_servers import (
-    COINS,
-    LEADER,
-    VERIFY_KEY,
     DiedError,
     World,
     copied,
@@ -51,19 +32,6 @@ from tests.service.two_servers import (
 )
 
 EACH = pytest.mark.parametrize("collusion", ["none", "one-server"])
-
-
-@pytest.fixture
-def world(tmp_path):
-    """Makes worlds."""
-    with contextlib.ExitStack() as stack:
-
-        def made(task):
-            folder = tmp_path / str(len(list(tmp_path.iterdir())))
-            folder.mkdir()
-            return stack.enter_context(World(folder, task))
-
-        yield made
 
 
 def outcomes(world, number=-1):
@@ -209,121 +177,6 @@ def test_what_a_liar_sends_is_refused_and_the_sum_is_that_of_the_others(world, c
     assert both.answer() == (len(reports), [1, 2])
 
 
-def test_what_is_no_report_is_refused_when_it_comes(world):
-    task = task_of()
-    both = world(task)
-    good = honest(task, [1])
-    name = good.metadata.report_id
-    row = row_of(good.leader, Party.LEADER)
-    wrong = {
-        "no point": good._replace(leader=good.leader._replace(enc=b"\x02" + b"\xff" * 32)),
-        "too long": dap_report(name, row * 2, row),
-        "too short": dap_report(name, row, row[:66]),
-        "nothing": dap_report(name, row[:33], row),
-        "time": good._replace(metadata=good.metadata._replace(time=1)),
-        "extension": good._replace(metadata=good.metadata._replace(public_extensions=((1, b""),))),
-        "public share": good._replace(public_share=b"x"),
-    }
-    for what, report in wrong.items():
-        assert both.leader.take([report]) == [ReportError.INVALID_MESSAGE], what
-    swapped = good._replace(leader=good.helper, helper=good.leader)
-    assert both.leader.take([swapped, good]) == [ReportError.OUTDATED_CONFIG, None]
-    both.run()
-    assert both.answer() == (1, [1])
-
-
-@EACH
-def test_a_report_that_comes_again_counts_once(world, collusion):
-    """Also as a copy that nobody can tell from it, of which no verifier leaves."""
-    both = world(task_of(collusion=collusion))
-    first, other = honest(both.task, [1]), honest(both.task, [1])
-    renamed = first._replace(metadata=other.metadata._replace(report_id=COINS.key(16)))
-    thief = other._replace(metadata=first.metadata)
-    assert both.leader.take([first, first, renamed, thief]) == [
-        None,
-        None,
-        ReportError.REPORT_REPLAYED,
-        ReportError.REPORT_REPLAYED,
-    ]
-    both.run()
-    again = copied(both.task, first)
-    assert both.leader.take([again, other]) == [None, None]
-    both.run()
-    (job,) = [decoded(JOB, body) for what, _, body, _ in both.messages if what == "verify"][1:]
-    payloads = {one.report_share.metadata.report_id: one.payload for one in job.verify_inits}
-    assert payloads[again.metadata.report_id] == REFUSED
-    assert outcomes(both)[again.metadata.report_id] == ReportError.REPORT_REPLAYED
-    assert both.answer() == (3, [2])
-
-
-@pytest.mark.parametrize("taken", [0, 1])
-def test_half_of_a_share_that_came_before_is_not_verified_at_another_point(world, taken):
-    """A helper would have two points of the line on which the bit is."""
-    task = task_of()
-    both = world(task)
-    victim, liar = honest(task, [1]), sent(task, *sharded(task, [0]))
-    stolen, own = (row_of(copied(task, one).leader, Party.LEADER) for one in (victim, liar))
-    halves = [own[:66], own[66:]]
-    halves[taken] = stolen[66 * taken : 66 * (taken + 1)]
-    mixed = dap_report(COINS.key(16), b"".join(halves), row_of(liar.helper, Party.HELPER))
-    for report in (victim, mixed):
-        both.leader.take([report])
-        both.run()
-    *_, (_, _, body, _) = both.messages
-    (init,) = decoded(JOB, body).verify_inits
-    assert init.payload == REFUSED
-
-
-def test_a_helper_that_strips_other_rows_when_it_is_asked_again_is_told_nothing(world, monkeypatch):
-    """It would have two points of the line on which a bit is; that it is asked, it can arrange."""
-    both = world(task_of(collusion="one-server"))
-    strip, verify, asked = Helper.strip, Helper.verify, []
-
-    def swaps(self, job, body):
-        rows = decoded(SHARES, strip(self, job, body))
-        asked.append(body)
-        given = rows[:: -1 if len(asked) > 1 else 1]
-        swapped = (
-            one._replace(encrypted_input_share=other.encrypted_input_share)
-            for one, other in zip(rows, given, strict=True)
-        )
-        return SHARES.write(tuple(swapped))
-
-    def breaks_off(self, job, body):
-        if len(asked) == 1:
-            raise DiedError
-        return verify(self, job, body)
-
-    monkeypatch.setattr(Helper, "strip", swaps)
-    monkeypatch.setattr(Helper, "verify", breaks_off)
-    both.leader.take([honest(both.task, [1]), honest(both.task, [0])])
-    with pytest.raises(PeerError):
-        both.leader.advance()
-    both.run()
-    *_, (_, _, body, _) = both.messages
-    assert {one.payload for one in decoded(JOB, body).verify_inits} == {REFUSED}
-    assert both.answer() == (2, [0])
-
-
-def test_the_helper_refuses_what_a_leader_lets_through(world, monkeypatch):
-    """The same report in two jobs, and a copy of it that the leader does not look at."""
-    both = world(task_of())
-    first = honest(both.task, [1])
-    both.leader.take([first])
-    both.run()
-    _, _, body, _ = both.messages[-1]
-    again = decoded(RESPONSES, both.helper.verify(COINS.key(16), body))
-    assert [one.outcome for one in again] == [ReportError.REPORT_REPLAYED]
-    monkeypatch.setattr(
-        type(both.leader_store), "_new", lambda self, connection, opened: set(opened)
-    )
-    copy = copied(both.task, first)
-    both.leader.take([copy])
-    both.run()
-    assert outcomes(both) == {copy.metadata.report_id: ReportError.REPORT_REPLAYED}
-    assert both.answer() == (2, [1])
-
-
 def test_halves_of_two_ticks_do_not_show_in_the_answer(world):
     """Whoever saw a device twice and can send could tell an event from it, if they did."""
     answers = []
@@ -337,233 +190,7 @@ def test_halves_of_two_ticks_do_not_show_in_the_answer(world):
     assert answers[0] == answers[1]
 
 
-@EACH
-def test_nothing_is_verified_of_a_report_of_which_a_part_cannot_be_opened(world, collusion):
-    """And what could be opened of it is known from then on."""
-    task = task_of(histogram(1), collusion)
-    both = world(task)
-    leader, helper = sharded(task, [1, 0])
-    torn = sent(task, [leader[0], leader[1][:40]], helper)
-    again = sent(task, [leader[0], sharded(task, [0])[0][0]], sharded(task, [1, 0])[1])
-    for report in (torn, again):
-        both.leader.take([report])
-        both.run()
-        *_, (_, _, body, _) = both.messages
-        (init,) = decoded(JOB, body).verify_inits
-        assert init.payload == INITIALIZE.write(b"\xff" * 64)
-
-
-def test_shares_that_may_not_be_verified_stay_out_of_the_computation():
-    task = task_of()
-    reports = [honest(task, [bit]) for bit in (0, 1)]
-    names = [one.metadata.report_id for one in reports]
-    rows = OpenedRows(
-        task, names, [one.leader.enc + one.leader.payload for one in reports], open_leader, LEADER
-    )
-    prio, computed = Prio3Count(task.context), []
-
-    def verify(nonces, payloads):
-        computed.append(payloads)
-        return prio.verify_leader(VERIFY_KEY, nonces, payloads)
-
-    found = rows.verified(verify, {names[1]})
-    assert not any(computed[0][:48])
-    assert any(computed[0][48:])
-    assert found.valid.tolist() == [False, True]
-    assert found.verifiers[0] == b"\xff" * 32
-
-
-def test_the_helper_takes_its_layer_off_the_first_row_of_a_report_alone(world):
-    task = task_of(collusion="one-server")
-    both = world(task)
-    first, other = honest(task, [1]), honest(task, [1])
-    name = first.metadata.report_id
-
-    def stripped(*reports):
-        asked = tuple(
-            share_of(name, row_of(one.leader, Party.LEADER), Party.LEADER) for name, one in reports
-        )
-        found = decoded(SHARES, both.helper.strip(bytes(16), SHARES.write(asked)))
-        return [one.metadata.report_id for one in found]
-
-    assert stripped((name, first)) == [name]
-    assert stripped((name, first)) == [name]
-    assert stripped((name, other)) == []
-    both.leader.take([first])
-    both.leader.release()
-    assert stripped((COINS.key(16), other)) == []
-
-
-def test_the_helper_takes_nothing_off_where_the_leader_opens_by_itself(world):
-    with pytest.raises(AbortError, match="opens its rows of this task by itself"):
-        world(task_of()).helper.strip(bytes(16), b"")
-
-
-def test_a_job_keeps_its_reports_and_has_each_once(world):
-    both = world(task_of())
-    both.leader.take([honest(both.task, [1]) for _ in range(2)])
-    both.run()
-    ((_, name, body, answer),) = both.messages
-    job = decoded(JOB, body)
-    half, twice = (
-        JOB.write(job._replace(verify_inits=job.verify_inits[:1] * times)) for times in (1, 2)
-    )
-    with pytest.raises(AbortError, match="another request came for this job"):
-        both.helper.verify(name, half)
-    with pytest.raises(AbortError, match="none more than once"):
-        both.helper.verify(bytes(16), twice)
-    share = job.verify_inits[0].report_share
-    many = tuple(
-        job.verify_inits[0]._replace(
-            report_share=share._replace(metadata=metadata_of(number.to_bytes(16, "big")))
-        )
-        for number in range(501)
-    )
-    with pytest.raises(AbortError, match="500 reports at most"):
-        both.helper.verify(bytes(16), JOB.write(job._replace(verify_inits=many)))
-    assert both.helper.verify(name, body) == answer
-    assert both.helper.verify(bytes(16), JOB.write(job._replace(verify_inits=()))) == b""
-
-
-def test_a_job_that_ended_is_not_added_again(world):
-    """As by a second leader that shares the database."""
-    both = world(task_of())
-    both.leader.take([honest(both.task, [1])])
-    both.run()
-    batch, _ = both.leader_store.batch()
-    ((_, name, _, _),) = both.messages
-    both.leader_store.finish(name, batch)
-    assert both.leader_store.batch() == (batch, 1)
-
-
-@pytest.mark.parametrize("verifier", [b"", b"x" * 31, b"x" * 33])
-def test_a_verifier_that_is_none_costs_its_report_alone(world, verifier):
-    both = world(task_of())
-    both.leader.take([honest(both.task, [1]) for _ in range(2)])
-    real = both.verify
-
-    def spoiled(name, body):
-        job = decoded(JOB, body)
-        first = job.verify_inits[0]._replace(payload=INITIALIZE.write(verifier))
-        return real(name, JOB.write(job._replace(verify_inits=(first, *job.verify_inits[1:]))))
-
-    both.verify = spoiled
-    both.run()
-    assert list(outcomes(both).values()) == [ReportError.VDAF_VERIFY_ERROR, ACCEPTED]
-    assert both.answer() == (2, [1])
-
-
-ANSWERS = {
-    "for others": lambda one: one._replace(report_id=bytes(16)),
-    "just the end": lambda one: one._replace(outcome=None),
-    "another message": lambda one: one._replace(outcome=FINISH.write(b"x")),
-    "accepts what was not sent": lambda one: one._replace(outcome=ACCEPTED),
-}
-
-
-@pytest.mark.parametrize("what", ANSWERS)
-def test_a_leader_adds_nothing_if_the_helper_answers_what_it_must_not(world, what):
-    both = world(task_of())
-    liar = sent(both.task, [b"\xff" * 48], sharded(both.task, [1])[1])
-    both.leader.take([honest(both.task, [1]), liar])
-    real = both.verify
-
-    def lies(name, body):
-        found = decoded(RESPONSES, real(name, body))
-        return RESPONSES.write(tuple(map(ANSWERS[what], found)))
-
-    both.verify = lies
-    for _ in range(2):
-        with pytest.raises(PeerError, match="something else than was asked"):
-            both.run()
-    both.verify = real
-    assert both.answer() == (2, [1])
-
-
-def test_a_job_has_so_many_values_and_its_batch_a_checksum_of_its_valid_ids(world, monkeypatch):
-    monkeypatch.setattr(leader_module, "_MOST_ENTRIES", 4)
-    task = task_of(histogram(1))
-    both = world(task)
-    good = [honest(task, [1, 0]) for _ in range(4)]
-    both.leader.take([*good, lying(task, 3)])
-    both.run()
-    jobs = [decoded(JOB, body) for what, _, body, _ in both.messages if what == "verify"]
-    assert sorted(len(job.verify_inits) for job in jobs) == [1, 2, 2]
-    digests = [int.from_bytes(sha256(one.metadata.report_id).digest()) for one in good]
-    batch, came = both.leader_store.batch()
-    assert (batch.reports, came) == (4, 5)
-    assert int.from_bytes(batch.checksum) == functools.reduce(operator.xor, digests)
-
-
 # The release
-
-
-def test_a_release_waits_for_the_batch_and_is_given_once(world):
-    both = world(task_of(batch=3))
-    reports = [honest(both.task, [1]) for _ in range(4)]
-    both.leader.take(reports[:2])
-    with pytest.raises(PanPrivacyError, match="2 reports have come, and a release takes 3 or more"):
-        both.leader.release()
-    assert not both.leader_store.closed
-    both.leader.take(reports[2:3])
-    first = both.leader.release()  # it verifies what waits
-    assert json.loads(first)["reports"] == 3
-    assert both.leader.take([reports[3], reports[0]]) == [ReportError.BATCH_COLLECTED, None]
-    both.start_leader()
-    both.start_helper()
-    assert both.leader.release() == first
-
-
-def test_the_helper_gives_its_share_for_the_whole_batch_alone_and_once(world):
-    both = world(task_of(batch=2))
-    both.leader.take([honest(both.task, [1]) for _ in range(2)])
-    both.run()
-    batch, _ = both.leader_store.batch()
-    right = AggregateShareReq(batch_of(both.task), b"", batch.reports, batch.checksum)
-    wrong = {
-        "do not agree": right._replace(report_count=1),
-        "agree": right._replace(checksum=bytes(32)),
-        "one batch": right._replace(batch_selector=batch_of(task_of())),
-        "parameter": right._replace(agg_param=b"x"),
-    }
-    for said, request in wrong.items():
-        with pytest.raises(AbortError, match=said):
-            both.helper.share(bytes(16), AGGREGATE_SHARE_REQ.write(request))
-    given = both.helper.share(bytes(16), AGGREGATE_SHARE_REQ.write(right))
-    assert both.helper.share(bytes(16), AGGREGATE_SHARE_REQ.write(right)) == given
-    with pytest.raises(AbortError, match="another request"):
-        both.helper.share(b"x" * 16, AGGREGATE_SHARE_REQ.write(right))
-    late = honest(both.task, [1])
-    both.leader.take([late])
-    both.run()
-    assert outcomes(both) == {late.metadata.report_id: ReportError.BATCH_COLLECTED}
-
-
-def test_the_helper_gives_no_share_of_too_few(world):
-    both = world(task_of(batch=2))
-    both.leader.take([honest(both.task, [1])])
-    both.run()
-    batch, _ = both.leader_store.batch()
-    request = AggregateShareReq(batch_of(both.task), b"", batch.reports, batch.checksum)
-    with pytest.raises(AbortError, match="1 reports have come, and a release takes 2"):
-        both.helper.share(bytes(16), AGGREGATE_SHARE_REQ.write(request))
-
-
-def test_shares_that_do_not_fit_together_are_not_released(world):
-    both = world(task_of())
-    both.leader.take([honest(both.task, [1])])
-    both.run()
-    real = type(both.leader_store).batch
-
-    def spoiled(self):
-        batch, came = real(self)
-        return batch._replace(shares=((batch.shares[0] + 1) % MODULUS,)), came
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(both.leader_store), "batch", spoiled)
-        with pytest.raises(StoreError, match="do not fit together"):
-            both.leader.release()
-    assert both.answer() == (1, [1])
 
 
 # Processes that die between two steps

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import panprivacy as pp
-from panprivacy.service.outgoing.exports import WRITERS, as_csv, as_json, as_parquet
+from panprivacy.service.outgoing.exports import WRITERS, as_csv, as_json, as_parquet, preferred
 from panprivacy.service.outgoing.records import Published
 
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
@@ -135,3 +135,25 @@ def test_each_media_type_has_its_writer():
         "application/vnd.apache.parquet": b"PAR1",
     }
     assert next(iter(WRITERS)) == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("a/a, b/b", "a/a"),
+        ("b/b, a/a;q=0.9", "b/b"),
+        ("a/*;q=0.1, b/*;q=0.2", "b/b"),
+        ("*/*, a/a;q=0", "b/b"),
+        ("A/A;Q=1", "a/a"),
+        ("b/b;level=1;q=0.5", "b/b"),
+        ("b/b ; q=0.5 , c/c", "b/b"),
+        ("a/a;q=0.000, b/b;q=0", None),
+        ("c/c", None),
+        ("", "a/a"),
+        (None, "a/a"),
+        (",,;;=,a/a;q=x", "a/a"),
+        ("b/b;q=0.2,b/b;v=2;q=0.6,a/a;q=0.4", "b/b"),
+    ],
+)
+def test_preferred(accept, kind):
+    assert preferred(accept, ["a/a", "b/b"]) == kind

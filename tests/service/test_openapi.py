@@ -23,8 +23,8 @@ from panprivacy.service.web.app import application
 from panprivacy.service.web.metrics import FORMATS
 from panprivacy.sources import MEDIA_TYPES
 from panprivacy.statistics.release import COLUMNS
+from tests.service.asking import STREAMS, client_in, ipc
 from tests.service.running import Service
-from tests.service.test_http import STREAMS, client_in, ipc
 
 MAY_ALL = f"""
 [[tokens]]

@@ -6,19 +6,15 @@ import contextlib
 import math
 import os
 import signal
-import sqlite3
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, event, text
@@ -26,8 +22,6 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import NullPool
 
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
-from panprivacy.service.outgoing import databases
-from panprivacy.service.outgoing import store as module
 from panprivacy.service.outgoing.reader import ReleaseReader
 from panprivacy.service.outgoing.records import Announcement, Begun, Entry, Published, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -60,23 +54,9 @@ INCIDENCE = replace(
 )
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    """An empty database."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/releases.db"
-    return request.getfixturevalue("postgres").url()
-
-
 @pytest.fixture
 def store(url):
     with contextlib.closing(ReleaseStore(url)) as store:
-        yield store
-
-
-@pytest.fixture
-def file_store(tmp_path):
-    with contextlib.closing(ReleaseStore(f"sqlite:///{tmp_path}/releases.db")) as store:
         yield store
 
 
@@ -406,45 +386,7 @@ def test_a_commit_of_sqlite_is_on_the_disk(file_store):
     assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
-def test_a_commit_of_postgresql_is_on_the_disk_whatever_the_default(postgres):
-    url = postgres.database()
-    name = make_url(url).database
-    postgres.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
-    with contextlib.closing(ReleaseStore(url)) as store:
-        for writes, setting in ((True, "on"), (False, "off")):
-            with store._transaction(writes=writes) as connection:
-                found = connection.exec_driver_sql("SHOW synchronous_commit").scalar()
-            assert found == setting
-
-
 # Threads
-
-
-def test_one_thread_writes_and_others_read(store):
-    numbers, done, torn = range(60), threading.Event(), []
-
-    def read():
-        seen = 0
-        while not done.is_set():
-            answers, lines = store.answers(), store.ledger()
-            store.latest()
-            complete = len(answers) % 3 == 0 and len(answers) <= 3 * len(lines)
-            if not complete or len(answers) < seen:
-                torn.append((len(answers), len(lines), seen))
-            seen = len(answers)
-        return seen
-
-    with ThreadPoolExecutor() as pool:
-        readers = [pool.submit(read) for _ in range(2)]
-        try:
-            for number in numbers:
-                store.spend([window(number)])
-                store.publish([answer_of(number, statistic=name) for name in "abc"])
-        finally:
-            done.set()
-        assert all(reader.result() <= 3 * len(numbers) for reader in readers)
-    assert torn == []
-    assert len(store.answers()) == 3 * len(numbers)
 
 
 def test_threads_do_not_spend_the_same_line(store):
@@ -480,26 +422,6 @@ def test_programs_may_open_a_new_store_at_once(url):
     assert open_at_once(url) == [[]] * 4
 
 
-def test_a_file_that_is_read_while_its_journal_is_set_opens(tmp_path, monkeypatch):
-    """As when a second program opens it at the same time: SQLite does not wait for that."""
-    monkeypatch.setattr(databases, "_SQLITE_PATIENCE", {"timeout": 0.1})
-    path = tmp_path / "releases.db"
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("CREATE TABLE notes (note TEXT)")
-        other.execute("BEGIN")
-        other.execute("SELECT * FROM notes").fetchall()
-        create = module.create_tables
-        with monkeypatch.context() as patched:
-            patched.setattr(
-                module, "create_tables", lambda found: (other.execute("ROLLBACK"), create(found))
-            )
-            ReleaseStore(f"sqlite:///{path}").close()
-        with contextlib.closing(ReleaseStore(f"sqlite:///{path}")) as store:
-            store.spend([ENTRY])
-    with contextlib.closing(sqlite3.connect(path)) as other:
-        assert other.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
-
-
 # Databases that cannot be used
 
 
@@ -525,31 +447,6 @@ def test_a_store_of_another_version_is_left_as_it_was(url):
         run_sql(url, "SELECT * FROM panprivacy_ledger")
 
 
-FIRST_VERSION = [
-    "CREATE TABLE panprivacy_schema (version INTEGER, probe TEXT)",
-    "INSERT INTO panprivacy_schema VALUES (1, NULL)",
-    "CREATE TABLE panprivacy_ledger (stream TEXT, number INTEGER, epsilon TEXT)",
-    "INSERT INTO panprivacy_ledger VALUES ('shop', 1, '1/3')",
-    "CREATE TABLE panprivacy_answers (stream TEXT, statistic TEXT, kind TEXT, state INTEGER)",
-    "INSERT INTO panprivacy_answers VALUES ('shop', 'incidence', 'exactly', 3)",
-]
-"""The store of before, whose answers had a kind and a state, as far as it matters."""
-
-
-@pytest.mark.parametrize("kind", [ReleaseStore, ReleaseReader])
-def test_a_store_of_the_first_version_is_refused_with_what_to_do_and_left_alone(url, kind):
-    """An empty store in its place would know of nothing that was spent in the current windows."""
-    run_sql(url, *FIRST_VERSION)
-    with pytest.raises(PlanError) as refused:
-        kind(url)
-    assert str(refused.value) == (
-        "the tables of the store have version 1, this program needs 4: use the program that made "
-        "them, or from the end of the current windows on another database"
-    )
-    assert run_sql(url, "SELECT * FROM panprivacy_ledger") == [("shop", 1, "1/3")]
-    assert run_sql(url, "SELECT kind, state FROM panprivacy_answers") == [("exactly", 3)]
-
-
 def test_answers_of_one_question_that_differ_in_any_argument_are_told_apart(store):
     """Two moments of one tau, and one statistic under two names."""
     store.spend([ENTRY])
@@ -564,79 +461,10 @@ def test_answers_of_one_question_that_differ_in_any_argument_are_told_apart(stor
         store.publish([moments[1]])
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "releases.db",
-        "mysql://panprivacy:hunter2@localhost/x",
-        "postgres://panprivacy:hunter2@localhost/x",
-        "postgresql+asyncpg://panprivacy:hunter2@localhost/x",
-        "postgresql://panprivacy:hun@ter2@localhost/x",
-        "postgresql://panprivacy:hun@ter:2@localhost/x",
-        "postgresql://panprivacy@localhost:hunter2/x",
-        "postgresql://panprivacy:hunter2@localhost:1/x",
-        "postgresql://panprivacy:hunter2@localhost/x?colour=hunter2",
-        "postgresql://panprivacy@/x?host=/nowhere&password=hunter2",
-        "sqlite://",
-        "sqlite:///:memory:",
-        "sqlite:///file::memory:?uri=true",
-        "sqlite:////nowhere/releases.db",
-        "sqlite:////tmp/releases.db?timeout=1",
-        "sqlite://panprivacy:hunter2@/releases.db",
-    ],
-)
-def test_a_url_that_cannot_be_used_is_refused_in_one_line_without_its_password(url):
-    with pytest.raises(PlanError) as refused:
-        ReleaseStore(url)
-    (line,) = str(refused.value).splitlines()
-    told = "".join(traceback.format_exception(refused.value))
-    assert not any(part in text for text in (line, told) for part in ("hun", "ter2"))
-    assert "must" in line or "needs" in line or "mend the URL" in line
-
-
-def test_without_psycopg_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(PlanError, match=r"panprivacy\[postgresql\]"):
-        ReleaseStore("postgresql+psycopg://localhost/x")
-
-
 def test_a_database_that_is_not_there_is_named(postgres):
     url = make_url(postgres.database()).set(database="nothing")
     with pytest.raises(PlanError, match=r'///nothing cannot be opened: .*"nothing" does not exist'):
         ReleaseStore(url.render_as_string())
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path):
-    (tmp_path / "note.txt").write_text("This is not a database. " * 100)
-    with pytest.raises(PlanError, match="file is not a database"):
-        ReleaseStore(f"sqlite:///{tmp_path}/note.txt")
-
-
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(PlanError, match="unable to open database file"):
-        ReleaseStore(f"sqlite:///{tmp_path}")
-
-
-@contextlib.contextmanager
-def as_nobody():
-    """Without the rights of root, whom no mode of a folder stops."""
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.seteuid(65_534)
-    try:
-        yield
-    finally:
-        if is_root:
-            os.seteuid(0)
-
-
-def test_an_unwritable_folder_is_refused(tmp_path):
-    folder = tmp_path / "closed"
-    folder.mkdir(mode=0o500)
-    with as_nobody(), pytest.raises(PlanError, match="Permission denied; mend"):
-        ReleaseStore(f"sqlite:///{folder}/releases.db")
-    assert list(folder.iterdir()) == []
 
 
 def test_a_new_file_is_its_owners_alone(tmp_path):
@@ -759,23 +587,6 @@ def test_a_full_disk_spends_nothing_and_is_noticed(file_store):
     assert len(file_store.ledger()) == 101
 
 
-def test_a_store_that_another_program_locks_waits_and_then_fails(tmp_path, monkeypatch):
-    monkeypatch.setattr(databases, "_SQLITE_PATIENCE", {"timeout": 0.2})
-    path = tmp_path / "releases.db"
-    with (
-        contextlib.closing(ReleaseStore(f"sqlite:///{path}")) as store,
-        contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other,
-    ):
-        other.execute("BEGIN IMMEDIATE")
-        for act in (lambda: store.spend([ENTRY]), store.check):
-            with pytest.raises(StoreError, match="database is locked"):
-                act()
-        assert store.ledger() == []
-        other.execute("ROLLBACK")
-        store.spend([ENTRY])
-        assert store.ledger() == [ENTRY]
-
-
 def test_a_file_that_becomes_unreadable_is_noticed(file_store, tmp_path):
     file_store.spend([ENTRY])
     file_store.close()
@@ -839,100 +650,6 @@ def test_a_failure_does_not_show_the_statement_or_what_was_in_it(store, url):
 def reader(store, url):
     with contextlib.closing(ReleaseReader(url)) as reader:
         yield reader
-
-
-def test_a_reader_sees_what_the_store_commits(store, reader):
-    assert reader.answers() == reader.ledger() == []
-    store.spend([ENTRY])
-    store.publish([ANSWER, LOST])
-    for asked in (ReleaseReader.answers, ReleaseReader.latest, ReleaseReader.ledger):
-        assert asked(reader) == asked(store) != []
-    assert reader.released(ENTRY.stream, ENTRY.start) == 1
-
-
-def test_a_reader_does_not_see_what_is_not_committed(file_store, tmp_path):
-    reader = ReleaseReader(f"sqlite:///{tmp_path}/releases.db")
-    with file_store._transaction(writes=True) as connection:
-        connection.execute(text("UPDATE panprivacy_schema SET version = 7"))
-        assert reader.answers() == []
-        connection.rollback()
-
-
-def test_a_reader_cannot_write(store, reader):
-    assert not hasattr(reader, "spend")
-    assert not hasattr(reader, "publish")
-    for statement in (
-        "UPDATE panprivacy_schema SET version = 7",
-        "DELETE FROM panprivacy_ledger",
-        "CREATE TABLE panprivacy_other (x INTEGER)",
-    ):
-        with pytest.raises(StoreError, match=r"read-?only"), reader._transaction() as connection:
-            connection.execute(text(statement))
-
-
-def test_a_reader_makes_neither_file_nor_table(url, tmp_path):
-    before = set(tmp_path.iterdir())
-    with pytest.raises(PlanError, match="mend the URL"):
-        ReleaseReader(url)
-    assert set(tmp_path.iterdir()) == before
-    run_sql(url, "CREATE TABLE other (x INTEGER)")
-    with pytest.raises(PlanError, match="`panprivacy serve` makes them"):
-        ReleaseReader(url)
-    with pytest.raises(Exception, match="panprivacy_schema"):
-        run_sql(url, "SELECT * FROM panprivacy_schema")
-
-
-def test_a_reader_refuses_tables_of_another_version(store, url):
-    run_sql(url, "UPDATE panprivacy_schema SET version = 5")
-    with pytest.raises(PlanError, match="version 5"):
-        ReleaseReader(url)
-
-
-def test_a_reader_leaves_no_file_beside_a_store_at_rest(tmp_path):
-    """One of its own could not be written by the service, which would fail."""
-    url = make_url("sqlite://").set(database=f"{tmp_path}/100% o#dd.db").render_as_string()
-    with contextlib.closing(ReleaseStore(url)) as store:
-        store.spend([ENTRY])
-        store.publish([ANSWER])
-    (file,) = tmp_path.iterdir()
-    with contextlib.closing(ReleaseReader(url)) as reader:
-        assert reader.answers() == [ANSWER]
-        assert list(tmp_path.iterdir()) == [file]
-        with contextlib.closing(ReleaseStore(url)) as store:  # the service starts again
-            store.publish([LOST])
-            assert reader.answers() == [ANSWER, LOST]
-        assert reader.answers() == [ANSWER, LOST]
-    assert list(tmp_path.iterdir()) == [file]
-
-
-@pytest.fixture
-def shown_folder():
-    """A folder that everybody can look into, unlike those of pytest, and only its owner change."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
-
-
-@pytest.mark.parametrize("runs", [True, False])
-def test_a_reader_needs_the_right_to_read_alone(shown_folder, runs):
-    url = f"sqlite:///{shown_folder}/releases.db"
-    with contextlib.closing(ReleaseStore(url)) as store:
-        (shown_folder / "releases.db").chmod(0o644)
-    with contextlib.closing(ReleaseStore(url)) as store:
-        store.spend([ENTRY])
-        store.publish([ANSWER])
-        if not runs:
-            store.close()
-        with as_nobody(), contextlib.closing(ReleaseReader(url)) as reader:
-            assert reader.answers() == [ANSWER]
-
-
-def test_a_reader_without_the_right_to_read_is_told(file_store, tmp_path):
-    with as_nobody():
-        if os.access(tmp_path / "releases.db", os.R_OK, effective_ids=True):
-            pytest.skip("only root can take a right away from somebody else")
-        with pytest.raises(PlanError, match=r"unable to open database file; .* who may read there"):
-            ReleaseReader(f"sqlite:///{tmp_path}/releases.db")
 
 
 def test_a_role_that_may_only_select_can_read(postgres):

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import Counter
 from contextlib import closing, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
@@ -15,9 +15,8 @@ import pytest
 
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.service import stream as streams
-from panprivacy.service.batches import ID_BYTES, BatchIds, BusyError, Sent
+from panprivacy.service.batches import BusyError, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
-from panprivacy.service.outgoing.payment import Payment
 from panprivacy.service.outgoing.records import Entry, StoreError
 from panprivacy.service.outgoing.tables import ANSWERS, LEDGER
 from panprivacy.service.stream import Stream
@@ -1172,28 +1171,6 @@ def test_another_service_with_the_same_ledger_takes_nothing_away(store, clock, c
     assert other.take(batch(4), wait=False)
 
 
-def test_a_line_that_another_service_pays_in_between_is_not_ours(store, clock, monkeypatch):
-    stream = make(store, clock)
-    clock.now += HOUR
-    began = stream._windowed.began
-    store.spend([Entry("visits", began, None, 1, Fraction(1))])
-    monkeypatch.setattr(store, "released", lambda *_: 0)
-    stream.advance()
-    assert published(store) == []
-    assert not stream._windowed.due
-
-
-@pytest.mark.parametrize("hours", [(0, 1), (1, 0)])
-def test_what_failed_for_one_window_does_not_pay_for_another(hours, store):
-    payment, counting = Payment("visits", store), planned().make_counting()
-    failed, made = (datetime.fromtimestamp(START + hour * HOUR, UTC) for hour in hours)
-    store.fail("before spend")
-    with pytest.raises(StoreError):
-        payment.make(failed, failed + timedelta(hours=1), counting, 1)
-    assert payment.make(made, made + timedelta(hours=1), counting, 1)
-    assert {line.start for line in store.ledger()} == {made}
-
-
 def test_a_ledger_that_has_lost_a_line_pays_for_nothing_more(store, clock):
     stream = make(store, clock, releases=3, every="10m")
     clock.now += 600
@@ -1261,24 +1238,6 @@ def test_of_two_services_on_one_ledger_one_releases_though_the_other_tried_first
         first.release()
     assert paid(store) == [0, 1]
     assert len(published(store)) == 1
-
-
-def test_a_line_that_was_paid_is_not_asked_for_again(store, clock, monkeypatch):
-    stream = make(store, clock)
-    stream.take(batch(1))
-    clock.now += HOUR
-    reads, released = [], store.released
-
-    def once(*arguments):
-        reads.append(arguments)
-        if len(reads) > 1:
-            message = "it is gone"
-            raise StoreError(message)
-        return released(*arguments)
-
-    monkeypatch.setattr(store, "released", once)
-    stream.advance()
-    assert published(store) == [("09:00", 1, True, 1)]
 
 
 def test_each_of_several_windows_waits_for_the_store(store, clock):
@@ -1525,36 +1484,6 @@ def totals(store):
 
 
 # Batch ids
-
-
-class TestBatchIds:
-    def test_the_last_ones_are_kept(self):
-        ids = BatchIds(3)
-        for name in (b"a", b"b", b"c", b"d"):
-            assert name not in ids
-            ids.add(name)
-        assert [name in ids for name in (b"a", b"b", b"c", b"d")] == [False, True, True, True]
-
-    def test_none_are_kept_where_none_are_wanted(self):
-        ids = BatchIds(0)
-        ids.add(b"a")
-        assert b"a" not in ids
-        assert ids.packed() == b""
-        ids.unpack(b"")
-
-    @pytest.mark.parametrize("count", [0, 1, 3, 7])
-    def test_they_come_back_in_order_and_their_size_tells_nothing(self, count):
-        ids, after = BatchIds(3), BatchIds(3)
-        for number in range(count):
-            ids.add(bytes([number]))
-        packed = ids.packed()
-        assert len(packed) == ids.state_bytes == 3 * ID_BYTES
-        after.add(b"other")
-        after.unpack(packed)
-        assert after.packed() == packed
-        after.add(b"new")
-        assert b"new" in after
-        assert [bytes([number]) in after for number in range(count)][-2:] == [True] * min(2, count)
 
 
 def test_a_batch_that_fails_in_the_middle_is_not_counted_again(store, clock, monkeypatch):

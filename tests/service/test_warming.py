@@ -6,7 +6,7 @@ import pytest
 
 from panprivacy.service.incoming import warming
 from panprivacy.sources import MEDIA_TYPES, read_body
-from tests.service.test_http import engine_in
+from tests.service.asking import engine_in
 
 
 @pytest.fixture

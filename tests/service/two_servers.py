@@ -7,6 +7,8 @@ import functools
 import json
 from fractions import Fraction
 
+import pytest
+
 from panprivacy.aggregator.helper import Helper
 from panprivacy.aggregator.helper_store import HelperStore
 from panprivacy.aggregator.leader import Leader
@@ -196,3 +198,16 @@ def sums(task, answer):
     return found["reports"], [
         round(one["value"] * how.kept + found["reports"] * how.absent) for one in found["answers"]
     ]
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Makes worlds."""
+    with contextlib.ExitStack() as stack:
+
+        def made(task):
+            folder = tmp_path / str(len(list(tmp_path.iterdir())))
+            folder.mkdir()
+            return stack.enter_context(World(folder, task))
+
+        yield made

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from panprivacy.published import (
     CalibratedNorm,
     StableDistinctCount,
 )
-from panprivacy.published.mir_exponential import StableMap, medians
+from panprivacy.published.mir_exponential import StableMap
 from panprivacy.published.mir_lattice import MOST_POINTS, lattice_of
 from panprivacy.testing import SeededCoins
 
@@ -120,28 +118,6 @@ def test_users_who_share_a_column_are_told_from_below_alone():
     assert plan.model(0).answer([1], 0.9)[2] == 3
 
 
-def test_the_reach_of_errors_is_the_smallest_that_is_exceeded_so_rarely():
-    """Against the law of the sum itself, on a line long enough."""
-    model = CalibratedNorm(columns=[[1], [3]], modulus=31, norm=1, epsilon=2).plan.model(0)
-    far = np.arange(-4_000, 4_001)
-    laplace = np.exp(-np.abs(far) / model.scale)
-    law = np.convolve(laplace / laplace.sum(), model.chances)
-    tails = law[::-1].cumsum()[::-1]
-    for beyond in (0.4, 0.05, 0.001):
-        reach = model.reach(beyond)
-        place = reach + 4_000  # where errors of `reach` stand
-        assert tails[place + 1] <= beyond < tails[place]
-
-
-def test_the_law_of_identity_is_that_of_a_spike():
-    """A lattice of all states has the noise that `CalibratedDistinctCount` draws by counter."""
-    budget = pp.Budget(1, 1)
-    sizes = {"modulus": 4, "epsilon": 2, "budget": budget}
-    whole = CalibratedNorm(columns=[[1, 0], [0, 1]], **sizes).plan.noise(0)
-    apart = CalibratedDistinctCount(universe=2, **sizes).plan.law.probabilities()
-    np.testing.assert_allclose(whole, np.outer(apart, apart).ravel(), rtol=1e-6)
-
-
 def test_announced_noise_is_noise_once_more():
     once, twice = (
         CalibratedDistinctCount(universe=9, modulus=5, epsilon=3, intrusions=1).plan.model(epoch)
@@ -154,52 +130,3 @@ def test_announced_noise_is_noise_once_more():
 
 
 # Stable variables
-
-
-@pytest.mark.parametrize("roots", [1, 2, 4])
-def test_entries_are_stable_variables(roots):
-    """`X**p` of p-stable X: a sum of two has the law of one, stretched by `2**(1/p)`."""
-    entries = StableMap(20_000, 2, 2**52, roots, 1_000, 0).columns()
-    entries = np.where(entries > 2**51, entries - 2**52, entries).astype(float)
-    sums, one = entries.sum(axis=1), entries[:, 0] * 2.0**roots
-    for share in (0.2, 0.5, 0.8):
-        quantiles = np.quantile(np.abs(sums), share), np.quantile(np.abs(one), share)
-        assert quantiles[0] == pytest.approx(quantiles[1], rel=0.1 * roots)
-
-
-def test_the_median_is_divided_by_its_factor():
-    """One user of state 1 among many rows: printed is a product, right a quotient (M6)."""
-    sketch = StableMap(30, 2, 251, 2, 3, 0)
-    lattice = lattice_of(sketch, 0)
-    model = StableDistinctCount(universe=30, rows=2, modulus=251, grid=3, epsilon=1).plan.model(0)
-    values = medians(lattice, lattice.columns, 2)
-    assert model.factor == sketch.factor == math.sqrt(3)
-    assert np.median(values / sketch.factor) == pytest.approx(1, abs=0.35)
-    assert np.median(values * sketch.factor) > 2
-    assert model.estimate(lattice.columns[4]) == pytest.approx(values[4] / sketch.factor)
-
-
-def test_another_draw_is_another_public_matrix():
-    first, again, other = (StableMap(9, 2, 101, 2, 9, draw).columns() for draw in (0, 0, 1))
-    assert (first == again).all()
-    assert (first != other).any()
-
-
-def test_the_errors_of_a_stable_sketch_are_those_of_all_its_noise():
-    """Against a sum over all points of noise, for three users."""
-    plan = StableDistinctCount(universe=5, rows=2, modulus=11, grid=2, epsilon=8).plan
-    model, lattice = plan.model(0), plan.table.lattice
-    once = plan.noise(0)
-    points = np.stack(np.unravel_index(np.arange(len(once)), lattice.shape), axis=1)
-    sketch, square = lattice.columns[:3].sum(axis=0), 0.0
-    for first, chance in zip(points, once, strict=True):
-        answers = medians(lattice, sketch + first + points, plan.roots) / model.factor
-        square += chance * float(once @ (answers - 3) ** 2)
-    assert float(model.deviation(3)) == pytest.approx(math.sqrt(square), rel=1e-6)
-
-
-def test_a_release_of_a_stable_sketch_leaves_its_noise_out_of_the_state():
-    statistic = StableDistinctCount(universe=9, rows=2, modulus=11, grid=9, epsilon=1)
-    before = statistic._state.table.copy()
-    statistic.release()
-    assert (statistic._state.table == before).all()

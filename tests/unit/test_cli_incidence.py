@@ -14,9 +14,6 @@ import pytest
 from matplotlib.figure import Figure
 
 import panprivacy as pp
-from panprivacy._parse import parse_states
-from panprivacy.cli.output import Printed, print_json
-from panprivacy.errors import PlanError
 from panprivacy.programs.counting import make_counting
 from panprivacy.programs.pictures import draw_states, throw_away_cells
 from panprivacy.statistics.release import Answers
@@ -242,25 +239,6 @@ def test_a_lost_release_leaves_the_other_answers(tmp_path, form):
         assert "plan for more with expected=" in result.stdout
 
 
-def test_json_is_strict_without_an_upper_end(capsys):
-    release = pp.Release(1.0, 0.0, float("inf"), 0.95, 1.0, (1,))
-    print_json(Printed(Answers([release]), pp.Guarantee(Fraction(1)), 1, 0.95))
-
-    def refuse(constant):
-        raise AssertionError(constant)
-
-    document = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    assert document["answers"][0]["high"] == "inf"
-
-
-def test_text_output_shows_a_line_a_state_and_says_what_is_left_out(folder):
-    words = ("run", folder / "visits.parquet", "--epsilon", "4", "--user", "id", "--stat")
-    lines = run_command(*words, COUNTED).stdout.splitlines()
-    assert [line.split()[:2] for line in lines[1:4]] == [["exactly", str(n)] for n in range(3)]
-    many = run_command(*words, COUNTED.replace("=5", "=40")).stdout
-    assert "20 more states: --json shows them." in many
-
-
 @pytest.mark.parametrize(
     "stat",
     [
@@ -372,15 +350,9 @@ def test_skipped_rows_count_in_the_row_that_is_named(tmp_path, words):
     assert "row 4 " in refused(path, "--user", "id", "--epsilon", "4", "--nulls", "skip", *words)
 
 
-@pytest.mark.parametrize(
-    ("text", "states"),
-    [("3", (3,)), ("0:2", (0, 1, 2)), ("-2:0,7", (-2, -1, 0, 7)), ("4:4", (4,))],
-)
-def test_states_are_read_as_lists_and_ranges(text, states):
-    assert parse_states("exactly", text) == states
-
-
-@pytest.mark.parametrize("text", ["", ",", "1:", ":1", "1.5", "1:2:3", "2:1", "a"])
-def test_other_texts_name_no_states(text):
-    with pytest.raises(PlanError, match="exactly must name states"):
-        parse_states("exactly", text)
+def test_text_output_shows_a_line_a_state_and_says_what_is_left_out(folder):
+    words = ("run", folder / "visits.parquet", "--epsilon", "4", "--user", "id", "--stat")
+    lines = run_command(*words, COUNTED).stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:4]] == [["exactly", str(n)] for n in range(3)]
+    many = run_command(*words, COUNTED.replace("=5", "=40")).stdout
+    assert "20 more states: --json shows them." in many

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import re
-from fractions import Fraction
 from pathlib import Path
 from unittest import mock
 
@@ -15,42 +14,15 @@ import pyrage
 import pytest
 
 import panprivacy as pp
-from panprivacy.cli.contributing import Contributing, Contribution
 from panprivacy.cli.merge import merge as merge_files
-from panprivacy.cli.output import Printed
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Guarantee
 from panprivacy.merging import Merger
-from panprivacy.programs.counting import make_counting
 from panprivacy.sealing import seal
 from panprivacy.statistics.release import Answers
-from panprivacy.statistics.specification import Specification
 from tests.commands import run_command
 
 SECRET = 4_711
 STAT = "cropped-sum,tau=2,universe=5_000"
-
-
-@pytest.fixture
-def keys(tmp_path):
-    """The identity, as a file, and its recipient."""
-    identity = pyrage.x25519.Identity.generate()
-    path = tmp_path / "identity.txt"
-    path.write_text(f"{identity}\n")
-    return path, str(identity.to_public())
-
-
-@pytest.fixture
-def shards(tmp_path):
-    """Three files of 1,000 users each, who come twice; a column of groups."""
-    files = []
-    for number in range(3):
-        path = tmp_path / f"shard{number}.csv"
-        users = range(1_000 * number, 1_000 * number + 1_000)
-        rows = [f"{user},{'ab'[user % 2]}\n" for user in users for _ in range(2)]
-        path.write_text("who,group\n" + "".join(rows))
-        files.append(path)
-    return files
 
 
 def contribute(shard, keys, *arguments, stat=STAT, epsilon=4):
@@ -228,28 +200,6 @@ def test_nothing_is_spent_for_nobody(shards, keys):
     assert parts[0].read_bytes().startswith(b"age-encryption")
 
 
-def test_a_contribution_that_cannot_be_written_is_lost_and_leaves_no_file(shards, keys, tmp_path):
-    part = tmp_path / "x.part"
-    words = shards[0], "--user", "who", "--epsilon", 4, "--stat", STAT
-    given = "--contribute", part, "--recipient", keys[1]
-    with mock.patch("panprivacy.files.os.fsync", side_effect=OSError(28, "No space left")):
-        assert "No space left" in refused(run_command("run", *words, *given))
-    assert [one.name for one in tmp_path.iterdir() if "part" in one.name] == []
-
-
-def test_a_contribution_says_what_it_is_in_json(shards, keys):
-    part, said = contribute(shards[0], keys, "--json")
-    assert json.loads(said.stdout) == {"contributed": str(part), "epsilon": 4.0}
-
-
-def test_a_contribution_that_a_signal_ended_says_so_in_json(capsys, tmp_path):
-    said = Printed(Answers([]), Guarantee(Fraction(4)), 8, 0.95, interrupted=True)
-    counting = mock.Mock(spec=["check_parts"])
-    given = Contribution(tmp_path / "x", "age1", None)
-    Contributing(counting, given, 0.95).shows(as_json=True)(said)
-    assert json.loads(capsys.readouterr().out)["interrupted"] is True
-
-
 def test_a_copy_under_another_name_is_known_in_later_merges(shards, keys, tmp_path):
     """By the numbers in the list beside the identity; others are merged as before."""
     parts = parts_of(shards, keys)
@@ -374,42 +324,6 @@ def test_a_disk_that_fills_up_after_the_list_takes_the_list_back(shards, keys):
         assert "No space" in refused(merge(parts, keys))
     assert keys[0].with_name("identity.txt.merged").read_text() == ""
     assert merge(parts, keys).code == 0
-
-
-def test_what_was_cut_short_does_not_look_complete(shards, keys):
-    """The reason of a run that ended early is in what it has sealed."""
-    parts = parts_of(shards[:2], keys)
-    part = shards[2].with_suffix(".part")
-    counting = make_counting([Specification.from_text(STAT)], epsilon=Fraction(4))
-    contributing = Contributing(counting, Contribution(part, keys[1], None), 0.95)
-    list(contributing.last(complete=False))
-    result = merge([*parts, part], keys, "--json")
-    assert json.loads(result.stdout)["interrupted"] is True
-    assert "panprivacy: contribution 3 is not complete" in result.stderr
-    assert "contribution 1 is" not in result.stderr
-
-
-def test_what_was_not_does(shards, keys):
-    result = merge(parts_of(shards, keys), keys, "--json")
-    assert "interrupted" not in json.loads(result.stdout)
-    assert "not complete" not in result.stderr
-
-
-@pytest.mark.parametrize("left", [b"", b"age-encryption.org/v1\n-> X2551"])
-def test_what_a_killed_shard_has_left_needs_nobody(shards, keys, left):
-    shards[0].with_suffix(".part.new").write_bytes(left)
-    part, _ = contribute(shards[0], keys)
-    assert part.read_bytes().startswith(b"age-encryption")
-    assert not part.with_name(f"{part.name}.new").exists()
-
-
-def test_what_somebody_wrote_there_is_left_alone(shards, keys):
-    fresh = shards[0].with_suffix(".part.new")
-    fresh.write_text("a letter")
-    words = shards[0], "--user", "who", "--epsilon", 4, "--stat", STAT
-    given = "--contribute", shards[0].with_suffix(".part"), "--recipient", keys[1]
-    assert f"there is a file {fresh} already" in refused(run_command("run", *words, *given))
-    assert fresh.read_text() == "a letter"
 
 
 class TestRefused:

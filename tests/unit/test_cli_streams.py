@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import panprivacy as pp
-from panprivacy._parse import parse_duration
 from panprivacy.cli.options import zones_like
 from panprivacy.cli.publishing import InWindows, Schedule
 from panprivacy.programs.counting import make_counting
@@ -365,20 +364,6 @@ class TestWindows:
     )
     def test_wrong_arguments(self, pages, words, says):
         assert says in refused(pages, "--user", "id", "--stat", DISTINCT, *TIGHT, *words)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("30s", 30), ("15m", 900), ("12h", 43_200), ("1d", 86_400), ("2w", 1_209_600)],
-)
-def test_lengths_of_time(text, seconds):
-    assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "d", "1", "-1d", "1.5d", "1 d", "²d", "1D", "0s"])
-def test_what_is_no_length_of_time(text):
-    with pytest.raises(ValueError, match="is not a length of time"):
-        parse_duration(text)
 
 
 def test_a_count_that_is_forgotten_cannot_go_on():

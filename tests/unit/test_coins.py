@@ -55,10 +55,3 @@ def test_system_coins_keep_nothing():
     coins = SystemCoins()
     assert not hasattr(coins, "__dict__")
     assert coins.key(32) != coins.key(32)
-
-
-def test_seeded_coins_repeat():
-    first, second = SeededCoins(3), SeededCoins(3)
-    for _ in range(3):
-        assert first.key(8) == second.key(8)
-    assert SeededCoins(4).key(8) != SeededCoins(3).key(8)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
-from collections import Counter as Tally
-from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -15,16 +13,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from panprivacy.counters import factorised, shapes, tree
+from panprivacy.counters import factorised, shapes
 from panprivacy.counters.accumulator import Accumulator
 from panprivacy.counters.endless import Endless
 from panprivacy.counters.factorised import Factorised
-from panprivacy.counters.mechanism import Memory, Silent, variances
+from panprivacy.counters.mechanism import Silent, variances
 from panprivacy.counters.naive import FreshNoise, NoisySteps, RandomisedResponse
-from panprivacy.counters.running import Running, Sum
+from panprivacy.counters.running import Running
 from panprivacy.counters.tree import Tree
-from panprivacy.guarantee import randomised_response
-from tests.contract.doubles import BreakableCoins, exact_law
+from tests.contract.doubles import BreakableCoins
 
 ONE = Fraction(1)
 
@@ -169,38 +166,6 @@ def test_one_tree_follows_another_in_any_pieces(name):
     assert np.array_equal(later.cells, memory.cells)
 
 
-def test_an_accumulator_in_pieces_has_the_law_of_one_run():
-    """On every outcome of coins with three sides."""
-    mechanism, amounts = Accumulator(3, ONE), [1, 0, 1]
-    count = Given()
-    taken(mechanism, count, amounts)
-
-    def law(cuts):
-        outcomes = Tally()
-        for noise in itertools.product([-1, 0, 1], repeat=len(count.asked)):
-            found, memory = taken(mechanism, Given(noise), amounts, cuts)
-            outcomes[(*found[0], *memory.cells)] += 1
-        return outcomes
-
-    assert law([1, 2]) == law([]) == law([2])
-    assert len(law([])) > 1
-
-
-@pytest.mark.parametrize("bound", [1, 2])
-def test_randomised_responses_add_up_without_bias(bound):
-    """On every outcome of their coins; the predicted variance is theirs at a bound of 1."""
-    mechanism, amounts = RandomisedResponse(3, ONE, bound), [bound, 0, 1]
-    law = exact_law(lambda coins: tuple(taken(mechanism, coins, amounts)[0][0]))
-    for step, total in enumerate(np.cumsum(amounts)):
-        mean = sum(float(chance) * values[step] for values, chance in law.items())
-        assert mean == pytest.approx(total, abs=1e-9)
-        spread = sum(float(chance) * (values[step] - total) ** 2 for values, chance in law.items())
-        predicted = variances(mechanism)[step]
-        assert spread == pytest.approx(predicted) if bound == 1 else spread < predicted * 1.001
-    surest = randomised_response(ONE)
-    assert float(surest / (1 - surest)) == pytest.approx(math.e)
-
-
 def cumulants(name, parameter):
     """The variance and the fourth cumulant of one noise, summed up from its law."""
     if name == "factorised":
@@ -309,15 +274,6 @@ def test_noise_so_rare_that_its_variance_is_0_is_weighed_as_well(name):
     assert not found[1:].any()
 
 
-def test_a_step_that_ends_many_nodes_has_room_for_all_that_leaves():
-    """Without noise at closing, far more leaves than is drawn."""
-    tree = shapes.even_tree(1 << 12, ONE, 1, pan_private=False)
-    memory = tree.born(Silent())
-    tree.run(memory, np.ones(4_095, np.int64), Silent())
-    answers = tree.run(memory, np.ones(1, np.int64), Silent())
-    assert answers.released.tolist() == [1 << level for level in range(12)]
-
-
 def root_mean(errors):
     return math.sqrt(errors.mean())
 
@@ -342,53 +298,6 @@ def test_a_tree_has_a_place_for_every_step_and_its_shares_are_right(horizon):
         assert len(tree.shares) == len(tree.radices)
         assert all(0 <= share <= 1024 for row in tree.shares for share in row)
         assert all(len(row) >= radix for row, radix in zip(tree.shares, tree.radices, strict=True))
-
-
-def test_the_shares_are_the_best_ones():
-    """To move any of them a little makes the mean error larger, without what children add."""
-
-    def error(shares, radices=(6, 4, 3)):
-        below, size = 0.0, 1
-        for level, radix in enumerate(radices):
-            below_now, own = 0.0, shares[level]
-            for place in range(radix):
-                share = own[place]
-                rest = below / (1 - share) ** 2 if below else 0.0
-                use = (radix - 1 - place) * size * (2 if level else 1)
-                below_now += rest + (use / share**2 if use else 0.0)
-            below, size = below_now, size * radix
-        return below
-
-    best = [[one / 1024 for one in row] for row in shapes.best_shares((6, 4, 3), 1, 2)]
-    least_error = error(best)
-    for level, place in [(1, 0), (1, 2), (2, 0), (2, 1)]:
-        for factor in (0.95, 1.05):
-            moved = [row.copy() for row in best]
-            moved[level][place] *= factor
-            assert error(moved) > least_error
-    assert best[1][-1] == best[2][-1] == 0
-
-
-@pytest.mark.parametrize(
-    ("how", "draws"),
-    [({}, (1, 2)), ({"open_steps": True}, (2, 2)), ({"pan_private": False}, (1, 1))],
-    ids=str,
-)
-def test_a_tree_shares_epsilon_as_its_noises_need(how, draws):
-    tree = shapes.mixed_radix(10_000, ONE, **how)
-    error = variances(tree).mean()
-    for other in {(1, 2), (2, 2), (1, 1)} - {draws}:
-        shares = shapes.best_shares(tree.radices, *other)
-        assert variances(replace(tree, shares=shares)).mean() >= error * 0.9999
-    assert tree.shares == shapes.best_shares(tree.radices, *draws)
-
-
-def test_a_mixed_tree_errs_less_than_an_even_one():
-    chosen = shapes.mixed_radix(10_000, ONE)
-    error = variances(chosen).mean()
-    even = shapes.even_tree(10_000, ONE, 1, pan_private=True)
-    assert error < variances(even).mean() / 3
-    assert variances(shapes.mixed_radix(10_000, ONE, pan_private=False)).mean() < error
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -434,76 +343,6 @@ def test_nothing_is_kept_of_what_has_closed(name):
             assert not memory.cells[0]
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_the_noise_of_an_interval_is_kept_while_it_is_open_and_no_longer(size):
-    """Each answer has the noises of its intervals, and that of birth."""
-    mechanism = Accumulator(8, ONE)
-    memory = mechanism.born(Streams())
-    birth = memory.cells[0]
-    for _ in range(0, 8 - size, size):
-        answers = mechanism.run(memory, np.zeros(size, np.int64), Streams(memory.tick))
-        open_now = [memory.tick % length != 0 for length in (1, 2, 4)]
-        assert (memory.cells[1:] != 0).tolist() == open_now
-        assert memory.cells[0] == birth
-        assert answers.variances == pytest.approx(variances(mechanism)[0])
-
-
-@given(
-    st.integers(1, 60), st.lists(st.integers(0, 1_000), min_size=1, max_size=60), st.integers(0, 59)
-)
-@settings(max_examples=30)
-def test_the_sums_of_a_factorised_count_are_those_of_whole_numbers(horizon, amounts, start):
-    start, amounts = min(start, horizon - 1), amounts[: horizon - min(start, horizon - 1)]
-    coefficients = factorised.strategy(horizon)[: horizon - start]
-    exact = np.convolve(np.array(amounts), coefficients)[: horizon - start]
-    assert np.array_equal(factorised._added(np.array(amounts), coefficients), exact)
-
-
-@pytest.mark.parametrize("horizon", [1, 2, 3, 5, 64, 200])
-def test_the_weights_of_a_factorised_count_invert_its_coefficients(horizon):
-    """In exact arithmetic, of the rounded coefficients that are in use."""
-    coefficients = [Fraction(one) for one in factorised.strategy(horizon).tolist()]
-    weights = []
-    for step in range(horizon):
-        rest = sum(w * coefficients[step - k] for k, w in enumerate(weights))
-        weights.append((1 - rest) / coefficients[0])  # their product with them is all ones
-    found = factorised.combination(horizon)
-    assert found == pytest.approx([float(one) for one in weights], rel=1e-9, abs=1e-16)
-    wanted = [math.comb(2 * k, k) / 4**k for k in range(horizon)]
-    assert [float(one) / factorised.UNIT for one in coefficients] == pytest.approx(
-        wanted, abs=0.51 / factorised.UNIT
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["at the bound", "anything", "now and then"])
-def test_the_largest_sums_of_a_factorised_count_are_exact(kind):
-    check_largest(1 << 20, kind)
-
-
-def test_large_sums_of_a_factorised_count_are_exact():
-    check_largest(1 << 16, "at the bound")
-
-
-def check_largest(steps, kind):
-    generator, most = np.random.default_rng(7), factorised.MOST_BOUND
-    amounts = {
-        "at the bound": np.full(steps, most),
-        "anything": generator.integers(0, most + 1, steps),
-        "now and then": most * (generator.random(steps) < 0.001),
-    }[kind].astype(np.int64)
-    coefficients = factorised.strategy(steps)
-    added = factorised._added(amounts, coefficients)
-    if kind == "at the bound":
-        assert np.array_equal(added, most * np.cumsum(coefficients))
-    places = [0, 1, 2, steps // 3, steps - 2, steps - 1, *generator.integers(0, steps, 50)]
-    exact = [int(amounts[: place + 1] @ coefficients[place::-1]) for place in places]
-    assert added[places].tolist() == exact  # below 2**63, so exact as well
-    found = Factorised(steps, ONE, most)
-    values = found.run(Memory(np.zeros(steps, np.int64), np.zeros((2, steps))), amounts, Silent())
-    assert np.abs(values.values - np.cumsum(amounts)).max() < 0.01
-
-
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("reads", range(7))
 def test_coins_that_fail_change_nothing(name, reads):
@@ -527,58 +366,10 @@ def test_coins_that_fail_change_nothing(name, reads):
             before = memory.cells.copy(), memory.told.copy(), memory.tick
 
 
-def test_an_interrupt_of_the_kernel_of_a_tree_changes_nothing(monkeypatch):
-    """It is seen once the kernel has returned: a tick that did not follow would leave open nodes
-    without noise."""
-    mechanism, coins = shapes.mixed_radix(9, ONE, open_steps=True), BreakableCoins(2)
-    memory = mechanism.born(coins)
-    before = memory.cells.copy(), memory.told.copy()
-    advance = tree.advance
-
-    def interrupted(*given):
-        advance(*given)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tree, "advance", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        mechanism.run(memory, np.ones(9, np.int64), coins)
-    assert np.array_equal(memory.cells, before[0])
-    assert np.array_equal(memory.told, before[1])
-    assert memory.tick == 0
-
-
-def test_a_running_count_that_cannot_start_anew_stays_as_it_is():
-    coins = BreakableCoins(5)
-    running = Running(Accumulator(20, ONE), coins)
-    running.run(np.ones(7, np.int64))
-    kept = running.packed()
-    coins.reads_left = 0
-    with pytest.raises(OSError, match="entropy"):
-        running.restart(9, running.last)
-    assert running.packed() == kept
-    with pytest.raises(OSError, match="entropy"):
-        running.resumed(7, memoryview(kept), 9, 0)
-    assert running.packed() == kept
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_the_size_of_what_is_kept_is_known_without_a_copy_of_it(name):
     running = Running(ALL[name](300, ONE, 1), Silent())
     assert running.nbytes == len(running.packed())
-
-
-@pytest.mark.parametrize(("level", "quantile"), [(0.95, 1.95996), (0.5, 0.67449)])
-def test_an_interval_reaches_as_far_as_its_noise(level, quantile):
-    normal = Sum(100.0, 4.0, 0.0).interval(level)
-    assert normal == pytest.approx((100 - 2 * quantile, 100 + 2 * quantile), rel=1e-4)
-    scale = 3.0
-    laplace = Sum(100.0, 2 * scale**2, 12 * scale**4, 5.0).interval(level)
-    reach = -scale * math.log(1 - level)
-    assert laplace == pytest.approx((100 - reach, 105 + reach), rel=1e-3)
-    grained = Sum(100.0, 4.0, grain=6.0).interval(level)
-    assert grained == pytest.approx((97 - 2 * quantile, 103 + 2 * quantile), rel=1e-4)
-    assert Sum(-100.0, 4.0).interval(level) == (0, 0)
-    assert Sum().interval(level) == (0, 0)
 
 
 def test_a_look_adds_noise_to_what_is_open_alone():
@@ -620,15 +411,6 @@ def test_a_node_has_its_share_of_epsilon_rounded_down(name):
                 left -= 1 / scale
 
 
-@pytest.mark.parametrize("steps", [256, 2_000])
-def test_not_to_know_the_horizon_costs_about_a_fifth_more_error(steps):
-    known, unknown = (
-        variances(mechanism, steps).mean()
-        for mechanism in (shapes.mixed_radix(steps, ONE), Endless(ONE))
-    )
-    assert 1 < math.sqrt(unknown / known) < 1.28
-
-
 def watched(monkeypatch, module, name):
     """The arguments and the results of all calls of a function."""
     calls, function = [], getattr(module, name)
@@ -649,12 +431,3 @@ def test_exact_sums_are_wiped(name, monkeypatch):
     sums = [result for arguments, result in calls if arguments[0] is amounts]
     assert [len(one) for one in sums] == [9]
     assert not any(one.any() for one in sums)
-
-
-def test_exact_products_are_wiped(monkeypatch):
-    calls = watched(monkeypatch, np.fft, "rfft"), watched(monkeypatch, np.fft, "irfft")
-    amounts, coefficients = np.ones(5, np.int64), factorised.strategy(9)
-    assert factorised._added(amounts, coefficients)[0] == factorised.UNIT
-    (of_amounts, _), (product,) = ([result for _, result in some] for some in calls)
-    assert not of_amounts.any()
-    assert not product.any()

@@ -8,14 +8,12 @@ import threading
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy import guarantee
-from panprivacy._validate import expected_range, positive_fraction, positive_integer, proportion
 from panprivacy.guarantee import (
     RANDOMISATION_BITS,
     exp_bounds,
@@ -313,123 +311,13 @@ def test_a_refusal_says_how_much_is_left_and_what_to_do():
         ledger.open(Fraction(1, 2))
 
 
-def test_a_tenth_spent_ten_times_is_one():
-    account = pp.Ledger(1).open(Fraction(1))
-    for _ in range(10):
-        account.spend(positive_fraction(epsilon=0.1))
-    assert account.spent == 1
-
-
 # Numbers that are accepted, and refused
-
-
-@pytest.mark.parametrize(
-    ("value", "exact"),
-    [
-        (1, Fraction(1)),
-        (0.1, Fraction(1, 10)),
-        (1e-9, Fraction(1, 10**9)),
-        ("0.1", Fraction(1, 10)),
-        ("1e-3", Fraction(1, 1_000)),
-        (Decimal("0.1"), Fraction(1, 10)),
-        (Fraction(1, 3), Fraction(1, 3)),
-        (np.float64(0.1), Fraction(1, 10)),
-        (np.float32(0.1), Fraction(1, 10)),
-        (10**40, Fraction(10**40)),
-    ],
-    ids=repr,
-)
-def test_a_number_means_what_it_prints_as(value, exact):
-    assert positive_fraction(epsilon=value) == exact
-
-
-def test_an_integer_of_numpy_becomes_one_of_python():
-    assert type(positive_fraction(epsilon=np.int64(3)).numerator) is int
-
-
-REFUSED = [
-    *(0, -1, 0.0, -0.5, Fraction(-1, 2), Decimal(0), "0", "-1"),
-    *(float("nan"), float("inf"), Decimal("nan"), Decimal("sNaN"), Decimal("inf"), "nan", "inf"),
-    *(np.float64("nan"), np.float64("inf"), np.float32("-inf")),
-    *(True, False, np.bool_(True)),
-    *("abc", "", "1/0", "1/-3", "1/3/5", "0,1", "1e400000000", b"1", None, [1], 1j, object),
-    pytest.param(Fraction(10**5_000 + 1, 10**5_000), id="very long"),
-]
-
-
-@pytest.mark.parametrize("value", REFUSED, ids=repr)
-def test_what_is_not_a_positive_finite_number_is_refused_by_name(value):
-    with pytest.raises(pp.PlanError, match=r"^epsilon must be a positive finite number$"):
-        positive_fraction(epsilon=value)
-    with pytest.raises(pp.PlanError, match=r"^epsilon must be"):
-        pp.Ledger(value)
-
-
-@pytest.mark.parametrize("value", [1, 2, 10**18, np.int8(3), np.uint64(2**62)], ids=repr)
-def test_a_whole_number_is_read_as_an_int(value):
-    assert positive_integer(cells=value) == int(value)
-    assert type(positive_integer(cells=value)) is int
-
-
-@pytest.mark.parametrize(
-    "value", [0, -1, 1.0, "1", True, None, np.float64(2), Fraction(3)], ids=repr
-)
-def test_what_is_not_a_whole_number_is_refused_by_name(value):
-    with pytest.raises(pp.PlanError, match=r"^cells must be a whole number of at least 1$"):
-        positive_integer(cells=value)
 
 
 def test_a_minimum_is_included():
     pp.Density(universe=1, epsilon=1, intrusions=0)
     with pytest.raises(pp.PlanError, match=r"^intrusions must be a whole number of at least 0$"):
         pp.Density(universe=1, epsilon=1, intrusions=-1)
-
-
-@pytest.mark.parametrize("value", [0.5, 1e-300, Fraction(1, 3), np.float32(0.25)], ids=repr)
-def test_a_proportion_is_read_as_a_float(value):
-    assert proportion(confidence=value) == float(value)
-
-
-@pytest.mark.parametrize("value", [0, 1, -0.1, 1.1, float("nan"), True, "0.5", None], ids=repr)
-def test_what_is_not_a_proportion_is_refused_by_name(value):
-    with pytest.raises(pp.PlanError, match=r"^confidence must lie strictly between 0 and 1$"):
-        proportion(confidence=value)
-
-
-@pytest.mark.parametrize(
-    ("expected", "pair"),
-    [
-        (5, (5, 5)),
-        (1e6, (10**6, 10**6)),
-        ((1, 2), (1, 2)),
-        ([1, 1e3], (1, 1_000)),
-        ((7, 7), (7, 7)),
-    ],
-    ids=repr,
-)
-def test_an_expected_number_is_a_range(expected, pair):
-    assert expected_range(expected) == pair
-
-
-@pytest.mark.parametrize(
-    ("expected", "message"),
-    [
-        ((5, 1), "from low to high, not from 5 to 1"),
-        ((1, 2, 3), "a pair"),
-        ((), "a pair"),
-        (0, "whole number"),
-        ((0, 5), "whole number"),
-        (1.5, "whole number"),
-        (float("inf"), "whole number"),
-        ("12", "whole number"),
-        (None, "whole number"),
-        (True, "whole number"),
-    ],
-    ids=repr,
-)
-def test_what_is_not_an_expected_range_is_refused_by_name(expected, message):
-    with pytest.raises(pp.PlanError, match=f"^expected must .*{message}"):
-        expected_range(expected)
 
 
 @pytest.mark.parametrize("amount", [0, -5, float("nan"), float("inf")])

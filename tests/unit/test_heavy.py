@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import panprivacy as pp
 from panprivacy.cells.difference_sets import biquadratic, point, residues, singer
 from panprivacy.cells.law import on_blocks
-from panprivacy.cells.threshold import ThresholdCells, rounded_to
+from panprivacy.cells.threshold import ThresholdCells
 from panprivacy.planning.blocks import block_chances, count_range, count_variances
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
 from panprivacy.statistics.heavy.plan import HeavyPlan
@@ -119,41 +119,6 @@ def test_no_deviation_is_much_above_that_of_two_coins(k, state):
 
 
 # Rounding
-
-
-class Tape:
-    """Coins that were tossed before."""
-
-    def __init__(self, bits):
-        self.bits = list(bits)
-
-    def bernoulli(self, probability, size):
-        assert probability == Fraction(1, 2)
-        return np.array([self.bits.pop(0) for _ in range(size)], np.uint8)
-
-
-@pytest.mark.parametrize("delta", [0, 1, 3, 4, 5, 7, 8, 11, -1, -8, -13])
-def test_a_delta_is_rounded_up_with_exactly_the_probability_of_its_fraction(delta):
-    """Over all outcomes of the three coins that eighths need at most."""
-    rounded = [
-        int(rounded_to(np.array([delta]), 8, Tape(bits))[0])
-        for bits in itertools.product((0, 1), repeat=3)
-    ]
-    assert Fraction(sum(rounded), 8) == Fraction(delta, 8)
-    assert set(rounded) <= {delta // 8, -(-delta // 8)}
-
-
-@given(st.lists(st.integers(-(2**60), 2**60), max_size=30), st.integers(1, 2**60), st.integers())
-def test_rounding_goes_to_a_neighbour(deltas, resolution, seed):
-    deltas = np.array(deltas, np.int64)
-    rounded = rounded_to(deltas, resolution, SeededCoins(seed % 1_000))
-    up = rounded - deltas // resolution
-    assert ((up == 0) | ((up == 1) & (deltas % resolution > 0))).all()
-
-
-def test_whole_multiples_need_no_coins():
-    assert rounded_to(np.array([5, -3]), 1, None).tolist() == [5, -3]
-    assert rounded_to(np.array([6, -3]), 3, Tape([])).tolist() == [2, -1]
 
 
 @pytest.mark.parametrize("block", [1, 4, 25, 100])

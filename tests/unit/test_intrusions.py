@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from datetime import timedelta
 from fractions import Fraction
 from functools import partial
@@ -14,8 +13,6 @@ import pytest
 import panprivacy as pp
 from panprivacy.planning.request import Request
 from panprivacy.programs.counting import Grouping, make_counting
-from panprivacy.statistics.block_plans import refused
-from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.incidence.plan import Entry
 from panprivacy.statistics.planner import check_useful
 from panprivacy.statistics.specification import Specification
@@ -184,32 +181,6 @@ def test_errors_by_intrusions_are_of_as_many_releases():
 
 def test_a_plan_without_any_says_nothing_of_them():
     assert "intrusion" not in run_command("plan", "density,universe=1000", "--epsilon", "4").stdout
-
-
-@pytest.mark.parametrize(
-    ("stat", "says"),
-    [
-        ("heavy-hitters,k=10,total=200", "a count of heavy hitters .* times k; make a fresh one"),
-        ("cropped-sum,tau=5,expected=1000:1e5", "levels of a cropped sum .* times the sum; make"),
-        ("cropped-sum,tau=5,expected=3000", "so few hashed users .* times the largest sum, tau"),
-    ],
-)
-def test_who_cannot_be_read_after_two_says_how_much_it_would_err(stat, says):
-    result = run_command("plan", stat, "--epsilon", "4", "--intrusions", "2")
-    assert (result.code, result.stdout) == (2, "")
-    assert re.search(says, result.stderr)
-    error = re.search(r"at least about (\S+) times", result.stderr)[1]
-    assert float(error) > 10
-
-
-def test_what_is_refused_would_err_more_than_it_says():
-    """Of one table of as many blocks, whose price is computed, and not extrapolated."""
-    sizes = CroppedSizes.read("", {"tau": 5, "universe": 3_000, "bound": 20})
-    for intrusions in (2, 3):
-        request = Request(Fraction(4), 1, intrusions)
-        told = str(refused(sizes, request, "it"))
-        least = float(re.search(r"at least about (\S+) times", told)[1])
-        assert least < sizes.planned(request).relative_error()
 
 
 @pytest.mark.parametrize("intrusions", range(5))

@@ -7,7 +7,6 @@ import inspect
 import math
 import os
 import pkgutil
-import stat
 import sys
 from dataclasses import is_dataclass
 from fractions import Fraction
@@ -17,62 +16,29 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import files, guarantee
+from panprivacy import guarantee
 from panprivacy.addressing import FEISTEL_BITS, FEISTEL_ROUNDS, Sampled
 from panprivacy.audit.ideal import MemoryStorage
 from panprivacy.cells.difference_sets import residues
 from panprivacy.cells.law import Law, high_and_low, hit_and_miss
 from panprivacy.continual import Counter
-from panprivacy.counters.delayed import Delayed, laplace_cumulants
-from panprivacy.counters.factorised import strategy
-from panprivacy.counters.running import Sum
-from panprivacy.counters.shapes import mixed_radix
 from panprivacy.errors import InputError
-from panprivacy.federated.bits import Reporting
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.device import Device
-from panprivacy.federated.distributions import (
-    _LOG_TAIL,
-    _U,
-    binomial,
-    discrete_gaussian,
-    gaussian_sum,
-)
 from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.histogram import Histogram
 from panprivacy.federated.mean import Mean
-from panprivacy.federated.promise import Promise, largest_epsilon_0
+from panprivacy.federated.promise import Promise
 from panprivacy.federated.task import Task
 from panprivacy.federated.two_servers import TwoServers
 from panprivacy.hashing import may_be_number
 from panprivacy.ids import read_ids, rows_by_code
-from panprivacy.planning.additive import (
-    AdditiveBudget,
-    Reach,
-    _log_growth,
-    _sizes,
-    best_design,
-    released_variance,
-)
-from panprivacy.service.batches import BatchIds
 from panprivacy.service.stream import Stream
 from panprivacy.sources import Column, open_source
-from panprivacy.statistics.additive_plans import most_cells
-from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.grid import Grid
-from panprivacy.statistics.header import _CUT
 from panprivacy.testing import SeededCoins
 
 MASK = (1 << 64) - 1
-
-
-def test_a_batch_id_is_kept_as_a_hash_of_all_of_it():
-    ids, start = BatchIds(5), b"the same sixty-four bytes at the start of two names, more or less "
-    ids.add(start + b"1")
-    assert start + b"1" in ids
-    assert start + b"2" not in ids
-    assert b"1" + start not in ids
-    assert start[:8] not in ids.packed()
 
 
 @pytest.mark.parametrize(
@@ -98,20 +64,6 @@ def test_a_counter_as_large_as_its_modulus_is_no_state(make):
         make().check_state(state(modulus))
 
 
-def test_a_longer_body_behind_a_consistent_header_is_refused():
-    """The header says how long its body is, and both are longer than those of this plan."""
-    statistic = pp.Density(universe=40, epsilon=1)
-    state, body = statistic.state(), statistic.plan.table.nbytes + statistic.plan.key_bytes
-    front = state[: len(state) - body]
-    size = body.to_bytes(8, "little")
-    assert front.count(size) == 1
-    longer = front.replace(size, (body + 1).to_bytes(8, "little")) + state[-body:] + b"\0"
-    for refuse in (statistic.check_state, statistic.resume):
-        with pytest.raises(InputError, match=_CUT):
-            refuse(longer)
-    assert statistic.state() == state
-
-
 COMMON = b'::1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 304 - '
 
 
@@ -127,34 +79,6 @@ def test_a_backslash_before_a_newline_escapes_nothing(after, tmp_path):
     ):
         list(source.batches())
     assert refused.value.row == 2
-
-
-class Disk:
-    """What is told to the disk, in order."""
-
-    def __init__(self, monkeypatch):
-        self.done = []
-        fsync, replace = os.fsync, files.Path.replace
-
-        def synced(number):
-            kind = "folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file"
-            self.done.append((kind, os.fstat(number).st_size if kind == "file" else None))
-            fsync(number)
-
-        def replaced(path, target):
-            self.done.append(("renamed", path.stat().st_size))
-            return replace(path, target)
-
-        monkeypatch.setattr(os, "fsync", synced)
-        monkeypatch.setattr(files.Path, "replace", replaced)
-
-
-def test_a_file_is_on_the_disk_before_its_name_and_the_name_before_the_return(
-    tmp_path, monkeypatch
-):
-    disk = Disk(monkeypatch)
-    files.replace_file(tmp_path / "state", b"x" * 1_000)
-    assert disk.done == [("file", 1_000), ("renamed", 1_000), ("folder", None)]
 
 
 def fold(one, other):
@@ -260,20 +184,6 @@ def test_cells_and_signs_of_four_users_are_independent():
     assert pp.FrequencyMoment(order=2, bound=5, epsilon=1).plan.key_bytes == 8 * (4 + 1)
 
 
-@pytest.mark.parametrize("scale", [0.3, 2.0, 40.0])
-def test_noise_grows_by_as_much_as_is_said(scale):
-    """The mean of `e**(h x)`, against the sum over the law."""
-    line, h = np.arange(-2_000, 2_001), 0.5 / scale
-    law = np.exp(-np.abs(line) / scale)
-    mean = float(np.exp(h * line - np.abs(line) / scale).sum() / law.sum())
-    assert _log_growth(scale, h) == pytest.approx(math.log(mean), rel=1e-9)
-    assert _log_growth(scale, 1 / scale) == math.inf
-
-
-def test_noise_has_no_mean_growth_either_where_rounding_makes_it_negative():
-    assert _log_growth(32.0, math.nextafter(1 / 32, 0)) == math.inf
-
-
 def test_a_task_has_a_version_and_no_more_than_so_many_ticks():
     promise = Promise(epsilon=Fraction(1))
     sizes = {"key": b"\x02" + bytes(32)}
@@ -291,10 +201,6 @@ def test_a_counter_has_seen_no_more_than_so_many_intrusions():
         Counter(10, epsilon=1).resume(b"no state", released=0, announced=2**31)
 
 
-def test_weights_that_all_counts_share_cannot_be_changed():
-    assert not strategy(20).flags.writeable
-
-
 def test_a_device_says_what_all_know():
     promise = Promise(epsilon=Fraction(1))
     key = DecryptionKey.generate(pp.SystemCoins())
@@ -305,14 +211,6 @@ def test_a_device_says_what_all_know():
     assert (device.task, device.tick, device.reported) == (task, 1, False)
     device.report()
     assert (device.task, device.reported) == (task, True)
-
-
-@pytest.mark.parametrize(
-    ("count", "probability", "sure"), [(0, "1/3", 0), (5, "0", 0), (5, "1", 5)]
-)
-def test_a_number_of_coins_that_is_sure_is_known_without_an_error(count, probability, sure):
-    law = binomial(count, Fraction(probability))
-    assert (law.first, law.weights.tolist(), law.missing, law.error) == (sure, [1.0], 0.0, 0.0)
 
 
 def test_each_tree_of_a_count_without_an_end_has_eight_times_the_steps_of_the_one_before():
@@ -330,31 +228,12 @@ def test_a_key_that_comes_short_is_none(came, monkeypatch):
         pp.SystemCoins().bernoulli(Fraction(1, 3), 1)
 
 
-def test_the_largest_epsilon_0_is_the_last_on_its_grid_that_keeps_the_promise():
-    """Whoever plans it finds the same."""
-    kept = Fraction(377_777, 100_000)
-    found = largest_epsilon_0(Promise(epsilon=Fraction(1)), lambda at: float(at > kept))
-    assert found == Fraction(math.floor(kept * 1024), 1024)
-
-
-def test_discrete_gaussians_add_up_to_one_but_for_what_the_page_says():
-    variance, count = Fraction(4), 10**5
-    one, added = discrete_gaussian(variance * count), gaussian_sum(variance, count)
-    assert added.weights == pytest.approx(one.weights)
-    ripple = 5 * count * math.exp(-4 * math.pi**2)
-    assert added.error - one.error == pytest.approx(ripple, rel=1e-3, abs=0)
-
-
 @pytest.mark.parametrize("horizon", [1, 2, 7, 100, 1_000])
 @pytest.mark.parametrize("open_steps", [False, True])
 def test_the_largest_scale_is_that_of_some_step(horizon, open_steps):
     mechanism = Counter(horizon, epsilon=1, open_steps=open_steps)._kept.mechanism
     scales = [one for tick in range(horizon) for one in mechanism.scales(tick) if one is not None]
     assert mechanism.largest_scale == max(scales)
-
-
-def test_a_table_has_a_cell_however_little_memory_there_is():
-    assert [most_cells(memory, 2) for memory in (1, 15, 16, 32)] == [1, 1, 1, 2]
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 1_000), Fraction(1, 10**6)])
@@ -371,29 +250,9 @@ def test_a_clock_that_is_set_by_whole_windows_cuts_none():
         assert grid.around(second) == (change - 60, change - 60 + 1_800)
 
 
-def test_a_delayed_count_begins_with_nothing_but_its_noise():
-    mechanism = Delayed(horizon=1_000, epsilon=Fraction(1), delta=Fraction(1, 10**9))
-    memory = mechanism.born(SeededCoins(1))
-    told = [0.0, mechanism.updates, *laplace_cumulants(float(mechanism.scales[0]))]
-    assert (memory.told.tolist(), memory.tick) == (told, 0)
-
-
-def test_coefficients_are_kept_in_4096ths():
-    """A state of another unit would be off by a factor."""
-    assert strategy(3).tolist() == [4096, 2048, 1536]
-
-
 def test_a_delta_is_used_by_a_single_device_too():
     promise = Promise(epsilon=Fraction(1), delta=Fraction(1, 100), devices=1)
     assert CountNonZero.planned(promise).epsilon_0 == Fraction(519, 512)
-
-
-def test_a_discrete_gaussian_allows_for_rounding_of_each_weight():
-    """An exponent is at most `_LOG_TAIL`, and each of its four steps rounds."""
-    law = discrete_gaussian(Fraction(100))
-    rounded = 4 * _LOG_TAIL * _U * len(law.weights)
-    assert law.error == pytest.approx(2 * (rounded + law.missing + 4 * _U), rel=1e-9, abs=0)
-    assert rounded > law.missing
 
 
 def test_a_joint_loss_rests_on_the_upper_bound_of_an_exponential(monkeypatch):
@@ -401,40 +260,6 @@ def test_a_joint_loss_rests_on_the_upper_bound_of_an_exponential(monkeypatch):
     monkeypatch.setattr(guarantee, "exp_bounds", lambda _: (Fraction(2), Fraction(3)))
     loss = guarantee.joint_loss.__wrapped__(Fraction(1, 2), Fraction(10))
     assert math.log(2) <= loss < math.log(2) + 1e-12
-
-
-def test_a_table_of_sums_has_as_many_numbers_as_cells():
-    cells = pp.FrequencyMoment(order=2, bound=5, epsilon=1).plan.table
-    table = cells.born(SeededCoins(1))
-    assert [cells.is_table(one) for one in (table[:-1], table, np.append(table, 0))] == [
-        False,
-        True,
-        False,
-    ]
-
-
-def test_few_cells_are_taken_where_no_more_fit():
-    assert _sizes(600) == [64, 128, 256, 512]
-    assert _sizes(63) == [32]
-
-
-def test_the_best_design_is_the_one_that_is_never_much_worse_than_another():
-    errors = {(8, None, 0): (0.1, 0.1), (16, None, 0): (0.05, 0.15), (32, None, 0): (0.02, 0.9)}
-
-    class Plan:
-        def __init__(self, design):
-            self.design = design
-
-        def relative_errors(self, truths):
-            low, high = errors[self.design]
-            return np.where(truths < 100, low, high)
-
-    assert best_design(Plan, [*errors], (10.0, 1_000.0)).design == (16, None, 0)
-
-
-def test_users_alike_are_in_the_middle_of_what_a_state_may_be():
-    plan = pp.FrequencyMoment(order=2, bound=5, epsilon=1).plan
-    assert plan.alike(400.0) == (100.0, 2)
 
 
 def test_rows_are_ordered_by_their_code_each_once():
@@ -461,17 +286,6 @@ def test_a_range_that_takes_longer_than_a_minute_is_not_searched():
         key.small_sums(b"", 0, 1 << 40)
 
 
-@pytest.mark.parametrize("moment", [1e3, 1e5, 1e7])
-def test_a_clip_is_hardly_larger_than_what_hides_too_much(moment):
-    reach, budget = (
-        Reach(bound=10, signed=False, tables=1),
-        AdditiveBudget(Fraction(1, 2), Fraction(1, 2)),
-    )
-    tails = reach.tails(1_024, budget, 0, moment)
-    clip = reach.clip(1_024, budget, tails, 1.0)
-    assert tails.hidden(clip) <= 1 < tails.hidden(clip * (1 - 1 / 64) - 1)
-
-
 def test_a_law_of_the_largest_sum_is_one_however_floats_round():
     weights = np.full(12, 2**61 // 12)
     weights[0] += 2**61 - weights.sum()
@@ -482,47 +296,9 @@ def test_a_law_of_the_largest_sum_is_one_however_floats_round():
         Law("custom", weights)
 
 
-def test_a_count_of_many_steps_has_nine_levels():
-    """What was planned once is planned again: a state has so many numbers."""
-    assert mixed_radix(1 << 40, Fraction(1)).radices == (43, *8 * [20])
-
-
 def test_no_text_is_no_number_whatever_comes_after_it():
     text = np.frombuffer(b"7", np.uint8)
     assert [bool(may_be_number(text, 0, end)) for end in (0, 1)] == [False, True]
-
-
-def test_the_least_noise_of_a_mean_is_found_where_one_device_would_need_too_much():
-    promise = Promise(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9), devices=1_000)
-    found = Mean.planned(promise, most=1_000)
-    assert found.keeps(promise)
-    assert not Mean(most=1_000, variance=found.variance * Fraction(99, 100)).keeps(promise)
-
-
-def test_of_ever_so_many_other_devices_so_many_are_counted_that_their_variance_is_enough():
-    reporting = Reporting(present=Fraction(3, 4), absent=Fraction(1, 4))
-    assert reporting.others(10**7, (0, 0)).variance == pytest.approx(10**5, rel=1e-3)
-    assert reporting.others(10**4, (0, 0)).variance == pytest.approx(9_999 * 3 / 16)
-
-
-def test_tails_of_a_law_are_hardly_larger_than_they_are():
-    """Half of the law of 1001 coins, but for `_slack`."""
-    law = binomial(1_001, Fraction(1, 2))
-    assert law.above(501) == pytest.approx(1 / 2, abs=1e-9)
-    assert law.below(500) == pytest.approx(1 / 2, abs=1e-9)
-
-
-def test_what_is_not_a_folder_has_no_names(tmp_path):
-    """A descriptor of a file would have its content written, and not its name."""
-    file = tmp_path / "state"
-    file.touch()
-    with pytest.raises(NotADirectoryError):
-        files.sync_names(file)
-
-
-def test_a_release_without_a_clip_adds_no_noise():
-    reach = Reach(bound=10, signed=False, tables=1)
-    assert released_variance(reach, 0, AdditiveBudget(Fraction(1, 2), Fraction(1, 2))) == 0.0
 
 
 @pytest.mark.parametrize(("named", "most"), [("releases", 10**9), ("intrusions", 100)])
@@ -530,12 +306,6 @@ def test_a_plan_covers_no_more_than_so_many_releases_and_intrusions(named, most)
     with pytest.raises(pp.PlanError, match=f"^{named} must be"):
         pp.Density(universe=8, epsilon=10**6, **{named: most + 1})
     pp.Density(universe=8, epsilon=10**6, **{named: most})
-
-
-def test_of_no_steps_it_is_known_that_they_add_up_to_nothing():
-    """What begins anew counts on from there."""
-    assert Sum() == (0, 0, 0, 0, 0)
-    assert Sum().interval(0.99) == (0, 0)
 
 
 SERVERS = {"leader": "02" * 33, "helper": "03" * 33, "collusion": "none"}
@@ -575,12 +345,6 @@ def test_a_limit_is_the_last_that_is_taken(name):
     make(most)
     with pytest.raises(pp.PlanError):
         make(most + 1)
-
-
-def test_the_least_noise_of_a_mean_is_a_hundredth():
-    Mean(most=1, variance=Fraction(1, 100))
-    with pytest.raises(pp.PlanError, match="variance must be 1/100 to"):
-        Mean(most=1, variance=Fraction(1, 100) - Fraction(1, 10**9))
 
 
 @pytest.mark.parametrize("named", ["released", "announced"])
@@ -650,11 +414,3 @@ def test_what_is_secret_is_no_object_of_python_for_each_row(what):
 
     ready()()  # kernels are compiled, and decoders planned, once
     assert lines_run(ready()) < ROWS // 2
-
-
-@pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
-def test_what_a_text_gives_for_an_example_may_be_given(kind):
-    for record in (kind.sizes_type, kind.query_type):
-        for field in record.fields().values():
-            if field.example is not None:
-                field.value(field.example)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +11,6 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.counters import forest
-from panprivacy.counters.forest import Forest
-from panprivacy.counters.mechanism import Silent
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.online import multi_counter as module
@@ -592,14 +589,6 @@ def test_nothing_undeclared_is_reachable(name):
     assert undeclared(program, DECLARED, held) == set()
 
 
-@pytest.mark.parametrize("lacks", ["at_birth", "at_closing", "combined"])
-def test_a_forest_predicts_the_errors_of_its_own_trees(lacks):
-    forest = replace(Forest.planted(3, 50, Fraction(1), open_steps=True), **{lacks: False})
-    silent = Silent()
-    told = forest.run(forest.born(silent), np.zeros((3, 50), np.int64), silent)
-    assert forest.variances().tolist() == told.variances.tolist()
-
-
 def test_after_a_crash_the_noise_of_the_last_answers_stays_in_those_that_follow():
     program, later = (make("counters") for _ in range(2))
     live(program, 6)
@@ -635,16 +624,3 @@ def test_a_list_that_was_looked_at_has_the_order_of_the_state_that_it_goes_on_fr
     own = later.order.tolist()
     later.resume(program.state())
     assert later.order.tolist() == program.order.tolist() != own
-
-
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
-@pytest.mark.parametrize("open_steps", [False, True])
-def test_no_noise_has_larger_exponentials_than_is_said(epsilon, open_steps):
-    forest = Forest.planted(3, 1, epsilon, open_steps=open_steps)
-    (scale,) = map(float, forest.scales(0))
-    squares, most = forest.exponents()
-    tail, thetas = math.exp(-1 / scale), np.linspace(-most, most, 41)
-    means = (1 - tail) ** 2 / ((1 - tail * np.exp(thetas)) * (1 - tail * np.exp(-thetas)))
-    assert (means > 0).all()  # else it is infinite
-    draws = 1 + open_steps
-    assert (draws * np.log(means) <= 2 * thetas**2 * squares + 1e-12).all()

@@ -11,7 +11,6 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import ANNOUNCE, RELEASE
-from panprivacy.audit.binomial import clopper_pearson
 from panprivacy.audit.sampled.adapters import Sampler, users_apart
 from panprivacy.audit.sampled.looks import FixedKeyCoins, look, read_bits, read_words
 from panprivacy.audit.sampled.loss import _width, sampled_loss
@@ -38,53 +37,6 @@ class Wrapper:
 
     def state(self):
         return self._inner.state()
-
-
-def at_least(hits: int, runs: int, probability: Fraction) -> Fraction:
-    """The probability of so many hits or more, exactly: from the shorter tail."""
-    few = hits <= runs // 2
-    tail = sum(
-        math.comb(runs, k) * probability**k * (1 - probability) ** (runs - k)
-        for k in (range(hits) if few else range(hits, runs + 1))
-    )
-    return 1 - tail if few else tail
-
-
-@pytest.mark.parametrize("error", [0.05, 1e-6])
-@pytest.mark.parametrize(("hits", "runs"), [(0, 7), (1, 7), (4, 7), (7, 7), (13, 300), (299, 300)])
-def test_the_bounds_are_where_so_many_hits_are_as_rare_as_the_error(hits, runs, error):
-    low, high = clopper_pearson(hits, runs, error)
-    assert 0 <= low <= hits / runs <= high <= 1
-    if hits:
-        assert at_least(hits, runs, Fraction(low)) <= error
-        assert at_least(hits, runs, Fraction(low) * Fraction(100_001, 100_000)) > error
-    if hits < runs:
-        miss = 1 - Fraction(high)
-        assert at_least(runs - hits, runs, miss) <= error * (1 + 1e-7)
-        assert at_least(runs - hits, runs, miss * Fraction(100_001, 100_000)) > error
-
-
-def test_bounds_of_no_hits_and_of_all_have_closed_forms():
-    assert clopper_pearson(0, 100, 1e-6) == (0, pytest.approx(1 - 1e-6 ** (1 / 100)))
-    assert clopper_pearson(100, 100, 1e-6) == (pytest.approx(1e-6 ** (1 / 100)), 1)
-
-
-@pytest.mark.parametrize("probability", [Fraction(1, 50), Fraction(1, 2), Fraction(9, 10)])
-def test_the_bounds_are_wrong_no_more_often_than_they_say(probability):
-    """Summed over every outcome of 60 runs, so there is no false alarm."""
-    wrong = [Fraction(0), Fraction(0)]
-    for hits in range(61):
-        mass = math.comb(60, hits) * probability**hits * (1 - probability) ** (60 - hits)
-        low, high = clopper_pearson(hits, 60, 0.05)
-        wrong[0] += mass * (low > probability)
-        wrong[1] += mass * (high < probability)
-    assert max(wrong) <= Fraction(5, 100)
-
-
-def test_bounds_of_many_runs_agree_with_the_normal_law():
-    low, high = clopper_pearson(500_000, 1_000_000, 1e-6)
-    assert (0.5 - low) / 0.0005 == pytest.approx(4.7534, rel=1e-3)
-    assert high + low == pytest.approx(1)
 
 
 def test_words_are_read_from_the_end_of_a_state():
@@ -239,23 +191,6 @@ def test_parts_of_a_view_are_chosen(make):
     assert Sampler(make)(STREAM, 1).shape[1] == states.shape[1] + counts.shape[1] + bars.shape[1]
 
 
-class LeakyInterval(Wrapper):
-    """The count is noised, and the interval is as wide as the table is full."""
-
-    def release(self):
-        answer = self._inner.release()
-        return dataclasses.replace(answer, high=answer.low + self._inner.state()[-1].bit_count())
-
-
-def test_an_interval_that_leaks_is_a_feature():
-    stream, neighbour = [[0, 1, 2, 3], RELEASE], [[], RELEASE]
-    bars = Sampler(LeakyInterval, parts=["bars"])
-    widths = [
-        (found[:, 2] - found[:, 1]).mean() for found in (bars(s, 200) for s in (stream, neighbour))
-    ]
-    assert abs(widths[0] - widths[1]) > 0.3
-
-
 def test_infinite_ends_and_lost_answers_are_numbers():
     bars = Sampler(Endless, parts=["bars"])([[0], RELEASE], 2)
     assert np.isfinite(bars).all()
@@ -340,12 +275,6 @@ def test_groups_and_windows_are_sampled(make, row):
     assert users_apart({"steps": stream}, {"steps": neighbour}) == 1
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("make", "row"), [(grouped, (3, "a")), (windowed, 3)])
-def test_losses_of_groups_and_windows_are_bounded(make, row):
-    assert 1 < sampled_loss(make, [[row]], [[]], runs=800).epsilon < 4
-
-
 def test_users_are_apart_where_their_rows_differ():
     def apart(first, second):
         return users_apart({"steps": first}, {"steps": second})
@@ -355,3 +284,26 @@ def test_users_are_apart_where_their_rows_differ():
     assert apart([[1, 2]], [[2, 1]]) == 0
     assert apart([[1, 1], RELEASE], [[1], RELEASE]) == 1
     assert apart([[(1, 2)]], [[(1, -2)]]) == 1
+
+
+class LeakyInterval(Wrapper):
+    """The count is noised, and the interval is as wide as the table is full."""
+
+    def release(self):
+        answer = self._inner.release()
+        return dataclasses.replace(answer, high=answer.low + self._inner.state()[-1].bit_count())
+
+
+def test_an_interval_that_leaks_is_a_feature():
+    stream, neighbour = [[0, 1, 2, 3], RELEASE], [[], RELEASE]
+    bars = Sampler(LeakyInterval, parts=["bars"])
+    widths = [
+        (found[:, 2] - found[:, 1]).mean() for found in (bars(s, 200) for s in (stream, neighbour))
+    ]
+    assert abs(widths[0] - widths[1]) > 0.3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("make", "row"), [(grouped, (3, "a")), (windowed, 3)])
+def test_losses_of_groups_and_windows_are_bounded(make, row):
+    assert 1 < sampled_loss(make, [[row]], [[]], runs=800).epsilon < 4

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import sys
 from fractions import Fraction
-from unittest import mock
 
 import numpy as np
 import pytest
 
 from panprivacy.audit.ideal import IdealEncryption
-from panprivacy.cli import federated as command
 from panprivacy.errors import PlanError
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
@@ -27,10 +22,8 @@ from panprivacy.federated.simulation import (
     truth,
 )
 from panprivacy.testing import SeededCoins
-from tests.commands import run_command
 
 EVENTS = np.array([0, 0, 1, 2, 3, 7])
-SMALL = ("federated", "simulate", "--devices", "60", "--ticks", "3", "--encrypted", "4")
 
 
 def population(**changed):
@@ -111,71 +104,3 @@ def test_more_ciphertexts_than_devices_are_refused():
     kind = CountNonZero(epsilon_0=Fraction(1))
     with pytest.raises(PlanError, match="encrypted must"):
         simulate(kind, Promise(epsilon=Fraction(1)), population(), IdealEncryption(), encrypted=101)
-
-
-@pytest.mark.parametrize(
-    ("kind", "servers"),
-    [
-        ("count-nonzero", ()),
-        ("histogram", ()),
-        ("mean", ()),
-        ("count-nonzero", ("--collusion", "none")),
-        ("histogram", ("--collusion", "one-server")),
-    ],
-)
-def test_the_command_prints_estimate_interval_truth_and_error(kind, servers):
-    words = (*SMALL, "--kind", kind, "--delta", "1e-3", *servers)
-    found = run_command(*words)
-    assert (found.code, found.stderr) == (0, "")
-    heads = ("events", "estimate", "interval", "truth", "error", "standard error")
-    assert all(head in found.stdout.splitlines()[0] for head in heads)
-    assert "errs by less than" in found.stdout
-    document = json.loads(run_command(*words, "--json").stdout)
-    for row in document["answers"]:
-        assert row["low"] <= row["high"]
-        assert row["statistic"] == kind
-        assert row["standard_error"] > 0
-    truths = [row["truth"] for row in document["answers"]]
-    if kind == "histogram":
-        assert sum(truths) == 60
-    assert document["least_error_without_ciphertexts"] > 0
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--kind", "sum"), "--kind is one of count-nonzero, histogram, mean"),
-        (("--kind", "mean"), "a mean needs a delta above 0"),
-        (("--devices", "0"), "devices must be"),
-        (("--events", "4"), "at most one a tick"),
-        (("--among", "61"), "--among must be at most --devices"),
-        (("--encrypted", "61"), "encrypted must"),
-        (("--epsilon", "x"), "epsilon must"),
-        (("--confidence", "1"), "confidence must"),
-        (("--collusion", "both"), "collusion must be one of none, one-server"),
-        (("--kind", "mean", "--delta", "1e-3", "--collusion", "none"), "ask one server"),
-    ],
-)
-def test_the_command_refuses_in_one_line(words, message):
-    found = run_command(*SMALL, *words)
-    assert (found.code, found.stdout) == (2, "")
-    assert found.stderr.count("\n") == 1
-    assert message in found.stderr
-
-
-def test_without_the_extra_the_command_says_how_to_get_it():
-    with mock.patch.dict(sys.modules, {"panprivacy.federated.elgamal": None}):
-        found = run_command(*SMALL)
-    assert found.code == 2
-    assert "pip install 'panprivacy[federated]'" in found.stderr
-
-
-def test_a_bar_is_shown_on_a_terminal_only():
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
-        with mock.patch.object(sys, "stderr", stream), command._progress(3) as advance:
-            advance()
-        assert bool(stream.getvalue()) is shown

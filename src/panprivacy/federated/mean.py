@@ -46,7 +46,7 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
     """How many events a device had on average, each counted up to `most`.
 
     Guarantee: noise of this variance hides a number of 0 to `most` as `delta` says.
-    [tests/unit/test_promise.py, tests/exact/test_audit.py]
+    [tests/unit/test_federated_promise.py, tests/exact/test_products.py]
 
     Accuracy: the estimate has no bias before it is cut to its interval; its standard deviation is
     at most `sqrt(variance / reports)`, and far less where the variance is below 1/10.

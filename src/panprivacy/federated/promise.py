@@ -28,7 +28,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `e**epsilon`, but for outcomes of probability `delta` in all. What is seen is the report itself
     if `devices` is 1: the local model. Else it is the sum of the reports of `devices` devices or
     more, each of which drew its noise as it should: the aggregator model.
-    [docs/guarantees/devices.md, tests/unit/test_promise.py]
+    [docs/guarantees/devices.md, tests/unit/test_federated_promise.py]
 
     Args:
         epsilon: in nats, at most 100.

@@ -44,6 +44,7 @@ class FileStorage:
         self._path = Path(path)
         self._beside = self._path.with_name(f"{self._path.name}.lock")
         flags = os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._lock = -1
         self._lock = os.open(self._beside, flags, 0o600)
         try:
             self._take()

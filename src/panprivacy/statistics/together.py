@@ -37,7 +37,7 @@ class Together(Private, Generic[K, M]):
 
     Guarantee: the joint law of all states at any one time and all releases changes by a factor of
     at most `e**epsilon`, the sum of those of the members, when all or some updates of one user are
-    added or removed. [tests/exact/test_audit.py, docs/guarantees/ledger.md]
+    added or removed. [tests/exact/test_products.py, docs/guarantees/ledger.md]
 
     Args:
         members: by name, with one ledger, and as many planned releases each.

@@ -1,0 +1,127 @@
+"""Who may enter the dashboard, and what its answers forbid."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+
+import httpx
+import pytest
+
+from panprivacy.dashboard.board import Board
+from panprivacy.dashboard.guard import COOKIE, Guard, Readers, token_of
+from panprivacy.service.config.loading import load
+from panprivacy.service.config.tokens import Tokens, hash_of
+from tests.dashboard.rows import HASHES, TOKENS, days, published
+
+
+@pytest.mark.parametrize("damage", ["answers SET released = 'never'", "ledger SET epsilon = '1/0'"])
+def test_a_damaged_row_is_told_and_tokens_are_followed_on(tmp_path, store, file, damage):
+    published(store, days(2))
+    with contextlib.closing(sqlite3.connect(tmp_path / "releases.sqlite")) as raw, raw:
+        raw.execute(f"UPDATE panprivacy_{damage}")
+    board = Board(load(file), file)
+    board.follow()
+    assert "damaged" in board.trouble
+    file.write_text(file.read_text().replace(HASHES["board"], hash_of("pp_another")))
+    board.follow()
+    assert not board.readers.streams(TOKENS["board"])
+    board.close()
+
+
+async def reached(scope, receive, send):
+    """What stands behind the guard in tests."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"inside"})
+
+
+def ask(tokens, method, path, **given):
+    """What the guard answers."""
+    guard = Guard(reached, Readers(tokens, ["shop", "calls"]))
+
+    async def asked():
+        transport = httpx.ASGITransport(app=guard)
+        async with httpx.AsyncClient(transport=transport, base_url="http://board") as client:
+            return await client.request(method, path, **given)
+
+    return asyncio.run(asked())
+
+
+@pytest.fixture
+def tokens(file):
+    return Tokens(load(file).tokens)
+
+
+def test_nobody_enters_without_a_token_that_may_read(tokens):
+    assert ask(tokens, "GET", "/").status_code == 401
+    for path in ("/streams/shop", "/_nicegui/client.js", "/_nicegui_ws/socket.io/"):
+        assert ask(tokens, "GET", path).status_code == 401
+    for token in ("pp_nobody", TOKENS["web"], "", 'x"; a=b', "é"):
+        refused = ask(tokens, "POST", "/enter", data={"token": token})
+        assert refused.status_code == 403
+        assert "set-cookie" not in refused.headers
+        assert ask(tokens, "GET", "/", headers=[(b"cookie", f"{COOKIE}={token}".encode())]
+                   ).status_code == 401  # fmt: skip
+    assert ask(tokens, "POST", "/enter", content=b"token=" + b"a" * 10_000).status_code == 403
+
+
+def test_a_token_that_may_read_is_kept_where_no_script_and_no_other_site_sees_it(tokens):
+    entered = ask(tokens, "POST", "/enter", data={"token": TOKENS["shop"]})
+    cookie = entered.headers["set-cookie"]
+    assert (entered.status_code, entered.headers["location"]) == (303, "/")
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    inside = ask(tokens, "GET", "/", headers={"cookie": cookie.partition(";")[0]})
+    assert inside.text == "inside"
+    left = ask(tokens, "POST", "/leave")
+    assert f'{COOKIE}=""' in left.headers["set-cookie"]
+
+
+def test_a_browser_that_goes_away_is_no_error_and_all_else_is(tokens):
+    async def raising(scope, receive, send):
+        await receive()
+        raise RuntimeError
+
+    async def ask_once(message):
+        async def receive():
+            return {"type": message}
+
+        cookie = f"{COOKIE}={TOKENS['board']}".encode()
+        scope = {"type": "http", "path": "/", "method": "GET", "headers": [(b"cookie", cookie)]}
+        await Guard(raising, Readers(tokens, ["shop"]))(scope, receive, None)
+
+    asyncio.run(ask_once("http.disconnect"))
+    with pytest.raises(RuntimeError):
+        asyncio.run(ask_once("http.request"))
+
+
+def test_every_answer_forbids_what_is_elsewhere(tokens):
+    policy = ask(tokens, "GET", "/").headers["content-security-policy"]
+    assert policy.startswith("default-src 'self'")
+    assert "http" not in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+def test_a_web_socket_without_a_token_is_closed(tokens):
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "websocket", "headers": [(b"cookie", b"a=b")]}
+    asyncio.run(Guard(reached, Readers(tokens, ["shop"]))(scope, None, send))
+    assert sent == [{"type": "websocket.close", "code": 1008}]
+
+
+def test_a_token_of_one_stream_reads_that_one(tokens):
+    readers = Readers(tokens, ["shop", "calls"])
+    assert readers.streams(TOKENS["shop"]) == ["shop"]
+    assert readers.streams(TOKENS["board"]) == ["shop", "calls"]
+    tokens.take_over([])
+    assert readers.streams(TOKENS["board"]) == []
+
+
+@pytest.mark.parametrize("cookies", ["", "a", f"{COOKIE}", "\x00=1", f"{COOKIE}=;;=="])
+def test_other_cookies_are_no_token(cookies):
+    assert token_of(cookies) == ""

@@ -1,0 +1,116 @@
+"""Parts of pages: tiles, tables, gauges and explanations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from fractions import Fraction
+from types import SimpleNamespace
+
+import pytest
+
+from panprivacy.dashboard import parts
+from panprivacy.dashboard.parts import gauges, newest_table, sentence, show, tiles, when
+from tests.dashboard.rows import ROW, START
+
+LOST = replace(ROW, value=None, low=None, high=None)
+
+
+@pytest.fixture
+def look(board):
+    return board.looks["shop"]
+
+
+def test_a_question_begins_as_a_sentence():
+    assert sentence("how many?") == "How many?"
+    assert sentence("") == ""
+
+
+def test_the_newest_answer_is_told_by_the_clock_of_the_zone(look):
+    assert when([], look) == "nothing was released yet"
+    assert when([ROW], look) == "newest answer: up to 2026-11-03 00:00:00 UTC"
+    running = replace(ROW, end=None, complete=False, released=START + timedelta(hours=1))
+    assert when([running], look).endswith("2026-11-02 01:00:00 UTC, not a whole window")
+
+
+def test_a_tile_has_the_answer_its_interval_and_its_note(page, look):
+    distinct = replace(ROW, statistic="distinct", question="", argument=None, arguments="")
+    tiles([replace(distinct, note="mostly noise")], look, 4)
+    (tile,) = page.root.all("div", "tile")
+    assert tile.said[1:] == ["10", "8 to 12, 95 %", "mostly noise"]
+
+
+def test_a_lost_answer_and_an_end_that_is_none_are_told_in_words(page, look):
+    distinct = replace(ROW, statistic="distinct", question="", argument=None, arguments="")
+    tiles([replace(distinct, high=float("inf"))], look, 4)
+    assert "8 to no limit, 95 %" in page.root.said
+    page.root.clear()
+    tiles([replace(distinct, value=None, low=None, high=None)], look, 4)
+    assert page.root.said[1:] == ["lost", "more users came than were planned for"]
+
+
+def test_so_many_tiles_are_shown_and_the_rest_is_counted(page, look):
+    distinct = replace(ROW, statistic="distinct", question="", argument=None, arguments="")
+    rows = [replace(distinct, group=str(one)) for one in range(1_006)]
+    tiles(rows, look, 6)
+    assert len(page.root.all("div", "tile")) == 6
+    assert page.root.said[-1] == "and 1,000 more"
+    page.root.clear()
+    tiles([], look, 6)
+    assert page.root.said == ["The first answer comes at the end of the window."]
+
+
+def test_a_table_has_a_row_for_each_answer_up_to_its_end(page, look):
+    newest_table([ROW, LOST] * 31, look)
+    rows = page.root.all("tbody")[0].all("tr")
+    assert len(rows) == 60
+    assert [one.text for one in rows[1].all("td", "number")] == ["lost"] * 3
+    assert page.root.said[-1] == "And 2 more, in /v1/releases."
+    page.root.clear()
+    newest_table([], look)
+    assert page.root.said == ["Nothing was released yet."]
+
+
+def test_a_gauge_is_as_full_as_epsilon_is_spent_and_never_fuller(page):
+    for share, width, style in ((Fraction(1, 4), "25.00", ""), (Fraction(3, 2), "100.00", "full")):
+        page.root.clear()
+        parts._gauge("Window", "epsilon", share, "more")
+        (meter,) = page.root.all("div", "meter")
+        assert meter.children[0].css == f"width: {width}%"
+        assert ("full" in meter.children[0].styles) == (style == "full")
+        assert meter.props["aria-valuenow"] == f"{float(width):.0f}"
+
+
+def test_what_nobody_knows_has_no_gauge(page):
+    gauges(SimpleNamespace(spent=None, year=None, promise=SimpleNamespace(guarantee=None)))
+    assert page.root.children == []
+
+
+def test_a_stream_of_windows_has_a_gauge_of_a_year_too(page, board):
+    gauges(board.looks["shop"])
+    assert [one.text for one in page.root.all("div", "name")] == [
+        "This window",
+        "Somebody who is in every window for a year",
+    ]
+    look = board.looks["shop"]
+    spent, whole = look.spent.epsilon, look.promise.guarantee.epsilon
+    assert 0 < spent <= whole
+    meter = page.root.all("div", "meter")[0]
+    assert meter.props["aria-valuenow"] == f"{float(100 * spent / whole):.0f}"
+    page.root.clear()
+    gauges(board.looks["calls"])
+    assert len(page.root.all("div", "gauge")) == 1
+
+
+def test_epsilon_is_rounded_up_and_huge_odds_are_beyond_measure():
+    assert parts._epsilon(Fraction(0)) == "0"
+    assert float(parts._epsilon(Fraction(1, 3))) >= 1 / 3
+    assert parts._odds(Fraction(1)) == "2.72 times"
+    assert parts._odds(Fraction(10**6)) == "beyond measure"
+
+
+def test_a_chart_is_drawn_anew(page):
+    chart = parts.chart()
+    show(chart, {"a": 1})
+    show(chart, {"b": 2})
+    assert (chart.options, chart.updates) == ({"b": 2}, 2)

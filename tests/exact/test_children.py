@@ -1,0 +1,64 @@
+"""Children in which programs are tried: what they find comes back, and nothing else does."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from panprivacy.audit.exact import children
+from panprivacy.audit.exact.children import in_a_child
+
+
+def where():
+    Path("left").write_text("behind")
+    return [
+        os.getpid(),
+        str(Path.cwd()),
+        [one.name for one in Path().iterdir()],
+        tempfile.gettempdir(),
+    ]
+
+
+def test_what_is_found_in_a_child_comes_back_from_a_folder_that_is_gone():
+    before = tempfile.tempdir
+    process, folder, found, scratch = in_a_child(where)
+    assert process != os.getpid()
+    assert found == ["left"]
+    assert scratch == "."
+    assert not Path(folder).exists()
+    assert Path.cwd() != Path(folder)
+    assert tempfile.tempdir == before
+
+
+def test_a_child_changes_nothing_here():
+    kept = [1]
+    assert in_a_child(kept.append, 2) is None
+    assert kept == [1]
+
+
+def failing():
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize("run", [failing, lambda: os._exit(0), lambda: os.kill(os.getpid(), 9)])
+def test_a_child_that_ends_without_a_word_has_found_nothing(run, capfd):
+    assert in_a_child(run) is None
+
+
+def test_a_child_writes_numbers_of_any_length():
+    assert in_a_child(lambda: len(str(10**6_000))) == 6_001
+
+
+def test_a_child_that_hangs_is_not_waited_for_any_longer(monkeypatch):
+    monkeypatch.setattr(children, "_LONGEST", 0.05)
+    reads = os.pipe()
+    try:
+        assert in_a_child(os.read, reads[0], 1) is None
+    finally:
+        for one in reads:
+            os.close(one)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)  # it was killed and waited for

@@ -1,0 +1,74 @@
+"""Which test files have the name of a module."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "src" / "panprivacy"
+SITTING = 1_200
+"""As many lines are read in one sitting."""
+
+_ABOUT_PAGES = "docs"
+"""Its tests have the names of pages."""
+
+
+@functools.cache
+def modules():
+    """All of them, each as a tuple of its folders and its name, without `__init__`."""
+    return [
+        (*path.parent.relative_to(PACKAGE).parts, path.stem.strip("_"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.stem != "__init__"
+    ]
+
+
+@functools.cache
+def names():
+    """How many modules and folders have a name."""
+    folders = (path.parent.name for path in PACKAGE.rglob("__init__.py"))
+    return Counter([*(module[-1] for module in modules()), *folders])
+
+
+@functools.cache
+def named_files():
+    """The folder of each test file and what it is named after, and where it is."""
+    paths = sorted(path.relative_to(TESTS) for path in TESTS.rglob("test_*.py"))
+    return {
+        (path.parts[0], path.stem.removeprefix("test_")): f"tests/{path}"
+        for path in paths
+        if path.parts[0] != _ABOUT_PAGES
+    }
+
+
+def length(folder):
+    """Of all modules in a folder of the package, in lines."""
+    return sum(
+        len(path.read_text().splitlines()) for path in PACKAGE.joinpath(*folder).glob("*.py")
+    )
+
+
+def nearest(folder, name):
+    """The module of this name in a folder of this name: the least deep one; None if none is."""
+    found = (one for one in modules() if one[-1] == name and folder in one[:-1])
+    return min(found, key=len, default=None)
+
+
+def is_named_after(module, file):
+    """Whether a test file has the name of a module, and of no other one."""
+    (folder, said), (*folders, name) = file, module
+    if said == name:
+        return names()[name] == 1 or nearest(folder, name) == (module if folders else None)
+    before = said.removesuffix(f"_{name}")
+    return before != said and before in folders and nearest(before, name) == module
+
+
+def files_of(module):
+    """The test files that have the name of a module; else, of its folder if that is small."""
+    own = [path for file, path in named_files().items() if is_named_after(module, file)]
+    *folders, _ = module
+    if own or not folders or length(folders) > SITTING:
+        return own
+    return [path for (_, said), path in named_files().items() if said == folders[-1]]

@@ -1,0 +1,111 @@
+"""Threads that read what comes without a request: they go on, and end when they are told."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from panprivacy.errors import InputError
+from panprivacy.service.incoming import listening
+from panprivacy.service.incoming.listening import DatagramThread, InputThread
+from panprivacy.service.outgoing.records import StoreError
+
+
+class Source:
+    """Gives batches, and fails where it is told."""
+
+    def __init__(self, *batches, error=None):
+        self.given, self.error, self.closed = batches, error, False
+
+    def batches(self):
+        yield from self.given
+        if self.error:
+            raise self.error
+
+    def close(self):
+        self.closed = True
+
+
+class Stream:
+    """Takes batches, after so many failures."""
+
+    name = "visits"
+
+    def __init__(self, failures=0, stdin=True):
+        self.failures, self.taken, self.ids = failures, [], []
+        self.config = SimpleNamespace(
+            stdin=SimpleNamespace(format="ndjson", pattern=None) if stdin else None, syslog=()
+        )
+        self.columns = SimpleNamespace(wanted=lambda: ())
+
+    def new_batch_id(self):
+        self.ids.append(b"%d" % len(self.ids))
+        return self.ids[-1]
+
+    def take(self, batches, batch_id):
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("it is gone")
+        self.taken.append((batches, batch_id))
+
+
+def run(monkeypatch, stream, source):
+    monkeypatch.setattr(listening, "open_source", lambda *_, **__: source)
+    monkeypatch.setattr(listening, "_PAUSE", 0.001)
+    thread = InputThread([Stream(stdin=False), stream])
+    thread.start()
+    thread._thread.join(10)
+    thread.stop()
+    return thread
+
+
+def test_each_batch_of_the_input_is_taken_once(monkeypatch, caplog):
+    stream = Stream()
+    source = Source("a", "b")
+    run(monkeypatch, stream, source)
+    assert stream.taken == [(["a"], b"0"), (["b"], b"1")]
+    assert source.closed
+    assert not caplog.records
+
+
+def test_where_the_store_fails_the_same_batch_is_tried_again(monkeypatch):
+    stream = Stream(failures=3)
+    run(monkeypatch, stream, Source("a"))
+    assert stream.taken == [(["a"], b"0")]
+
+
+def test_who_stops_does_not_wait_for_the_store():
+    stream, stopping = Stream(failures=9), threading.Event()
+    stopping.set()
+    with pytest.raises(StoreError):
+        listening._take(["a"], stream, stopping)
+    assert stream.failures == 8
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [(InputError("no user", row=2), "no user"), (ValueError("ada"), "ValueError")],
+)
+def test_an_input_that_fails_ends_and_shows_no_content(monkeypatch, caplog, error, says):
+    run(monkeypatch, Stream(), Source("a", error=error))
+    assert len(caplog.records) == 1
+    assert says in caplog.text
+    assert "ada" not in caplog.text
+
+
+def test_without_anything_to_read_no_thread_begins():
+    for thread in (InputThread([Stream(stdin=False)]), DatagramThread([Stream()])):
+        thread.start()
+        assert thread._thread.ident is None
+        thread.stop()
+
+
+def test_lines_that_are_lost_are_told_without_them(caplog):
+    def failing():
+        raise ValueError("ada")
+
+    listening._drain(SimpleNamespace(drain=failing))
+    assert "ValueError" in caplog.text
+    assert "ada" not in caplog.text

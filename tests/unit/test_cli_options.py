@@ -1,0 +1,49 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from panprivacy.cli import options
+from panprivacy.cli.options import check_output, check_picture, zones_like
+from panprivacy.errors import PlanError
+
+
+def test_a_picture_is_a_png_that_can_be_written(tmp_path):
+    check_picture(None)
+    picture = tmp_path / "new" / "seized.PNG"
+    check_picture(picture)
+    assert picture.read_bytes() == b""
+    picture.write_bytes(b"before")
+    check_picture(picture)
+    assert picture.read_bytes() == b"before"
+    with pytest.raises(PlanError, match="--plot writes PNG: name a file that ends in"):
+        check_picture(tmp_path / "seized.pdf")
+    (tmp_path / "file").touch()
+    with pytest.raises(PlanError, match=r"--plot cannot write .*: (Not a directory|File exists)"):
+        check_picture(tmp_path / "file" / "seized.png")
+
+
+def test_without_matplotlib_the_cure_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(options, "find_spec", lambda _name: None)
+    with pytest.raises(
+        PlanError, match=r"--plot needs Matplotlib: pip install 'panprivacy\[plot\]'"
+    ):
+        check_picture(tmp_path / "seized.png")
+
+
+def test_answers_are_not_made_for_a_closed_output(monkeypatch):
+    check_output()
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(PlanError, match="standard output is closed: the answers would be lost"):
+        check_output()
+
+
+def test_zones_are_completed_in_order():
+    found = zones_like("Europe/B")
+    assert "Europe/Berlin" in found
+    assert found == sorted(found)
+    assert all(name.startswith("Europe/B") for name in found)
+    assert zones_like("Nowhere/") == []

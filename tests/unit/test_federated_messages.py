@@ -1,0 +1,76 @@
+"""What a device keeps and sends: bytes that are read back, or refused with a reason."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from panprivacy.audit.ideal import KEY
+from panprivacy.errors import InputError
+from panprivacy.federated.histogram import Histogram
+from panprivacy.federated.messages import REPORT_ID_BYTES, Report, State, report_bytes
+from panprivacy.federated.promise import Promise
+from panprivacy.federated.task import Task
+
+PROMISE = Promise(epsilon=Fraction(2))
+TASK, OTHER = (
+    Task(
+        version=1,
+        id=name * 16,
+        kind=Histogram.planned(PROMISE, most=2),
+        promise=PROMISE,
+        horizon=5,
+        key=KEY.hex(),
+    )
+    for name in ("00", "01")
+)
+NAME = bytes(range(REPORT_ID_BYTES))
+ROW = bytes(3 * TASK.entry_bytes)
+REPORT = Report(NAME, ROW).to_bytes(TASK)
+STATE = State(TASK.digest, True, 2**40, NAME, b"row")
+
+
+def test_a_state_is_the_same_again():
+    for done in (False, True):
+        state = STATE._replace(done=done)
+        assert State.read(bytes(state)) == state
+    assert bytes(STATE)[:5] == b"PPDS\x01"
+    assert State.read(bytes(STATE._replace(row=b""))).row == b""
+
+
+def test_a_report_is_the_same_again():
+    assert Report.read(REPORT, TASK) == Report(NAME, ROW)
+    assert REPORT[:5] == b"PPDR\x01"
+    assert len(REPORT) == report_bytes(TASK)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "this is no report of a device"),
+        (REPORT[:36], "this is no report of a device"),
+        (bytes(STATE), "this is no report of a device"),
+        (bytearray(REPORT), "this is no report of a device"),
+        (REPORT[:4] + b"\x02" + REPORT[5:], "the report has version 2, and this program knows 1"),
+        (REPORT[:-1], "too long or too short for its task"),
+        (REPORT + b"x", "too long or too short for its task"),
+        (Report(NAME, ROW).to_bytes(OTHER), "the report is for another task"),
+    ],
+)
+def test_what_is_no_report_is_refused(data, says):
+    with pytest.raises(InputError, match=says):
+        Report.read(data, TASK)
+
+
+@pytest.mark.parametrize("cut", [0, 36, 37, 61])
+def test_a_state_that_is_cut_off_is_none(cut):
+    with pytest.raises(InputError, match="this is no state of a device"):
+        State.read(bytes(STATE)[:cut])
+
+
+def test_a_state_is_done_or_not():
+    damaged = bytearray(bytes(STATE))
+    damaged[37] = 2
+    with pytest.raises(InputError, match="this is no state of a device"):
+        State.read(bytes(damaged))

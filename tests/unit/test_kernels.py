@@ -1,0 +1,254 @@
+"""Kernels: how they are compiled, where they are kept, and what they refuse."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import timeit
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Barrier, Event, Thread
+
+import numpy as np
+import pytest
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic
+
+import panprivacy
+from panprivacy import _kernels
+from panprivacy._kernels import Kernel, helper, inlined, instruction, kernel, wipe_stack
+from tests.unit.test_startup import BARE, PATIENCE, _double, told
+
+MARK = "panprivacy: compiling its kernels"
+
+
+COMPILE = "from panprivacy._kernels import wipe_stack; print(wipe_stack())"
+
+
+WHERE = "from panprivacy._kernels import cache_folder; print(cache_folder(''))"
+
+
+def told_on_a_terminal(program, **environment):
+    """What a fresh process says on a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={**BARE, **{name: str(value) for name, value in environment.items()}},
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        said = b""
+        while piece := _read(ours):
+            said += piece
+        assert process.wait(PATIENCE) == 0
+    os.close(ours)
+    return said.decode()
+
+
+def _read(terminal):
+    try:
+        return os.read(terminal, 1 << 12)
+    except OSError:  # nobody has it open any more
+        return b""
+
+
+@pytest.fixture
+def frozen(tmp_path):
+    """The package in a folder where nobody can write: a file is in the way of its caches."""
+    package = tmp_path / "frozen" / "panprivacy"
+    source = Path(panprivacy.__file__).parent
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [package, *(one for one in package.rglob("*") if one.is_dir())]:
+        (folder / "__pycache__").write_text("")
+    return package.parent
+
+
+class TestCompiling:
+    def test_it_is_said_on_a_terminal_once(self, tmp_path):
+        first, second = (told_on_a_terminal(COMPILE, NUMBA_CACHE_DIR=tmp_path) for _ in range(2))
+        assert first.strip() == f"{MARK}, once ..."
+        assert second == ""
+
+    def test_it_is_not_said_in_a_pipe_and_kept_in_a_named_folder(self, tmp_path):
+        assert told(COMPILE, NUMBA_CACHE_DIR=tmp_path) == ("131072", "")
+        assert [*tmp_path.rglob("*wipe_stack*.nbi")]
+
+    def test_it_is_said_once_of_many_kernels(self, tmp_path):
+        program = "from panprivacy import hashing; from panprivacy._kernels import wipe_stack\n"
+        program += "wipe_stack(); hashing.hash_integers.made()"
+        assert told_on_a_terminal(program, NUMBA_CACHE_DIR=tmp_path).count(MARK) == 1
+
+    def test_threads_that_call_first_at_the_same_time_compile_once(self, monkeypatch):
+        made = []
+        monkeypatch.setattr(Kernel, "_make", lambda self: made.append(make(self)) or made[-1])
+        doubled, barrier = kernel("int64(int64)")(_double), Barrier(8)
+
+        def call(number):
+            barrier.wait()
+            return doubled(number)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert [*pool.map(call, range(8))] == [2 * number for number in range(8)]
+        assert len(made) == 1
+
+    def test_arguments_of_other_types_are_refused(self):
+        with pytest.raises(TypeError, match="No matching definition"):
+            kernel("int64(int64)")(_double)(np.zeros(1))
+
+    def test_what_a_kernel_calls_is_compiled_too(self):
+        assert kernel("uint64(uint64)")(_calls)(np.uint64(12)) == 2 + 13 + 14
+
+    def test_what_only_a_kernel_can_call_refuses_python(self):
+        with pytest.raises(NotImplementedError, match="trailing_zeros is for kernels"):
+            _zeros(np.uint64(12))
+
+    def test_it_keeps_its_name_and_what_it_says(self):
+        assert _more.__name__ == "_more"
+        assert _more.__doc__ == "One more."
+
+    def test_a_full_disk_does_not_keep_it_from_running(self, monkeypatch):
+        def full(_folder):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(_kernels, "_kept_in", full)
+        assert kernel("int64(int64)")(_double)(3) == 6
+
+    def test_others_keep_what_they_compile_where_they_did(self):
+        before = config.CACHE_DIR
+        kernel("int64(int64)")(_double)(3)
+        assert before == config.CACHE_DIR
+
+    def test_a_call_takes_one_more_of_python_s(self):
+        plain, ours = njit("int64(int64)")(_double), kernel("int64(int64)")(_double)
+        kinds = (plain, ours)
+        seconds = [min(timeit.repeat(partial(one, 1), number=500, repeat=400)) for one in kinds]
+        assert seconds[1] < 6 * seconds[0], "the least of many short times, on a busy machine too"
+
+
+make = Kernel._make
+
+
+@inlined
+def _more(number):
+    """One more."""
+    return number + np.uint64(1)
+
+
+@helper
+def _two_more(number):
+    return _more(_more(number))
+
+
+_zeros = instruction("trailing_zeros")
+
+
+def _calls(number):
+    return _zeros(number) + _more(number) + _two_more(number)
+
+
+class TestCache:
+    def test_it_lies_beside_the_package(self):
+        printed, _ = told(WHERE)
+        assert Path(printed).parent == Path(panprivacy.__file__).parent / "__pycache__"
+
+    def test_systemd_says_where_if_the_package_cannot_be_written(self, frozen, tmp_path):
+        printed, _ = told(WHERE, path=frozen, CACHE_DIRECTORY=f"{tmp_path}:/elsewhere", HOME="/no")
+        assert Path(printed).parent == tmp_path
+
+    def test_the_desktop_says_where(self, frozen, tmp_path):
+        printed, _ = told(WHERE, path=frozen, XDG_CACHE_HOME=tmp_path, HOME="/no")
+        assert Path(printed).parent == tmp_path / "panprivacy"
+
+    def test_it_lies_in_the_home_directory(self, frozen, tmp_path):
+        printed, _ = told(WHERE, path=frozen, HOME=tmp_path)
+        assert Path(printed).parent == tmp_path / ".cache" / "panprivacy"
+
+    def test_a_relative_path_is_none(self, frozen, tmp_path):
+        found = {"CACHE_DIRECTORY": "here", "XDG_CACHE_HOME": "there", "HOME": tmp_path}
+        printed, _ = told(WHERE, path=frozen, **found)
+        assert Path(printed).is_relative_to(tmp_path)
+
+    def test_a_home_that_is_not_there_is_not_made(self, frozen, tmp_path):
+        printed, _ = told(WHERE, path=frozen, HOME=tmp_path / "missing")
+        assert printed == "None"
+        assert not (tmp_path / "missing").exists()
+
+    def test_each_version_has_its_own(self):
+        assert _kernels.cache_folder("").name == f"kernels-{panprivacy.__version__}"
+
+    def test_a_frozen_package_keeps_its_kernels_where_it_is_told(self, frozen, tmp_path):
+        kept = tmp_path / "kept"
+        kept.mkdir()
+        for _ in range(2):
+            assert told(COMPILE, path=frozen, CACHE_DIRECTORY=kept, HOME="/no") == ("131072", "")
+        assert len([*kept.rglob("*wipe_stack*.nbi")]) == 1
+
+    def test_without_any_folder_it_is_compiled_at_each_start(self, frozen):
+        said = told_on_a_terminal(COMPILE, PYTHONPATH=frozen, HOME="/no")
+        assert said.startswith(f"{MARK}, at each start")
+
+
+STACK_MARK = 0xC7
+
+
+MARKED_BYTES = 60 << 10
+
+
+TAKEN_BYTES = 64 << 10
+"""The part next to the caller stays unmarked: what returns and waits may lie there."""
+
+
+@intrinsic
+def _mark_stack(_context):
+    def generate(_context, builder, _signature, _arguments):
+        byte, size, bit = ir.IntType(8), ir.IntType(64), ir.IntType(1)
+        piece = builder.alloca(ir.ArrayType(byte, TAKEN_BYTES))
+        start = builder.bitcast(piece, byte.as_pointer())
+        fill = builder.module.declare_intrinsic("llvm.memset", (byte.as_pointer(), size))
+        builder.call(fill, [start, byte(STACK_MARK), size(MARKED_BYTES), bit(1)])
+        return builder.ptrtoint(start, size)
+
+    return types.int64(), generate
+
+
+@njit
+def mark_stack():
+    """Leave marks on the stack; where they lie."""
+    return _mark_stack()
+
+
+def marks_left(after):
+    """How many marks another thread sees on the stack of one that called `after` and waits."""
+    places, marked, seen = [], Event(), Event()
+
+    def work():
+        places.append(mark_stack())
+        after()
+        marked.set()
+        seen.wait(PATIENCE)
+
+    mark_stack()  # compiled by now
+    thread = Thread(target=work)
+    thread.start()
+    try:
+        assert marked.wait(PATIENCE)
+        with Path("/proc/self/mem").open("rb", buffering=0) as memory:
+            memory.seek(places[0])
+            stack = np.frombuffer(memory.read(MARKED_BYTES), np.uint8)
+    finally:
+        seen.set()
+        thread.join()
+    assert stack.size == MARKED_BYTES
+    return np.count_nonzero(stack == STACK_MARK)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
+def test_the_stack_is_overwritten():
+    assert marks_left(lambda: None) > MARKED_BYTES // 2
+    assert marks_left(wipe_stack) == 0

@@ -291,7 +291,9 @@ class TestBound:
         ("text", "message"),
         [
             ("bound=learn:5", "bound=learn may begin with a range: learn:LOW:HIGH"),
-            ("bound=learn:0:5", "at least 1"),
+            ("bound=learn:0:5", "bound=learn may begin with a range: .*, from low to high"),
+            ("bound=learn:9:5", "bound=learn may begin with a range: .*, from low to high"),
+            ("bound=learn:few", "bound=learn may begin with a range: .*, from low to high"),
             ("bound=learn:5:10_001", "bound=learn must be at most 10,000"),
             ("bound=learnt", "not a whole number"),
             ("bound=learn:3:9,below=4", r"below= \(4\) exceeds the bound \(3\)"),
@@ -307,6 +309,10 @@ class TestBound:
                 epsilon=Fraction(60),
                 releases=1,
             )
+
+    def test_a_pair_that_runs_down_is_refused_by_name(self):
+        with pytest.raises(pp.PlanError, match="bound must run from low to high"):
+            pp.Incidence(bound=(9, 5), universe=1_000, epsilon=1)
 
     @pytest.mark.parametrize("make", [
         partial(pp.CroppedSum, tau=4), partial(pp.ThresholdCount, threshold=4)
@@ -412,6 +418,21 @@ class TestBound:
         fresh = pp.Windowed(ROUNDS, every=DAY, clock=days.clock)
         with pytest.raises(pp.InputError, match="with another bound"):
             fresh.resume(bytes(forged))
+
+    @pytest.mark.parametrize("bound", ["learn:3:1000", "learn:30:1000", "learn:1:15"])
+    def test_a_state_of_another_range_is_refused_as_what_may_be_asked_is_another(self, bound):
+        """Else the state would keep its lowest bound, for good, and each release would fail."""
+        before = Days(partial(ROUNDS, bound="learn:1:1000"))
+        self.day_of(before, 2)
+        days = Days(partial(ROUNDS, bound=bound))
+        with pytest.raises(pp.InputError, match="with another bound"):
+            days.windowed.resume(before.windowed.state())
+
+    def test_a_state_goes_on_where_only_the_first_bound_is_another(self):
+        before, days = Days(ROUNDS), Days(partial(ROUNDS, bound="learn:3:500"))
+        self.day_of(before, 2)
+        days.windowed.resume(before.windowed.state())
+        assert days.expects == ((3, 20),)
 
     def test_it_can_be_explained(self, tmp_path):
         days = Days(ROUNDS)

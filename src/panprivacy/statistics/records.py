@@ -277,7 +277,8 @@ def _learned_bound(most: int, name: str, value: object) -> int | LearnedBound:
     if not isinstance(value, tuple | list):
         return _whole(1, most, name, value)
     widest = min(most, MOST_LEARNED)
-    low, high = (_whole(1, widest, f"{name}=learn", end) for end in expected_range(value))
+    ends = expected_range(value, name)
+    low, high = (_whole(1, widest, f"{name}=learn", end) for end in ends)
     return LearnedBound((low, high))
 
 

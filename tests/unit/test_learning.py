@@ -310,9 +310,20 @@ class TestBound:
                 releases=1,
             )
 
-    def test_a_pair_that_runs_down_is_refused_by_name(self):
-        with pytest.raises(pp.PlanError, match="bound must run from low to high"):
-            pp.Incidence(bound=(9, 5), universe=1_000, epsilon=1)
+    @pytest.mark.parametrize("pair", [(5, 9), [5, 9], (9, 5)])
+    def test_a_pair_of_states_is_no_bound_that_is_learned(self, pair):
+        with pytest.raises(pp.PlanError, match="bound must be a whole number"):
+            pp.Incidence(bound=pair, universe=1_000, epsilon=1)
+
+    def test_who_comes_as_often_as_counters_have_values_and_once_more_came_once(self):
+        """If all do so, nothing tells: the bound stays, which the page says."""
+        days = Days(partial(ROUNDS, bound="learn:1:1000"))
+        self.day_of(days, 1)
+        values = days.windowed.current.plan.law.modulus
+        for _ in range(2):
+            released = days.pass_one(np.arange(1_000), np.full(1_000, values + 1)).release
+            assert released.exactly(1).value == pytest.approx(1_000, abs=20)
+            assert days.expects == ((1, 10),)
 
     @pytest.mark.parametrize("make", [
         partial(pp.CroppedSum, tau=4), partial(pp.ThresholdCount, threshold=4)

@@ -203,6 +203,11 @@ class TestWindows:
         _, answer = days.pass_one(np.arange(5_000)).release
         assert days.expects == (following((100, 100_000), answer),)
 
+    def test_what_is_no_answer_is_kept_and_nothing_is_learned_of_it(self):
+        days = Days(release=lambda current: current.contribute())
+        assert isinstance(days.pass_one(np.arange(5_000)).release, bytes)
+        assert days.expects == ((100, 100_000),)
+
     def test_what_cannot_be_planned_begins_as_the_first_one(self):
         days = Days(
             lambda: pp.CroppedSum(tau=1, bound=1, expected="learn:1:2", memory=3, epsilon=1)

@@ -113,18 +113,23 @@ def proportion(**named: object) -> float:
     return float(value)
 
 
-def expected_range(expected: object) -> tuple[int, int]:
-    """Read the expected number of users: one whole number, or a pair (lowest, highest)."""
+def expected_range(expected: object, name: str = "expected") -> tuple[int, int]:
+    """Read the expected number of users: one whole number, or a pair (lowest, highest).
+
+    Args:
+        expected: what was given.
+        name: of the field that it was given for, where that is another one.
+    """
     pair = expected if isinstance(expected, (tuple, list)) else (expected, expected)
     if len(pair) != 2:
-        message = "expected must be one number of users or a pair (lowest, highest)"
+        message = f"{name} must be one number of users or a pair (lowest, highest)"
         raise PlanError(message)
     low, high = (
         # 1e6 is meant as a whole number.
-        positive_integer(expected=int(end) if isinstance(end, float) and end.is_integer() else end)
+        positive_integer(**{name: int(end) if isinstance(end, float) and end.is_integer() else end})
         for end in pair
     )
     if low > high:
-        message = f"expected must run from low to high, not from {low:,} to {high:,}"
+        message = f"{name} must run from low to high, not from {low:,} to {high:,}"
         raise PlanError(message)
     return low, high

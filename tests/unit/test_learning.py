@@ -203,6 +203,11 @@ class TestWindows:
         _, answer = days.pass_one(np.arange(5_000)).release
         assert days.expects == (following((100, 100_000), answer),)
 
+    def test_what_is_no_answer_is_kept_and_nothing_is_learned_of_it(self):
+        days = Days(release=lambda current: current.contribute())
+        assert isinstance(days.pass_one(np.arange(5_000)).release, bytes)
+        assert days.expects == ((100, 100_000),)
+
     def test_what_cannot_be_planned_begins_as_the_first_one(self):
         days = Days(
             lambda: pp.CroppedSum(tau=1, bound=1, expected="learn:1:2", memory=3, epsilon=1)
@@ -291,7 +296,9 @@ class TestBound:
         ("text", "message"),
         [
             ("bound=learn:5", "bound=learn may begin with a range: learn:LOW:HIGH"),
-            ("bound=learn:0:5", "at least 1"),
+            ("bound=learn:0:5", "bound=learn may begin with a range: .*, from low to high"),
+            ("bound=learn:9:5", "bound=learn may begin with a range: .*, from low to high"),
+            ("bound=learn:few", "bound=learn may begin with a range: .*, from low to high"),
             ("bound=learn:5:10_001", "bound=learn must be at most 10,000"),
             ("bound=learnt", "not a whole number"),
             ("bound=learn:3:9,below=4", r"below= \(4\) exceeds the bound \(3\)"),
@@ -307,6 +314,21 @@ class TestBound:
                 epsilon=Fraction(60),
                 releases=1,
             )
+
+    @pytest.mark.parametrize("pair", [(5, 9), [5, 9], (9, 5)])
+    def test_a_pair_of_states_is_no_bound_that_is_learned(self, pair):
+        with pytest.raises(pp.PlanError, match="bound must be a whole number"):
+            pp.Incidence(bound=pair, universe=1_000, epsilon=1)
+
+    def test_who_comes_as_often_as_counters_have_values_and_once_more_came_once(self):
+        """If all do so, nothing tells: the bound stays, which the page says."""
+        days = Days(partial(ROUNDS, bound="learn:1:1000"))
+        self.day_of(days, 1)
+        values = days.windowed.current.plan.law.modulus
+        for _ in range(2):
+            released = days.pass_one(np.arange(1_000), np.full(1_000, values + 1)).release
+            assert released.exactly(1).value == pytest.approx(1_000, abs=20)
+            assert days.expects == ((1, 10),)
 
     @pytest.mark.parametrize("make", [
         partial(pp.CroppedSum, tau=4), partial(pp.ThresholdCount, threshold=4)
@@ -412,6 +434,21 @@ class TestBound:
         fresh = pp.Windowed(ROUNDS, every=DAY, clock=days.clock)
         with pytest.raises(pp.InputError, match="with another bound"):
             fresh.resume(bytes(forged))
+
+    @pytest.mark.parametrize("bound", ["learn:3:1000", "learn:30:1000", "learn:1:15"])
+    def test_a_state_of_another_range_is_refused_as_what_may_be_asked_is_another(self, bound):
+        """Else the state would keep its lowest bound, for good, and each release would fail."""
+        before = Days(partial(ROUNDS, bound="learn:1:1000"))
+        self.day_of(before, 2)
+        days = Days(partial(ROUNDS, bound=bound))
+        with pytest.raises(pp.InputError, match="with another bound"):
+            days.windowed.resume(before.windowed.state())
+
+    def test_a_state_goes_on_where_only_the_first_bound_is_another(self):
+        before, days = Days(ROUNDS), Days(partial(ROUNDS, bound="learn:3:500"))
+        self.day_of(before, 2)
+        days.windowed.resume(before.windowed.state())
+        assert days.expects == ((3, 20),)
 
     def test_it_can_be_explained(self, tmp_path):
         days = Days(ROUNDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -62,11 +63,14 @@ class Learned(tuple[int, int]):
             PlanError: it is neither.
         """
         _, colon, first = text.partition(":")
-        given = parse_users(first) if colon else cls.widest()
-        if not isinstance(given, tuple):
-            message = f"{name}=learn may begin with a range: learn:LOW:HIGH"
-            raise PlanError(message)
-        return cls(expected_range(given))
+        if not colon:
+            return cls(cls.widest())
+        with suppress(PlanError):
+            given = parse_users(first)
+            if isinstance(given, tuple):
+                return cls(expected_range(given, name))
+        message = f"{name}=learn may begin with a range: learn:LOW:HIGH, from low to high"
+        raise PlanError(message)
 
     @classmethod
     @abstractmethod
@@ -157,9 +161,11 @@ class LearnedBound(Learned):
         return type(self)((low, max(low, min(nearly_all, max(high, some)))))
 
     def within(self, first: Learned) -> Self:
-        """The same, with no larger bound than that of the first window, which holds for all."""
-        low, high = self
-        return type(self)((low, min(high, first[1])))
+        """The same, no smaller and no larger than the first window says, which holds for all.
+
+        A state may be of a time at which it said another range.
+        """
+        return type(self)((first[0], max(first[0], min(self[1], first[1]))))
 
 
 def highest(bound: int | LearnedBound, least: int = 1) -> int:

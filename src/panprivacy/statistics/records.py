@@ -278,13 +278,12 @@ def _learned_users(name: str, value: object) -> Users:
 
 
 def _learned_bound(most: int, name: str, value: object) -> int | LearnedBound:
-    """One bound, or the smallest that windows may have and that of the first; a front has two."""
-    if isinstance(value, str) and _is_learned(value):
-        value = LearnedBound.parse(value, name)
-    if not isinstance(value, tuple | list):
+    """One bound, or the smallest that windows may have and that of the first."""
+    if not _is_learned(value):
         return _whole(1, most, name, value)
-    widest = min(most, MOST_LEARNED)
-    low, high = (_whole(1, widest, f"{name}=learn", end) for end in expected_range(value))
+    given = LearnedBound.parse(value, name) if isinstance(value, str) else value
+    ends, widest = expected_range(given, name), min(most, MOST_LEARNED)
+    low, high = (_whole(1, widest, f"{name}=learn", end) for end in ends)
     return LearnedBound((low, high))
 
 
@@ -338,6 +337,8 @@ def _unknown(owner: str, name: str, known: list[str], what: str) -> str:
 
 def _plain(value: object) -> object:
     """What JSON can write."""
+    if isinstance(value, LearnedBound):  # a range of users is one besides, a pair no bound
+        return ":".join([WORD, *map(str, value)])
     if isinstance(value, tuple | list):
         return [_plain(one) for one in value]
     return value if value is None or isinstance(value, bool | int | str) else str(value)

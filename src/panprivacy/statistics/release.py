@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -87,6 +87,7 @@ class Name(NamedTuple):
 _UNNAMED = Name("", "")
 
 
+@runtime_checkable
 class Answer(Protocol):
     """What a release gives: one answer, or several by name."""
 

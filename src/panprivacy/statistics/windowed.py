@@ -317,7 +317,8 @@ class Windowed(Resumable, Generic[S]):
         try:
             with suppress(LostReleaseError):  # of a release of the caller's; the window has ended
                 answer = self._release(self._current)
-            if complete and expects and (found := self._answers(answer)) is not None:
+            found = self._answers(answer) if complete and expects else None
+            if isinstance(found, Answer):  # a contribution is none, say
                 expects = self._current.after(found.answers())
         finally:
             self._resumed = False

@@ -23,7 +23,7 @@ LOCK = type(Lock())
 
 DECLARED = {
     "_account", "_addressing", "_coins", "_ledger", "_plan", "_kept", "_sizes", "_slice",
-    "_summed",
+    "_summed", "_told",
 }  # fmt: skip
 """The attributes of a statistic."""
 
@@ -34,7 +34,10 @@ MAY_HOLD_BYTES = {
     "_addressing._starts",  # where each level begins: of the plan alone
 }
 MAY_HOLD_BYTES |= {
-    f"_plan.law.{name}{base}" for name in ("weights", "members") for base in ("", ".base")
+    f"{plan}.law.{name}{base}"
+    for plan in ("_plan", "_told")
+    for name in ("weights", "members")
+    for base in ("", ".base")
 }
 MAY_DEPEND_ON_ROWS = {"_kept.arrays[0]"}
 

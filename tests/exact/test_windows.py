@@ -233,6 +233,26 @@ def learner(coins):
     return pp.DistinctCount(expected="learn:1:1", memory=1, epsilon=1, budget=HALVES, coins=coins)
 
 
+FOURS = pp.Budget(state=Fraction(4), release=Fraction(4))
+"""Of a histogram, which leaves with little noise then: few of its values are many."""
+
+
+class Redrawn:
+    """Coins of one counter that learns: the first table, which is planned anew, has none."""
+
+    def __init__(self, coins):
+        self._coins, self._thrown = coins, False
+        self.key, self.discrete_laplace = coins.key, coins.discrete_laplace
+
+    def categorical(self, weights, size):
+        thrown, self._thrown = self._thrown, True
+        return self._coins.categorical(weights, size) if thrown else np.zeros(size, np.uint32)
+
+
+def bounded(coins):
+    return pp.Incidence(bound="learn:1:2", universe=1, epsilon=8, budget=FOURS, coins=coins)
+
+
 class Peeking(Windows):
     """The next window is planned around the count of ones as it was before noise."""
 
@@ -282,6 +302,32 @@ def test_a_window_that_is_planned_around_the_last_one_costs_no_more():
     assert worst <= exp_bounds(claimed)[0]
     without_release = learner(None).unseen + HALVES.state
     assert math.log(worst) == pytest.approx(float(without_release), rel=1e-9)
+
+
+@pytest.mark.long
+def test_a_bound_that_follows_the_last_release_costs_no_more(monkeypatch):
+    """The first window is unseen, the second is seen, with its bound, which is one of two."""
+    monkeypatch.setattr("panprivacy.planning.learning._FURTHER", 1)
+    reach = lambda released: (1, 1) if released.counts[1] > 0 else (2, 2)  # noqa: E731
+    monkeypatch.setattr("panprivacy.statistics.incidence.release.IncidenceRelease.reach", reach)
+    tail, moduli, each = 2, set(), []
+    for user in (0,), ():
+        coins, masses = EnumeratedCoins(tail=tail), defaultdict(Fraction)
+        for _ in coins:
+            walked = Windows(lambda: bounded(Redrawn(coins)))  # noqa: B023 - made at once
+            walked.update(list(user))
+            counts = walked.release().counts
+            walked.update(list(user))
+            moduli.add(walked._windowed.current.plan.law.modulus)
+            if -tail < min(counts) and max(counts) <= tail:  # within reach of the noise
+                masses[counts, walked.state()] += coins.probability
+        each.append(masses)
+    assert len(moduli) == 2
+    assert sum(each[0].values()) > 0.7
+    worst, claimed = worst_ratio(*each), pp.Windowed(lambda: bounded(None), every=1).loss(2, seen=1)
+    assert claimed == 8 + bounded(None).unseen
+    assert worst <= exp_bounds(claimed)[0]
+    assert math.log(worst) > 0.8 * float(bounded(None).unseen + FOURS.state)
 
 
 @pytest.mark.long

@@ -54,3 +54,37 @@ def test_intervals_hold_the_truth_on_a_day_of_ten_times_as_many():
     answers = [days(users, []) for _ in range(DAYS)]
     held = sum(answer.low <= users <= answer.high for answer in answers)
     assert accepted(happens(held, DAYS, LEAST, 1.0))
+
+
+OFTEN, UNIVERSE = 5, 100_000
+LATER = 10 * OFTEN
+ASKED = 1, LATER // 2, LATER
+
+
+def histograms():
+    """That of a day on which users come ten times as often as on the day that its bound follows."""
+    now = [0.0]
+    windowed = pp.Windowed(
+        lambda: pp.Incidence(epsilon=4, universe=UNIVERSE, bound="learn:1:1000"),
+        every=DAY,
+        clock=lambda: now[0],
+    )
+    ids = np.arange(UNIVERSE // 2)
+    windowed.update(ids, ids % OFTEN + 1)
+    now[0] += DAY
+    windowed.update(ids, ids % LATER + 1)
+    return windowed.current.plan.bound, windowed.current.release()
+
+
+@pytest.mark.long
+def test_intervals_hold_the_truth_on_a_day_on_which_users_come_ten_times_as_often():
+    learned = [histograms() for _ in range(DAYS)]
+    assert all(LATER <= bound <= 2 * LATER for bound, _ in learned)
+    for state in ASKED:
+        exactly, more = UNIVERSE // 2 // LATER, UNIVERSE // 2 * (LATER - state + 1) // LATER
+        for truth, answers in (
+            (exactly, [released.exactly(state) for _, released in learned]),
+            (more, [released.at_least(state) for _, released in learned]),
+        ):
+            held = sum(answer.low <= truth <= answer.high for answer in answers)
+            assert accepted(happens(held, DAYS, LEAST, 1.0))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.explain.reading import read_states
-from panprivacy.planning.learning import Learned
+from panprivacy.planning.learning import Evidence, LearnedBound, LearnedUsers
 from panprivacy.statistics.containers import parted, resume_all
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.specification import Specification, together
@@ -51,6 +51,11 @@ class Days:
         return self.windowed.current.expects
 
 
+def following(expected, answer, each=1):
+    """What is expected after an answer about users that count for so much each."""
+    return LearnedUsers(expected).after(Evidence((answer.low / each, answer.high / each), None))
+
+
 class TestRange:
     @pytest.mark.parametrize(
         ("expected", "low", "high", "then"),
@@ -67,14 +72,14 @@ class TestRange:
     def test_the_next_window_expects_what_came_or_besides_it_what_was_expected(
         self, expected, low, high, then
     ):
-        assert Learned(expected).after(low, high) == then
+        assert LearnedUsers(expected).after(Evidence((low, high), None)) == then
 
     @given(
         st.tuples(st.integers(1, 10**12), st.integers(1, 10**12)).map(sorted).map(tuple),
         st.tuples(st.floats(0, 1e15), st.floats(0, 1e15) | st.just(math.inf)).map(sorted),
     )
     def test_what_comes_of_an_interval_is_a_range_that_can_be_planned(self, expected, interval):
-        low, high = Learned(expected).after(*interval)
+        low, high = LearnedUsers(expected).after(Evidence(tuple(interval), None))
         assert 1 <= low <= max(interval[0], 1)
         assert low <= high <= 1 << 60
         assert high >= min(interval[1], 1 << 60)
@@ -90,8 +95,8 @@ class TestRange:
         ],
     )
     def test_no_more_users_are_expected_than_there_is_evidence_for(self, expected, then):
-        found = Learned(expected).within((100, 100_000))
-        assert found == then == found.within((100, 100_000))
+        found = LearnedUsers(expected).within(LearnedUsers((100, 100_000)))
+        assert found == then == found.within(LearnedUsers((100, 100_000)))
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -102,12 +107,12 @@ class TestRange:
         ],
     )
     def test_a_text_says_that_windows_learn_and_how_they_begin(self, text, expected):
-        assert Specification.from_text(text).sizes.learned == expected
+        assert Specification.from_text(text).sizes.learned == {"expected": expected}
 
     def test_so_does_a_table(self):
         table = {"name": "distinct", "expected": "learn"}
-        assert Specification.from_table(table).sizes.learned == (1_000, 10**9)
-        assert Specification.from_table({"name": "distinct"}).sizes.learned is None
+        assert Specification.from_table(table).sizes.learned == {"expected": (1_000, 10**9)}
+        assert Specification.from_table({"name": "distinct"}).sizes.learned == {}
 
     @pytest.mark.parametrize(
         ("text", "message"),
@@ -196,7 +201,7 @@ class TestWindows:
     def test_answers_are_found_in_what_a_release_gave(self):
         days = Days(release=lambda current: [1, current.release()], answers=lambda pair: pair[1])
         _, answer = days.pass_one(np.arange(5_000)).release
-        assert days.expects == (Learned((100, 100_000)).after(answer.low, answer.high),)
+        assert days.expects == (following((100, 100_000), answer),)
 
     def test_what_cannot_be_planned_begins_as_the_first_one(self):
         days = Days(
@@ -215,8 +220,8 @@ class TestWindows:
             answers.where(statistic=name).only() for name in ("distinct", "cropped-sum")
         )
         assert days.expects == (
-            Learned((1, 1_000)).after(users.low, users.high),
-            Learned((1_000, 10**9)).after(total.low / 10, total.high / 10),
+            following((1, 1_000), users),
+            following((1_000, 10**9), total, each=10),
         )
         assert days.expects[0] != days.expects[1]
 
@@ -227,7 +232,7 @@ class TestWindows:
         ids, groups = np.arange(6_000), np.array(["a", "b"]).repeat([5_000, 1_000])
         answers = days.pass_one(ids, groups).release
         each = [answers.where(group=group).only() for group in "ab"]
-        around = [Learned((100, 100_000)).after(one.low, one.high) for one in each]
+        around = [following((100, 100_000), one) for one in each]
         assert days.expects == (around[0].together(around[1]),)
         assert around[0] != around[1]
         days.pass_one(ids, groups)
@@ -237,6 +242,184 @@ class TestWindows:
         statistic.release()
         with pytest.raises(pp.PanPrivacyError, match="only a new statistic"):
             statistic.expect(statistic.expects)
+
+
+ROUNDS = partial(pp.Incidence, bound="learn:3:1000", universe=3_000, epsilon=60)
+"""Its noise hides nobody."""
+
+
+class TestBound:
+    @pytest.mark.parametrize(
+        ("learned", "states", "then"),
+        [
+            ((1, 1_000), (7, 8), (1, 80)),
+            ((1, 80), (8, 8), (1, 80)),
+            ((1, 80), (9, 100), (1, 90)),
+            ((1, 80), (60, 60), (1, 600)),
+            ((1, 80), (81, 120), (1, 810)),
+            ((1, 80), (120, 120), (1, 1_000)),
+            ((1, 1_000), (0, 1_092), (1, 1_000)),
+            ((1, 80), (0, 120), (1, 80)),
+            ((20, 80), (1, 1), (20, 20)),
+            ((20, 1_000), None, (20, 1_000)),
+        ],
+    )
+    def test_the_next_bound_is_ten_times_what_nearly_all_reach(self, learned, states, then):
+        """It grows only by what is clear, and never beyond that of the first window."""
+        after = LearnedBound(learned).after(Evidence((5, 5), states))
+        assert after.within(LearnedBound((learned[0], 1_000))) == then
+
+    @pytest.mark.parametrize(
+        ("given", "learned"),
+        [
+            ("learn", (1, 1_000)),
+            ("learn:5:400", (5, 400)),
+            ("learn:1e1:10_000", (10, 10_000)),
+            (30, None),
+        ],
+    )
+    @pytest.mark.parametrize("name", ["incidence", "cropped-sum", "threshold"])
+    def test_a_bound_is_told_or_learned(self, name, given, learned):
+        own = {"cropped-sum": {"tau": 4}, "threshold": {"threshold": 4}}.get(name, {})
+        sizes = Specification.from_table({"name": name, "universe": 9, "bound": given, **own}).sizes
+        assert sizes.learned == ({} if learned is None else {"bound": learned})
+        assert isinstance(sizes.bound, int) is (learned is None)
+        extra = "".join(f",{key}={value}" for key, value in own.items())
+        assert Specification.from_text(f"{name},universe=9,bound={given}{extra}").sizes == sizes
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("bound=learn:5", "bound=learn may begin with a range: learn:LOW:HIGH"),
+            ("bound=learn:0:5", "at least 1"),
+            ("bound=learn:5:10_001", "bound=learn must be at most 10,000"),
+            ("bound=learnt", "not a whole number"),
+            ("bound=learn:3:9,below=4", r"below= \(4\) exceeds the bound \(3\)"),
+            ("bound=learn,law=flat 7 1/2", "law= is made for one bound"),
+            ("bound=learn:5:400,exactly=6", "learn:20:1000 is never below 20"),
+            ("bound=learn,at_least=1", "count incidence beside it, for the whole histogram"),
+        ],
+    )
+    def test_what_cannot_be_learned_is_refused(self, text, message):
+        with pytest.raises(pp.PlanError, match=message):
+            together(
+                [Specification.from_text(f"incidence,universe=1000,{text}")],
+                epsilon=Fraction(60),
+                releases=1,
+            )
+
+    @pytest.mark.parametrize("make", [
+        partial(pp.CroppedSum, tau=4), partial(pp.ThresholdCount, threshold=4)
+    ])  # fmt: skip
+    def test_a_statistic_that_tells_no_states_cannot_learn_alone(self, make):
+        alone = partial(make, bound="learn", universe=3_000, epsilon=60)
+        with pytest.raises(pp.PlanError, match="which no answer here says"):
+            pp.Windowed(alone, every=DAY)
+
+    def test_it_follows_how_often_users_come(self):
+        """Ten times as far as the day before is told right; further, and it is wide again."""
+        days = Days(ROUNDS)
+        assert (days.expects, days.windowed.current.plan.bound) == (((3, 1_000),), 1_000)
+        for most, then in (2, 20), (17, 150), (150, 1_000), (900, 1_000), (5, 50), (0, 50):
+            released = self.day_of(days, most)
+            assert days.expects == ((3, then),)
+            assert days.windowed.current.plan.bound == then
+            if most:
+                users = 1_000 // most  # in each state
+                assert released.exactly(most).value == pytest.approx(users, abs=20)
+                assert released.reach()[0] <= most
+                assert 10 * released.reach()[1] >= 9 * most
+
+    def test_what_is_far_beyond_the_bound_makes_it_wide_again(self):
+        days = Days(ROUNDS)
+        self.day_of(days, 2)
+        self.day_of(days, 1_000)
+        assert days.expects[0][1] > 100
+        self.day_of(days, 1_000)
+        assert days.expects == ((3, 1_000),)
+
+    def day_of(self, days, most):
+        """A day of a thousand users, as many in each state from 1 on."""
+        states = np.arange(1_000) % max(most, 1) + (most > 0)
+        for _ in range(int(states.max())):
+            came = states > 0
+            days.windowed.update(np.arange(1_000)[came])
+            states = states - came
+        return days.pass_one([]).release
+
+    def test_noise_that_hides_how_far_states_reach_leaves_it_as_it_is(self):
+        days = Days(partial(ROUNDS, epsilon=Fraction(1, 2), universe=1_000))
+        for _ in range(5):
+            self.day_of(days, 2)
+            assert days.expects == ((3, 1_000),)
+
+    def test_others_follow_what_is_released_beside_them(self):
+        texts = (
+            "cropped-sum,tau=30,bound=learn,universe=3000",
+            "incidence,universe=3000,bound=learn:9:1000",
+            "threshold,threshold=4,bound=learn,universe=3000",
+        )
+        specifications = [Specification.from_text(text) for text in texts]
+        days = Days(lambda: together(specifications, epsilon=Fraction(180), releases=1))
+        before = [one.plan for one in days.windowed.current.statistics.values()]
+        self.day_of(days, 2)
+        assert days.expects == ((1, 20), (9, 20), (1, 20))
+        after = [one.plan for one in days.windowed.current.statistics.values()]
+        assert [plan.bound for plan in after] == [30, 20, 20]  # no sum is cropped beyond the bound
+        assert [plan.split.budget for plan in after] == [plan.split.budget for plan in before]
+
+    def test_groups_reach_as_far_as_the_furthest(self):
+        days = Days(lambda: pp.Grouped(lambda share: ROUNDS(epsilon=share), ["a", "b"], epsilon=60))
+        ids = np.arange(2_000)
+        groups = np.array(["a", "b"]).repeat(1_000)
+        days.pass_one(ids, groups, np.array([2, 6]).repeat(1_000))
+        assert days.expects == ((3, 60),)
+
+    def test_a_smaller_bound_refuses_no_row_that_the_first_one_took(self):
+        days = Days(ROUNDS)
+        self.day_of(days, 2)
+        days.windowed.update([1], [1_000])
+        with pytest.raises(pp.InputError, match="within ±1,000"):
+            days.windowed.update([1], [1_001])
+
+    def test_below_0_counts_like_above(self):
+        days = Days(partial(ROUNDS, signed=True))
+        days.pass_one(np.arange(1_000), np.full(1_000, -6))
+        assert days.expects == ((3, 60),)
+
+    def test_a_release_of_named_counts_tells_no_states(self):
+        days = Days(ROUNDS, release=lambda current: current.release(at_least=2))
+        self.day_of(days, 2)
+        assert days.expects == ((3, 1_000),)
+        whole = ROUNDS()
+        assert whole.tells_states()
+        assert not whole.tells_states(at_least=(2,))
+        with pytest.raises(pp.PlanError, match="whole histogram"):
+            whole.release(at_least=(2,)).reach()
+
+    def test_a_state_goes_on_with_its_bound_and_a_forged_one_is_refused(self):
+        days = Days(ROUNDS)
+        self.day_of(days, 2)
+        days.windowed.update(np.arange(1_000))
+        state = days.windowed.state()
+        other = pp.Windowed(ROUNDS, every=DAY, clock=days.clock)
+        other.resume(state)
+        assert other.current.plan.bound == 20
+        assert other.state() == state
+        forged = bytearray(state)
+        place = len(state) - len(days.windowed.current.state()) - 8
+        forged[place : place + 8] = (1 << 60).to_bytes(8, "little")
+        fresh = pp.Windowed(ROUNDS, every=DAY, clock=days.clock)
+        with pytest.raises(pp.InputError, match="with another bound"):
+            fresh.resume(bytes(forged))
+
+    def test_it_can_be_explained(self, tmp_path):
+        days = Days(ROUNDS)
+        self.day_of(days, 2)
+        path = tmp_path / "state"
+        path.write_bytes(days.windowed.state())
+        (found,) = read_states(path)
+        assert found.description.plan == days.windowed.current.plan
 
 
 class TestResume:

@@ -271,10 +271,11 @@ def _shows(publisher: Publisher, *, as_json: bool) -> Callable[[Printed], None]:
 
 def _check_learns_nothing(specifications: Sequence[Specification]) -> None:
     """Refuse to learn where there is one count."""
-    if any(one.sizes.learned for one in specifications):
-        message = "expected=learn is for --window: one count has nothing to learn from; say a "
-        message += "range, such as expected=1000:1000000"
-        raise PlanError(message)
+    for one in specifications:
+        for name in one.sizes.learned:
+            message = f"{name}=learn is for --window: one count has nothing to learn from; say it, "
+            message += f"such as {name}={one.sizes.fields()[name].example}"
+            raise PlanError(message)
 
 
 def _caution(counting: Counting) -> None:

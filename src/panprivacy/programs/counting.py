@@ -123,10 +123,10 @@ def _check_slices(specifications: Sequence[Specification], moves: Fraction | Non
         message += "it out, or count on one machine"
         raise PlanError(message)
     for position, one in enumerate(specifications):
-        if one.sizes.learned is not None:
+        for name in one.sizes.learned:
             with blamed(position):
-                message = 'expected = "learn" learns from answers, and a shard of a cluster has '
-                message += "none: say a range"
+                message = f'{name} = "learn" learns from answers, and a shard of a cluster has '
+                message += "none: say it"
                 raise PlanError(message)
 
 

@@ -214,7 +214,7 @@ class PrimeIncidence(Together[int, Incidence]):
         common.check(asked.epsilon)
         tables = {
             prime: Incidence(
-                bound=one.bound,
+                bound=one.highest,
                 universe=one.universe,
                 cells=one.cells,
                 law=one.law,

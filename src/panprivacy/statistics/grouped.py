@@ -24,7 +24,7 @@ from panprivacy._validate import MOST_BYTES, positive_fraction, truth, whole_num
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger
 from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable, rows_by_code
-from panprivacy.planning.learning import Learned
+from panprivacy.planning.learning import Learned, Reach
 from panprivacy.statistics.contribution import Form, Part
 from panprivacy.statistics.private import Private, check_maker
 from panprivacy.statistics.release import Answer, Answers, Label, Name, Release
@@ -203,7 +203,7 @@ class Grouped(Together[Label, S]):
 
     @property
     def expects(self) -> tuple[Learned, ...]:
-        """For how many users those that learn are planned; all groups are alike."""
+        """What those that learn are planned for; all groups are alike."""
         return self._first.expects
 
     def expect(self, ranges: Sequence[Learned]) -> None:
@@ -211,15 +211,23 @@ class Grouped(Together[Label, S]):
         for one in self._members.values():
             one.expect(ranges)
 
-    def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:
-        """For how many users to plan after its answers: as few as in one group, and as many."""
+    def after(
+        self, answers: Mapping[Name, Release | None], states: Reach | None = None
+    ) -> tuple[Learned, ...]:
+        """What to plan for after its answers: what holds all groups."""
         each = [
-            one.after({name: found for name, found in answers.items() if name.group == label})
+            one.after(self._answers_of(label, answers), states)
             for label, one in self._members.items()
         ]
         return tuple(
             functools.reduce(Learned.together, ranges) for ranges in zip(*each, strict=True)
         )
+
+    def _answers_of(
+        self, label: Label, answers: Mapping[Name, Release | None]
+    ) -> Mapping[Name, Release | None]:
+        """Those of one group."""
+        return {name: found for name, found in answers.items() if name.group == label}
 
     def _named(self, name: Label, answer: Answer) -> Answer:
         """An answer under its group; the statistic has its name."""

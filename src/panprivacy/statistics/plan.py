@@ -19,6 +19,7 @@ from panprivacy.addressing import Addressing, Dealt
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, unseen_count
+from panprivacy.planning.learning import Reach
 from panprivacy.planning.request import Request, Split
 from panprivacy.planning.universe import address_in, key_bytes_in
 from panprivacy.slices import Slice
@@ -153,6 +154,14 @@ class Plan(ABC):
         if bound is None:
             return None
         return (-bound if getattr(self, "signed", False) else 0), bound
+
+    def tells_states(self, query: Any) -> bool:  # noqa: ARG002
+        """Whether answers to this say how far states reach."""
+        return False
+
+    def reached(self, answers: Mapping[Name, Release | None], epoch: int) -> Reach | None:  # noqa: ARG002
+        """How far from 0 states reach, as answers say; None if they do not."""
+        return None
 
     @abstractmethod
     def reading(self, query: Any, epoch: int) -> Reading:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, Ledger
-from panprivacy.planning.learning import Learned
+from panprivacy.planning.learning import Learned, LearnedBound, Reach
 from panprivacy.statistics.contribution import Form, Part
 from panprivacy.statistics.release import Answer, Answers, Name, Release
 
@@ -183,23 +183,48 @@ class Private(Resumable):
     @property
     @abstractmethod
     def expects(self) -> tuple[Learned, ...]:
-        """For how many users the statistics that learn are planned, in order; see `Windowed`."""
+        """What the statistics that learn are planned for, in order; see `Windowed`."""
 
     @abstractmethod
     def expect(self, ranges: Sequence[Learned]) -> None:
         """Plan these statistics anew, before they count anything; epsilon stays split as it is.
 
         Raises:
-            PlanError: nothing can be planned for so many users. Nothing was changed.
+            PlanError: nothing can be planned for that. Nothing was changed.
         """
 
     @abstractmethod
-    def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:
-        """For how many users to plan after its answers; as it is where one is lost.
+    def after(
+        self, answers: Mapping[Name, Release | None], states: Reach | None = None
+    ) -> tuple[Learned, ...]:
+        """What to plan for after its answers; as it is where one is lost.
 
         Args:
             answers: by the names that its own releases give them.
+            states: how far from 0 states reach, by the answers of a statistic beside it.
         """
+
+    @abstractmethod
+    def reached(self, answers: Mapping[Name, Release | None]) -> Reach | None:
+        """How far from 0 states reach; None if no answer says."""
+
+    @abstractmethod
+    def tells_states(self, **asked: Any) -> bool:
+        """Whether what it answers then says how far states reach."""
+
+    def check_learns(self) -> None:
+        """Refuse bounds that windows are to learn where no answer says how far states reach.
+
+        Raises:
+            PlanError: none does.
+        """
+        learned = [one for one in self.expects if isinstance(one, LearnedBound)]
+        if learned and not self.tells_states():
+            message = (
+                "bound=learn follows how far states reach, which no answer here says: count "
+                "incidence beside it, for the whole histogram, or say a bound"
+            )
+            raise PlanError(message)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} epsilon={float(self.guarantee.epsilon):g}>"

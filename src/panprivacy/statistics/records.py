@@ -18,7 +18,7 @@ from msgspec import Meta
 from panprivacy._parse import Users, parse_users, parse_whole
 from panprivacy._validate import MOST_BYTES, expected_range, truth, whole_number
 from panprivacy.errors import PlanError
-from panprivacy.planning.learning import WORD, Learned
+from panprivacy.planning.learning import MOST_LEARNED, WORD, Learned, LearnedBound, LearnedUsers
 from panprivacy.planning.request import Request
 
 MOST = 1 << 62
@@ -89,6 +89,12 @@ def users(says: str, example: int | str) -> Meta:
 def learned_users(says: str, example: int | str) -> Meta:
     """The same, or a range that windows learn."""
     return given_as(_learned_users, "N, LOW:HIGH or learn", says, example)
+
+
+def learned_bound(says: str, most: int, example: int) -> Meta:
+    """A field that is a bound from 1 to `most`, or one that windows learn."""
+    read = functools.partial(_learned_bound, most)
+    return given_as(read, "N or learn", says, example, parse=_parse_bound)
 
 
 def given_as(
@@ -192,10 +198,10 @@ class Sizes(Record, frozen=True):
         return releases if self.steps else 0
 
     @property
-    def learned(self) -> Learned | None:
-        """The range of users that windows learn, if they do."""
-        expected = getattr(self, "expected", None)
-        return expected if isinstance(expected, Learned) else None
+    def learned(self) -> Mapping[str, Learned]:
+        """What windows learn, by the name of the field."""
+        given = {name: getattr(self, name) for name in self.fields()}
+        return {name: one for name, one in given.items() if isinstance(one, Learned)}
 
     def within(self, memory: int) -> Self:
         """The same with so many bytes of table at most, where memory is to be had for accuracy."""
@@ -260,8 +266,23 @@ def _users(name: str, value: object) -> Users:
 def _learned_users(name: str, value: object) -> Users:
     """The same, or the range of the first of some windows."""
     if isinstance(value, str) and _is_learned(value):
-        return Learned.parse(value)
+        return LearnedUsers.parse(value, name)
     return value if isinstance(value, Learned) else _users(name, value)
+
+
+def _learned_bound(most: int, name: str, value: object) -> int | LearnedBound:
+    """One bound, or the smallest that windows may have and that of the first; a front has two."""
+    if isinstance(value, str) and _is_learned(value):
+        value = LearnedBound.parse(value, name)
+    if not isinstance(value, tuple | list):
+        return _whole(1, most, name, value)
+    widest = min(most, MOST_LEARNED)
+    low, high = (_whole(1, widest, f"{name}=learn", end) for end in expected_range(value))
+    return LearnedBound((low, high))
+
+
+def _parse_bound(text: str) -> object:
+    return text if _is_learned(text) else parse_whole(text)
 
 
 def _is_learned(value: object) -> bool:

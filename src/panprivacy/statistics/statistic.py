@@ -26,7 +26,7 @@ from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanErro
 from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
 from panprivacy.ids import Ids, Labels, WholeNumbers, read_deltas, read_ids
 from panprivacy.noise import wipe
-from panprivacy.planning.learning import Learned
+from panprivacy.planning.learning import Evidence, Learned, Reach
 from panprivacy.planning.request import Request
 from panprivacy.slices import Slice
 from panprivacy.statistics.cases import Cases, Trial, Walk
@@ -162,7 +162,7 @@ class Statistic(Private, Generic[P, A]):
 
     __slots__ = (
         "_account", "_addressing", "_coins", "_kept", "_ledger", "_plan", "_sizes", "_slice",
-        "_summed",
+        "_summed", "_told",
     )  # fmt: skip
 
     name: ClassVar[str]
@@ -211,6 +211,7 @@ class Statistic(Private, Generic[P, A]):
             raise PlanError(message)
         read = self.sizes_type.read(self.name, named) if sizes is None else sizes
         plan: P = read.planned(asked)
+        self._told = plan  # which deltas there may be: a bound that windows learn refuses no row
         self._summed: tuple[Reading, int] | None = None
         self._coins = SystemCoins() if coins is None else coins
         self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
@@ -272,7 +273,7 @@ class Statistic(Private, Generic[P, A]):
 
         Of a statistic that learns, it is that of all plans that split epsilon alike.
         """
-        if self._sizes.learned is None:
+        if not self._sizes.learned:
             return self._plan.unseen
         asked = self._plan.request
         return self._plan.split.budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
@@ -313,32 +314,47 @@ class Statistic(Private, Generic[P, A]):
 
     @property
     def expects(self) -> tuple[Learned, ...]:
-        """For how many users it is planned, if it learns."""
-        return () if self._sizes.learned is None else (self._sizes.learned,)
+        """What it is planned for, of what windows learn."""
+        return tuple(self._sizes.learned.values())
 
     def expect(self, ranges: Sequence[Learned]) -> None:
         """Plan anew, before anything is counted; epsilon stays split as it is.
 
         Raises:
-            PlanError: nothing can be planned for so many users. Nothing was changed.
+            PlanError: nothing can be planned for that. Nothing was changed.
             PanPrivacyError: it has made releases or announced intrusions. Nothing was changed.
         """
         self._check_new()
-        for expected in ranges:
-            first = self._sizes.learned or expected
-            budget = self._plan.split.budget
-            own = Budget(budget.state, budget.release)
-            sizes = structs.replace(self._sizes, expected=expected.within(first))
-            self._be_born(sizes, sizes.planned(replace(self._plan.request, budget=own)))
+        if not ranges:
+            return
+        budget, fields = self._plan.split.budget, self._sizes.fields()
+        learned = zip(self._sizes.learned.items(), ranges, strict=True)
+        then = {
+            name: fields[name].value(type(first)(expected).within(first))
+            for (name, first), expected in learned
+        }
+        sizes, own = structs.replace(self._sizes, **then), Budget(budget.state, budget.release)
+        self._be_born(sizes, sizes.planned(replace(self._plan.request, budget=own)))
 
-    def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:
-        """For how many users to plan after its answer; as it is if that is lost."""
+    def after(
+        self, answers: Mapping[Name, Release | None], states: Reach | None = None
+    ) -> tuple[Learned, ...]:
+        """What to plan for after its answer; as it is if that is lost."""
         plan: Any = self._plan
-        answer = next(filter(None, answers.values()), None)
-        if answer is None:
-            return self.expects
-        low, high = (plan.alike(end)[0] for end in (answer.low, answer.high))
-        return tuple(expected.after(low, high) for expected in self.expects)
+        answer, reached = next(filter(None, answers.values()), None), self.reached(answers)
+        users = None
+        if answer is not None and "expected" in self._sizes.learned:
+            users = plan.alike(answer.low)[0], plan.alike(answer.high)[0]
+        seen = Evidence(users, states if reached is None else reached)
+        return tuple(expected.after(seen) for expected in self.expects)
+
+    def reached(self, answers: Mapping[Name, Release | None]) -> Reach | None:
+        """How far from 0 states reach; None if no answer says."""
+        return self._plan.reached(answers, self.announced)
+
+    def tells_states(self, **asked: Any) -> bool:
+        """Whether what it answers then says how far states reach."""
+        return self._plan.tells_states(self.query_type.read(self.name, asked))
 
     @property
     def _cells(self) -> Any:
@@ -396,7 +412,7 @@ class Statistic(Private, Generic[P, A]):
         self._addressing.check(ids)
         checked = None if deltas is None else read_deltas(deltas, sum(map(len, ids)))
         if checked is not None:
-            self._plan.check_deltas(checked)
+            self._told.check_deltas(checked)
         return Batch(self._plan, ids, checked)
 
     def apply(self, *batches: Batch) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from panprivacy.errors import LostReleaseError, PlanError
 from panprivacy.guarantee import Guarantee, Ledger
-from panprivacy.planning.learning import Learned
+from panprivacy.planning.learning import Learned, Reach
 from panprivacy.statistics.containers import Container, check_all, resume_all
 from panprivacy.statistics.contribution import Form, Part
 from panprivacy.statistics.private import Private
@@ -91,6 +91,7 @@ class Together(Private, Generic[K, M]):
         if len(found) < sum(len(one.answers()) for one in lost.values()):
             message = "answers would have one name: put statistics side by side, groups around them"
             raise PlanError(message)
+        self.check_learns()
 
     @property
     def statistics(self) -> Mapping[str, Any]:
@@ -274,7 +275,7 @@ class Together(Private, Generic[K, M]):
 
     @property
     def expects(self) -> tuple[Learned, ...]:
-        """For how many users those that learn are planned, in order."""
+        """What those that learn are planned for, in order."""
         return tuple(expected for one in self._members.values() for expected in one.expects)
 
     def expect(self, ranges: Sequence[Learned]) -> None:
@@ -283,15 +284,38 @@ class Together(Private, Generic[K, M]):
         for one in self._members.values():
             one.expect(list(itertools.islice(rest, len(one.expects))))
 
-    def after(self, answers: Mapping[Name, Release | None]) -> tuple[Learned, ...]:
-        """For how many users to plan after its answers; as it is where one is lost."""
+    def after(
+        self, answers: Mapping[Name, Release | None], states: Reach | None = None
+    ) -> tuple[Learned, ...]:
+        """What to plan for after its answers; as it is where one is lost."""
+        reached = self.reached(answers)
+        states = states if reached is None else reached
         return tuple(
             expected
             for label, one in self._members.items()
-            for expected in one.after(
-                {name: found for name, found in answers.items() if name.statistic == str(label)}
-            )
+            for expected in one.after(self._answers_of(label, answers), states)
         )
+
+    def reached(self, answers: Mapping[Name, Release | None]) -> Reach | None:
+        """How far from 0 states reach, by any of them."""
+        found = [
+            reach
+            for label, one in self._members.items()
+            if (reach := one.reached(self._answers_of(label, answers))) is not None
+        ]
+        return (max(low for low, _ in found), max(high for _, high in found)) if found else None
+
+    def tells_states(self, **asked: Any) -> bool:
+        """Whether what one of them answers says how far states reach."""
+        return any(
+            one.tells_states(**self._asks(label, asked)) for label, one in self._members.items()
+        )
+
+    def _answers_of(
+        self, label: K, answers: Mapping[Name, Release | None]
+    ) -> Mapping[Name, Release | None]:
+        """Those of one member."""
+        return {name: found for name, found in answers.items() if name.statistic == str(label)}
 
     def _asks(self, name: K, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What a member is asked, with what all are."""

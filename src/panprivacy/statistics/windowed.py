@@ -131,7 +131,8 @@ class Windowed(Resumable, Generic[S]):
     Statistics that are told `expected="learn"` are planned anew for each window, for four times
     more or fewer users than the last one had: what it released is public. A window that was cut
     short, or has no answer, changes nothing; one whose number of users was not expected widens the
-    range by what came.
+    range by what came. With `bound="learn"` the bound is ten times what nearly all users clearly
+    reached in the last window, by the histogram of an `Incidence`, and at most that of the first.
 
     A statistic that is `lasting`, as a `RunningCount` is, goes on from window to window as long as
     it has releases left, and releases at the end of each; then a new one begins.
@@ -177,6 +178,7 @@ class Windowed(Resumable, Generic[S]):
         self._answers = answers
         self._releases: list[Window] = []
         self._current = _made_by(factory)
+        self._current.check_learns()
         self._front = self._current.front
         self._current.expect(self._current.expects)  # with its own split of epsilon, as all others
         self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told

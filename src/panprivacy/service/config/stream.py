@@ -257,8 +257,8 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             message = "contribute hands out each window, and answers nothing: leave out releases "
             message += "and every"
             raise PlanError(message)
-        if any(one.sizes.learned for one in counting.statistics.values()):
-            message = 'expected = "learn" learns from answers, and contribute has none: say a range'
+        for name in (name for one in counting.statistics.values() for name in one.sizes.learned):
+            message = f'{name} = "learn" learns from answers, and contribute has none: say it'
             raise ConfigError((), message, "contribute")
         try:
             check_recipient(self.contribute)

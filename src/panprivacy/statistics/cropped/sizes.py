@@ -19,6 +19,7 @@ from panprivacy.planning.blocks import (
     default_reach,
     too_small,
 )
+from panprivacy.planning.learning import LearnedBound, highest
 from panprivacy.planning.regret import least_regret
 from panprivacy.planning.request import Request, Split, budgets, no_signal
 from panprivacy.planning.universe import cells_within, check_cells
@@ -27,7 +28,7 @@ from panprivacy.statistics.common_sizes import Counters, Memory, PerhapsUniverse
 from panprivacy.statistics.cropped.decompounded import DecompoundedPlan
 from panprivacy.statistics.cropped.plan import MOST_SHARING, Cropped, CroppedPlan, ScoredCroppedPlan
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
-from panprivacy.statistics.records import Sizes, learned_users, whole
+from panprivacy.statistics.records import Sizes, learned_bound, learned_users, whole
 from panprivacy.statistics.scored_plans import Rise, best_tents
 
 _CELLS_PER_USER = tuple(4 << power for power in range(9))
@@ -48,9 +49,9 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
 
     tau: Annotated[int, whole("the most that a user counts for", MOST_BOUND, example=10)]
     bound: Annotated[
-        int | None,
-        whole("the largest sum of a user's deltas; others spoil answers; 64 tau unless told",
-              MOST_BOUND, example=640),
+        int | LearnedBound | None,
+        learned_bound("the largest sum of a user's deltas; others spoil answers; 64 tau unless "
+                      "told", MOST_BOUND, example=640),
     ] = None  # fmt: skip
     universe: PerhapsUniverse = None
     expected: Annotated[
@@ -66,11 +67,10 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
 
         Hashed ones have a block law, or a flat one where that errs less: of very many users.
         """
-        tau, universe, expected = self.tau, self.universe, self.expected
+        tau, universe, expected, bound = self.tau, self.universe, self.expected, self._highest
         if isinstance(expected, tuple):
             self._check_range()
         sharing = 1 if universe else MOST_SHARING
-        bound = self.bound or default_reach(tau, MOST_BOUND // sharing)
         if tau > bound:
             message = (
                 f"tau ({tau:,}) exceeds the bound ({bound:,}): no state would be cropped there"
@@ -110,6 +110,13 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
                 raise
             return flat
         return flat if flat and flat.absolute_error() < blocks.absolute_error() else blocks
+
+    @property
+    def _highest(self) -> int:
+        """The bound of the current window."""
+        if self.bound is None:
+            return default_reach(self.tau, MOST_BOUND // (1 if self.universe else MOST_SHARING))
+        return highest(self.bound, self.tau)
 
     def _scored(self, bound: int, universe: int, request: Request) -> ScoredCroppedPlan:
         """A counter for each user, read by scores."""

@@ -66,7 +66,7 @@ class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):
             self,
             *,
             tau: Whole,
-            bound: Whole | None = None,
+            bound: Whole | str | None = None,
             universe: Whole | None = None,
             expected: ManyUsers | None = None,
             cells: Whole | None = None,

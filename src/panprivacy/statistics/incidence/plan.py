@@ -17,6 +17,7 @@ from panprivacy.cells.modular import ModularCells
 from panprivacy.decoders.intervals import noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
+from panprivacy.planning.learning import Reach
 from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.planning.universe import address_in
 from panprivacy.statistics.contribution import Form
@@ -45,6 +46,7 @@ class IncidencePlan(Plan):
         law: the noise of the counters.
         request: epsilon and what it covers.
         split: how epsilon is spent.
+        asked: the largest state that may be asked for, if windows learn the bound: that of each.
     """
 
     bound: int
@@ -56,6 +58,7 @@ class IncidencePlan(Plan):
     law: Law
     request: Request
     split: Split
+    asked: int | None = None
 
     proofs = ("modular", "releases")
     checks = ("exact/test_counters", "statistical/test_incidence")
@@ -133,6 +136,12 @@ class IncidencePlan(Plan):
         Raises:
             PlanError: one cannot be answered.
         """
+        if self.asked is not None:
+            try:
+                query.linear(replace(self.states, bound=self.asked))
+            except PlanError as error:
+                message = f"{error}; where windows learn it, learn:20:1000 is never below 20"
+                raise PlanError(message) from None
         asked = {one.name: one for one in query.linear(self.states)}
         check_askable(asked.values(), self.universe)
         return list(asked.values())
@@ -148,6 +157,18 @@ class IncidencePlan(Plan):
             if named.is_better():
                 return named
         return HistogramReading(population, model, asked, epsilon)
+
+    def tells_states(self, query: IncidenceQuery) -> bool:
+        """Whether a whole histogram leaves; of a few named counts nothing follows."""
+        return isinstance(self.reading(query, 0), HistogramReading)
+
+    def reached(self, answers: Mapping[Name, Release | None], epoch: int) -> Reach | None:
+        """How far states reach, by the released histogram, whatever was asked of it."""
+        given = next(filter(None, answers.values()), None)
+        if given is None or len(given.counts) != self.law.modulus:
+            return None
+        whole = self.reading(IncidenceQuery(), epoch)
+        return whole.answer(np.array(given.counts), given.confidence).reach()
 
     @property
     def apart(self) -> bool:  # type: ignore[override]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from panprivacy._validate import proportion
 from panprivacy.errors import PlanError
@@ -15,6 +16,9 @@ from panprivacy.statistics.incidence.constrained import most_likely
 from panprivacy.statistics.incidence.decoder import Estimates, SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.release import Answers, Label, Name, Named, Release, as_frame, note_on
+
+_CLEAR = 0.9999
+"""Of one in ten thousand times it is not so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,37 @@ class IncidenceRelease(Named[Release]):
         found = self._release("quantile", value, min(low, value), max(high, value))
         return replace(found, note=None)  # a state near 0 is no noise
 
+    def reach(self) -> tuple[int, int]:
+        """How far from 0 states reach; it needs the whole histogram.
+
+        Returns:
+            As far as some users clearly are, or further; and as far as nine in ten of those not in
+            state 0 clearly are at most, and nobody clearly further. The first is 0 where noise
+            hides all users, and the second as far as states are told where it hides how far most
+            of them are.
+
+        Raises:
+            PlanError: the release answers named statistics only.
+        """
+        whole, states = self._histogram(), self.population.states
+        distances = np.abs(states.values())
+        most = int(distances.max())
+
+        def clearly(scores: NDArray[np.bool_] | NDArray[np.int64]) -> bool:
+            """Whether the sum of what users count is above 0."""
+            query = LinearQuery.of("clearly", scores.astype(np.int64))
+            read = whole.model.whole(query, self.counts, whole.noise_variance)
+            return read.bound(_CLEAR, -1) > 0
+
+        steps, present = _steps(most), (distances > 0).astype(np.int64)
+        some = next((one for one in reversed(steps) if clearly(distances >= one)), 0)
+        nearly_all = (
+            one
+            for one in steps
+            if one >= some and clearly(10 * present * (distances <= one) - 9 * present)
+        )
+        return some, next(nearly_all, most)
+
     def under(self, statistic: str | None = None, group: Label | None = None) -> IncidenceRelease:
         """The same answers under the name of a statistic, of a group, or both."""
         name = Name(self.statistic, "", group=self.group).under(statistic, group)
@@ -262,6 +297,14 @@ class IncidenceRelease(Named[Release]):
 
 _COUNTING = {"exactly", "at_least", "distinct"}
 """Questions whose answers are numbers of users; others are sums of what users did."""
+
+
+def _steps(most: int) -> list[int]:
+    """Distances from 1 to the largest, each at most a quarter more than the one before, or 1."""
+    found = [1]
+    while found[-1] < most:
+        found.append(min(found[-1] + max(found[-1] // 4, 1), most))
+    return found
 
 
 def check_askable(queries: Iterable[LinearQuery], universe: int | None) -> None:

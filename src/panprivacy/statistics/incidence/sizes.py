@@ -17,12 +17,13 @@ from panprivacy.cells.law import MOST_MODULUS, Law, on_set
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
+from panprivacy.planning.learning import LearnedBound, highest
 from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
 from panprivacy.planning.room import roomiest, sets_of, wider_sets
 from panprivacy.planning.universe import cells_within, check_cells, check_memory
 from panprivacy.statistics.common_sizes import Memory, PerhapsUniverse
 from panprivacy.statistics.incidence.plan import Entry, IncidencePlan
-from panprivacy.statistics.records import Sizes, flag, given_as, users, whole
+from panprivacy.statistics.records import Sizes, flag, given_as, learned_bound, users, whole
 
 Option = tuple[Budget, DifferenceSet]
 """A way to spend epsilon, and the set that the law is made of."""
@@ -62,9 +63,9 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
     """How many users are in each state: how many came exactly t times, or at least k times."""
 
     bound: Annotated[
-        int,
-        whole("the largest sum of a user's deltas; others spoil answers, from where plan says on",
-              _MOST_BOUND, example=30),
+        int | LearnedBound,
+        learned_bound("the largest sum of a user's deltas; others spoil answers, from where plan "
+                      "says on", _MOST_BOUND, example=30),
     ]  # fmt: skip
     universe: PerhapsUniverse = None
     expected: Annotated[
@@ -93,7 +94,7 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             planned = self.attempt(request, room=room)
             if planned.readable:
                 return planned
-        refused = f"{planned.cells:,} hashed counters cannot be read at bound {self.bound:,}"
+        refused = f"{planned.cells:,} hashed counters cannot be read at bound {planned.bound:,}"
         if self.cells is not None or self.law is not None or self.memory is not None:
             message = f"{refused}; take more cells, a larger epsilon or a smaller bound"
             raise PlanError(message)
@@ -102,6 +103,11 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         users = f"{self.most_users:,} users"
         message = f"{refused} and {users}; {ways}a larger epsilon or a smaller bound"
         raise PlanError(message)
+
+    @property
+    def highest(self) -> int:
+        """The bound of the current window."""
+        return highest(self.bound)
 
     @property
     def most_users(self) -> int | None:
@@ -116,8 +122,12 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
         if self.below is not None and self.signed:
             message = "signed=True is below= as far as the bound: say one of them"
             raise PlanError(message)
-        if self.below is not None and self.below > self.bound:
-            message = f"below= ({self.below:,}) exceeds the bound ({self.bound:,}): raise the bound"
+        least = self.bound[0] if isinstance(self.bound, LearnedBound) else self.bound
+        if self.below is not None and self.below > least:
+            message = f"below= ({self.below:,}) exceeds the bound ({least:,}): raise the bound"
+            raise PlanError(message)
+        if self.law is not None and isinstance(self.bound, LearnedBound):
+            message = "law= is made for one bound: leave it out where windows learn the bound"
             raise PlanError(message)
         check_cells(self.universe, self.cells)
         if self.universe is None and self.cells is None and self.expected is None:
@@ -136,8 +146,9 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             room: whether counters may have more values than there are states, where that is
                 nearly free.
         """
-        below = self.bound if self.signed else self.below or 0
-        states = below + 1 + self.bound
+        bound = self.highest
+        below = bound if self.signed else self.below or 0
+        states = below + 1 + bound
         if self.law is None:
             budget, chosen = self._best(states, request, room=room)
             law = on_set(chosen, budget.state)
@@ -152,7 +163,8 @@ class IncidenceSizes(Sizes, frozen=True, tag="incidence"):
             message = f"bound= is too large for a memory= of {self.memory} bytes"
             raise PlanError(message)
         users = self.universe, cells, self.most_users
-        return IncidencePlan(self.bound, self.signed, self.below, *users, law, request, split)
+        asked = self.bound[0] if isinstance(self.bound, LearnedBound) else None
+        return IncidencePlan(bound, self.signed, self.below, *users, law, request, split, asked)
 
     def _counters(self, modulus: int) -> int:
         """One for each user, as far as memory reaches; hashed ones for those that are expected."""

@@ -71,7 +71,7 @@ class Incidence(
         def __init__(
             self,
             *,
-            bound: Whole,
+            bound: Whole | str,
             universe: Whole | None = None,
             expected: ManyUsers | None = None,
             cells: Whole | None = None,

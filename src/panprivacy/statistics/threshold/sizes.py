@@ -6,10 +6,11 @@ from typing import Annotated
 
 from panprivacy.errors import PlanError
 from panprivacy.planning.blocks import MOST_BOUND, default_reach
+from panprivacy.planning.learning import LearnedBound, highest
 from panprivacy.planning.request import Request
 from panprivacy.planning.universe import cells_within, check_cells, check_memory
 from panprivacy.statistics.common_sizes import Below, Counters, Memory, Universe
-from panprivacy.statistics.records import Sizes, flag, whole
+from panprivacy.statistics.records import Sizes, flag, learned_bound, whole
 from panprivacy.statistics.threshold.hard import MOST_HARD, HardPlan, hard_plan
 from panprivacy.statistics.threshold.plan import SoftThreshold, soft_plan
 
@@ -22,9 +23,9 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
     ]
     universe: Universe
     bound: Annotated[
-        int | None,
-        whole("the largest sum of a user's deltas; others spoil answers; 64 times the threshold "
-              "unless told", MOST_BOUND, example=640),
+        int | LearnedBound | None,
+        learned_bound("the largest sum of a user's deltas; others spoil answers; 64 times the "
+                      "threshold unless told", MOST_BOUND, example=640),
     ] = None  # fmt: skip
     cells: Counters = None
     memory: Memory = None
@@ -38,7 +39,7 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
     def plan(self, request: Request) -> SoftThreshold | HardPlan:
         """One counter for each user, as far as the memory reaches, and a sample beyond that."""
         threshold, universe = self.threshold, self.universe
-        bound = self.bound or self._reach()
+        bound = self._highest
         if threshold < 2:
             message = "threshold must be at least 2; for who came at all, count distinct users"
             raise PlanError(message)
@@ -53,9 +54,12 @@ class ThresholdSizes(Sizes, frozen=True, tag="threshold"):
         room = self.bound is not None  # 64 times the threshold is room enough
         return soft_plan(*sizes, request, room=room, below=self.below)
 
-    def _reach(self) -> int:
-        """The largest state, where nobody says."""
-        return default_reach(self.threshold, MOST_HARD if self.hard else MOST_BOUND)
+    @property
+    def _highest(self) -> int:
+        """The bound of the current window."""
+        if self.bound is None:
+            return default_reach(self.threshold, MOST_HARD if self.hard else MOST_BOUND)
+        return highest(self.bound, self.threshold)
 
     def _counters(self, modulus: int) -> int:
         """How many counters of so many values there are."""

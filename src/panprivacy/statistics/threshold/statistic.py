@@ -75,7 +75,7 @@ class ThresholdCount(Statistic[SoftThreshold | HardPlan, Release], sizes=Thresho
             *,
             threshold: Whole,
             universe: Whole,
-            bound: Whole | None = None,
+            bound: Whole | str | None = None,
             cells: Whole | None = None,
             memory: Whole | None = None,
             hard: bool = False,

@@ -21,11 +21,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_UNIT = 1 << 25",
     ): "weights of twice the size are as private, and no less accurate",
     (
-        "cells/additive.py",
-        "",
-        "class PairedCells(AdditiveCells):",
-    ): "paired cells have no field of their own, and are frozen as those they are made from",
-    (
         "cells/packed.py",
         "group_sums",
         "if groups > 1 or self.cells % (8 * groups):  # runs end within a byte",
@@ -46,11 +41,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "while tick >= start | tree.horizon:",
     ): "trees that grow by eight have powers of two of steps, and share no bit with those before",
     (
-        "counters/endless.py",
-        "run",
-        "return Answers(*map(np.concatenate, zip(*parts, strict=False)))",
-    ): "each part has as many arrays",
-    (
         "counters/factorised.py",
         "_added",
         "size = 1 << (len(amounts) + len(coefficients) - 2).bit_length()",
@@ -66,11 +56,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if positive_integer(processes=processes) <= 1:",
     ): "numbers below 1 were refused",
     (
-        "federated/group.py",
-        "__init__",
-        "for row, offset in zip(self._table, _offsets(encode(point).tobytes()), strict=False):",
-    ): "there are as many offsets as rows",
-    (
         "federated/histogram.py",
         "planned",
         "if promise.devices > 1 and not promise.delta:",
@@ -78,18 +63,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "federated/mean.py",
         "planned",
-        "high += _STEPS // 9",
+        "high = min(high + _STEPS // 9, widest)",
     ): "the search begins elsewhere, and ends at the same least variance that keeps the promise",
-    (
-        "federated/mean.py",
-        "planned",
-        "spread = 2 * math.log( 1 / promise.delta) / float(promise.epsilon) ** 2",
-    ): "the search begins elsewhere, and ends at the same least variance that keeps the promise",
-    (
-        "ids.py",
-        "",
-        "PIECE_ROWS = 2 << 15",
-    ): "ids are read in pieces of another size, with the same result",
     (
         "planning/bits.py",
         "",

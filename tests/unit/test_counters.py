@@ -899,7 +899,7 @@ def test_cumulants_of_one_step_are_added_at_each():
         RandomisedResponse(9, ONE, 2),
     ):
         memory = one.born(Silent())
-        assert memory.told.shape == (2, 1)
+        assert (memory.cells.shape, memory.told.shape) == ((1,), (2, 1))
         each = one.run(memory, np.zeros(1, np.int64), Streams())
         more = one.run(memory, np.zeros(3, np.int64), Streams())
         assert more.variances == pytest.approx(np.arange(2, 5) * each.variances)

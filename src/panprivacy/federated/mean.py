@@ -77,9 +77,10 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
         if not promise.delta:
             message = "a mean needs a delta above 0: its noise is Gaussian"
             raise PlanError(message)
-        spread = 2 * math.log(2 / promise.delta) / float(promise.epsilon) ** 2
+        guess = 2 * math.log(2 / promise.delta) * (most / float(promise.epsilon)) ** 2
+        guess /= promise.devices
         widest = _place(_MOST_VARIANCE)
-        high = min(_place(most**2 * spread / promise.devices), widest)
+        high = min(_place(guess), widest)
 
         def kept(place: int) -> bool:
             return cls(most=most, variance=_step(place)).keeps(promise)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -192,3 +193,38 @@ def test_a_discrete_laplace_sample_is_made_step_by_step():
     samples = np.zeros(1, np.int64)
     assert noise._fill_laplace(np.array(words), 3, 2, samples) == (1, len(words))
     assert samples.tolist() == [-1]
+
+
+@pytest.mark.parametrize("weights", [[], [0], [0, 0], [1, -1], [-1], [2, -1], [2**70, -1]])
+def test_weights_that_give_no_law_are_refused(weights):
+    with pytest.raises(ValueError, match="whole numbers of at least 0, not all 0"):
+        noise.categorical(np.zeros, weights, 1)
+
+
+@pytest.mark.parametrize("scale", [0, Fraction(-1, 3)])
+def test_noise_has_a_scale_above_0(scale):
+    with pytest.raises(ValueError, match="scale must be positive"):
+        noise.discrete_laplace(np.zeros, Fraction(scale), 1)
+
+
+@pytest.mark.parametrize(
+    ("weights", "fits"),
+    [([1, 2], True), ([2**60, 2**60 - 2**10], True), ([2**60, 2**60], False), ([2**70], False)],
+)
+def test_sums_of_weights_are_words_below_two_to_the_61(weights, fits):
+    sums = noise._cumulated(weights)
+    assert (sums.dtype == np.int64) == fits
+    assert sums.tolist() == list(itertools.accumulate(weights))
+
+
+@pytest.mark.parametrize("weights", [[1], [3, 0, 5, 1], [0, 7], [1] * 100, [2**40, 1, 2**50]])
+def test_a_guide_begins_at_the_first_index_that_may_be_right(weights):
+    sums = noise._cumulated(weights)
+    guide, shift = noise._guide(sums)
+    total = sum(weights)
+    for value in {0, min(1, total - 1), total // 3, total // 2, total - 1}:
+        index = next(at for at, end in enumerate(sums.tolist()) if end > value)
+        assert guide[value >> shift] <= index
+        values = np.array([value], np.int64)
+        assert noise._search(values, sums, guide, shift).tolist() == [index]
+    assert len(guide) <= 4 * len(weights) + 2

@@ -812,3 +812,58 @@ def test_weights_are_as_large_as_they_were_planned_once(epsilon, unit):
     assert high == math.floor(unit * math.exp(epsilon))
     assert low == -(-high // guarantee.exp_bounds(Fraction(epsilon))[0])
     assert low in {unit, unit - 1}
+
+
+LEFT_OUT = {
+    "adjacency": "user", "added": 1, "announced": 0, "at_any_time": False, "at_birth": True,
+    "at_closing": True, "below": 0, "bound": 1, "by_rho": False, "clip": 0, "combined": False,
+    "confidence": 0.95, "durable": False, "epoch": 0, "error": 0.0, "fourth": 0.0, "grain": 0.0,
+    "hidden": 0.0, "intrusions": 0, "looks": True, "missing": 0.0, "open_steps": False,
+    "origin": 345_600, "paid": False, "pan_private": True, "processes": 1, "released": 0,
+    "seen": 1, "slack": 0.0, "tables": 1, "tick": 0, "value": 0.0, "variance": 0.0, "wait": True,
+    "with_delta": False, "zone": "UTC",
+}  # fmt: skip
+WHERE_LEFT_OUT = (
+    "cells.additive", "cells.bits", "cells.law", "checkpoint", "continual.counter",
+    "counters.accumulator", "counters.delayed", "counters.endless", "counters.factorised",
+    "counters.mechanism", "counters.naive", "counters.running", "counters.shapes", "counters.tree",
+    "decoders.intervals", "federated.collector", "federated.elgamal", "federated.laws",
+    "federated.shares", "guarantee", "planning.additive", "service.outgoing.payment",
+    "service.stream", "statistics.additive_plans", "statistics.density.decoder", "statistics.grid",
+    "statistics.running.stepwise", "statistics.statistic", "statistics.together",
+    "statistics.windowed",
+)  # fmt: skip
+
+
+def callables_of(module):
+    for name, thing in vars(module).items():
+        if getattr(thing, "__module__", None) != module.__name__:
+            continue
+        if isinstance(thing, type):
+            for part, method in vars(thing).items():
+                yield f"{name}.{part}", getattr(method, "__func__", method)
+        else:
+            yield name, thing
+
+
+def test_what_is_left_out_means_the_same_everywhere_and_ever():
+    seen = set()
+    for where in WHERE_LEFT_OUT:
+        for name, function in callables_of(importlib.import_module(f"panprivacy.{where}")):
+            if not inspect.isroutine(function):
+                continue
+            for one in inspect.signature(function).parameters.values():
+                if one.name in LEFT_OUT and one.default not in {inspect.Parameter.empty, None}:
+                    assert one.default == LEFT_OUT[one.name], name
+                    seen.add(one.name)
+    assert seen == LEFT_OUT.keys()
+
+
+def test_a_step_adds_nothing_and_an_event_one_unless_told():
+    counter = Counter(3, epsilon=10**6, open_steps=True)
+    counter.step()
+    assert counter.value == 0
+    counter.add()
+    counter.step()
+    assert counter.value == 1
+    assert pp.Density(universe=8, epsilon=1).plan.request.releases == 1

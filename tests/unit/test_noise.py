@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -228,3 +229,33 @@ def test_a_guide_begins_at_the_first_index_that_may_be_right(weights):
         values = np.array([value], np.int64)
         assert noise._search(values, sums, guide, shift).tolist() == [index]
     assert len(guide) <= 4 * len(weights) + 2
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 2), (1, 1), (5, 2), (7, 3)])
+def test_coins_of_an_exponential_are_as_rare_as_it_says(numerator, denominator):
+    """False alarm 1e-6 (4.9 deviations); a place that is counted wrongly is off by 10 % or more."""
+    runs = 20_000
+    numbers = np.full(runs, numerator, np.int64)
+    heads = noise.bernoulli_exp(aes_stream(b"k" * 32), numbers, denominator)
+    expected = math.exp(-numerator / denominator)
+    assert heads.mean() == pytest.approx(
+        expected, abs=4.9 * math.sqrt(1 / 4 / runs) * (numerator > 0)
+    )
+
+
+@pytest.mark.parametrize("variance", ["1/100", "1/2", "2", "30"])
+def test_gaussian_noise_has_its_law(variance):
+    """False alarm 1e-6 for each number."""
+    runs, width = 20_000, float(Fraction(variance))
+    drawn = noise.discrete_gaussian(aes_stream(b"g" * 32), Fraction(variance), runs)
+    line = np.arange(-60, 61)
+    law = np.exp(-(line**2.0) / (2 * width))
+    law /= law.sum()
+    counts = np.bincount(drawn + 60, minlength=121)
+    assert (np.abs(counts - runs * law) <= 5.5 * np.sqrt(runs * law * (1 - law)) + 5).all()
+
+
+@pytest.mark.parametrize("variance", [0, -1])
+def test_gaussian_noise_has_a_variance_above_0(variance):
+    with pytest.raises(ValueError, match="variance must be positive"):
+        noise.discrete_gaussian(np.zeros, Fraction(variance), 1)

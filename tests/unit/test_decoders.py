@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.decoders.intervals import (
+    _first,
     discrete_laplace_variance,
     noise_quantile,
+    noise_quantiles,
+    score_interval,
 )
 from panprivacy.decoders.separate import SeparateModel
 from panprivacy.statistics.density.decoder import DensityModel
@@ -187,3 +190,84 @@ def test_what_collisions_hide_in_several_tables_adds_up_as_it_is():
     assert (value, low, high) == (26.0, 26.0 - 4 * 3.0, 26.0 + 4 * 4.0)
     assert each.levels == pytest.approx([0.99] * 4)  # so that all four hold at once
     assert SeparateModel(each, 4, hides=True).deviation(10.0) == 4 * 2.0
+
+
+# Searches
+
+
+def beyond(edge, start):
+    return lambda points: np.abs(points - start) >= abs(edge - start)
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "end", "edge"),
+    [(0, 1, 100, 37.123), (50, -1, 0, 12.3), (0, 0.001, 1e6, 4e5), (0, 0, 10, 3), (5, 9, 6, 5.9)],
+)
+def test_the_first_value_that_meets_a_condition_is_found(start, step, end, edge):
+    """Within a hundred-thousandth: each of four grids is 64 times finer than the one before."""
+    found = _first(beyond(edge, start), start, step, end)
+    assert 0 <= abs(found - start) - abs(edge - start) <= 1e-5 * abs(end - start) / 4
+
+
+def test_a_condition_that_nothing_meets_has_no_first_value_and_the_end_is_looked_at():
+    assert _first(beyond(11, 0), 0, 1, 10) is None
+    assert _first(beyond(10, 0), 0, 1, 10) == pytest.approx(10)
+    assert _first(beyond(0, 5), 5, 1, 5) is None
+    assert _first(beyond(0, 0), 0, 1, 10) == pytest.approx(0, abs=1e-6)
+
+
+def test_an_end_that_is_near_is_searched_for_as_finely_as_its_step():
+    """The first grid begins at an eighth of the step, and no further than half of the way."""
+    seen = []
+    _first(lambda points: seen.append(points) or points < -1, 0, 8, 100)
+    _first(lambda points: seen.append(points) or points < -1, 0, 800, 100)
+    _first(lambda points: seen.append(points) or points < -1, 0, 0, 100)
+    for points, least in zip(seen, (1, 50, 1e-10), strict=True):
+        assert points[:2] == pytest.approx([0, least])
+        assert points[-2:] == pytest.approx([100, 100])
+        assert len(points) == 66
+        ratios = points[2:-1] / points[1:-2]
+        assert ratios == pytest.approx(np.full(63, (100 / least) ** (1 / 63)))
+
+
+SCORE = np.array([3.0, 2.0, 0.5, -0.5, -2.0, -3.0])
+TRUTHS = np.arange(6.0)
+
+
+@pytest.mark.parametrize(
+    ("score", "reach", "ends"),
+    [
+        (SCORE, 1, (1 + 2 / 3, 3 + 1 / 3)),
+        (SCORE, 2, (1, 4)),
+        (SCORE, 2.5, (0.5, 4.5)),
+        (SCORE, 4, (0, math.inf)),
+        (-SCORE, 1, (0, math.inf)),  # whose ends are no larger than 1
+        (SCORE + 10, 1, (2.5, 2.5)),
+        (SCORE - 10, 1, (0, 2.5)),
+        (np.array([-5.0, -5, 5, 0.5, 5, 5]), 1, (0, 3.9)),
+    ],
+)
+def test_ends_are_where_the_score_becomes_surprising(score, reach, ends):
+    """Over its reach the score is straight between two candidates."""
+    value, low, high = score_interval(2.5, TRUTHS, score.copy(), np.full(6, float(reach)))
+    assert value == 2.5
+    assert low <= 2.5 <= high
+    surprise = np.array(score) / reach
+    surprise[0] = max(surprise[0], 0)
+    fine = np.linspace(0, 5, 50_001)
+    within = fine[np.abs(np.interp(fine, TRUTHS, surprise)) <= 1]
+    expected = (2.5, 2.5) if not len(within) else (min(within[0], 2.5), max(within[-1], 2.5))
+    assert low == pytest.approx(expected[0], abs=1e-3)
+    assert high == (math.inf if expected[1] == 5 else pytest.approx(expected[1], abs=1e-3))
+
+
+def test_quantiles_of_many_shares_are_those_of_each():
+    shares = np.linspace(0, 1, 21)
+    exact = [noise_quantile(0.95, share) for share in shares]
+    assert noise_quantiles(0.95, shares) == pytest.approx(np.array(exact))
+    assert noise_quantiles(0.95, np.array([0.525])) == pytest.approx((exact[10] + exact[11]) / 2)
+
+
+def test_a_share_of_a_hundredth_is_the_least_that_is_read_as_one():
+    normal = noise_quantile(0.999, 0.0)
+    assert noise_quantile(0.999, 0.01) != normal == noise_quantile(0.999, math.nextafter(0.01, 0))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize
 
 from panprivacy.addressing import Levelled
 from panprivacy.decoders.intervals import (
@@ -245,3 +246,25 @@ def test_a_distinct_plan_addresses_its_levels():
     assert isinstance(address, Levelled)
     assert address.cells == plan.cells == plan.levels * plan.cells_per_level
     assert plan.groups == plan.levels > 1
+
+
+@pytest.mark.parametrize("users", [0, 1, 30, 1_000, 20_000])
+def test_the_estimate_is_where_the_weighted_residuals_balance(users):
+    """To a thousandth of a user, and of what users there are."""
+    model = bit_levels(4, 512, 0.5, 20.0)
+    ones = expected_ones(model, users) + np.array([3.0, -2, 1, 0])
+    found = model.estimate(ones)
+
+    def residual(at):
+        mean, variance, slope = model.moments(np.array([at]))
+        return float(((ones - mean) * slope / variance).sum())
+
+    nearest = optimize.brentq(residual, 0.0, 1e6) if residual(0.0) > 0 else 0.0
+    assert found == pytest.approx(nearest, rel=1e-3, abs=1e-3)
+
+
+def test_so_many_users_fill_every_cell():
+    model = bit_levels(4, 512, 0.5, 20.0)
+    assert model.limit == pytest.approx((math.log(512) + 10) * 512 * 8)
+    assert bit_levels(1, 9, 0.5, 1.0).limit == pytest.approx((math.log(9) + 10) * 9)
+    assert model.estimate(np.full(4, 1e6)) <= model.limit

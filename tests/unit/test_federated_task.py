@@ -158,3 +158,49 @@ def test_no_kind_of_less_noise_than_the_promise_can_be_made():
     printed = Mean(most=4, variance=Mean.planned(LARGE, most=4).variance / 4)
     with pytest.raises(pp.PlanError, match="does not keep its promise"):
         Task.new(printed, LARGE, horizon=1, key=bytes(33))
+
+
+def test_a_file_has_64_kib_at_most():
+    plain = TASK.signed(SIGNING)
+    Task.read(plain + b" " * ((1 << 16) - len(plain)), SIGNER)
+    with pytest.raises(pp.InputError) as refused:
+        Task.read(plain + b" " * ((1 << 16) - len(plain) + 1), SIGNER)
+    assert str(refused.value) == "this is no task: it has more than 65,536 bytes"
+
+
+def test_a_reason_is_cut_and_printed_in_one_line():
+    with pytest.raises(pp.InputError) as refused:
+        Task.unverified(json.dumps({"task": {"x" * 1_000: 1}, "signature": "00" * 64}).encode())
+    assert len(str(refused.value)) <= len("this is no task: ") + 200
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "where"), [("id", 16, "task"), ("key", 33, "task"), ("signature", 64, None)]
+)
+def test_what_is_hexadecimal_has_its_length(name, length, where):
+    good = bytes([2, *bytes(length - 1)]).hex()
+    for text, taken in ((good, True), (good + "00", False), (good[:-2], False)):
+        document = {**DOCUMENT, "task": dict(DOCUMENT["task"])}
+        (document[where] if where else document)[name] = text
+        if taken:
+            Task.unverified(json.dumps(document).encode())
+        else:
+            with pytest.raises(pp.InputError, match=name):
+                Task.unverified(json.dumps(document).encode())
+
+
+def test_a_fraction_may_be_0_and_is_no_number():
+    task = {**DOCUMENT["task"], "promise": {"epsilon": "1/3", "delta": "0", "devices": 1}}
+    assert Task.read(resigned(task), SIGNER).promise.delta == 0
+    for wrong in (0, 0.5, "-1/2", "nan"):
+        task["promise"]["delta"] = wrong
+        with pytest.raises(pp.InputError):
+            Task.read(resigned(task), SIGNER)
+
+
+def test_a_task_is_made_by_its_version_and_bound_to_its_digest():
+    assert len(TASK.id) == 32
+    assert len(TASK.digest) == 32
+    assert TASK.context == b"dap-17" + TASK.digest
+    assert TASK.entry_bytes == 66
+    assert TASK.signed(SIGNING).startswith(b'{\n  "task"')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from fractions import Fraction
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import panprivacy as pp
 from panprivacy.cells.difference_sets import biquadratic, point, residues
-from panprivacy.cells.law import _FAMILIES, hit_and_miss, on_blocks, on_set, outside
+from panprivacy.cells.law import _FAMILIES, _modulus, hit_and_miss, on_blocks, on_set, outside
 from panprivacy.guarantee import exp_bounds
 
 MAKERS = [
@@ -340,3 +341,87 @@ def test_a_counter_hits_the_set_as_often_as_its_noise_added_up_says(chosen, epsi
         noise = [sum(noise[x - y] * law[y] for y in range(len(law))) for x in range(len(law))]
     at = [sum(noise[x - state] for x in chosen.members()) for state in range(len(law))]
     assert hit_and_miss(chosen, epsilon, epoch) == pytest.approx((at[0], np.mean(at[1:])))
+
+
+@pytest.mark.parametrize("weights", [[1, 1], [1, 2**61 - 1]])
+def test_the_fewest_and_the_largest_weights_are_taken(weights):
+    assert pp.Law.of(weights).weights.tolist() == weights
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ([1], "2 to 2**24 whole weights of at least 1"),
+        ([1, 0], "weight"),
+        (np.array([1, 0]), "2 to 2**24 whole weights"),
+        (np.array([1.0, 1.0]), "2 to 2**24 whole weights"),
+        (np.array([[1, 1]]), "2 to 2**24 whole weights"),
+        ([1, 2**61], "a sum of at most 2**61"),
+        ([2**61 + 1, 1], "weight"),
+        ([2**60, 2**60, 1], "a sum of at most 2**61"),
+        ([2**61] * 5, "a sum of at most 2**61"),
+    ],
+)
+def test_other_weights_are_refused_in_words(weights, said):
+    make = pp.Law.of if isinstance(weights, list) else lambda given: pp.Law("custom", given)
+    with pytest.raises(pp.PlanError) as refused:
+        make(weights)
+    assert said in str(refused.value)
+
+
+def test_moduli_go_up_to_two_to_the_24():
+    assert _modulus(1 << 24) == 1 << 24
+    assert _modulus(2) == 2
+    for modulus in (1, (1 << 24) + 1):
+        with pytest.raises(pp.PlanError, match=r"^modulus must"):
+            _modulus(modulus)
+    with pytest.raises(pp.PlanError, match=r"^q must"):
+        pp.Law.block(1 << 22, 7, 1)
+    with pytest.raises(pp.PlanError, match=r"^tau must"):
+        pp.Law.block(0, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "refused"),
+    [
+        ("modulus", [4], [1, 4_609]),
+        ("bound", [2, 9], [0, 10]),
+        ("threshold", [1, 2], [0, 3]),
+        ("size", [1, 9], [0, 10]),
+        ("below", [0, 7], [-1, 8]),
+    ],
+)
+def test_a_shape_is_taken_between_its_ends(name, taken, refused):
+    base = {"threshold": 1, "bound": 2, "modulus": 10, "size": 3, "epsilon": 1, "below": 0}
+    for value in taken:
+        pp.Law.shaped(**{**base, name: value})
+    for value in refused:
+        with pytest.raises(pp.PlanError, match=name):
+            pp.Law.shaped(**{**base, name: value})
+
+
+def test_a_law_of_no_use_beyond_e_to_the_42_is_that_of_42():
+    for make in (pp.Law.spike, pp.Law.geometric):
+        assert make(5, 42).weights.tolist() == make(5, 1_000).weights.tolist()
+
+
+def test_geometric_weights_are_as_large_as_they_fit():
+    made = pp.Law.geometric(5, 1).weights
+    assert made[-1] == 1 << 24
+    assert made[0] == math.floor((1 << 24) * math.e)
+    assert made.tolist() == sorted(made.tolist(), reverse=True)
+    steep = pp.Law.geometric(5, 42).weights
+    assert steep[0] == 2**61 // 5
+    assert steep[-1] == int(2**61 / (5 * math.exp(42))) + 1
+
+
+def test_how_a_law_shows_itself():
+    flat = pp.Law.flat(7, 1)
+    assert repr(flat) == "<Law flat modulo 7, loss 1>"
+    assert flat.hit() == pytest.approx(3 * math.e / (3 * math.e + 4), rel=1e-6)
+    assert flat.miss() == pytest.approx((3 - flat.hit()) / 6)
+    assert flat.probabilities().sum() == pytest.approx(1)
+    assert flat.within(1)
+    assert not flat.within("0.999999")
+    assert flat.within(10**6)
+    assert copy.deepcopy(flat) is flat

@@ -12,12 +12,21 @@ from dataclasses import is_dataclass
 from fractions import Fraction
 from functools import partial
 
+import msgspec
 import numpy as np
 import pytest
 
 import panprivacy as pp
 from panprivacy import guarantee
-from panprivacy.addressing import FEISTEL_BITS, FEISTEL_ROUNDS, Sampled
+from panprivacy.addressing import (
+    FEISTEL_BITS,
+    FEISTEL_ROUNDS,
+    Dealt,
+    Direct,
+    Independent,
+    Levelled,
+    Sampled,
+)
 from panprivacy.audit.ideal import MemoryStorage
 from panprivacy.cells.difference_sets import residues
 from panprivacy.cells.law import Law, high_and_low, hit_and_miss
@@ -33,8 +42,12 @@ from panprivacy.federated.task import Task
 from panprivacy.federated.two_servers import TwoServers
 from panprivacy.hashing import may_be_number
 from panprivacy.ids import read_ids, rows_by_code
+from panprivacy.noise import leading_digits
+from panprivacy.service.outgoing import announcements, payment
 from panprivacy.service.stream import Stream
+from panprivacy.slices import Slice
 from panprivacy.sources import Column, open_source
+from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.grid import Grid
 from panprivacy.testing import SeededCoins
 
@@ -126,19 +139,27 @@ def test_a_cropped_sum_without_noise_reaches_half_a_count_around_it():
 
 
 CHANGING = {
-    "Body", "EnumeratedCoins", "Memory", "PlannedCoins", "ShiftedCoins", "State", "_Attempt",
-    "_Reader", "_Shard",
+    "Body", "ClusterRecord", "Cut", "EnumeratedCoins", "Memory", "PlannedCoins", "ShiftedCoins",
+    "State", "StreamRecord", "_Attempt", "_Problem", "_Reader", "_Shard",
 }  # fmt: skip
 """States, coins of the audit, what is known of others. The rest is public, cached, and shared."""
+
+
+DERIVED = {"DecompoundedReading", "LeavingPlan"}
+"""Of fields of others alone, which cannot be changed there either."""
 
 
 def test_what_is_public_cannot_be_changed():
     found = {}
     for module in pkgutil.walk_packages(pp.__path__, "panprivacy."):
         for kind in vars(importlib.import_module(module.name)).values():
-            if isinstance(kind, type) and kind.__module__ == module.name and is_dataclass(kind):
+            if not isinstance(kind, type) or kind.__module__ != module.name:
+                continue
+            if issubclass(kind, msgspec.Struct):
+                found[kind] = kind.__struct_config__.frozen
+            elif is_dataclass(kind) and kind.__name__ not in DERIVED:
                 parameters = vars(kind).get("__dataclass_params__")
-                found[kind] = parameters is None or parameters.frozen
+                found[kind] = parameters is not None and parameters.frozen
     assert {kind.__name__ for kind, frozen in found.items() if not frozen} == CHANGING
     assert len(found) > 150
 
@@ -414,3 +435,203 @@ def test_what_is_secret_is_no_object_of_python_for_each_row(what):
 
     ready()()  # kernels are compiled, and decoders planned, once
     assert lines_run(ready()) < ROWS // 2
+
+
+SIZES = {
+    "moment": {
+        "bound": (1, 1 << 20), "cells": (1, 1 << 27), "memory": (1, 1 << 36), "clip": (0, 1 << 40),
+        "order": (1, 2),
+    },
+    "inner-product": {
+        "bound": (1, 1 << 20), "cells": (1, 1 << 27), "memory": (1, 1 << 36), "clip": (0, 1 << 40),
+    },
+    "distinct": {"memory": (1, 1 << 36), "bound": (1, 1 << 23)},
+    "density": {"universe": (1, 1 << 62), "cells": (1, 1 << 39), "memory": (1, 1 << 36)},
+    "incidence": {"bound": (1, (1 << 21) - 1), "universe": (1, 1 << 62), "cells": (1, 1 << 36)},
+    "cropped-sum": {"tau": (1, 1 << 22), "bound": (1, 1 << 22), "universe": (1, 1 << 62)},
+    "threshold": {"threshold": (1, 1 << 22), "bound": (1, 1 << 22), "cells": (1, 1 << 36)},
+    "heavy-hitters": {"k": (1, 1 << 15), "total": (1, 1 << 60), "cells": (1, 1 << 36)},
+    "running-count": {"horizon": (1, 10**9), "bound": (1, 1 << 20)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "least", "most"),
+    [(kind, name, *ends) for kind, sizes in SIZES.items() for name, ends in sizes.items()],
+)
+def test_a_size_is_taken_up_to_either_end(kind, name, least, most):
+    field = kinds()[kind].sizes_type.fields()[name]
+    for taken in (least, most):
+        assert field.value(taken) == taken
+    for refused in (least - 1, most + 1):
+        with pytest.raises(pp.PlanError, match=name):
+            field.value(refused)
+
+
+def test_a_constructor_says_all_that_it_takes_and_each_once():
+    """`epsilon` first, then what is its own, then what all have."""
+    for kind in kinds().values():
+        named = inspect.signature(kind).parameters
+        own = [*kind.sizes_type.fields()]
+        common = [*named][1 + len(own) :]
+        assert [*named][: 1 + len(own)] == ["epsilon", *own]
+        assert common == ["releases", "intrusions", "budget", "ledger", "coins", "key", "slice_"]
+        assert {one.kind for one in named.values()} == {inspect.Parameter.KEYWORD_ONLY}
+        for name, field in kind.sizes_type.fields().items():
+            told = named[name].default
+            assert told is inspect.Parameter.empty if field.required else told == field.default
+
+
+def test_a_slice_has_a_key_of_its_own():
+    part = Slice(0, 2, bytes(16))
+    pp.DistinctCount(epsilon=1, expected=100, slice_=part)
+    with pytest.raises(pp.PlanError, match="leave out key="):
+        pp.DistinctCount(epsilon=1, expected=100, slice_=part, key=bytes(16))
+    pp.DistinctCount(epsilon=1, expected=100, key=bytes(16))
+    with pytest.raises(pp.PlanError, match="key must be 16 random bytes or more"):
+        pp.DistinctCount(epsilon=1, expected=100, key=bytes(15))
+    with pytest.raises(pp.PlanError, match="key must be 16 random bytes or more"):
+        pp.DistinctCount(epsilon=1, expected=100, key="sixteen letters!")
+
+
+SAYS = {
+    "density": "noisy bits",
+    "distinct": "noisy bits",
+    "incidence": "noisy counters modulo 4",
+}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_a_table_says_what_its_cells_are(name):
+    made = {
+        "density": lambda: pp.Density(universe=8, epsilon=1),
+        "distinct": lambda: pp.DistinctCount(expected=100, epsilon=1),
+        "incidence": lambda: pp.Incidence(universe=8, bound=3, epsilon=1),
+    }[name]()
+    assert made.plan.table.says == SAYS[name]
+
+
+@pytest.mark.parametrize(
+    "chance", [Fraction(-1, 10**9), Fraction(-1, 2), 1 + Fraction(1, 10**9), Fraction(2)]
+)
+def test_no_coin_has_a_probability_that_is_none(chance):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        leading_digits(chance)
+
+
+def test_a_probability_has_its_first_three_digits_and_what_is_left():
+    assert leading_digits(Fraction(0)) == [(0, 0)] * 3
+    assert leading_digits(Fraction(1)) == [(256, 0), (0, 0), (0, 0)]
+    found = leading_digits(Fraction(1, 3))
+    assert found == [(85, Fraction(1, 3))] * 3
+
+
+def test_moments_are_counted_from_1970():
+    """A checkpoint is read by another version, and by another machine."""
+    assert announcements._EPOCH.timestamp() == payment._EPOCH.timestamp() == 0
+
+
+@pytest.mark.parametrize(
+    "within", [Direct(20), Sampled(20, 20, bytes(16))], ids=["direct", "sampled"]
+)
+def test_slots_leave_the_last_word_of_their_block(within, monkeypatch):
+    """The C library does not overwrite that word when a block is freed."""
+    made, empty = [], np.empty
+    monkeypatch.setattr(np, "empty", lambda size, kind: made.append(empty(size, kind)) or made[-1])
+    numbers, names = read_ids(np.arange(3)), read_ids(["a", "b", "c"])
+    ways = [
+        (Dealt(40, 2, within), numbers),
+        (Sampled(20, 10, bytes(16)), numbers),
+        (Levelled(3, 5, bytes(16)), numbers),
+        (Levelled(3, 5, bytes(16)), names),
+        (Independent(9, bytes(40)), numbers),
+        (Independent(9, bytes(40)), names),
+    ]
+    for addressing, ids in ways:
+        made.clear()
+        (slots,) = addressing.slots(ids)
+        assert len(slots) == 3
+        assert {len(one) for one in made if one.dtype == np.int64} == {4}
+
+
+def test_a_sample_is_drawn_in_eight_rounds_of_halves_of_four_bits_or_more():
+    """A state whose users have other cells is lost."""
+    (slots,) = Sampled(40, 40, bytes(range(16))).slots(read_ids(np.arange(12)))
+    assert slots.tolist() == [30, 29, 20, 0, 9, 33, 27, 18, 12, 23, 37, 26]
+
+
+def test_a_table_of_steps_without_noise_is_checked_at_a_small_spectrum():
+    flat = Law("custom", np.array([3, 2, 2, 3]))
+    with pytest.raises(pp.PlanError, match="cannot be undone: it leaves no signal"):
+        flat.kernel()
+    even = Law("custom", np.array([2, 2, 2]))
+    with pytest.raises(pp.PlanError, match="a custom law cannot be undone"):
+        even.check_readable()
+    Law("custom", np.array([3, 2, 2])).check_readable()
+
+
+@pytest.mark.parametrize(("epsilon", "unit"), [(1, 1 << 24), (Fraction(1, 1 << 9), 1 << 25)])
+def test_weights_are_as_large_as_they_were_planned_once(epsilon, unit):
+    """A state is read by the law that its noise was drawn from."""
+    high, low = high_and_low(11, Fraction(epsilon))
+    assert high == math.floor(unit * math.exp(epsilon))
+    assert low == -(-high // guarantee.exp_bounds(Fraction(epsilon))[0])
+    assert low in {unit, unit - 1}
+
+
+LEFT_OUT = {
+    "adjacency": "user", "added": 1, "announced": 0, "at_any_time": False, "at_birth": True,
+    "at_closing": True, "below": 0, "bound": 1, "by_rho": False, "clip": 0, "combined": False,
+    "confidence": 0.95, "durable": False, "epoch": 0, "error": 0.0, "fourth": 0.0, "grain": 0.0,
+    "hidden": 0.0, "intrusions": 0, "looks": True, "missing": 0.0, "open_steps": False,
+    "origin": 345_600, "paid": False, "pan_private": True, "processes": 1, "released": 0,
+    "seen": 1, "slack": 0.0, "tables": 1, "tick": 0, "value": 0.0, "variance": 0.0, "wait": True,
+    "with_delta": False, "zone": "UTC",
+}  # fmt: skip
+
+
+WHERE_LEFT_OUT = (
+    "cells.additive", "cells.bits", "cells.law", "checkpoint", "continual.counter",
+    "continual.methods", "counters.accumulator", "counters.delayed", "counters.endless",
+    "counters.factorised", "counters.mechanism", "counters.naive", "counters.running",
+    "counters.shapes", "counters.tree", "decoders.intervals", "federated.collector",
+    "federated.elgamal", "federated.distributions", "federated.shares", "guarantee",
+    "planning.additive", "service.outgoing.payment", "service.stream",
+    "statistics.additive_plans", "statistics.density.decoder", "statistics.grid",
+    "statistics.running.stepwise", "statistics.statistic", "statistics.together",
+    "statistics.windowed",
+)  # fmt: skip
+
+
+def callables_of(module):
+    for name, thing in vars(module).items():
+        if getattr(thing, "__module__", None) != module.__name__:
+            continue
+        if isinstance(thing, type):
+            for part, method in vars(thing).items():
+                yield f"{name}.{part}", getattr(method, "__func__", method)
+        else:
+            yield name, thing
+
+
+def test_what_is_left_out_means_the_same_everywhere_and_ever():
+    seen = set()
+    for where in WHERE_LEFT_OUT:
+        for name, function in callables_of(importlib.import_module(f"panprivacy.{where}")):
+            if not inspect.isroutine(function):
+                continue
+            for one in inspect.signature(function).parameters.values():
+                if one.name in LEFT_OUT and one.default not in {inspect.Parameter.empty, None}:
+                    assert one.default == LEFT_OUT[one.name], name
+                    seen.add(one.name)
+    assert seen == LEFT_OUT.keys()
+
+
+def test_a_step_adds_nothing_and_an_event_one_unless_told():
+    counter = Counter(3, epsilon=10**6, open_steps=True)
+    counter.step()
+    assert counter.value == 0
+    counter.add()
+    counter.step()
+    assert counter.value == 1
+    assert pp.Density(universe=8, epsilon=1).plan.request.releases == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -192,3 +194,68 @@ def test_a_discrete_laplace_sample_is_made_step_by_step():
     samples = np.zeros(1, np.int64)
     assert noise._fill_laplace(np.array(words), 3, 2, samples) == (1, len(words))
     assert samples.tolist() == [-1]
+
+
+@pytest.mark.parametrize("weights", [[], [0], [0, 0], [1, -1], [-1], [2, -1], [2**70, -1]])
+def test_weights_that_give_no_law_are_refused(weights):
+    with pytest.raises(ValueError, match="whole numbers of at least 0, not all 0"):
+        noise.categorical(np.zeros, weights, 1)
+
+
+@pytest.mark.parametrize("scale", [0, Fraction(-1, 3)])
+def test_noise_has_a_scale_above_0(scale):
+    with pytest.raises(ValueError, match="scale must be positive"):
+        noise.discrete_laplace(np.zeros, Fraction(scale), 1)
+
+
+@pytest.mark.parametrize(
+    ("weights", "fits"),
+    [([1, 2], True), ([2**60, 2**60 - 2**10], True), ([2**60, 2**60], False), ([2**70], False)],
+)
+def test_sums_of_weights_are_words_below_two_to_the_61(weights, fits):
+    sums = noise._cumulated(weights)
+    assert (sums.dtype == np.int64) == fits
+    assert sums.tolist() == list(itertools.accumulate(weights))
+
+
+@pytest.mark.parametrize("weights", [[1], [3, 0, 5, 1], [0, 7], [1] * 100, [2**40, 1, 2**50]])
+def test_a_guide_begins_at_the_first_index_that_may_be_right(weights):
+    sums = noise._cumulated(weights)
+    guide, shift = noise._guide(sums)
+    total = sum(weights)
+    for value in {0, min(1, total - 1), total // 3, total // 2, total - 1}:
+        index = next(at for at, end in enumerate(sums.tolist()) if end > value)
+        assert guide[value >> shift] <= index
+        values = np.array([value], np.int64)
+        assert noise._search(values, sums, guide, shift).tolist() == [index]
+    assert len(guide) <= 4 * len(weights) + 2
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 2), (1, 1), (5, 2), (7, 3)])
+def test_coins_of_an_exponential_are_as_rare_as_it_says(numerator, denominator):
+    """False alarm 1e-6 (4.9 deviations); a place that is counted wrongly is off by 10 % or more."""
+    runs = 20_000
+    numbers = np.full(runs, numerator, np.int64)
+    heads = noise.bernoulli_exp(aes_stream(b"k" * 32), numbers, denominator)
+    expected = math.exp(-numerator / denominator)
+    assert heads.mean() == pytest.approx(
+        expected, abs=4.9 * math.sqrt(1 / 4 / runs) * (numerator > 0)
+    )
+
+
+@pytest.mark.parametrize("variance", ["1/100", "1/2", "2", "30"])
+def test_gaussian_noise_has_its_law(variance):
+    """False alarm 1e-6 for each number."""
+    runs, width = 20_000, float(Fraction(variance))
+    drawn = noise.discrete_gaussian(aes_stream(b"g" * 32), Fraction(variance), runs)
+    line = np.arange(-60, 61)
+    law = np.exp(-(line**2.0) / (2 * width))
+    law /= law.sum()
+    counts = np.bincount(drawn + 60, minlength=121)
+    assert (np.abs(counts - runs * law) <= 5.5 * np.sqrt(runs * law * (1 - law)) + 5).all()
+
+
+@pytest.mark.parametrize("variance", [0, -1])
+def test_gaussian_noise_has_a_variance_above_0(variance):
+    with pytest.raises(ValueError, match="variance must be positive"):
+        noise.discrete_gaussian(np.zeros, Fraction(variance), 1)

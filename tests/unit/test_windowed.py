@@ -379,6 +379,78 @@ def test_lengths_that_are_refused(every):
         windowed(Clock(), every)
 
 
+@pytest.mark.parametrize("every", [1, 400 * DAY, timedelta(seconds=1), timedelta(days=3_660)])
+def test_the_shortest_and_the_longest_windows_are_taken(every):
+    grid = windowed(Clock(), every).grid
+    assert timedelta(seconds=grid.every) == timedelta(seconds=1) * (
+        every if isinstance(every, int) else every // timedelta(seconds=1)
+    )
+
+
+@pytest.mark.parametrize("every", [timedelta(days=3_660, seconds=1), 3_660 * DAY + 1, 10**12])
+def test_no_window_is_longer_than_ten_years(every):
+    with pytest.raises(pp.PlanError) as refused:
+        windowed(Clock(), every)
+    assert str(refused.value) == (
+        "every must be a timedelta or a number, of whole seconds from 1 to 3,660 days"
+    )
+
+
+@pytest.mark.parametrize(
+    ("every", "told"),
+    [
+        (400 * DAY + 1, "34,560,001 seconds, 400 days"),
+        (500 * DAY - 1, "43,199,999 seconds, 499 days"),
+        (500 * DAY, "43,200,000 seconds, 500 days"),
+        (3_660 * DAY, "316,224,000 seconds, 3,660 days"),
+    ],
+)
+def test_a_long_number_is_told_in_days(every, told):
+    with pytest.raises(pp.PlanError) as refused:
+        windowed(Clock(), every)
+    assert str(refused.value) == (
+        f"every is {told}: if that is meant, say timedelta(seconds={every}); if milliseconds are, "
+        "divide by 1,000"
+    )
+
+
+LAST = int(datetime(9_999, 12, 28, tzinfo=UTC).timestamp())
+
+
+def test_a_clock_shows_no_moment_before_1970_or_ten_years_before_the_end():
+    for moment in (0, LAST - 3_660 * DAY):
+        windowed(Clock(moment))
+    for moment in (-1, LAST - 3_660 * DAY + 1):
+        with pytest.raises(pp.PlanError, match=r"seconds since 1970, as time\.time does"):
+            windowed(Clock(moment))
+
+
+@pytest.mark.parametrize(
+    ("start", "begins"),
+    [(0.0, True), (LAST - DAY, True), (-1.0, False), (LAST - DAY + 1, False)],
+)
+def test_a_state_begins_between_1970_and_the_last_window(start, begins):
+    daily = windowed(Clock())
+    state = bytearray(daily.state())
+    front = len(state) - len(daily.current.state()) - 8
+    state[front : front + 8] = np.float64(start).tobytes()
+    if begins:
+        assert daily.began_in(bytes(state)).timestamp() == start
+    else:
+        with pytest.raises(pp.InputError, match="no window begins then"):
+            daily.began_in(bytes(state))
+
+
+@pytest.mark.parametrize("ask", ["loss", "delta"])
+def test_losses_are_told_of_up_to_a_thousand_million_windows(ask):
+    told = getattr(windowed(Clock()), ask)
+    told(1)
+    told(10**9)
+    for windows in (0, 10**9 + 1):
+        with pytest.raises(pp.PlanError, match=r"^windows must"):
+            told(windows)
+
+
 class TestLoss:
     def test_a_year_of_which_one_day_is_seen(self):
         budget = pp.Budget(*YEAR)

@@ -240,7 +240,7 @@ def draws_of(
     """The scales of all noise that some steps draw, in order: a node closes, others are born."""
     scales, rest = np.zeros(sizes.size, np.int64), np.full(sizes.size + 1, _WHOLE)
     _find_scales(tick, sizes.size - 1, radices, sizes, shares, scales, rest)
-    most = 2 * sizes.size
+    most = 0
     for level in range(sizes.size):
         most += 2 * (steps // sizes[level] + 1)
     drawn, count = np.empty(most, np.int64), 0

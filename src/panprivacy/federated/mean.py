@@ -77,17 +77,19 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
         if not promise.delta:
             message = "a mean needs a delta above 0: its noise is Gaussian"
             raise PlanError(message)
-        spread = 2 * math.log(2 / promise.delta) / float(promise.epsilon) ** 2
-        high = _place(most**2 * spread / promise.devices)
+        guess = 2 * math.log(2 / promise.delta) * (most / float(promise.epsilon)) ** 2
+        guess /= promise.devices
+        widest = _place(_MOST_VARIANCE)
+        high = min(_place(guess), widest)
 
         def kept(place: int) -> bool:
             return cls(most=most, variance=_step(place)).keeps(promise)
 
         while not kept(high):
-            high += _STEPS // 10
-            if _step(high) > _MOST_VARIANCE:
+            if high == widest:
                 message = "the promise takes too much noise: plan for fewer events, or promise less"
                 raise PlanError(message)
+            high = min(high + _STEPS // 10, widest)
         low = _place(_LEAST_VARIANCE)
         while low < high:
             middle = max((low + high) // 2, high - _STEPS // 10)  # a sum of much noise takes long

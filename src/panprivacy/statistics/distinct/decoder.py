@@ -87,14 +87,14 @@ class LevelModel:
         return score_interval(value, curves.users, score, reach)
 
     def _quasi_likelihood(self, ones: Floats, users: Floats) -> Floats:
-        """The integral of the quasi-score, which is unbiased whatever the counts' law.
+        """Twice the integral of the quasi-score, which is unbiased whatever the counts' law.
 
         A normal likelihood would also read the squares of the residuals, which sparse levels
         do not have in normal proportion.
         """
         mean, variance, slope = self.moments(users)
         score = ((ones - mean) * slope / variance).sum(axis=-1)
-        areas = (score[1:] + score[:-1]) / 2 * np.diff(users)
+        areas = (score[1:] + score[:-1]) * np.diff(users)
         return np.concatenate(([0.0], np.cumsum(areas)))
 
     def _information(self, users: Floats) -> Floats:

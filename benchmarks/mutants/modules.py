@@ -30,7 +30,11 @@ _DEVICES = (
     "tests/statistical/test_simulation.py",
 )
 _GATEWAY = ("tests/cluster/test_gateway.py",)
-_RELEASES = ("tests/cluster/test_releaser.py", *_GATEWAY)
+_RELEASES = (
+    "tests/cluster/test_releaser.py",
+    "tests/cluster/test_announcing.py",
+    *_GATEWAY,
+)
 _COUNTERS_OF = ("accumulator", "delayed", "endless", "factorised", "mechanism", "naive", "running")
 _KINDS_OF = ("bits", "count_nonzero", "distributions", "histogram", "mean", "promise", "task")
 

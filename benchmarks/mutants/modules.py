@@ -199,6 +199,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     ),
     "service/stream.py": (
         "tests/service/test_stream.py",
+        "tests/service/test_completeness.py",
         "tests/service/test_moves.py",
         "tests/service/test_contributions.py",
         "tests/service/test_keeper.py",

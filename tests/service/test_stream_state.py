@@ -10,6 +10,7 @@ import pytest
 from panprivacy.errors import InputError
 from panprivacy.service.outgoing import announcements, payment
 from panprivacy.service.stream_state import OWN_BYTES, StreamState, packed
+from tests.service.test_stream import make
 
 PAID = bytes(range(payment.PACKED_BYTES))
 SEEN = bytes(range(100, 100 + announcements.PACKED_BYTES))
@@ -38,3 +39,11 @@ def test_a_state_of_no_time_is_refused(second):
 
 def test_seconds_are_in_8_bytes_before_all_else():
     assert packed(7, b"p", b"s", b"n") == struct.pack("<q", 7) + b"psn"
+
+
+def test_a_stream_does_not_go_on_from_a_state_of_no_time(store, clock):
+    stream = make(store, clock)
+    stream._holds_until = 2**62
+    state = stream.state()
+    with pytest.raises(InputError, match="the state is damaged"):
+        make(store, clock).resume(state)

@@ -30,7 +30,11 @@ _DEVICES = (
     "tests/statistical/test_simulation.py",
 )
 _GATEWAY = ("tests/cluster/test_gateway.py",)
-_RELEASES = ("tests/cluster/test_releaser.py", *_GATEWAY)
+_RELEASES = (
+    "tests/cluster/test_releaser.py",
+    "tests/cluster/test_announcing.py",
+    *_GATEWAY,
+)
 _COUNTERS_OF = ("accumulator", "delayed", "endless", "factorised", "mechanism", "naive", "running")
 _KINDS_OF = ("bits", "count_nonzero", "distributions", "histogram", "mean", "promise", "task")
 
@@ -196,6 +200,7 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
     ),
     "service/stream.py": (
         "tests/service/test_stream.py",
+        "tests/service/test_completeness.py",
         "tests/service/test_moves.py",
         "tests/service/test_contributions.py",
         "tests/service/test_keeper.py",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from panprivacy.cluster import asking
 from panprivacy.cluster.broker import Broker
 from tests.cluster.nats import NatsServer, found_nats
+from tests.service.doubles import Clock
 
 QUEUE_BYTES = 4 << 20
 """JetStream sets so many aside for each queue."""
@@ -31,3 +33,15 @@ def broker(shared_nats):
     found = Broker(shared_nats.url, most_bytes=QUEUE_BYTES)
     yield found
     found.close()
+
+
+@pytest.fixture
+def clock():
+    """What a coordinator takes for the time."""
+    return Clock()
+
+
+@pytest.fixture
+def asks_again_at_once(monkeypatch):
+    """Asks a shard again sooner than a program does."""
+    monkeypatch.setattr(asking, "_AGAIN", 0.0)

@@ -873,14 +873,6 @@ def test_a_restored_state_says_how_old_it_is(store, clock):
     assert described["missing_to"] == "2026-11-16T09:25:01+00:00"
 
 
-def test_a_state_of_no_time_is_refused(store, clock):
-    stream = make(store, clock)
-    stream._holds_until = 2**62
-    state = stream.state()
-    with pytest.raises(InputError, match="the state is damaged"):
-        make(store, clock).resume(state)
-
-
 def test_a_window_that_ended_while_it_was_down_is_released_at_once(store, clock):
     stream = make(store, clock)
     stream.take(batch(1, 2), b"a")
@@ -895,29 +887,6 @@ def test_a_window_that_ended_while_it_was_down_is_released_at_once(store, clock)
     clock.now = START + 3 * HOUR
     after.advance()
     assert published(store)[-1] == ("11:00", 1, True, 0)
-
-
-def test_windows_that_passed_while_it_was_down_are_not_complete(store, clock):
-    stream = make(store, clock)
-    stream.take(batch(1, 2))
-    state = stream.state()
-    clock.now += 4.5 * HOUR
-    restarted(state, store, clock).advance()
-    assert published(store) == [
-        ("09:00", 1, False, 2),
-        ("10:00", 1, False, 0),
-        ("11:00", 1, False, 0),
-        ("12:00", 1, False, 0),
-    ]
-    assert paid(store) == [0, 1] * 4
-
-
-def test_a_window_that_was_begun_late_is_not_complete(store, clock):
-    clock.now += 1
-    stream = make(store, clock)
-    clock.now = START + HOUR
-    stream.advance()
-    assert published(store) == [("09:00", 1, False, 0)]
 
 
 def test_a_state_that_does_not_fit_changes_nothing(store, clock):
@@ -987,95 +956,6 @@ def test_a_clock_that_is_set_back_is_told_once(store, clock, caplog):
     assert caplog.text.count("the answer of a window is lost") == 1
     assert caplog.text.count("windows have answers again") == 1
     assert [row[0] for row in published(store)][-1] == "09:09"
-
-
-# Windows in which it stood still
-
-
-def test_a_window_in_which_it_stood_still_is_not_complete(store, clock):
-    broken = [0.0]
-    stream = Stream("visits", planned(), store, broken=lambda: broken[0], clock=clock)
-    for hour in range(5):
-        if hour == 1:
-            clock.now += HOUR / 2
-            broken[0] = clock.now
-            stream.take(batch(1))
-            clock.now += HOUR / 2
-        elif hour == 2:  # through the end of this one, and all of the next
-            clock.now += 2 * HOUR
-            broken[0] = clock.now + 1
-        else:
-            clock.now += HOUR
-        stream.advance()
-    complete = {start: complete for start, _, complete, _ in published(store)}
-    assert complete == {
-        "09:00": True,
-        "10:00": False,
-        "11:00": False,
-        "12:00": False,
-        "13:00": False,
-        "14:00": True,
-    }
-
-
-def test_a_pause_while_a_window_is_paid_for_is_noticed(store, clock):
-    """A suspended laptop stands still anywhere, and later windows have passed when it goes on."""
-    broken = [0.0]
-    stream = Stream("visits", planned(), store, broken=lambda: broken[0], clock=clock)
-    spend = store.spend
-
-    def suspended(entries):
-        spend(entries)
-        store.spend = spend
-        clock.now += 2 * HOUR + 60
-        broken[0] = clock.now
-
-    clock.now += HOUR
-    stream.advance()
-    store.spend = suspended
-    clock.now += HOUR
-    stream.advance()
-    clock.now += 2 * HOUR
-    stream.advance()
-    assert {start: complete for start, _, complete, _ in published(store)} == {
-        "09:00": True,
-        "10:00": False,
-        "11:00": False,
-        "12:00": False,
-        "13:00": False,
-        "14:00": True,
-    }
-
-
-def test_after_a_clock_that_was_ahead_windows_are_complete_again(store, clock):
-    broken = [0.0]
-    clock.now += 50 * HOUR
-    stream = Stream("visits", planned(), store, broken=lambda: broken[0], clock=clock)
-    stream.begin()
-    clock.now += 60
-    stream.advance()
-    clock.now -= 50 * HOUR
-    broken[0] = clock.now
-    stream.advance()
-    for _ in range(3):
-        clock.now += HOUR
-        stream.advance()
-    assert [complete for *_, complete, _ in published(store)][-2:] == [True, True]
-
-
-def test_a_window_that_began_before_anything_was_taken_in_is_not_complete(store, clock):
-    """To compile and to plan takes a while, in which nobody could send anything."""
-    stream = make(store, clock)
-    clock.now += 2 * HOUR + 60
-    stream.begin()
-    clock.now += 2 * HOUR
-    stream.advance()
-    assert {start: complete for start, _, complete, _ in published(store)} == {
-        "09:00": False,
-        "10:00": False,
-        "11:00": False,
-        "12:00": True,
-    }
 
 
 def test_answers_of_windows_that_passed_are_in_the_store_before_others_have_the_stream(
@@ -1501,17 +1381,6 @@ def test_a_batch_that_fails_in_the_middle_is_not_counted_again(store, clock, mon
         stream.take(batch(1, 2), b"name")
     monkeypatch.setattr(counting, "apply", apply)
     assert not stream.take(batch(1, 2), b"name")
-
-
-def test_a_window_that_began_while_nobody_counted_is_not_complete(store, clock):
-    state, after = make(store, clock).state(), make(store, clock)
-    clock.now += HOUR + 600
-    after.resume(state, released=after.released_in(state))
-    after.advance()
-    clock.now += 2 * HOUR
-    after.advance()
-    found = {start: complete for start, _, complete, _ in published(store)}
-    assert found == {"09:00": False, "10:00": False, "11:00": True}
 
 
 # Windows that learn

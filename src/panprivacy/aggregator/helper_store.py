@@ -57,7 +57,7 @@ class HelperStore(SharesStore):
     """What the helper knows of reports, what it answered, and its share of the sums.
 
     Guarantee: that of `TaskStore`. A job is answered by the same bytes whenever it is asked for,
-    and is added up once; each report is judged once. [tests/service/test_aggregator.py]
+    and is added up once; each report is judged once. [tests/service/test_helper_store.py]
 
     Args:
         url: of a database.

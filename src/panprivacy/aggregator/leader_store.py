@@ -65,7 +65,7 @@ class LeaderStore(SharesStore):
     """The reports that came to the leader, its jobs, its share of the sums, and the answer.
 
     Guarantee: that of `TaskStore`. Each report is in one job, and each job is added up once.
-    [docs/two-servers.md, tests/service/test_aggregator.py]
+    [docs/two-servers.md, tests/service/test_leader_store.py]
 
     Args:
         url: of a database.

@@ -6,6 +6,7 @@ import pytest
 
 from panprivacy.aggregator.batch import BatchBucket
 from panprivacy.aggregator.messages import ReportError
+from panprivacy.aggregator.shares_store import OpenedRow
 from panprivacy.errors import PanPrivacyError
 from tests.service.two_servers import copied, histogram, honest, task_of
 
@@ -75,5 +76,25 @@ def test_an_answer_is_given_once_and_is_there_when_it_begins_again(made):
     assert made.leader_store.given() == b"one"
 
 
-def test_a_helper_knows_no_job_that_it_did_not_answer(made):
-    assert made.helper_store.response(b"j" * 16, b"request") is None
+def test_a_job_is_judged_once_and_opened_again_with_the_same_shares_alone(made):
+    """Other rows would show what a share is at two points."""
+    store = made.leader_store
+    store.add(reports(made, 2))
+    job = store.job(2)
+    first, second = (one.metadata.report_id for one in job.reports)
+    opened = {first: OpenedRow((b"a", b"b"), True), second: OpenedRow((b"c",), False)}
+    assert store.judge(job.name, opened) == {first}
+    assert store.judge(job.name, opened) == {first}
+    assert store.judge(job.name, {**opened, second: OpenedRow((b"c",), True)}) == {first}
+    assert store.judge(job.name, {**opened, first: OpenedRow((b"a", b"x"), True)}) == set()
+
+
+def test_what_was_in_one_job_is_refused_in_the_next(made):
+    store = made.leader_store
+    store.add(reports(made, 2))
+    for allowed in (True, False):
+        job = store.job(1)
+        (name,) = (one.metadata.report_id for one in job.reports)
+        found = store.judge(job.name, {name: OpenedRow((b"payload",), True)})
+        assert found == ({name} if allowed else set())
+        store.finish(job.name, ADDED)

@@ -10,6 +10,11 @@ _ONE_CELL = "there is one cell, which is the first and the last"
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
+        "addressing.py",
+        "",
+        "FEISTEL_ROUNDS = 7",
+    ): "rounds are made in pairs, so that an odd number has one more",
+    (
         "cells/bits.py",
         "approximate_bit",
         "affordable = math.exp(min((intrusions + 1) * epsilon_state, 699))",
@@ -59,6 +64,16 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "run",
         "told = memory.told[_VARIANCE, -1] + variance, memory.told[_FOURTH, 0] + fourth",
     ): _ONE_CELL,
+    (
+        "counters/shapes.py",
+        "_candidates",
+        "for levels in range( 0, _MOST_LEVELS):",
+    ): "without a level above the lowest there is no radix to try",
+    (
+        "counters/shapes.py",
+        "best_shares",
+        "rows, below, size = [], 0.0, 2",
+    ): "shares are ratios of what all sizes scale alike",
     (
         "decoders/intervals.py",
         "_first",
@@ -182,7 +197,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "statistics/grid.py",
         "_long",
-        "while (end := self._reached(following)) < second:",
+        "while (end := self._reached(following)) < second:  # the clock was set back, or skips it",
     ): "where a multiple is first shown, the clock shows no less",
     (
         "statistics/grid.py",

@@ -149,6 +149,11 @@ class _Stripped(ast.NodeTransformer):
         self.generic_visit(node)
         return None if isinstance(node.value, ast.Constant) else node
 
+    def visit_If(self, node: ast.If) -> ast.If | None:
+        self.generic_visit(node)
+        names = {one.id for one in ast.walk(node.test) if isinstance(one, ast.Name)}
+        return None if "TYPE_CHECKING" in names else node
+
     def visit_keyword(self, node: ast.keyword) -> ast.keyword | None:
         self.generic_visit(node)
         return None if node.arg in _GUARDS else node

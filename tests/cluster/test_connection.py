@@ -146,3 +146,15 @@ def test_one_that_breaks_is_told_and_connects_again(shared_nats):
             time.sleep(0.01)
         made.call(made.account()).result(15)
         made.close()
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01, 0.05])
+def test_nobody_waits_for_a_call_that_had_begun_to_connect_when_it_was_closed(pause):
+    for _ in range(20):
+        made = connection(patience=30)
+        called = made.call(made.ready())
+        time.sleep(pause)
+        made.patience = 5
+        made.close()
+        assert called.done()
+        assert called.cancelled() or called.exception() is not None

@@ -154,7 +154,7 @@ class BrokerConnection:
             self._problem = said or type(error).__name__
 
     async def _closed(self) -> None:
-        with suppress(*ERRORS):
+        with suppress(Exception):  # whatever is wrong, nothing may wait on for an answer
             await self._client.close()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:

@@ -32,7 +32,9 @@ def died(monkeypatch):
         raise EndedError
 
     monkeypatch.setattr(interruption, "_die", die)
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    # a shell has what it runs in the background ignore SIGINT
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = {one: signal.signal(one, signal.SIG_DFL) for one in numbers}
     yield found
     for number, handler in before.items():
         signal.signal(number, handler)

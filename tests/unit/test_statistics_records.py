@@ -95,8 +95,8 @@ def test_what_is_written_down_is_what_was_said():
 
 
 def test_a_range_that_is_learned_is_known():
-    assert read().learned is None
-    assert isinstance(read(expected="learn").learned, Learned)
+    assert read().learned == {}
+    assert isinstance(read(expected="learn").learned["expected"], Learned)
     assert read(expected=7).expected == 7
 
 

@@ -98,9 +98,9 @@ class Results:
         self._last[result.mutant] = result
 
     def _file(self, test: str | None) -> str:
-        """A hash of the file that a test is in, if one is named."""
+        """A hash of the file that a test is in, if one is named and still there."""
         named = re.search(r"tests/[\w/]+\.py", test or "")
-        return self._hash(named[0]) if named else ""
+        return self._hash(named[0]) if named and (self._root / named[0]).exists() else ""
 
     def _hash(self, *files: str) -> str:
         return sha256(b"".join((self._root / one).read_bytes() for one in files)).hexdigest()

@@ -65,6 +65,8 @@ def _enter(tree: Path, programs: Path) -> None:
         os.dup2(silence, stream)
     os.chdir(tree)
     sys.path[:0] = [str(tree / "src"), str(tree)]
+    for name in [one for one in sys.modules if one.partition(".")[0] == "tests"]:
+        del sys.modules[name]  # those of the copy take their place
     os.environ |= {
         "PYTHONPATH": str(tree / "src"),
         "NUMBA_CACHE_DIR": str(programs),

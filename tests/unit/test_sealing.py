@@ -40,14 +40,20 @@ def test_a_changed_byte_is_noticed(place):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "age1", PUBLIC, f"x{OWNER}", "AGE-SECRET-KEY-1QQ", str(OWNER)[:-1]]
+    "text",
+    ["", "age1", PUBLIC, f"x{OWNER}", "AGE-SECRET-KEY-1QQ", str(OWNER)[:-1]],
+    ids=["nothing", "its beginning", "public", "after an x", "too short", "cut"],
 )
 def test_what_is_no_identity_opens_nothing(text):
     with pytest.raises(InputError, match="there is no age identity"):
         unseal_with(seal(b"state", PUBLIC), text)
 
 
-@pytest.mark.parametrize("recipient", ["", "age1", str(OWNER), PUBLIC[:-1], PUBLIC + "q", None])
+@pytest.mark.parametrize(
+    "recipient",
+    ["", "age1", str(OWNER), PUBLIC[:-1], PUBLIC + "q", None],
+    ids=["nothing", "its beginning", "secret", "cut", "too long", "none"],
+)
 def test_what_is_no_recipient_is_refused_before_anything_is_sealed(recipient):
     for call in (check_recipient, lambda to: seal(b"state", to)):
         with pytest.raises(PlanError, match="must be a public key of age") as refused:

@@ -54,6 +54,8 @@ def test_a_child_writes_numbers_of_any_length():
 
 def test_a_child_that_hangs_is_not_waited_for_any_longer(monkeypatch):
     monkeypatch.setattr(children, "_LONGEST", 0.05)
+    fork, forked = os.fork, []
+    monkeypatch.setattr(os, "fork", lambda: forked.append(fork()) or forked[-1])
     reads = os.pipe()
     try:
         assert in_a_child(os.read, reads[0], 1) is None
@@ -61,4 +63,4 @@ def test_a_child_that_hangs_is_not_waited_for_any_longer(monkeypatch):
         for one in reads:
             os.close(one)
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)  # it was killed and waited for
+        os.waitpid(forked[0], os.WNOHANG)  # it was killed and waited for

@@ -11,6 +11,21 @@ _ONE_CELL = "there is one cell, which is the first and the last"
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "addressing.py",
+        "mark",
+        "hashes = np.zeros( 3 * ABREAST, np.uint64)",
+    ): "there is room for more hashes than are made at a time",
+    (
+        "continual/counter.py",
+        "_epsilon_of",
+        "grid = 9**9",
+    ): "what is said is rounded up at the ninth digit in either case",
+    (
+        "hashing.py",
+        "non_digits",
+        "return (word ^ _ZEROS) | ((word % _SIXES) ^ _ZEROS)",
+    ): "it is a first look: whatever it lets through, or holds back, is then read byte by byte",
+    (
+        "addressing.py",
         "",
         "FEISTEL_ROUNDS = 7",
     ): "rounds are made in pairs, so that an odd number has one more",

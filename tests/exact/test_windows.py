@@ -263,7 +263,8 @@ class Peeking(Windows):
     def _both(current):
         ones = int(current.sums(current.reading()).sum())
         answers = {"": SimpleNamespace(low=ones, high=ones)}
-        return SimpleNamespace(counts=current.release().counts, answers=lambda: answers)
+        made = current.release()
+        return SimpleNamespace(counts=made.counts, answers=lambda: answers, under=made.under)
 
 
 @functools.cache

@@ -183,7 +183,10 @@ def test_any_weights_make_a_law(weights):
     assert law.probabilities() == pytest.approx(np.array(weights) / sum(weights))
 
 
-@pytest.mark.parametrize("weights", [[], [1], [1, 0], [1, -1], [1.5, 2], [2**61 + 1, 1], [True, 1]])
+@pytest.mark.parametrize(
+    "weights",
+    [[], [1], [1, 0], [1, -1], [1.5, 2], [2**61 + 1, 1], [True, 1], [[1, 2], [3, 4]]],
+)
 def test_weights_that_make_no_law_are_refused(weights):
     with pytest.raises(pp.PlanError):
         pp.Law.of(weights)

@@ -175,6 +175,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_MOST_EXPONENT = 701.0",
     ): "plans of an epsilon above 700 alone are compared by it, and it is a guess either way",
     (
+        "planning/bits.py",
+        "",
+        "_MOST_EXPONENT = 699.0",
+    ): "plans of an epsilon above 699 alone are compared by it, and it is a guess either way",
+    (
         "service/kept/keeper.py",
         "_run",
         "next_write = min(next_write, time.monotonic() % _HURRY)",

@@ -358,7 +358,7 @@ def test_the_fewest_and_the_largest_weights_are_taken(weights):
         ([1, 0], "weight"),
         (np.array([1, 0]), "2 to 2**24 whole weights"),
         (np.array([1.0, 1.0]), "2 to 2**24 whole weights"),
-        (np.array([[1, 1]]), "2 to 2**24 whole weights"),
+        (np.array([[1, 1], [1, 1]]), "2 to 2**24 whole weights"),
         ([1, 2**61], "a sum of at most 2**61"),
         ([2**61 + 1, 1], "weight"),
         ([2**60, 2**60, 1], "a sum of at most 2**61"),

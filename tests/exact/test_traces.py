@@ -32,7 +32,7 @@ from panprivacy.coins import SystemCoins
 from panprivacy.hygiene.uncounted import uncounted
 from panprivacy.statistics.catalogue import kinds
 
-pytestmark = pytest.mark.traces
+pytestmark = [pytest.mark.traces, pytest.mark.long]
 STREAM, NEIGHBOUR = [[0], RELEASE], [[], RELEASE]
 FILE = tempfile.TemporaryFile("w", buffering=1)  # noqa: SIM115
 atexit.register(FILE.close)

@@ -81,13 +81,13 @@ class Learned(tuple[int, int]):
     def after(self, seen: Evidence) -> Self:
         """What the next window is planned for; as this one where nothing was seen."""
 
-    def within(self, first: Learned) -> Self:  # noqa: ARG002
-        """The same, with no more than there is evidence for.
+    @abstractmethod
+    def within(self, first: Learned) -> Self:
+        """The same, as far as the first window leaves room for it.
 
         Args:
             first: that of the first window.
         """
-        return self
 
     def together(self, other: Learned) -> Self:
         """What holds both."""

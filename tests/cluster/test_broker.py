@@ -252,6 +252,7 @@ def test_a_killed_server_has_lost_its_queues_and_they_are_born_anew(nats, queue)
     sender.close()
 
 
+@pytest.mark.long
 def test_a_message_that_may_have_been_read_is_not_sent_into_another_birth(nats, queue, impatient):
     """What was sent to a server that stands still is in it, once it goes on, or lost with it."""
     sender = Broker(nats.url, patience=10)
@@ -336,6 +337,7 @@ class Lying(Proxy):
         source.close()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("impatient")
 def test_what_is_no_answer_is_no_other_error_and_is_not_believed(queue):
     with NatsServer(found_nats()) as server, Lying(server.port) as between:

@@ -148,6 +148,7 @@ def test_one_that_breaks_is_told_and_connects_again(shared_nats):
         made.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pause", [0.0, 0.01, 0.05])
 def test_nobody_waits_for_a_call_that_had_begun_to_connect_when_it_was_closed(pause):
     for _ in range(20):

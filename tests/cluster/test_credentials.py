@@ -25,6 +25,7 @@ def published(url, **given):
         return broker.publish([(QUEUE, b"a message")])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asks", "says"),
     [

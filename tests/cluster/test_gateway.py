@@ -130,6 +130,7 @@ def updates(durable=False):
     return "/v1/streams/visits/updates" + ("?durable=1" if durable else "")
 
 
+@pytest.mark.long
 def test_what_is_sent_is_checked_whole_counted_once_and_told_of_as_by_a_service(
     tmp_path, shared_nats, monkeypatch
 ):
@@ -158,6 +159,7 @@ def test_what_is_sent_is_checked_whole_counted_once_and_told_of_as_by_a_service(
         assert told["guarantee"].endswith("identity_command keeps it out")
 
 
+@pytest.mark.long
 def test_rows_without_a_user_are_left_out_of_views(tmp_path, shared_nats, monkeypatch):
     sink, users = pa.BufferOutputStream(), ["ada", None, "ada", None, "alan"]
     batch = pa.record_batch({"user": pa.array(users, pa.string_view())})
@@ -170,6 +172,7 @@ def test_rows_without_a_user_are_left_out_of_views(tmp_path, shared_nats, monkey
         assert counts(client) == [2]
 
 
+@pytest.mark.long
 def test_lines_that_some_shards_have_already_are_counted_once(tmp_path, nats, monkeypatch):
     with running(tmp_path, nats, monkeypatch) as client:
         stream, put = client.engine.streams["visits"], Gateway.put
@@ -210,6 +213,7 @@ def test_a_broker_that_is_away_is_told_of_and_what_waited_is_counted_once(
         assert counts(client) == [2, 0]
 
 
+@pytest.mark.long
 def test_what_is_gone_with_a_broker_before_anybody_waits_for_it_is_not_acknowledged(
     tmp_path, nats, monkeypatch
 ):
@@ -260,6 +264,7 @@ def test_what_was_sent_before_the_last_shards_close_is_in_their_last_release(
             publisher()
 
 
+@pytest.mark.long
 def test_shards_do_not_close_while_somebody_sends(tmp_path, shared_nats, monkeypatch):
     with closing(tmp_path, shared_nats, monkeypatch) as (engine, publisher):
         before = (tmp_path / "panprivacy-coordinator.json").read_text()
@@ -272,6 +277,7 @@ def test_shards_do_not_close_while_somebody_sends(tmp_path, shared_nats, monkeyp
         assert released(engine) == [30, 0]
 
 
+@pytest.mark.long
 def test_what_is_sent_after_the_last_cut_keeps_the_shards_from_closing(
     tmp_path, shared_nats, monkeypatch
 ):
@@ -288,6 +294,7 @@ def test_what_is_sent_after_the_last_cut_keeps_the_shards_from_closing(
         assert released(engine) == [0, 0], "the window that ended is published"
 
 
+@pytest.mark.long
 def test_shards_that_cannot_close_are_waited_for_a_while(tmp_path, shared_nats, monkeypatch):
     with closing(tmp_path, shared_nats, monkeypatch) as (engine, _):
 
@@ -324,6 +331,7 @@ def test_names_of_batches_are_forgotten_once_the_new_shards_have_them(
         assert RecordFile.load(path).record.names == {}
 
 
+@pytest.mark.long
 def test_a_cluster_whose_ray_has_ended_ends(tmp_path, shared_nats, monkeypatch):
     """What it would take in then would be counted by nobody."""
     told_to_stop = []

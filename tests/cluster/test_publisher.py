@@ -230,6 +230,7 @@ def test_a_directory_that_is_missing_or_damaged_is_refused(shared_nats, shards, 
             Publisher(shared_nats.url, shards.stream)
 
 
+@pytest.mark.long
 def test_who_may_send_can_neither_write_the_directory_nor_read_or_remove(monkeypatch):
     """With the lines that the page shows."""
     monkeypatch.setattr(BrokerConnection, "answer_seconds", 0.3)

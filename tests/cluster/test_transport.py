@@ -86,6 +86,7 @@ lines = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @given(st.lists(messages() | lines, max_size=12), st.data())
 def test_all_is_taken_apart_as_the_library_does_however_it_is_cut(parts, data):
     wire = b"".join(parts)
@@ -311,6 +312,7 @@ def event_loops(request, monkeypatch):
     monkeypatch.setattr(asyncio, "new_event_loop", policy.new_event_loop)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("event_loops")
 @pytest.mark.parametrize("scheme", ["nats", "tls"])
 def test_long_messages_come_through(scheme, certificate):

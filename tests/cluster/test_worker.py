@@ -129,6 +129,7 @@ def held(broker):
     return len(broker.pull(queue(0, 1), Position(0, 0), 100, 0.05))
 
 
+@pytest.mark.long
 def test_what_the_vault_has_is_removed_and_nothing_else(
     config, vault, broker, coordinator, monkeypatch
 ):
@@ -192,6 +193,7 @@ def test_the_process_of_before_ends_and_keeps_nothing(config, vault, broker, coo
                 contributed(first, coordinator, last)
 
 
+@pytest.mark.long
 def test_it_ends_itself_before_another_may_begin_without_word_of_it(config, vault, monkeypatch):
     monkeypatch.setattr(workers, "LEASE", 0.4)
     monkeypatch.setattr(workers, "_WATCH_SECONDS", 0.05)

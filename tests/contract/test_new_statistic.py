@@ -218,6 +218,7 @@ def test_the_exact_audit_walks_it(listed):
     assert 0.5 < float(row.losses["add_remove"]) <= 1
 
 
+@pytest.mark.long
 def test_the_contract_suite_takes_it():
     plugin = "tests.contract.test_new_statistic"
     chosen = ["-k", "absent", "-p", plugin, "-p", "no:cacheprovider", "-q", "-n", "0"]

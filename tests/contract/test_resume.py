@@ -169,6 +169,7 @@ def test_only_a_new_statistic_can_go_on(kept_case):
         used.resume(begun(kept_case).state())
 
 
+@pytest.mark.long
 def test_many_lives_have_the_law_of_one():
     """A stopped and resumed bit is 1 as often as one that never stopped."""
     ones = 0

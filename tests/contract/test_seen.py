@@ -57,6 +57,7 @@ def measured(case, before, after, seed):
     return statistic.sums(statistic.reading()).astype(float)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", SEEN)
 def test_users_before_and_after_an_announced_intrusion_count_alike(case):
     seeds = count(1)

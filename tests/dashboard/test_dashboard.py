@@ -26,6 +26,7 @@ from tests.commands import run_command
 from tests.dashboard.rows import DAY, START
 
 
+@pytest.mark.long
 def test_hundred_thousand_answers_stay_quick(store, file):
     ticks = np.arange(100_000) * 1e6 + 1e15
     rows = [(tick, tick % 977) for tick in ticks.tolist()]

@@ -61,6 +61,7 @@ def in_sample(coins):
     return (np.concatenate(list(addressing.slots(users))) >= 0).tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", KEYS, ids=_named)
 def test_a_user_outside_of_the_sample_loses_nothing(key):
     chosen = in_sample(EnumeratedCoins(key))

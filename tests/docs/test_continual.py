@@ -140,6 +140,7 @@ def test_what_the_page_says_of_rho():
     assert round(small.predicted_error()) == 49
 
 
+@pytest.mark.long
 def test_what_equal_shares_cost_and_unequal_ones_save():
     """The numbers at the end of docs/guarantees/continual.md."""
     radices = (37, 12, 13, 13, 14)

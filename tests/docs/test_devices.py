@@ -67,6 +67,7 @@ def test_a_report_goes_over_http_as_the_page_says(tmp_path):
     assert (tmp_path / "visits.json.mark").exists()
 
 
+@pytest.mark.long
 def test_the_table_of_noise_is_the_one_that_is_planned():
     table = list(device_noise.lines(device_noise.DEVICES))
     assert "\n".join(table) in (ROOT / "docs/guarantees/devices.md").read_text()

@@ -64,6 +64,7 @@ def test_the_formulas_err_by_what_a_plan_states(name):
         assert as_planned(plan).error(plan.cells, share, UNIVERSE) == pytest.approx(stated)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SIZES)
 def test_the_law_of_many_runs_is_that_of_the_class(name):
     """Means and variances, at a loss where no answer is cut to 0 .. 1."""
@@ -92,6 +93,7 @@ def test_streams_have_the_densities_of_the_paper():
     assert np.argmax(np.bincount(stream)) == 0
 
 
+@pytest.mark.long
 def test_an_adaptive_sample_of_all_users_is_a_table_of_bits():
     """The paper says that both are the same where nothing is sampled."""
     generator, epsilon, runs = np.random.default_rng(5), 0.5, 60
@@ -149,6 +151,7 @@ def test_figure_3_has_losses_above_what_is_allocated_until_they_are_repaired():
         assert row["PPDS, k = 20"] > 13
 
 
+@pytest.mark.long
 def test_figure_4_has_shares_below_the_bounds():
     for row in figure_4.rows("uniform", [0.1, 0.5], 50):
         for name in ("Dwork", "OptBern"):
@@ -156,6 +159,7 @@ def test_figure_4_has_shares_below_the_bounds():
         assert row["Density equal memory"] < 0.02
 
 
+@pytest.mark.long
 def test_figures_5_to_7_have_errors_as_predicted():
     runs = 60
     spread = 1 + 2 * Z * math.sqrt(2 / runs)  # Laplace noise has heavier tails

@@ -41,6 +41,7 @@ def test_each_is_short_and_on_the_page():
     assert [path.name for path in shown if f"`{path.name}`" not in page] == []
 
 
+@pytest.mark.long
 def test_the_clients_of_a_log_are_counted(ran, tmp_path):
     ran("make_visits.py", tmp_path)
     told = [re.fullmatch(r"(\S+) [\d,]+ \(([\d,]+) to ([\d,]+), .*\)", line)
@@ -50,6 +51,7 @@ def test_the_clients_of_a_log_are_counted(ran, tmp_path):
     assert 15_000 < low < high < 35_000
 
 
+@pytest.mark.long
 def test_a_law_of_ones_own_loses_what_it_says(ran):
     first, _, audited, counted = ran("custom_law.py")
     assert first.startswith("custom: loss 0.6931")

@@ -33,6 +33,7 @@ def test_counters_err_as_the_table_says(place):
     assert largest < bound
 
 
+@pytest.mark.long
 def test_experts_are_followed_as_the_table_says():
     mistakes = online.mistakes_of(online.delays("origin"))
     best, exact = int(mistakes.sum(axis=0).min()), online.leader(mistakes)
@@ -54,6 +55,7 @@ def test_experts_are_followed_as_the_table_says():
             assert default.perturbation == int(perturbation)
 
 
+@pytest.mark.long
 def test_counts_of_rounds_err_as_the_table_says():
     """And Gaussian noise as much less, which grows with the root of n."""
     for experts, own, other, *mistakes in rows("gaussian"):

@@ -105,6 +105,7 @@ def test_lines_have_to_be_printed_in_order():
     assert not appear(["a"], ["a", "b"])
 
 
+@pytest.mark.long
 def test_the_intervals_of_the_pages_are_as_wide_as_it_says(folder):
     page = ROOT / "docs/command-line.md"
     (command,) = (
@@ -130,6 +131,7 @@ def test_the_intervals_of_the_pages_are_as_wide_as_it_says(folder):
         assert 100 * (high - low) / 2 / value == pytest.approx(float(percent), rel=0.5)
 
 
+@pytest.mark.long
 def test_heavy_hitters_of_the_page_are_several_times_their_error(folder):
     page = (ROOT / "docs/command-line.md").read_text()
     typed_so = re.search(r"cents --epsilon (\d+) .*\n\s+--stat (heavy-hitters\S+)", page)

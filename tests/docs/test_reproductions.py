@@ -94,6 +94,7 @@ def test_the_bound_of_the_largest_error_is_that_of_the_page():
     assert log_steps.bound(64) < log_steps.largest_error("mixed_radix", 64, 20)
 
 
+@pytest.mark.long
 def test_two_looks_that_nobody_announces_tell_every_event():
     assert intrusions.named("mixed_radix", 1) == 1
     seen = 20 * intrusions.SEEN
@@ -108,6 +109,7 @@ def test_only_bits_of_those_who_came_change():
     assert others == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", two_looks.EPSILONS)
 def test_two_looks_lose_no_more_than_epsilon_however_many_batches_lie_between(epsilon):
     """By the joint law of both looks, for all that a user may do."""
@@ -138,6 +140,7 @@ def joint_loss(contrast, flip, batches):
     return max(np.abs(np.log(law(history) / never)).max() for history in histories)
 
 
+@pytest.mark.long
 def test_in_the_end_a_survivor_of_two_looks_knows_nothing():
     contrasts = [two_looks.left_after(batches, 1.0) for batches in (1, 4, 64)]
     errors = [two_looks.predicted(contrast) for contrast in contrasts]
@@ -201,6 +204,7 @@ def test_randomised_response_is_the_root_of_2_above_the_line():
     assert accurate_counts.least_error(1, 1.0) == pytest.approx(0.222, abs=5e-4)
 
 
+@pytest.mark.long
 def test_a_count_on_the_left_of_the_line_is_broken_and_ours_is_right_of_it():
     root = math.sqrt(accurate_counts.PEOPLE)
     allowed = accurate_counts.right_probability(1)
@@ -220,6 +224,7 @@ def test_failures_that_a_private_program_has():
     assert "fails at least 15 % of the time" in PAGE
 
 
+@pytest.mark.long
 def test_the_share_that_may_be_falsified_is_that_of_the_paper():
     assert pytest.approx(0.23903, abs=5e-6) == accurate_counts.RHO
     kept, lost = (accurate_counts.decoded_despite(share, 120, 7_680)[0] for share in (0.2, 0.28))
@@ -247,6 +252,7 @@ def test_sparse_people_stay_open_in_a_density():
     assert accurate_counts.apart(10, 4, Accuracy(0, 0.49)) == 0
 
 
+@pytest.mark.long
 def test_rare_failures_of_discrete_laplace_noise_lie_above_the_line_and_of_normal_noise_below():
     reach, falls = np.arange(30), math.exp(-1)
     failures = 2 * falls ** (reach + 1) / (1 + falls)
@@ -287,6 +293,7 @@ def test_no_private_order_costs_less_than_the_line_of_a_burst(epsilon, seed):
     assert list_update.least_cost(0, epsilon, 4) == 2.5
 
 
+@pytest.mark.long
 def test_a_list_of_the_reproduction_is_above_the_line_and_below_its_bound():
     costs = list_update.burst(4.0)
     assert costs[0] == list_update.least_cost(0, 4.0) == 50.5

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from panprivacy.statistics.catalogue import kinds
 from tests.docs import statistics
 
 
+@pytest.mark.long
 def test_the_page_is_current():
     advice = "run `python -m tests.docs.statistics`"
     assert statistics.PAGE.read_text() == statistics.page(), advice

@@ -62,6 +62,7 @@ def incidence(**sizes):
     return lambda coins: pp.Incidence(coins=coins, **sizes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("make", "room", "full"),
     [

@@ -22,6 +22,7 @@ def audit_command(*arguments):
     return run_command("audit", *arguments)
 
 
+@pytest.mark.long
 def test_the_command_prints_rows_that_machines_read(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)  # other processes import all that is here
     result = audit_command("net-count", "d2", "row-counter", "--epsilon", "0.5", "--json")

@@ -103,6 +103,7 @@ def tree(radices, *, open_steps=False, combined=True, shares=None, **more):
 TREES = [tree((3, 3)), tree((2, 2, 2)), tree((2, 4), combined=False), tree((4, 2), bound=3)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("one", TREES, ids=lambda one: str(one.radices))
 def test_a_tree_spends_all_of_epsilon_on_some_event_and_no_more_on_any(one):
     found = audited(mechanism(one), steps(one.horizon), one.bound)
@@ -140,6 +141,7 @@ def test_two_looks_with_no_announcement_between_them_are_not_covered():
     assert audited(make, ["step", ANNOUNCED, "step", LOOK, "step"]).loss == np.inf
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("open_steps", [False, True])
 def test_a_count_without_a_horizon_keeps_its_claim_from_tree_to_tree(monkeypatch, open_steps):
     monkeypatch.setattr("panprivacy.counters.endless._FIRST", 2)
@@ -186,12 +188,14 @@ def test_to_make_a_step_again_that_left_costs_more():
 # What has to be caught
 
 
+@pytest.mark.long
 def test_the_tree_of_figure_12_1_does_not_survive_a_look():
     make = counter(9, "tree", pan_private=False)
     assert audited(make, steps(9)).loss == np.inf
     assert audited(make, ["step"] * 9).loss <= EPSILON  # which nobody takes, it is private
 
 
+@pytest.mark.long
 def test_answers_from_open_nodes_show_an_event_to_who_has_looked():
     """A signed-digit tree counts back from the end of a node that is still open."""
 
@@ -255,6 +259,7 @@ class Walked:
         self.counter.announce_intrusion()
 
 
+@pytest.mark.long
 def test_randomised_response_survives_announced_looks():
     life = [[0], ANNOUNCE, [], ANNOUNCE, [0], ANNOUNCE, [0]]
     for place in (0, 2, 4, 6):

@@ -186,6 +186,7 @@ def test_a_named_count_before_an_announced_intrusion_keeps_its_claim(modulus):
     assert loss.set_aside < Fraction(1, 100)
 
 
+@pytest.mark.long
 def test_a_named_count_and_a_histogram_around_an_announced_intrusion_keep_their_claim():
     budget = pp.Budget(state=1, release=3)
     make = named(3, {"exactly": (1,)}, budget=budget, releases=2, intrusions=1)

@@ -65,6 +65,7 @@ def test_a_cropped_sum_of_a_sample_keeps_its_claim(user):
     assert loss.set_aside < Fraction(1, 100)
 
 
+@pytest.mark.long
 def test_hashed_users_of_one_cell_keep_the_claim():
     arguments = {"universe": None, "expected": 1, "cells": 2, "tau": 1, "bound": 1}
     stream, neighbour = [[5, 6, 7], RELEASE, [5]], [[6, 7], RELEASE, []]

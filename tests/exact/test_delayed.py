@@ -215,6 +215,7 @@ def test_nor_do_two_answers():
     assert max(found) <= one.delta
 
 
+@pytest.mark.long
 def test_all_lives_together_have_the_probability_1():
     one = Delayed(9, Fraction(6), Fraction(1, 10))
     stream = (1, 0, 0, 1, 1, 1, 0, 1, 1)

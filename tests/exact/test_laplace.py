@@ -70,6 +70,7 @@ def test_an_announced_look_costs_as_much_as_the_first_where_a_user_comes_between
     assert float(loss) == pytest.approx(4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("streams", "claimed", "lost"), [(SOME, 2, 3), (SEEN_TWICE, 2, 3)])
 def test_the_audit_catches_noise_for_the_bound_alone_after_a_look(
     monkeypatch, streams, claimed, lost

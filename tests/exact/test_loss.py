@@ -289,6 +289,7 @@ def brute_force(make, stream, neighbour, coins):
     return max(max(r, 1 / r) for r in (laws[0][v][0] / laws[1][v][0] for v in shared))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stream", "neighbour"),
     [

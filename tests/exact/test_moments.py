@@ -60,6 +60,7 @@ def test_whom_to_leave_out_altogether_costs_less_than_to_leave_out_some_of_his_u
     assert float(check(moment(**SUM), *ALL, 2)) == pytest.approx(1.5)
 
 
+@pytest.mark.long
 def test_the_audit_catches_noise_of_a_release_for_the_bound_alone(monkeypatch):
     build = moment(**SUM)
     check(build, *SOME, 2)
@@ -68,6 +69,7 @@ def test_the_audit_catches_noise_of_a_release_for_the_bound_alone(monkeypatch):
     assert float(loss) == pytest.approx(3)
 
 
+@pytest.mark.long
 def test_the_audit_catches_a_square_with_noise_for_the_bound_alone(monkeypatch):
     budget = pp.Budget(state=1, release=3)
     check(moment(budget, clip=3), *SOME, 4)
@@ -92,6 +94,7 @@ def test_states_below_0_need_twice_the_noise():
     assert float(loss) == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_an_announced_intrusion_keeps_its_claim():
     build = moment(pp.Budget(state=2, release=2), intrusions=1, **SUM)
     stream, neighbour = (
@@ -119,6 +122,7 @@ def inner(budget=BUDGET, **sizes):
     return lambda coins: pp.InnerProduct(coins=coins, epsilon=epsilon, budget=budget, **told)
 
 
+@pytest.mark.long
 def test_a_user_in_both_streams_meets_one_epsilon():
     build = inner(pp.Budget(state=3, release=3))
     loss = exact_loss(build, [BOTH], [[]], coins=EnumeratedCoins(state_tail=3))
@@ -126,6 +130,7 @@ def test_a_user_in_both_streams_meets_one_epsilon():
     assert loss.set_aside < Fraction(1, 10)
 
 
+@pytest.mark.long
 def test_a_user_in_one_stream_loses_half():
     build = inner(pp.Budget(state=3, release=3))
     loss = exact_loss(build, [BOTH[:1]], [[]], coins=EnumeratedCoins(state_tail=3))

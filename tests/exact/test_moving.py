@@ -44,12 +44,14 @@ def lost(make, pairs, *, claimed=EPSILON, delta=DELTA, tail=4):
     return OneLook(make, EnumeratedCoins(tail=tail)).worst(pairs, claimed=claimed, delta=delta)
 
 
+@pytest.mark.long
 def test_one_look_and_all_answers_keep_the_claim():
     loss = lost(moving(density), LIVES)
     assert loss.within(EPSILON)
     assert loss.set_aside < Fraction(1, 10)
 
 
+@pytest.mark.long
 def test_comparisons_with_too_little_noise_are_caught(monkeypatch):
     """A hundredth of the scale that the proof asks for."""
 
@@ -137,6 +139,7 @@ def most_that_is_told(claimed, each, updates, comparisons=200):
     return np.interp(0, said, told[-1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("updates", "delta"), [(1, "1/100"), (3, "1/100"), (10, "1/1000")])
 def test_comparisons_that_follow_what_was_told_say_no_more(updates, delta):
     each = float(comparison_epsilon(Fraction(1), updates, Fraction(delta), Fraction(1)))

@@ -168,6 +168,7 @@ def test_two_looks_with_no_announcement_between_them_are_not_covered(monkeypatch
     assert audited(MultiCounter, life, 2, 4, every=1).loss == np.inf
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [1, 2])
 def test_steps_that_were_made_before_a_crash_are_never_made_again(every):
     life = ["count", "step", LOOK, "save", "step", "count", LOOK, "step", LOOK, "crash", LOOK]

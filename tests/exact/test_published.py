@@ -70,6 +70,7 @@ def test_a_user_moves_the_sum_by_one_less_than_the_modulus():
     assert float(loss) == pytest.approx(11, abs=1e-4)
 
 
+@pytest.mark.long
 def test_to_replace_a_user_costs_twice_as_much_and_no_more():
     """Theorem 7 claims the loss of one counter for the two that Definition 4 changes (M3)."""
     make = moment(CroppedFirstMoment, pp.Budget(1, 3), tau=2, universe=2)

@@ -61,6 +61,7 @@ def test_each_keeps_its_claim(name, history):
     assert loss.within(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), 3])
 @pytest.mark.parametrize("name", KINDS)
 def test_each_loses_all_that_it_claims(name, epsilon):

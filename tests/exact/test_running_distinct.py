@@ -236,6 +236,7 @@ def test_the_share_of_the_sums_is_all_that_is_left(epsilon, share):
     assert 2 * sums >= (epsilon - bits) * (1 - Fraction(1, 10**6)), "no less than the plain sum"
 
 
+@pytest.mark.long
 def test_the_exact_audit_walks_it():
     subject = next(one for one in products(Fraction(4)) if one.name == "running-distinct")
     row = subject.row()

@@ -165,6 +165,7 @@ def test_no_event_costs_more_than_epsilon_whoever_looks_when(make, bound, epsilo
         assert found > Fraction(97, 100) * epsilon, "the claim is no larger than it has to be"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [cropped, heavy])
 def test_an_event_costs_more_where_less_is_said_to_be_moved(make, monkeypatch):
     """The control: what a cell at a corner counts for beyond it is left out of the reach."""

@@ -95,6 +95,7 @@ HISTORIES = [[], COME, GO, [*COME, *COME]]
 PAIRS = list(itertools.combinations(itertools.product(HISTORIES, repeat=2), 2))
 
 
+@pytest.mark.long
 def test_no_two_histories_around_a_look_lose_more_than_one_look():
     """Strict or not, and neighbours or not; the audit takes every moment for the look."""
     worst = max(lost(list(one), list(other)).epsilon for one, other in PAIRS)

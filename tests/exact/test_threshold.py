@@ -67,6 +67,7 @@ def test_longer_blocks_keep_the_claim(least):
     check(build, stream, neighbour, BUDGET.total(releases=1, intrusions=0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("history", HISTORIES)
 def test_a_soft_threshold_with_room_below_0_keeps_its_claim(history):
     build = threshold(below=1)
@@ -75,6 +76,7 @@ def test_a_soft_threshold_with_room_below_0_keeps_its_claim(history):
     check(build, *HISTORIES[history], BUDGET.total(releases=1, intrusions=0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", [{"universe": 3, "cells": 2}, {"universe": 1, "threshold": 4}])
 def test_room_below_0_of_a_sample_or_of_longer_blocks_keeps_the_claim(sizes):
     sizes = {"bound": 4, "below": 1, **sizes}
@@ -104,6 +106,7 @@ def test_a_sample_keeps_the_claim():
     check(build, stream, neighbour, BUDGET.total(releases=1, intrusions=0))
 
 
+@pytest.mark.long
 def test_two_releases_keep_their_claim():
     stream, neighbour = [[0], RELEASE, [(0, 1)], RELEASE], [[], RELEASE, [], RELEASE]
     check(threshold(releases=2), stream, neighbour, BUDGET.total(releases=2, intrusions=0))
@@ -133,6 +136,7 @@ def test_a_hard_threshold_keeps_its_claim_around_an_announced_intrusion():
     assert min(map(float, (before, after))) > 0.99 * float(budget.release)
 
 
+@pytest.mark.long
 def test_the_audit_catches_noise_for_one_count_where_a_user_moves_two(monkeypatch):
     monkeypatch.setattr("panprivacy.statistics.block_plans.block_sets", lambda *_: [residues(7)])
     budget = pp.Budget(state=Fraction(1, 2), release=6)

@@ -282,6 +282,7 @@ def cases(fast):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "ids"), cases({("parquet", "numbers")}))
 def test_nothing_is_left_of_a_file(kind, ids, folder):
     assert left_by_file(HARDENED, KINDS[ids](), kind, folder) == NOTHING
@@ -329,6 +330,7 @@ def test_nothing_is_left_of_users_who_are_compared(folder):
     assert left_by_pipe(HARDENED, texts(), "csv", folder, 4, MOVING) == NOTHING
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "ids"), cases({("csv", "texts")}))
 def test_without_hardening_the_same_search_finds_ids(kind, ids, folder):
     """The control: it sees what is there."""
@@ -348,6 +350,7 @@ def test_without_hardening_addresses_of_log_lines_are_found(folder):
     assert in_memory > 100
 
 
+@pytest.mark.long
 def test_the_search_of_files_finds_ids(folder):
     canaries = texts()
     (folder / "leak.csv").write_bytes(csv_lines(canaries.table()))

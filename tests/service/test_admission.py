@@ -75,6 +75,7 @@ def test_nobody_fills_the_room(wanted):
     assert not room._held
 
 
+@pytest.mark.long
 def test_a_slow_body_gives_its_room_back(tmp_path):
     async def stalled():
         yield bytes(8)

@@ -131,6 +131,7 @@ def test_an_upload_says_which_reports_are_not_taken(asked):
     assert asked.ask("leader", "GET", "http://leader/healthz").json()["status"] == "closed"
 
 
+@pytest.mark.long
 def test_an_upload_has_no_more_reports_than_fit_whole(asked, monkeypatch):
     """Reports of nothing are short: 87,000 of them would hold the server up for seconds."""
     read, report = [], type(REPORT).read
@@ -241,6 +242,7 @@ def bodies(task):
     ]
 
 
+@pytest.mark.long
 def test_whatever_is_sent_is_answered_and_no_honest_report_is_lost(asked):
     """Random bytes, and right requests of which some bytes were changed, on every path."""
     task, world = asked.task, asked.world
@@ -308,6 +310,7 @@ def test_a_helper_that_is_gone_is_waited_for(asked, monkeypatch):
     assert sums(asked.task, asked.release().content) == (2, [1, 1])
 
 
+@pytest.mark.long
 def test_reports_that_come_during_a_release_wait_for_it(asked):
     """Else a release would verify for as long as some come."""
     first, second, late = (honest(asked.task, [1, 0]) for _ in range(3))

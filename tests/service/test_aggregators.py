@@ -57,6 +57,7 @@ def test_the_sum_is_that_of_the_bits(world, collusion):
     assert both.answer() == (4, [2, 2, 1])
 
 
+@pytest.mark.long
 def test_both_stores_may_be_on_a_server(tmp_path, postgres):
     urls = {role: postgres.url() for role in ("leader", "helper")}
     with World(tmp_path, task_of(collusion="one-server"), urls) as both:
@@ -275,6 +276,7 @@ def lives_with_deaths(monkeypatch, world, task, places):
         yield steps.passed
 
 
+@pytest.mark.long
 def test_whoever_dies_wherever_nothing_is_lost_or_counted_twice(world, monkeypatch):
     task = task_of(collusion="one-server")
     (places,) = lives_with_deaths(monkeypatch, world, task, [None])

@@ -402,6 +402,7 @@ universe = {USERS}
 """
 
 
+@pytest.mark.long
 def test_a_service_that_is_killed_has_forgotten_no_look(tmp_path):
     """Its only checkpoint is that of its start: what it knows of looks is in the store."""
     with Service(tmp_path, SEEN, checkpoint='every = "24h"') as service:

@@ -233,6 +233,7 @@ def test_without_checkpoint_nothing_is_durable(shared):
     assert shared.send(NUMBERS, path=f"{UPDATES}?durable=0").status_code == 202
 
 
+@pytest.mark.long
 def test_durable_waits_for_the_next_checkpoint(tmp_path):
     with client_in(tmp_path, checkpoint=checkpoint_table()) as client:
         client.engine.keeper.start()

@@ -34,6 +34,7 @@ def statuses(service, token):
     return sent.status_code, service.client.get(released, headers=headers).status_code
 
 
+@pytest.mark.long
 def test_a_service_takes_over_a_token_that_is_added_and_one_that_is_changed(tmp_path):
     with Service(tmp_path) as service:
         text, mode = service.config.read_text(), 0o640
@@ -51,6 +52,7 @@ def test_a_service_takes_over_a_token_that_is_added_and_one_that_is_changed(tmp_
         assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 
+@pytest.mark.long
 def test_a_configuration_that_is_spoilt_meanwhile_changes_nothing_and_is_told_once(tmp_path):
     with Service(tmp_path) as service:
         service.start()

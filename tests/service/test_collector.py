@@ -144,6 +144,7 @@ def test_what_is_no_report_is_refused(collected):
     assert Task.unverified(running.get("/v1/task").content) == task
 
 
+@pytest.mark.long
 def test_the_answer_is_given_once_and_outlives_a_kill(tmp_path):
     identity = pyrage.x25519.Identity.generate()
     (tmp_path / "identity").write_text(f"{identity}\n")
@@ -178,6 +179,7 @@ def test_the_answer_is_given_once_and_outlives_a_kill(tmp_path):
         assert running.end(signal.SIGTERM) in {0, -signal.SIGTERM}
 
 
+@pytest.mark.long
 def test_a_collector_does_not_begin_without_its_store(tmp_path):
     task, tokens = made(tmp_path)
     store, mark = tmp_path / "task.sqlite", tmp_path / "task.json.mark"
@@ -212,6 +214,7 @@ def test_a_collector_does_not_begin_without_its_store(tmp_path):
         assert running.get("/healthz").json()["status"] == "open"
 
 
+@pytest.mark.long
 def test_two_collectors_on_one_server_give_one_answer(tmp_path, postgres):
     """The one that has been sent fewer reports answers from the store as well."""
     first, second = tmp_path / "first", tmp_path / "second"
@@ -323,6 +326,7 @@ JSON = st.recursive(
 FILES = st.binary(max_size=200) | JSON.map(lambda one: json.dumps(one).encode())
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(data=FILES)
 @example(data=b"[" * 100_000)

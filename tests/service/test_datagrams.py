@@ -147,6 +147,7 @@ messages = st.binary(max_size=200).filter(
 )
 
 
+@pytest.mark.long
 @given(rfc_3164 | rfc_5424, messages)
 def test_any_message_comes_out_of_any_header(header, message):
     assert message_of(header + message) == message
@@ -364,6 +365,7 @@ def test_truncated_datagram_is_refused_whole(scene):
     assert scene.is_clean
 
 
+@pytest.mark.long
 @given(st.lists(st.sampled_from([b"good", b"bad", b"good " * 400]), max_size=9))
 def test_good_lines_are_counted_and_bad_ones_left_out(datagrams):
     with closing(Scene()) as scene:

@@ -209,6 +209,7 @@ def test_what_an_answer_has_is_in_no_other_after_a_kill(tmp_path):
         assert sorted(counted())[-2:] == [1, 3]
 
 
+@pytest.mark.long
 def test_the_same_batch_from_many_at_once_is_counted_once(service):
     service.start()
     answers = []
@@ -376,6 +377,7 @@ def refuse(service, message):
     assert service.sealed.read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_spoilt_checkpoint_is_refused_and_left_alone(service, sealed):
     key = service.identity.read_text()
     for spoil, message in SPOILT.values():
@@ -391,6 +393,7 @@ def test_a_spoilt_checkpoint_is_refused_and_left_alone(service, sealed):
     assert Held(service).once == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("before", "after", "names"),
     [
@@ -414,6 +417,7 @@ def test_a_checkpoint_of_another_configuration_is_refused_by_name(
     assert service.sealed.read_bytes() == sealed
 
 
+@pytest.mark.long
 def test_what_is_given_up_begins_anew(service, sealed):
     service.start("--fresh")
     assert service.status() == "ok"
@@ -422,6 +426,7 @@ def test_what_is_given_up_begins_anew(service, sealed):
     assert Held(service).once == 1
 
 
+@pytest.mark.long
 def test_a_checkpoint_is_given_up_only_by_a_service_that_can_run(service, sealed, tmp_path):
     spoilt = {
         "listening": EXACT,
@@ -435,6 +440,7 @@ def test_a_checkpoint_is_given_up_only_by_a_service_that_can_run(service, sealed
         assert service.sealed.read_bytes() == sealed
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("sealed")
 def test_a_release_store_that_is_gone_is_told_and_nothing_goes_on_beside_another(service, tmp_path):
     """An empty store in its place would pay for the same window again."""
@@ -462,6 +468,7 @@ def test_a_release_store_that_is_gone_is_told_and_nothing_goes_on_beside_another
     assert service.status() == "ok"
 
 
+@pytest.mark.long
 def test_a_restore_that_nobody_waits_for_is_told_so(service, sealed):
     result = service.restore()
     assert result.code == 2
@@ -491,6 +498,7 @@ def test_of_two_services_in_a_directory_one_is_refused(service):
 # What the file tells
 
 
+@pytest.mark.long
 def test_the_file_is_written_on_the_clock_and_its_size_tells_nothing(service):
     service.start()
 
@@ -513,6 +521,7 @@ def test_the_file_is_written_on_the_clock_and_its_size_tells_nothing(service):
 # Stopping
 
 
+@pytest.mark.long
 def test_what_was_merely_counted_is_in_the_last_checkpoint(tmp_path):
     with Service(tmp_path, EXACT, checkpoint='every = "1h"') as service:
         service.start()
@@ -525,6 +534,7 @@ def test_what_was_merely_counted_is_in_the_last_checkpoint(tmp_path):
         assert not ledger(service), "nothing was released"
 
 
+@pytest.mark.long
 def test_without_checkpoints_a_stop_releases_the_window_once(tmp_path, preloaded):
     with Service(tmp_path, EXACT, checkpoint=None, preloaded=preloaded) as service:
         service.start()
@@ -542,6 +552,7 @@ def test_without_checkpoints_a_stop_releases_the_window_once(tmp_path, preloaded
         assert once == [pytest.approx(10)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_does_not_keep_it_from_ending_in_good_order(service, number):
     service.start()
@@ -554,6 +565,7 @@ def test_a_second_signal_does_not_keep_it_from_ending_in_good_order(service, num
     assert Held(service).once == 10
 
 
+@pytest.mark.long
 def test_a_stop_leaves_a_checkpoint_that_was_not_restored(service, sealed):
     service.start()
     assert service.status() == "waiting for restore"
@@ -561,6 +573,7 @@ def test_a_stop_leaves_a_checkpoint_that_was_not_restored(service, sealed):
     assert service.sealed.read_bytes() == sealed
 
 
+@pytest.mark.long
 def test_a_service_that_cannot_listen_for_log_lines_fails_with_a_line(service, tmp_path):
     listen = f'\n[[streams.visits.syslog]]\nlisten = "unix:{tmp_path}/no/a.sock"\n'
     listen += 'format = "lines"\npattern = "^(?P<user>[0-9]+)"\n'

@@ -66,6 +66,7 @@ def explained(folder, *options):
     return result.stdout
 
 
+@pytest.mark.long
 def test_every_state_of_every_statistic_and_group_is_there(sealed):
     states = json.loads(explained(sealed, "--json"))["states"]
     names = [

@@ -140,6 +140,7 @@ def test_who_waits_in_time_is_told_by_the_one_that_begins(disk):
     assert len(disk.times) == 2
 
 
+@pytest.mark.long
 def test_what_is_acknowledged_is_in_the_file_a_repeated_batch_too(disk, tmp_path):
     with Service(tmp_path) as service, closing(ReleaseStore(f"sqlite:///{tmp_path}/a")) as store:
         config = load(service.config).streams["visits"]
@@ -180,6 +181,7 @@ def test_of_many_each_is_told_once(disk):
     assert sorted(told) == [(number, None) for number in range(2_000)]
 
 
+@pytest.mark.long
 def test_who_waits_for_the_end_is_told_soon_however_seldom_is_written(disk):
     with running([Idle()], disk, NEVER) as keeper:
         assert disk.begun.wait(PATIENCE)
@@ -258,6 +260,7 @@ def test_it_is_tried_again_in_a_second_and_not_at_once():
 # The clock
 
 
+@pytest.mark.long
 def test_the_end_of_a_window_has_a_checkpoint_of_its_own_before_its_answer(disk):
     stream, advanced = Idle(), []
     stream.advance = lambda: advanced.append((stream.unkept, len(disk.times)))
@@ -269,6 +272,7 @@ def test_the_end_of_a_window_has_a_checkpoint_of_its_own_before_its_answer(disk)
     assert not any(unkept for unkept, _ in advanced)
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_failed_keeps_nothing(disk):
     stream, disk.fails = Idle(), OSError(28, "full")
     stream.unkept = True
@@ -287,6 +291,7 @@ def test_checkpoints_come_on_a_clock_without_anything_to_write(disk):
     assert len(beats) <= passed / 0.05 + 1.5, "never oftener"
 
 
+@pytest.mark.long
 def test_a_slow_disk_is_not_written_to_twice_in_a_row(disk):
     with running([Idle()], disk, 0.3):
         disk.hold()
@@ -309,6 +314,7 @@ def test_a_stream_is_advanced_at_its_deadline(monkeypatch):
     assert first < due <= second
 
 
+@pytest.mark.long
 def test_one_stream_that_is_far_behind_keeps_no_checkpoint_waiting(disk, tmp_path, monkeypatch):
     """Those of other streams wait for it: batches are counted, and their senders are not told."""
     monkeypatch.setattr(streams, "_STEP_SECONDS", 0.02)

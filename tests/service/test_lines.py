@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def documents(draw):
     return "\n".join(lines), expected
 
 
+@pytest.mark.long
 @given(documents())
 def test_the_line_of_every_key_is_found(document):
     text, expected = document

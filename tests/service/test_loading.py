@@ -61,6 +61,7 @@ def test_epsilon_is_exact(read, written, epsilon):
     assert stream.make_counting().ledger.total == epsilon
 
 
+@pytest.mark.long
 def test_columns_of_addresses_deltas_and_groups(read):
     text = 'user = "ip"\nids = "addresses"\nprefix = "24:56"\nnulls = "skip"\n'
     text += 'delta = "change"\nby = "page"\ngroups = ["a", "b"]\n'
@@ -141,6 +142,7 @@ def test_an_incidence_count_is_asked_what_is_written(read, asked):
     ]
 
 
+@pytest.mark.long
 def test_sums_and_thresholds_are_planned_as_written(read):
     cropped = 'name = "cropped-sum"\nexpected = 1000\ntau = 5\nbound = 40\n'
     heavy = f'{TABLE}name = "heavy-hitters"\nk = 1e3\ntotal = 1_000_000\n'
@@ -173,6 +175,7 @@ def test_where_each_event_counts_once_nobody_is_below_0(read, told, below, witho
         assert specification.sizes.below == least
 
 
+@pytest.mark.long
 def test_one_statistic_may_be_counted_twice_with_other_sizes(read):
     sums = [
         f'name = "cropped-sum"\nexpected = 1e5\ntau = {tau}\nas = "sum{tau}"\n' for tau in (1, 9)
@@ -485,6 +488,7 @@ def test_no_message_shows_what_may_be_secret(write, text):
     assert "SECRET" not in refusal(write(text)).replace("AGE-SECRET-KEY-", "")
 
 
+@pytest.mark.long
 def test_an_impossible_budget_is_refused_when_the_file_is_read(read):
     bad = stream(stat='name = "distinct"\nexpected = 50\n', epsilon="0.01")
     with pytest.raises(PlanError, match=r"line 4: streams\.visits\.stat: this plan gives"):

@@ -42,6 +42,7 @@ def answering(body, status=200, encoding="identity"):
             thread.join()
 
 
+@pytest.mark.long
 def test_a_helper_cannot_have_the_leader_take_in_very_much(monkeypatch):
     """Neither in little that is unpacked, nor plainly, nor in a problem that goes very deep."""
     task, packed = task_of(), gzip.compress(bytes(1 << 20))

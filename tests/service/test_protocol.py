@@ -316,6 +316,7 @@ def test_others_do_not_wait_for_a_head_that_is_under_way(unchanged, monkeypatch)
     assert answer.status == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sent", [b"", b"\r\n", get("/healthz"), get("/healthz") + b"\r\n"])
 def test_an_idle_connection_is_closed(unchanged, monkeypatch, sent):
     monkeypatch.setattr(protocol, "_HEAD_SECONDS", 0.5)
@@ -326,6 +327,7 @@ def test_an_idle_connection_is_closed(unchanged, monkeypatch, sent):
     assert time.monotonic() - began > 0.4
 
 
+@pytest.mark.long
 def test_empty_lines_keep_no_connection(unchanged, monkeypatch):
     monkeypatch.setattr(protocol, "_HEAD_SECONDS", 0.5)
     with unchanged.connect() as sock:
@@ -572,6 +574,7 @@ def test_what_finds_no_room_goes_to_the_application(served, seen, monkeypatch):
     assert (seen.heads, seen.asked, seen.bodies) == (2, 1, [FIRST] * 2)
 
 
+@pytest.mark.long
 def test_a_connection_that_is_used_stays_open_and_is_closed_when_it_is_idle(served, monkeypatch):
     monkeypatch.setattr(served.server.config, "timeout_keep_alive", 0.5)
     assert one_by_one(served, *[post(FIRST)] * 6, pause=0.2) == [202] * 6
@@ -636,6 +639,7 @@ def test_a_sender_that_goes_away_in_between_changes_nothing(unchanged, sent, how
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
+@pytest.mark.long
 def test_senders_that_do_not_wait_for_durability(tmp_path):
     with Served(tmp_path, checkpoint=checkpoint_table()) as service:
         before = service.state
@@ -902,6 +906,7 @@ def every_field():
         yield "/v1/streams/pages/updates", {"Content-Type": kind}, body
 
 
+@pytest.mark.long
 def test_no_answer_and_no_log_tells_what_was_sent(daemon):
     before = daemon.said
     for path, headers, body in every_field():
@@ -945,6 +950,7 @@ def peak(service):
     return int(line.split()[1]) << 10
 
 
+@pytest.mark.long
 def test_memory_is_bounded(daemon):
     """Many long bodies that are refused at once take no more than what may wait."""
     daemon.send([1])
@@ -980,6 +986,7 @@ def test_memory_is_bounded(daemon):
     assert daemon.send([1]).status_code == 202
 
 
+@pytest.mark.long
 def test_thousands_of_connections_do_not_keep_others_out(daemon):
     host, _, port = daemon.url().removeprefix("http://").rpartition(":")
     before = daemon.said

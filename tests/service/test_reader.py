@@ -33,6 +33,7 @@ def reader(store, url):
         yield reader
 
 
+@pytest.mark.long
 def test_one_thread_writes_and_others_read(store):
     numbers, done, torn = range(60), threading.Event(), []
 

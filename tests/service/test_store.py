@@ -346,6 +346,7 @@ def child(url, program):
     )
 
 
+@pytest.mark.long
 def test_what_was_spent_outlives_a_kill(url):
     with child(url, SPEND_AND_DIE) as killed:
         assert killed.wait(60) == -signal.SIGKILL
@@ -355,6 +356,7 @@ def test_what_was_spent_outlives_a_kill(url):
             store.spend([window(1)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "milliseconds", [0, 40, *(pytest.param(more, marks=pytest.mark.slow) for more in (7, 150))]
 )

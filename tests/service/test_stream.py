@@ -943,6 +943,7 @@ def test_hours_that_come_twice_are_not_released_twice(store, clock, caplog):
     assert published(store)[-1][0] == "13:00"
 
 
+@pytest.mark.long
 def test_a_clock_that_is_set_back_is_told_once(store, clock, caplog):
     stream = make(store, clock, window="1m", every="20s")
     for _ in range(180):
@@ -1022,6 +1023,7 @@ def test_many_windows_are_closed_step_by_step(store, clock, monkeypatch):
     assert stream.unkept
 
 
+@pytest.mark.long
 def test_who_waits_for_many_windows_keeps_the_stream_from_nobody(store, clock, monkeypatch):
     monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
     stream, seen = make(store, clock), set()
@@ -1327,6 +1329,7 @@ def test_from_many_threads_each_batch_is_in_one_window_and_once(store, clock):
     assert set(lines.values()) == {1}
 
 
+@pytest.mark.long
 def test_every_state_lies_between_two_batches(store, clock):
     """What is in the tables is what the batch ids say, whenever a state is taken."""
     stream, threads, parts, states = make(store, clock), Threads(), 20, []

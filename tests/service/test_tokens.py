@@ -141,6 +141,7 @@ def test_a_service_without_tokens_says_so(tmp_path):
 # The command, and the service that follows it
 
 
+@pytest.mark.long
 def test_of_many_commands_at_once_each_has_its_token(tmp_path):
     service = Service(tmp_path)
     names = [f"web{number}" for number in range(3)]

@@ -39,6 +39,7 @@ def p_values(counts: tuple[int, int], touched: float, others: float) -> list[flo
     return [happens(counts[0], half, touched), happens(counts[1], half, others)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 def test_bits_are_born_and_redrawn_with_the_stated_laws(epsilon):
     def p_value(asked):
@@ -68,6 +69,7 @@ def test_a_deleted_user_leaves_a_bit_as_it_was_born(epsilon):
     assert rejected(p_value(1 / OFF))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(4)], ids=str)
 def test_an_announced_intrusion_leaves_the_stated_contrast(epsilon):
     """For one announced intrusion a bit keeps `2 t/(1 + 2 t - t**2)` of its mean, old or new."""

@@ -51,6 +51,7 @@ def test_a_distinct_count_is_unbiased_with_the_predicted_deviation_and_intervals
     check_intervals(runs, CONFIDENCE, 0.97)
 
 
+@pytest.mark.long
 def test_an_announced_distinct_count_is_read_as_well():
     users = np.arange(3_000)
     runs = repeat(

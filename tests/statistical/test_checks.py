@@ -39,6 +39,7 @@ def test_tails_of_many_degrees_agree_with_wilson_and_hilferty(degrees, quantile)
     assert chi_square_tail(quantile, degrees) == pytest.approx(normal, rel=0.5)
 
 
+@pytest.mark.long
 def test_p_values_of_right_laws_are_uniform():
     law = np.arange(1, 11) / 55
     sets = {

@@ -130,6 +130,7 @@ def check(name, steps, **how):
         check_intervals(found, [0, last // 2, last], LEVELS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in NAMED]
 )

@@ -40,6 +40,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("arguments", "users"), SETTINGS)
 def test_answers_are_as_good_as_they_say(arguments, users):
     batches = np.array_split(np.arange(users), arguments.get("intrusions", 0) + 1)

@@ -37,6 +37,7 @@ def answers(request):
     return randomiser, np.bincount(values, minlength=randomiser.values), kept
 
 
+@pytest.mark.long
 def test_estimates_are_unbiased(answers):
     _, truth, kept = answers
     for value in (0, 1):
@@ -100,6 +101,7 @@ def binomial(trials, probability):
 # Statistical queries
 
 
+@pytest.mark.long
 def test_all_answers_are_within_the_tolerance_as_often_as_they_say():
     """Hoeffding's bound is larger than what happens, and half as many users would be too few."""
     tolerance, failure, queries, runs = 0.2, 0.1, 2, 400
@@ -123,6 +125,7 @@ def test_all_answers_are_within_the_tolerance_as_often_as_they_say():
     )
 
 
+@pytest.mark.long
 def test_a_query_of_shares_is_answered_without_bias():
     records = np.linspace(0, 1, 3_000)
     errors = []
@@ -134,6 +137,7 @@ def test_a_query_of_shares_is_answered_without_bias():
     assert rejected(centred(np.array(errors) + 0.3 / 3))
 
 
+@pytest.mark.long
 def test_what_is_learned_errs_little_more_than_the_best_rule():
     """Labels are wrong for 20 % of the users, and no rule of the class is right."""
     accuracy, failure, runs = 0.2, 0.1, 150

@@ -52,6 +52,7 @@ def gaussian(variance: Fraction) -> np.ndarray:
     return law / law.sum()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("probability", PROBABILITIES)
 def test_bernoulli(probability):
     def p_value(asked):
@@ -87,6 +88,7 @@ def test_discrete_laplace(scale):
     assert rejected(p_value(scale / WRONG))
 
 
+@pytest.mark.long
 def test_discrete_laplace_beyond_64_bits():
     def p_value(asked):
         return fits_integers(COINS.discrete_laplace(asked, 20_000), laplace(HUGE))

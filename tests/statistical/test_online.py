@@ -121,6 +121,7 @@ def test_experts_make_no_more_mistakes_than_is_proved(unit):
     assert np.mean(made) < 0.7 * rounds
 
 
+@pytest.mark.long
 def test_lists_cost_no_more_than_is_proved():
     n, steps, runs = 20, 20_000, 6
     generator = np.random.default_rng(8)

@@ -58,6 +58,7 @@ def first_moments(states):
     return moments(CroppedFirstMoment, STATES[states], tau=5, epsilon=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("states", STATES)
 def test_a_first_moment_is_unbiased_for_the_weighted_states(states):
     released, mean, plan = first_moments(states)
@@ -84,6 +85,7 @@ def test_intervals_cover_the_distinct_count(state):
     check_coverage(released, USERS / 2)
 
 
+@pytest.mark.long
 def test_heavy_hitters_are_what_weights_make_of_two_moments():
     """40 users of 7.5 times the threshold, in so many counters that they hardly meet."""
     released = answers(
@@ -101,6 +103,7 @@ def test_heavy_hitters_are_what_weights_make_of_two_moments():
     check_coverage(released, 40)
 
 
+@pytest.mark.long
 def test_estimates_modulo_a_prime_are_unbiased_and_their_minimum_is_not():
     """L estimates of equal deviation are on average `sd sqrt(2 ln L)` above the least (N1)."""
     states = np.arange(USERS) % 4

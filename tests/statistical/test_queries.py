@@ -21,6 +21,7 @@ def printed(epsilon, users, queries, columns):
     return 16 * users * queries * math.sqrt(inner) / epsilon
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_the_squared_errors_stay_below_what_is_proved(noise):
     matrix = np.random.default_rng(5).integers(0, 2, (QUERIES, COLUMNS))

@@ -135,12 +135,14 @@ def test_state_and_release_are_seen_together():
     assert CLAIM < losses[2] < 2 * part
 
 
+@pytest.mark.long
 def test_nothing_is_found_where_there_is_nothing():
     for kind in (Bit, Tally, Interval, Both, Counter):
         same = [[0], [0], RELEASE]
         assert bound(partial(kind, 1), same, same, runs=1_000) == 0
 
 
+@pytest.mark.long
 def test_a_control_that_leaks_by_its_interval_alone_is_caught():
     (control,) = [one for one in CONTROLS if one.name == "row-interval"]
     found = sampled_loss(control.make, *control.pair, runs=1_000)
@@ -180,6 +182,7 @@ HISTORIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("history", HISTORIES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_few_runs_of_a_shipping_class_accuse_nobody(name, history):

@@ -36,6 +36,7 @@ def images():
     return np.array([slots_of(Sampled(UNIVERSE, UNIVERSE, key), users) for key in keys])
 
 
+@pytest.mark.long
 def test_images_are_permutations(images):
     assert (np.sort(images, axis=1) == np.arange(UNIVERSE)).all()
 

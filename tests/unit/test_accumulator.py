@@ -13,6 +13,7 @@ from panprivacy.counters.mechanism import variances
 from tests.unit.test_counters import ONE, Given, Streams, taken
 
 
+@pytest.mark.long
 def test_an_accumulator_in_pieces_has_the_law_of_one_run():
     """On every outcome of coins with three sides."""
     mechanism, amounts = Accumulator(3, ONE), [1, 0, 1]

@@ -96,6 +96,7 @@ def fenced(data):
 
 
 class TestReading:
+    @pytest.mark.long
     @PROPERTY
     @given(st.lists(spellings(), max_size=5), PREFIXES)
     def test_agrees_with_python(self, texts, prefixes):
@@ -103,6 +104,7 @@ class TestReading:
         assert None not in expected
         assert read(*texts, kind=pa.string(), prefixes=prefixes) == expected
 
+    @pytest.mark.long
     @settings(PROPERTY, max_examples=500)
     @given((damaged() | st.text(st.sampled_from("0123f:.%"))).map(str.encode) | st.binary())
     def test_refuses_what_python_refuses(self, text):

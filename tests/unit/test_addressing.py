@@ -107,6 +107,7 @@ def rotation(key, users):
     return (np.arange(users) + int.from_bytes(a_key(key)[:4], "big")) % users
 
 
+@pytest.mark.long
 def test_every_user_is_as_likely_to_be_sampled_as_any_other():
     """False alarm 1e-6. Power: what is off by 30 % lies beyond the limit."""
     users, keys = np.arange(11), 11 * 1_000
@@ -127,6 +128,7 @@ def pairs_of_images(permute, keys):
     return counts[~np.eye(7, dtype=bool)]
 
 
+@pytest.mark.long
 def test_users_are_sampled_independently_of_their_neighbours():
     """False alarm 1e-6; rotations, in which neighbours stay neighbours, are rejected."""
     keys, few = 42 * 400, 42 * 40

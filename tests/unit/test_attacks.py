@@ -111,6 +111,7 @@ def test_any_epsilon_can_be_tried(name, epsilon):
     assert ATTACKS[name](epsilon).ok
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_the_verdict_says_who_falls(outcomes, name):
     outcome = outcomes[name]
@@ -375,6 +376,7 @@ def test_the_page_shows_every_attack():
         assert (DOCS / "attacks" / f"{name}.png").exists()
 
 
+@pytest.mark.long
 def test_the_command_prints_numbers_and_the_verdict(tmp_path):
     plot = tmp_path / "picture.png"
     result = run_command("attack", "replay", "--epsilon", "2", "--plot", plot)

@@ -51,6 +51,7 @@ def test_the_bounds_are_wrong_no_more_often_than_they_say(probability):
     assert max(wrong) <= Fraction(5, 100)
 
 
+@pytest.mark.long
 def test_bounds_of_many_runs_agree_with_the_normal_law():
     low, high = clopper_pearson(500_000, 1_000_000, 1e-6)
     assert (0.5 - low) / 0.0005 == pytest.approx(4.7534, rel=1e-3)

@@ -288,6 +288,7 @@ class TestSameAsFiles:
         max_size=8,
     )  # fmt: skip
 
+    @pytest.mark.long
     @PROPERTY
     @given(lines, st.sampled_from([b"\n", b"\r\n"]), st.sampled_from(["csv", "tsv", "ndjson"]),
            st.sampled_from([[USER], [DELTA, USER], [ADDRESS]]))  # fmt: skip
@@ -298,6 +299,7 @@ class TestSameAsFiles:
 
     users = st.lists(st.none() | st.text(max_size=20), max_size=9)
 
+    @pytest.mark.long
     @PROPERTY
     @given(users, st.sampled_from([pa.string(), pa.large_string(), pa.string_view()]),
            st.booleans(), st.sampled_from([arrow_bytes, file_bytes]),
@@ -350,6 +352,7 @@ class TestInt64:
 
 
 class TestText:
+    @pytest.mark.long
     def test_many_columns(self):
         body = b"user" + b",a" * (1 << 16) + b"\n"
         assert refusal("csv", body).reason == "the header line names more than 65,536 columns"
@@ -386,6 +389,7 @@ def edited(body, changes):
     return body
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", VALID)
 @PROPERTY
 @given(edits, st.sampled_from([[USER], [ADDRESS], [USER, DELTA]]))

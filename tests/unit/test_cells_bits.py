@@ -69,6 +69,7 @@ def pieces(slots, length=7):
     return [array[start : start + length] for start in range(0, len(array), length)]
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(batches(), st.integers(0, 99))
 def test_an_update_is_that_of_the_reference(batch, seed):
@@ -267,6 +268,7 @@ def _possible(life):
     return [step for place, step in enumerate(life) if step != BACK or place > first]
 
 
+@pytest.mark.long
 @settings(max_examples=400)
 @given(lives(), st.sampled_from([Fraction(3, 5), Fraction(4, 5), Fraction(99, 100)]))
 def test_no_life_loses_more_than_the_worst_ratio(life, keep):

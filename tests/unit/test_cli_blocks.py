@@ -141,6 +141,7 @@ def test_a_note_speaks_of_users_below_0_only_where_deltas_are_read(tmp_path, sta
     assert "users below 0" not in run_command(*words).stdout
 
 
+@pytest.mark.long
 def test_all_share_epsilon_with_the_others(folder):
     document = answer(
         folder / "visits.parquet", *ID, CROPPED + ALL,
@@ -188,6 +189,7 @@ def test_users_beyond_the_bound_are_told_in_a_demonstration(tmp_path):
     assert document["answers"][0]["truth"] == 2_002
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stat", ["cropped", "hashed", "threshold", "heavy"])
 def test_a_picture_is_drawn(folder, tmp_path, stat):
     target = tmp_path / "picture.png"

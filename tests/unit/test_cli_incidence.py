@@ -156,6 +156,7 @@ def test_statistics_share_epsilon(folder):
     assert document["epsilon"] == 4
 
 
+@pytest.mark.long
 def test_a_demonstration_knows_the_truth(folder):
     document = answer(
         folder / "moves.parquet", *incidence(",exactly=0:4,at_least=2,cropped_sum=2"), *DELTA,
@@ -239,6 +240,7 @@ def test_a_lost_release_leaves_the_other_answers(tmp_path, form):
         assert "plan for more with expected=" in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "stat",
     [

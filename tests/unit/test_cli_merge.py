@@ -80,6 +80,7 @@ def test_two_commands_and_one_answer(shards, keys):
     assert abs(answer - 6_000) < 900  # seven deviations
 
 
+@pytest.mark.long
 def test_json_and_a_picture(shards, keys, tmp_path):
     picture = tmp_path / "merged.png"
     parts = parts_of(shards, keys, stat="incidence,bound=4,universe=5_000,exactly=0:2", epsilon=60)

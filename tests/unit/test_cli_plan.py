@@ -13,6 +13,7 @@ from tests.commands import run_command
 from tests.unit.test_cli_run import refused
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -116,6 +117,7 @@ def test_a_plan_that_cannot_be_met_says_what_would(arguments, says):
     assert says in refused("plan", *arguments)
 
 
+@pytest.mark.long
 def test_a_plan_says_for_what_it_is_where_nobody_did():
     planned = "planned for expected=1000:1000000000, as nothing else was said"
     assert planned in run_command("plan", "distinct", "--epsilon", "1").stdout

@@ -19,6 +19,7 @@ from panprivacy.statistics.specification import Specification
 from tests.service.running import PLAIN, shared
 
 
+@pytest.mark.long
 def test_a_pipe_is_counted_as_it_arrives_and_released_on_the_clock():
     command = [
         *PLAIN, "run", "-", "--format", "csv", "--user", "id",
@@ -40,6 +41,7 @@ def test_a_pipe_is_counted_as_it_arrives_and_released_on_the_clock():
     assert run.returncode == 0
 
 
+@pytest.mark.long
 def test_the_rows_of_a_pipe_are_not_counted_on():
     """A running count of rows would be state: a row is named within its block."""
     words = [

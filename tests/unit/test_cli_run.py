@@ -157,6 +157,7 @@ def test_standard_input_needs_a_format():
     assert "format" in refused("run", "-", "--user", "a", "--epsilon", "1", "--stat", "distinct")
 
 
+@pytest.mark.long
 def test_a_picture_is_drawn_for_every_statistic(visits, tmp_path):
     path = tmp_path / "folder" / "picture.png"
     result = run_command(
@@ -194,6 +195,7 @@ def test_a_list_in_json_is_told_how_to_become_lines(tmp_path, text):
     assert "NDJSON is no list; jq -c '.[]'" in refused(*words, "--format", "ndjson")
 
 
+@pytest.mark.long
 def test_the_bare_program_says_what_it_does_and_how_to_begin(visits):
     result = run_command()
     assert result.code == 2

@@ -118,6 +118,7 @@ def test_plan_and_stats_tell_it():
     assert "hides one event, not one user" in run_command("stats", "running-count").stdout
 
 
+@pytest.mark.long
 def test_an_answer_every_step_and_a_picture_of_them(tmp_path):
     picture = tmp_path / "steps.png"
     words = ("--every", "0.3", *COUNT, "--json", "--demo", "--plot", str(picture))
@@ -144,6 +145,7 @@ def test_an_answer_every_step_and_a_picture_of_them(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_no_more_answers_than_the_horizon():
     words = ["--every", "0.1", "--json", "--epsilon", "9", "--stat", "running-count,horizon=3"]
     with shared().piped(["run", "-", "--format", "csv", *words]) as process:

@@ -92,6 +92,7 @@ def test_a_contribution_says_that_not_all_was_counted(started, tmp_path, how):
     assert told.told.complete is False
 
 
+@pytest.mark.long
 def test_what_was_read_and_not_yet_counted_is_counted(started):
     """Several batches wait in the queue, and one in the parser, when the signal comes."""
     process = started(
@@ -123,6 +124,7 @@ def test_the_text_is_printed_once(started):
     assert printed.count("Guarantee") == 1
 
 
+@pytest.mark.long
 def test_a_second_signal_ends_it_without_an_answer(started):
     process = started("-", "--format", "csv", *COUNT, "--json")
     send(process, b"id\n" + rows(9))
@@ -146,6 +148,7 @@ def wait_until_stopped(process):
     raise TimeoutError
 
 
+@pytest.mark.long
 def test_a_file_that_is_interrupted_has_no_answer(started, tmp_path):
     path = tmp_path / "visits.csv"
     with path.open("wb") as file:
@@ -170,6 +173,7 @@ def wait_until_open(process, path):
     raise TimeoutError
 
 
+@pytest.mark.long
 def test_an_ignored_signal_stays_ignored():
     """So a run in the background of a shell outlives the interrupt of what is before it."""
     command = [*PLAIN, "run", "-", "--format", "csv", *COUNT, "--json"]

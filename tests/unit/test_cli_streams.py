@@ -294,6 +294,7 @@ class TestWindows:
         unseen = pp.DistinctCount(epsilon=30, expected=(10, 10**6), memory=65_536).unseen
         assert found[0]["loss"]["epsilon"] == pytest.approx(float(30 + 6 * unseen))
 
+    @pytest.mark.long
     def test_a_bad_row_does_not_take_along_what_came_through_a_pipe(self):
         command = [*self.COMMAND[:-2], "--every", "1", "--releases", "60", "--json"]
         with shared().piped(command) as run:
@@ -324,11 +325,13 @@ class TestWindows:
         assert found[-1]["state_bytes"] < found[0]["state_bytes"]
         assert len({one["loss"]["epsilon"] for one in found}) == 1
 
+    @pytest.mark.long
     def test_the_text_says_when_and_what_several_windows_cost(self):
         printed = self.printed(*self.COMMAND)
         assert printed.splitlines()[0].endswith("UTC (partial)")
         assert "over 365 windows, one of them seen, epsilon" in printed
 
+    @pytest.mark.long
     def test_days_of_a_zone_are_told_as_its_clock_shows_them(self):
         command = [*self.COMMAND[:-1], "1d", "--zone", "Asia/Kolkata"]
         text, document = (self.printed(*command, *more) for more in ([], ["--json"]))

@@ -65,6 +65,7 @@ class TestColumnar:
         error = refusal(from_file, tmp_path, data, USER, kind=self.kind(writer))
         assert "damaged or something else" in str(error)
 
+    @pytest.mark.long
     def test_a_flipped_stretch_is_read_or_refused(self, tmp_path, writer):
         data = bytearray(WRITERS[writer](table(2_000)))
         for start in range(0, len(data), max(1, len(data) // 40)):

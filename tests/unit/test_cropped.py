@@ -150,6 +150,7 @@ def test_no_value_of_a_block_law_is_more_likely_than_epsilon_allows(sizes, epsil
     assert law.members is None
 
 
+@pytest.mark.long
 def test_the_largest_block_law_is_as_private_as_small_ones():
     for epsilon in ("0.1", "1000"):
         check_private(pp.Law.block(1 << 20, 11, epsilon), Fraction(epsilon))
@@ -193,6 +194,7 @@ def test_the_deviation_is_within_reach(tau, bound, most):
     assert 0.8 * most < units(tau, bound) < most
 
 
+@pytest.mark.long
 @given(st.integers(1, 300), st.integers(1, 60), st.sampled_from(["0.2", 1, 3, 8]))
 @settings(max_examples=50)
 def test_no_bound_makes_the_deviation_much_larger_than_tau(tau, times, epsilon):
@@ -353,6 +355,7 @@ def test_hashed_cells_are_as_many_as_err_least():
     assert not plans[0].signed
 
 
+@pytest.mark.long
 def test_of_very_many_users_the_histogram_errs_less_in_less_memory(monkeypatch):
     def planned(expected):
         return pp.CroppedSum(tau=2, bound=8, expected=expected, epsilon=1).plan

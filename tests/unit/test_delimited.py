@@ -51,6 +51,7 @@ class TestCsv:
     cells = st.text(st.sampled_from('ab",\n é;7\ufeff'), max_size=6)
     tables = st.lists(st.tuples(cells, cells, st.integers(-(2**63), 2**63 - 1)), max_size=8)
 
+    @pytest.mark.long
     @PROPERTY
     @given(tables, st.integers(1, 40), st.booleans(), st.sampled_from(["\n", "\r\n"]))
     def test_any_cut_gives_the_same_ids(self, blocks, tmp_path, table, size, piped, end):
@@ -63,6 +64,7 @@ class TestCsv:
         expected = [(delta, user.encode() or None) for _, user, delta in table]
         assert read(data, DELTA, USER) == expected
 
+    @pytest.mark.long
     @PROPERTY
     @given(st.text(st.sampled_from('a",\n\r'), max_size=30), st.integers(1, 20), st.booleans())
     def test_sloppy_quotes_mean_what_they_mean_to_pyarrow(self, blocks, tmp_path, body, size, wide):

@@ -136,6 +136,7 @@ def ciphertexts(states):
     return rows.entries(held, CIPHERTEXT_BYTES)
 
 
+@pytest.mark.long
 @BY_EACH
 @settings(max_examples=5)
 @given(streams=STREAMS)
@@ -310,6 +311,7 @@ def test_an_old_file_that_is_put_back_gives_a_report_of_the_same_id(tmp_path):
     assert len(collector) == 1
 
 
+@pytest.mark.long
 def test_the_example_of_a_device_refuses_a_misspelt_tick(tmp_path):
     task, signing = task_of(*KINDS[0]), Ed25519PrivateKey.generate()
     (tmp_path / "task.json").write_bytes(task.signed(signing))

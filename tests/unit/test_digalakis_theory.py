@@ -196,6 +196,7 @@ def test_the_tightest_beta_says_nothing_of_a_handful_of_users():
     assert all(one.least_beta(0.1, 5) == 1 for one in estimators(0.1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("alpha", "beta"), [(0.1, 0.05), (0.02, 1e-6), (0.3, 0.9)])
 def test_the_sample_size_is_the_fewest_users_for_whom_the_bound_says_so(alpha, beta):
     for one in estimators(0.5):
@@ -234,6 +235,7 @@ def test_the_sample_size_is_the_minimum_over_all_shares_as_printed():
     assert math.exp(best.x[0]) == pytest.approx(users, rel=1e-3)
 
 
+@pytest.mark.long
 def test_bounds_hold_in_fact_and_are_not_tight():
     """A million answers of each: with a false-alarm rate far below 1e-6, as they are far off."""
     generator, users, alpha, came, runs = np.random.default_rng(2), 2_000, 0.1, 600, 10**6

@@ -268,6 +268,7 @@ def test_a_second_point_that_is_the_base_is_read_too():
 # Several processes
 
 
+@pytest.mark.long
 def test_processes_share_a_row():
     bits = [0, 1, 1, 0, 1]
     row = PUBLIC.encrypt(bits, COINS)

@@ -504,6 +504,7 @@ def without_choices(public):
     return {**rest, "request": {**rest["request"], "own_budget": None}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", HEADERS)
 def test_every_field_of_the_public_parameters_is_compared(state, file):
     """Whatever differs from what the shipping code writes is refused, and at once."""
@@ -517,6 +518,7 @@ def test_every_field_of_the_public_parameters_is_compared(state, file):
     assert time.process_time() - began < 60
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(damaged_parameters())
 def test_any_other_parameters_are_refused_or_told(tmp_path_factory, public):

@@ -174,6 +174,7 @@ def test_beyond_the_ends_of_a_law_lies_what_is_missing_and_before_them_all(law):
         assert law.above(law.first - beyond) == law.above(law.first) >= 1 - law.missing
 
 
+@pytest.mark.long
 def test_the_estimate_of_a_count_is_off_by_what_theorem_7_says_with_the_right_denominator():
     """sqrt(ln(1/delta))/epsilon, up to a constant: 2 at each number of devices."""
     for devices in (100, 1_000, 10_000):

@@ -41,6 +41,7 @@ def hours(zone, every, first, last):
     return [(b - a) / HOUR for a, b in itertools.pairwise(cuts(zone, every, first, last))]
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(
     st.sampled_from(ZONES),
@@ -64,6 +65,7 @@ def test_windows_follow_one_another_without_a_gap(zone, moment, every):
     assert end - start <= (every if every <= HOUR else every + shift)
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(ZONES),
     st.dates(date(1973, 1, 1), date(2150, 1, 1)),  # before, a zone was not whole minutes from UTC

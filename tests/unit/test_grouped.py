@@ -102,6 +102,7 @@ class TestUpdate:
         found = by_group(pages.release())
         assert found == pytest.approx({"home": 1e-3, "help": 1e-3, "shop": 0}, abs=1e-4)
 
+    @pytest.mark.long
     @given(st.lists(st.tuples(st.integers(0, 50), st.sampled_from(LABELS)), max_size=40))
     def test_it_is_the_same_as_a_statistic_for_each(self, rows):
         def seeded():

@@ -146,6 +146,7 @@ def logarithm(ratio):
     return precise(Decimal.ln, ratio)
 
 
+@pytest.mark.long
 @given(PARTS, PARTS, st.integers(1, 40))
 @example(NINTH, NINTH, 40)
 @example(Fraction(20), NINTH, 40)

@@ -102,6 +102,7 @@ def test_the_hash_of_strings_is_the_documented_one(strings, key, before, dtype):
     assert hashes.tolist() == [reference_hash(string, key) for string in strings]
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(st.lists(NUMERALS, max_size=20), KEYS)
 def test_only_the_shortest_decimal_form_of_a_number_is_that_number(strings, key):

@@ -188,6 +188,7 @@ def test_memory_depends_on_k_and_epsilon_alone():
     assert sizes.pop() <= 64 * 500 * 4
 
 
+@pytest.mark.long
 def test_a_finer_resolution_takes_wider_counters():
     coarse, fine = (
         pp.plan("heavy-hitters", k=10, total=5_000_000, epsilon=1, resolution=r) for r in (50, 1)

@@ -329,6 +329,7 @@ def can_lock():
     return os.geteuid() == 0 and int(doctor._status("CapEff"), 16) >> 14 & 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not can_lock(), reason="memory cannot be locked here")
 def test_memory_is_locked_where_it_is_allowed():
     document = protected()

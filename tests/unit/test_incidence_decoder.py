@@ -232,6 +232,7 @@ def test_a_sample_is_unbiased_and_strays_no_more_than_stated(name, epoch, users,
 # Intervals
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(["flat", "biquadratic", "singer", "spike"]),
     st.integers(1, 10**6),
@@ -254,6 +255,7 @@ def test_an_interval_holds_the_estimate_and_grows_with_confidence(
     assert 0 <= lower <= low <= value <= high <= higher <= universe
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(["flat", "biquadratic", "spike"]),
     st.floats(1, 50),

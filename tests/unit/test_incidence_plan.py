@@ -13,6 +13,7 @@ from panprivacy.testing import SeededCoins
 from tests.unit.test_incidence_statistic import fewest_users, releases_lost
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "bound", [1, *(pytest.param(bound, marks=pytest.mark.slow) for bound in (2, 5)), 30]
 )
@@ -30,6 +31,7 @@ def test_a_plan_at_the_limit_is_hardly_ever_lost(bound):
     assert lost <= 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("bound", "load"), [(1, 2.2), (2, 3), (6, 2.8)])
 def test_a_plan_near_pi_is_hardly_ever_lost(bound, load):
     """The most users of these cells that the plan takes; the limits are those of the test above."""

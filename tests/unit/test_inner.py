@@ -153,6 +153,7 @@ def test_run_wants_the_side(sales):
     assert "inner-product needs --side: the column that says which of two streams" in refused.stderr
 
 
+@pytest.mark.long
 def test_a_picture_is_drawn_of_both(sales, tmp_path):
     columns = ("--user", "customer", "--delta", "items", "--side", "kind")
     stats = ("--stat", STAT, "--stat", "moment,order=2,bound=20,expected=1e6:1e7")

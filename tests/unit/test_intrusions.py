@@ -221,6 +221,7 @@ def test_an_answer_is_right_after_each_announced_intrusion(make, sizes, each, an
     assert off < 7 * float(np.max(count.plan.model(announced).deviation(truth))) < truth / 4
 
 
+@pytest.mark.long
 def test_more_than_can_be_read_is_refused_with_its_error_and_what_would_do():
     with pytest.raises(pp.PlanError, match=r"at least \S+ times the largest .* would do"):
         make_counting(

@@ -70,15 +70,18 @@ def frozen(tmp_path):
 
 
 class TestCompiling:
+    @pytest.mark.long
     def test_it_is_said_on_a_terminal_once(self, tmp_path):
         first, second = (told_on_a_terminal(COMPILE, NUMBA_CACHE_DIR=tmp_path) for _ in range(2))
         assert first.strip() == f"{MARK}, once ..."
         assert second == ""
 
+    @pytest.mark.long
     def test_it_is_not_said_in_a_pipe_and_kept_in_a_named_folder(self, tmp_path):
         assert told(COMPILE, NUMBA_CACHE_DIR=tmp_path) == ("131072", "")
         assert [*tmp_path.rglob("*wipe_stack*.nbi")]
 
+    @pytest.mark.long
     def test_it_is_said_once_of_many_kernels(self, tmp_path):
         program = "from panprivacy import hashing; from panprivacy._kernels import wipe_stack\n"
         program += "wipe_stack(); hashing.hash_integers.made()"
@@ -182,6 +185,7 @@ class TestCache:
     def test_each_version_has_its_own(self):
         assert _kernels.cache_folder("").name == f"kernels-{panprivacy.__version__}"
 
+    @pytest.mark.long
     def test_a_frozen_package_keeps_its_kernels_where_it_is_told(self, frozen, tmp_path):
         kept = tmp_path / "kept"
         kept.mkdir()
@@ -189,6 +193,7 @@ class TestCache:
             assert told(COMPILE, path=frozen, CACHE_DIRECTORY=kept, HOME="/no") == ("131072", "")
         assert len([*kept.rglob("*wipe_stack*.nbi")]) == 1
 
+    @pytest.mark.long
     def test_without_any_folder_it_is_compiled_at_each_start(self, frozen):
         said = told_on_a_terminal(COMPILE, PYTHONPATH=frozen, HOME="/no")
         assert said.startswith(f"{MARK}, at each start")

@@ -102,6 +102,7 @@ environments = st.builds(
 )
 
 
+@pytest.mark.long
 @given(environments)
 def test_other_variables_are_kept_and_ours_win(environment):
     made = hardened(environment)
@@ -194,6 +195,7 @@ def findings(program, **options):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("program", "environment"),
     [
@@ -226,6 +228,7 @@ def test_doctor_says_what_is_off_without_the_launcher():
         assert kept in found["allocator"]["says"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flag", ["-E", "-I"])
 def test_doctor_says_that_python_does_not_read_its_variables(flag):
     found = findings([sys.executable, flag, "-m", "panprivacy"])
@@ -256,6 +259,7 @@ def test_a_large_block_is_overwritten_and_not_given_back_as_it_is():
     assert run(program).returncode == -signal.SIGSEGV  # the control: the kernel has it
 
 
+@pytest.mark.long
 def test_an_interrupt_ends_it_as_any_program():
     """A shell says 130; what came through the pipe is answered first."""
     program = [

@@ -148,6 +148,7 @@ def test_the_kernel_votes_for_the_state_on_average(law):
     assert average == pytest.approx([1, *[0] * (law.modulus - 1)], abs=1e-7)
 
 
+@pytest.mark.long
 @given(st.sampled_from([3, 7, 11, 103, 1_019, 7_019]), st.floats(0.01, 12))
 def test_the_spectrum_of_residues_is_flat_at_every_epsilon(modulus, epsilon):
     """The rounding of the weights is half a unit of 2**24."""

@@ -130,6 +130,7 @@ class TestRange:
 
 
 class TestWindows:
+    @pytest.mark.long
     def test_answers_without_an_upper_end_make_no_plan_wider_than_the_first(self):
         """A noisy plan has such answers; a wider one would have more of them."""
         noisy = partial(
@@ -215,6 +216,7 @@ class TestWindows:
         days.pass_one([])
         assert days.windowed.current.plan.expected == (1, 2)
 
+    @pytest.mark.long
     def test_each_of_several_learns_its_own(self):
         texts = "distinct,expected=learn:1:1000,memory=4096", "density,universe=9", \
             "cropped-sum,tau=10,expected=learn,memory=65536,bound=10"  # fmt: skip

@@ -96,6 +96,7 @@ def blocks(monkeypatch):
 
 
 class TestCombined:
+    @pytest.mark.long
     @PROPERTY
     @given(st.lists(lines(), max_size=5), st.integers(1, 400), st.booleans(), st.booleans())
     def test_agrees_with_the_reference(self, blocks, tmp_path, written, size, piped, ended):
@@ -161,6 +162,7 @@ class TestCombined:
         assert (method, path, query) == expected
         assert address == b"203.0.113.7"
 
+    @pytest.mark.long
     @PROPERTY
     @given(st.lists(st.text(" ?/aG\t\r", max_size=9).map(str.encode), min_size=1, max_size=9))
     def test_parts_agree_with_a_slow_reference(self, tmp_path, requests):
@@ -283,6 +285,7 @@ class TestLines:
     words = st.text(st.sampled_from("ab1-é"), min_size=1, max_size=20)
     tables = st.lists(st.tuples(words, st.none() | words | st.just("")), max_size=8)
 
+    @pytest.mark.long
     @PROPERTY
     @given(tables, st.integers(1, 60), st.booleans(), st.sampled_from(["\n", "\r\n"]))
     def test_any_cut_gives_the_same_ids(self, blocks, tmp_path, table, size, piped, end):

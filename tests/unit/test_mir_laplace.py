@@ -91,6 +91,7 @@ def test_a_sketch_is_the_sum_of_columns_times_states(universe):
         np.testing.assert_array_equal(after - before, [4, 2, 0] @ columns)
 
 
+@pytest.mark.long
 def test_an_announcement_adds_noise_of_its_own():
     columns, coins = np.eye(500, dtype=int).tolist(), SeededCoins(5)
     statistic = LaplaceNorm(columns=columns, bound=1, epsilon=1, intrusions=1, coins=coins)

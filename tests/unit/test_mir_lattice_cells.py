@@ -75,6 +75,7 @@ def test_what_is_read_is_the_length_of_the_point():
         assert cells().group_sums(table, 1, 0).tolist() == [length]
 
 
+@pytest.mark.long
 def test_a_sketch_is_born_with_the_law_of_its_weights():
     table = cells(columns=((1,), (2,)), modulus=5, epsilon=1)
     coins, number = SeededCoins(3), 4_000

@@ -89,6 +89,7 @@ def test_a_counter_of_any_modulus_adds_like_an_integer(modulus, rows):
     check_update(cells, *arrays(rows, CELLS), modular_reference)
 
 
+@pytest.mark.long
 @given(st.sampled_from(WIDEST), ROWS)
 def test_the_widest_counters_add_like_integers(modulus, rows):
     cells = ModularCells(CELLS, spike(modulus))
@@ -126,6 +127,7 @@ def test_batches_split_anywhere_give_the_same_table(kind, factors, modulus, rows
     assert in_parts.tolist() == whole.tolist()
 
 
+@pytest.mark.long
 @KINDS
 @given(st.sampled_from(PRIMES[:-1]), ROWS, st.integers(0, 30))
 def test_rows_without_deltas_add_one_each(kind, factors, modulus, rows, cut):
@@ -164,6 +166,7 @@ def test_a_batch_of_a_user_is_not_changed(kind, factors):
     assert set(deltas.tolist()) == {-7}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("modulus", "nbytes"), [(2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4), (1 << 24, 4)]
 )
@@ -186,6 +189,7 @@ def test_a_table_is_born_with_one_draw_of_the_law_for_each_cell(modulus, count):
     assert all(weights == cells.law.weights.tolist() for weights, _ in coins.asked)
 
 
+@pytest.mark.long
 @given(MODULI, st.lists(st.integers(0, 10**6), min_size=CELLS, max_size=CELLS))
 def test_an_announced_intrusion_adds_noise_to_every_cell(modulus, noise):
     cells = ModularCells(CELLS, spike(modulus))
@@ -209,6 +213,7 @@ def test_a_histogram_of_several_pieces_counts_every_cell_once(modulus):
 LAWS = [Law.flat(7, 1), Law.flat(263, 1), Law.biquadratic(37, 1), spike(2), spike(65_537)]
 
 
+@pytest.mark.long
 @given(st.sampled_from(LAWS), st.integers(1, 5), st.integers(1, 6), st.integers(0, 10**6))
 def test_group_sums_count_the_values_outside_of_the_set_in_each_run(law, groups, size, seed):
     cells = ScaledCells(groups * size, law)

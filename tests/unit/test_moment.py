@@ -91,6 +91,7 @@ def test_the_error_is_proportional_to_the_bound(order):
     assert ratio == pytest.approx(10**order, rel=0.01)
 
 
+@pytest.mark.long
 def test_a_bound_far_above_what_users_do_is_refused_as_noise():
     sizes = {"order": 2, "bound": 1_000, "expected": (10**6, 10**7)}
     plan = pp.plan("moment", epsilon=1, **sizes)
@@ -121,6 +122,7 @@ def test_sizes_that_do_not_go_together_are_refused(arguments, says):
         moment(**arguments)
 
 
+@pytest.mark.long
 def test_the_condition_is_said_wherever_the_guarantee_is_shown(tmp_path):
     says = "it holds while each user's deltas add up to -20 to 20 at all times: who goes c times"
     uneven = moment(signed=True)

@@ -295,6 +295,7 @@ def test_a_threshold_within_the_noise_is_refused_with_what_would_do():
     moving(large, epsilon=1, updates=50, threshold="1/2").check_threshold()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 1_000), Fraction(1), Fraction(1_000)])
 @pytest.mark.parametrize("updates", [1, MOST_UPDATES])
 def test_there_is_an_epsilon_for_as_many_updates_as_there_may_be(updates, epsilon):

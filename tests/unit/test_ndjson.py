@@ -34,6 +34,7 @@ class TestNdjson:
     strings = st.lists(st.none() | st.text(max_size=5), min_size=1, max_size=8)
     integers = st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8)
 
+    @pytest.mark.long
     @PROPERTY
     @given(strings | integers, st.integers(1, 60), st.booleans(), st.booleans())
     def test_any_cut_gives_the_same_ids(self, blocks, tmp_path, users, size, piped, escaped):

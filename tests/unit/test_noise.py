@@ -163,6 +163,7 @@ WORDS = st.lists(st.integers(0, 2**16 - 1), min_size=2, max_size=400)
 SCALES = st.fractions(min_value=Fraction(1, 50), max_value=1_000, max_denominator=60)
 
 
+@pytest.mark.long
 @given(WORDS, SCALES)
 def test_samples_do_not_depend_on_where_words_are_cut(words, scale):
     """What is left of the words of a piece is where the next sample begins."""

@@ -188,6 +188,7 @@ def test_a_picture_shows_the_note(tmp_path, monkeypatch):
     assert text.get_text().startswith("below the planned range")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_an_epsilon_that_protects_nobody_is_one_line_on_standard_error(few, command):
     words = {"run": (few, "--user", "user", "--stat", "distinct"), "plan": ("distinct",)}[command]

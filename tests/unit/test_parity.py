@@ -43,6 +43,7 @@ def batches(draw):
     return cells, slots, draw(st.none() | deltas)
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(batches(), st.integers(0, 9))
 def test_each_row_toggles_its_cell_and_no_other(batch, seed):

@@ -42,6 +42,7 @@ def blocks(draw):
     return lines.encode() + b"\n"
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(blocks(), st.sampled_from([INTEGERS, TEXTS, {**INTEGERS, "n": pa.binary()}]))
 def test_what_it_reads_pyarrow_reads_as_well(block, types):

@@ -76,6 +76,7 @@ def test_block_plans_are_found_by_memory_and_by_epsilon(arguments):
     assert pp.plan(**arguments, epsilon=less).relative_margin(0.95) > target
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "memory"),
     [
@@ -176,6 +177,7 @@ def check(arguments, epsilon):
     check_useful(read.plan(Request(Fraction(epsilon))), read)
 
 
+@pytest.mark.long
 def test_a_useful_plan_passes():
     check({"statistic": "distinct", "expected": (10, 10_000)}, 1)
     check({"statistic": "density", "universe": 1_000}, 1)
@@ -189,6 +191,7 @@ SIZED = {**HEAVY, "cells": 40_000}
 """Such a plan is found eight times as fast."""
 
 
+@pytest.mark.long
 def test_the_way_out_of_noise_is_one():
     with pytest.raises(pp.PlanError, match="times k: the answer would be noise") as caught:
         check(SIZED, 1)
@@ -213,6 +216,7 @@ def test_a_plan_whose_answer_would_be_noise_is_refused_with_a_way_out(arguments,
         check(arguments, epsilon)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statistic", ["distinct", "incidence"])
 def test_noise_begins_where_the_limits_say(statistic):
     """The largest epsilon that is refused is just below the least that is taken."""

@@ -50,6 +50,7 @@ def cell_of(user, key, cells):
 EXTREMES = [0, 1, -1, 2**32 - 1, 2**32, 2**61 - 1, 2**61, 2**63 - 1, -(2**63)]
 
 
+@pytest.mark.long
 @given(KEYS, st.lists(st.sampled_from(EXTREMES) | st.integers(-(2**63), 2**63 - 1), min_size=1))
 @pytest.mark.parametrize("cells", [1, 2, 1_000_003, 2**26])
 def test_the_cell_of_a_whole_number_is_the_documented_one(cells, key, users):

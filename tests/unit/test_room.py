@@ -51,6 +51,7 @@ def test_there_is_room_where_users_are_many_and_none_where_it_would_cost():
     assert reach(bound=30, universe=10_000_000, signed=True)[1] < 90
 
 
+@pytest.mark.long
 def test_the_page_says_how_far_states_count_right():
     page = (ROOT / "docs" / "accuracy-answers.md").read_text()
     table = page.split("## Room beyond the bound")[1].split("\n\n## ")[0]
@@ -83,6 +84,7 @@ def test_a_threshold_costs_what_the_states_on_its_narrow_side_do(bound, modulus,
     assert deviation == pytest.approx(flat, rel=0.15)
 
 
+@pytest.mark.long
 def test_states_at_three_times_the_bound_count_right():
     """Modulo the least modulus the state of 90 would be one of 16."""
     universe, bound, often = 10_000_000, 30, 1_000_000
@@ -177,6 +179,7 @@ def test_room_of_blocks_costs_hardly_any_error_and_no_memory(name, bound, epsilo
     assert bound <= tight.range_of_states[1] <= roomy.range_of_states[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_whatever_keeps_counters_says_which_sums_of_deltas_count_right(kind):
     for trial in kind.trials:
@@ -199,6 +202,7 @@ def test_who_is_left_with_three_times_the_bound_is_counted(state):
     assert users / 2 < answer.low <= users <= answer.high
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), 1, 2, 4])
 @pytest.mark.parametrize("expected", [(3_000, 3_000), (100_000, 100_000), (1_000, 1_000_000)])
 @pytest.mark.parametrize("bound", [1, 3, 10, 300])

@@ -201,6 +201,7 @@ class Endless(Wrapper):
         return dataclasses.replace(self._inner.release(), high=math.inf)
 
 
+@pytest.mark.long
 def test_screening_keeps_what_tells_streams_apart():
     sampler = Sampler(lambda coins: pp.Density(universe=500, epsilon=4, coins=coins))
     stream, neighbour = [[7], RELEASE], [[], RELEASE]
@@ -211,6 +212,7 @@ def test_screening_keeps_what_tells_streams_apart():
     assert second < 0.3
 
 
+@pytest.mark.long
 def test_scaling_makes_features_alike_and_can_be_screened():
     stream, neighbour = [[7], RELEASE], [[], RELEASE]
     sampler = Sampler(density, parts=["counts", "bars"])

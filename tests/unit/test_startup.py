@@ -68,18 +68,22 @@ def told(program, *, path=None, **environment):
 
 
 class TestCost:
+    @pytest.mark.long
     def test_the_help_takes_about_as_long_as_the_imports_it_spares(self):
         assert share_of_the_peer(HELP) < MOST_HELP
 
+    @pytest.mark.long
     def test_the_interface_takes_a_few_times_as_long_at_most(self):
         assert share_of_the_peer(NAMES) < MOST_NAMES
 
+    @pytest.mark.long
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="read from /proc")
     def test_the_interface_takes_little_memory(self):
         shows = "print(next(l for l in open('/proc/self/status') if 'VmRSS' in l).split()[1])"
         printed, _ = told(f"{NAMES[1]}\n{shows}")
         assert int(printed) < MOST_MEGABYTES << 10
 
+    @pytest.mark.long
     def test_what_is_not_used_is_not_imported(self):
         unused = {"numba", "matplotlib", "rich", "sqlalchemy", "scipy"}
         printed, _ = told(f"{NAMES[1]}\nimport sys; print({unused} & {{*sys.modules}})")
@@ -110,6 +114,7 @@ class TestNames:
         printed, _ = told("import panprivacy as pp; print({*pp.__all__} <= {*dir(pp)})")
         assert printed == "True"
 
+    @pytest.mark.long
     def test_a_star_imports_them(self):
         printed, _ = told("from panprivacy import *; print(DistinctCount.__name__, plan.__name__)")
         assert printed == "DistinctCount plan"
@@ -156,6 +161,7 @@ print(sorted({"pandas"} & set(sys.modules)))
 """
 
 
+@pytest.mark.long
 def test_to_count_columns_of_arrow_imports_no_pandas():
     """It takes a second, which the first request of a service would wait."""
     pytest.importorskip("pandas")

@@ -95,12 +95,14 @@ def test_arguments_that_cannot_be_met(wrong, message):
         pp.ThresholdCount(**{"threshold": 4, "bound": 10, "universe": 100, "epsilon": 1, **wrong})
 
 
+@pytest.mark.long
 def test_without_a_bound_states_reach_64_times_as_far():
     plan = pp.plan("threshold", threshold=10, universe=100, epsilon=1)
     assert plan.bound == 640
     assert plan.law.modulus - plan.low >= 640
 
 
+@pytest.mark.long
 def test_a_high_threshold_without_a_bound_reaches_as_far_as_counters_do():
     plan = pp.plan("threshold", threshold=1_000_000, universe=100, epsilon=1)
     assert 1_000_000 <= plan.bound < 64_000_000
@@ -116,6 +118,7 @@ def test_blocks_of_one_state_have_no_state_in_between(epsilon):
     assert plan.absolute_error() < 800 * math.exp(-epsilon / 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("least", "bound"), [(2, 2), (3, 10), (10, 10), (7, 90), (50, 300)])
 def test_a_hard_threshold_counts_who_is_there_exactly(least, bound):
     states = np.array([0, 1, least - 1, least, (least + bound) // 2, bound])
@@ -136,6 +139,7 @@ ROOM = [  # of a soft threshold: epsilon, threshold, bound, and the lowest state
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "least", "bound", "lowest"), ROOM)
 def test_room_below_0_of_a_soft_threshold_costs_hardly_any_error(epsilon, least, bound, lowest):
     sizes = {"threshold": least, "bound": bound, "universe": 10**6, "epsilon": epsilon}
@@ -149,6 +153,7 @@ def test_room_below_0_of_a_soft_threshold_costs_hardly_any_error(epsilon, least,
     assert (roomy.caveat is None) == (lowest < 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [1, 4])
 @pytest.mark.parametrize(("least", "below"), [(10, 1), (10, 5), (10, 12), (1_000, 500)])
 def test_room_that_is_asked_for_is_there_whatever_it_costs(least, below, epsilon):
@@ -175,6 +180,7 @@ def test_a_soft_threshold_counts_nobody_who_is_somewhat_below_0(given):
     assert without.release(confidence=1 - 1e-6).low > users // 3
 
 
+@pytest.mark.long
 def test_answers_without_room_say_that_users_below_0_count():
     sizes = {"threshold": 10, "universe": 100_000, "epsilon": 4}
     answer = pp.ThresholdCount(**sizes).release()
@@ -244,6 +250,7 @@ def test_a_hard_threshold_has_the_room_that_is_asked_for():
         pp.plan("threshold", **sizes, below=4_050)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("least", "bound", "lowest"), [(5, 25, -1), (10, 50, -2), (100, 500, -50)])
 def test_a_hard_threshold_counts_nobody_who_is_somewhat_below_0(least, bound, lowest):
     """Without room a user in state -1 counts by up to a whole, as one just beyond the bound."""
@@ -273,6 +280,7 @@ def test_states_below_0_cost_a_hard_threshold_hardly_any_error_and_no_memory(bou
         assert roomy.table.nbytes == tight.table.nbytes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("least", "bound"), [(2, 2), (3, 9), (10, 50), (100, 250)])
 @pytest.mark.parametrize(("epsilon", "epoch"), [(0.3, 0), (1, 0), (5, 0), (5, 1), (9, 2)])
 def test_scores_of_a_hard_threshold_are_unbiased_but_for_their_rounding(
@@ -372,6 +380,7 @@ def test_a_shaped_law_is_near_the_best_that_there_can_be(least, bound, epsilon):
     assert 1 <= shape.price(spent) / shape.least_price(spent) < 1.35
 
 
+@pytest.mark.long
 def test_what_was_searched_for_stands_in_the_front_of_a_state(monkeypatch):
     busy = pp.ThresholdCount(threshold=4, bound=20, universe=100, **HARD)
     assert str(busy.plan.law) in busy.plan.searched_law

@@ -131,6 +131,7 @@ class TestClock:
         assert len(daily.releases) == 1
         assert daily.ends.timestamp() == MONDAY + 1
 
+    @pytest.mark.long
     @given(
         st.integers(1, 10**6),
         st.lists(st.floats(0, 3) | st.floats(1_001, 10_000), max_size=4),

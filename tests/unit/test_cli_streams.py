@@ -325,9 +325,15 @@ class TestWindows:
         assert found[-1]["state_bytes"] < found[0]["state_bytes"]
         assert len({one["loss"]["epsilon"] for one in found}) == 1
 
+    def test_the_text_says_that_the_size_follows_answers_where_windows_learn(self):
+        stat = "distinct,expected=learn:10:1e6"
+        learns = self.printed(*(stat if word == DISTINCT else word for word in self.COMMAND))
+        assert " bytes, as earlier answers have it." in learns
+
     @pytest.mark.long
     def test_the_text_says_when_and_what_several_windows_cost(self):
         printed = self.printed(*self.COMMAND)
+        assert " bytes, whatever the stream." in printed
         assert printed.splitlines()[0].endswith("UTC (partial)")
         assert "over 365 windows, one of them seen, epsilon" in printed
 

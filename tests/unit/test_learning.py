@@ -128,6 +128,10 @@ class TestRange:
         with pytest.raises(pp.PlanError, match=message):
             Specification.from_text(text)
 
+    def test_a_key_of_its_own_is_refused_for_each_window_has_another(self):
+        with pytest.raises(pp.PlanError, match="leave out key="):
+            learning(key=b"0" * 16)
+
 
 class TestWindows:
     @pytest.mark.long

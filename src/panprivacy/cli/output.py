@@ -42,6 +42,7 @@ class Printed:
         answers: by name.
         guarantee: of all of them together.
         state_bytes: size of all states, which no stream changes.
+        learns: whether the next window's size follows from the answers of this one.
         confidence: of all intervals.
         window: the clock window they are about.
         zone: name of the time zone that people are told its times in.
@@ -54,6 +55,7 @@ class Printed:
     guarantee: Guarantee
     state_bytes: int
     confidence: float
+    learns: bool = False
     window: Window | None = None
     zone: str = "UTC"
     loss: LossOverWindows | None = None
@@ -144,7 +146,8 @@ def print_text(printed: Printed) -> None:
     if printed.answers.lost:
         console.print(f"Lost: {_LOST}.", soft_wrap=True)
     console.print(f"Guarantee: {_promise(printed)}.", soft_wrap=True)
-    console.print(f"State: {printed.state_bytes:,} bytes, whatever the stream.", soft_wrap=True)
+    follows = "as earlier answers have it" if printed.learns else "whatever the stream"
+    console.print(f"State: {printed.state_bytes:,} bytes, {follows}.", soft_wrap=True)
     if printed.facts:
         fact = f"Demonstration: {printed.facts}; for the truth it kept raw ids."
         console.print(fact, soft_wrap=True)

@@ -258,7 +258,8 @@ def _printed(
     """The answers of one moment."""
     facts = demonstration.facts(counting.statistics, answers) if demonstration else None
     guarantee, size = counting.guarantee, counting.state_bytes
-    return Printed(answers, guarantee, size, confidence, facts=facts)
+    learns = any(one.sizes.learned for one in counting.statistics.values())
+    return Printed(answers, guarantee, size, confidence, learns, facts=facts)
 
 
 @contextmanager

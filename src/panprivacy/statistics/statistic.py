@@ -212,6 +212,9 @@ class Statistic(Private, Generic[P, A]):
             message = f"name the sizes of {self.name}, or give one {self.sizes_type.__name__}"
             raise PlanError(message)
         read = self.sizes_type.read(self.name, named) if sizes is None else sizes
+        if key is not None and read.learned:
+            message = "each window that learns draws a key of its own: leave out key="
+            raise PlanError(message)
         plan: P = read.planned(asked)
         self._told = plan  # which deltas there may be: a bound that windows learn refuses no row
         self._summed: tuple[Reading, int] | None = None

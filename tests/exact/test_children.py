@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from panprivacy.audit.exact import children
-from panprivacy.audit.exact.children import in_a_child
+from panprivacy.audit.exact.children import ChildError, RaisedError, in_a_child
 
 
 def where():
@@ -39,13 +39,24 @@ def test_a_child_changes_nothing_here():
     assert kept == [1]
 
 
-def failing():
+def leaving():
     raise SystemExit(3)
 
 
-@pytest.mark.parametrize("run", [failing, lambda: os._exit(0), lambda: os.kill(os.getpid(), 9)])
-def test_a_child_that_ends_without_a_word_has_found_nothing(run, capfd):
-    assert in_a_child(run) is None
+@pytest.mark.parametrize(
+    ("run", "last"),
+    [(leaving, "SystemExit: 3"), (lambda: 1 // 0, "division by zero"), (object, "serializable")],
+)
+def test_what_fails_in_a_child_is_raised_with_its_traceback(run, last):
+    with pytest.raises(RaisedError, match=r"(?s)Traceback.*" + last):
+        in_a_child(run)
+
+
+@pytest.mark.parametrize("run", [lambda: os._exit(0), lambda: os.kill(os.getpid(), 9)])
+def test_a_child_that_ends_without_a_word_has_found_nothing(run):
+    with pytest.raises(ChildError, match="ended, or took too long") as error:
+        in_a_child(run)
+    assert not isinstance(error.value, RaisedError)
 
 
 def test_a_child_writes_numbers_of_any_length():
@@ -58,7 +69,8 @@ def test_a_child_that_hangs_is_not_waited_for_any_longer(monkeypatch):
     monkeypatch.setattr(os, "fork", lambda: forked.append(fork()) or forked[-1])
     reads = os.pipe()
     try:
-        assert in_a_child(os.read, reads[0], 1) is None
+        with pytest.raises(ChildError, match="took too long"):
+            in_a_child(os.read, reads[0], 1)
     finally:
         for one in reads:
             os.close(one)

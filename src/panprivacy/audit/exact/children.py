@@ -10,15 +10,26 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from select import select
 from typing import Any, Final
 
+from panprivacy.errors import PanPrivacyError
+
 _LONGEST: Final = 600.0
 """Seconds, after which a child is given up."""
 
 _PR_SET_PDEATHSIG: Final = 1
+
+
+class ChildError(PanPrivacyError):
+    """A child ended without a word, or took too long: nothing is known of what it tried."""
+
+
+class RaisedError(ChildError):
+    """What a child tried has failed there; the message is its traceback."""
 
 
 def end_with_parent(parent: int) -> None:
@@ -29,7 +40,12 @@ def end_with_parent(parent: int) -> None:
 
 
 def in_a_child(run: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns in a child process, in a folder of its own; None if it fails."""
+    """What a function returns in a child process, in a folder of its own.
+
+    Raises:
+        RaisedError: the function failed.
+        ChildError: the child ended before it returned, or was not done after ten minutes.
+    """
     reader, writer = os.pipe()
     parent = os.getpid()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -43,9 +59,9 @@ def in_a_child(run: Callable[..., Any], *arguments: Any) -> Any:
                 sys.set_int_max_str_digits(0)  # fractions of a walk are long
                 os.chdir(folder)
                 tempfile.tempdir = "."
-                found = json.dumps(run(*arguments)).encode()
+                told = _returned_or_raised(run, *arguments).encode()
                 with os.fdopen(writer, "wb") as file:
-                    file.write(found)
+                    file.write(told)
             finally:
                 os._exit(0)
         os.close(writer)
@@ -55,7 +71,22 @@ def in_a_child(run: Callable[..., Any], *arguments: Any) -> Any:
             os.close(reader)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-    return json.loads(written) if written else None
+    if not written:
+        message = "the process in which a program was tried ended, or took too long: try again; if "
+        message += "it comes again, see that the program ends no process and there is memory"
+        raise ChildError(message)
+    returned, raised = json.loads(written)
+    if raised is not None:
+        raise RaisedError(raised)
+    return returned
+
+
+def _returned_or_raised(run: Callable[..., Any], *arguments: Any) -> str:
+    """What a function returns, or else the traceback of what it raises."""
+    try:
+        return json.dumps((run(*arguments), None))
+    except BaseException:  # noqa: BLE001 - also what would end this process
+        return json.dumps((None, traceback.format_exc()))
 
 
 def _read_all(reader: int) -> bytes:

@@ -12,9 +12,10 @@ import numpy as np
 from panprivacy.cells.parity import ParityCells
 from panprivacy.online import ListUpdate, MultiCounter, PrivateExperts
 from panprivacy.published import PUBLISHED
+from panprivacy.statistics.arguments import request
 from panprivacy.statistics.cases import Trial
 from panprivacy.statistics.catalogue import KINDS, StatisticType
-from panprivacy.statistics.statistic import Statistic, request
+from panprivacy.statistics.statistic import Statistic
 
 
 def spread_ids(count: int) -> list[int]:

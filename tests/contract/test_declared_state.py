@@ -7,7 +7,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.coins import SystemCoins
-from panprivacy.statistics.statistic import State
+from panprivacy.statistics.state import State
 from panprivacy.testing import SeededCoins
 
 from .cases import lead_through_life

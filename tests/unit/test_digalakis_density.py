@@ -16,7 +16,7 @@ from panprivacy.published.digalakis_density import (
     PPDSSizes,
     overfull,
 )
-from panprivacy.statistics.statistic import request
+from panprivacy.statistics.arguments import request
 from tests.unit.test_published_density import state_and_counts
 
 

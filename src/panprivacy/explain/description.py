@@ -17,11 +17,11 @@ from panprivacy.explain.bounds import Bound
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request
 from panprivacy.slices import Slice
+from panprivacy.statistics.arguments import request
 from panprivacy.statistics.catalogue import StatisticType, kinds
 from panprivacy.statistics.header import Header, public_text
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import Field, Sizes
-from panprivacy.statistics.statistic import request
 
 _DAMAGED = "the state is damaged: its public parameters do not go together"
 _OTHER = (

@@ -17,12 +17,13 @@ from panprivacy.guarantee import LARGEST_EXPONENT, exp_bounds
 from panprivacy.planning.request import Request
 from panprivacy.published.dwork_density import REFUSED, Sample
 from panprivacy.published.redrawn import WEIGHT, Laws, RedrawnPlan, plan_redrawn
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.common_sizes import Universe
 from panprivacy.statistics.density.plan import MAX_DIRECT_CELLS, DensityPlan, plan_density
 from panprivacy.statistics.records import Sizes, Whole, whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 
 _LEAVES = (0, 2, -2)
 _MOST_GRID = 255

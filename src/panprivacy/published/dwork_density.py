@@ -17,11 +17,12 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import LARGEST_EXPONENT, Epsilon, exp_bounds, log_above, rounded_up
 from panprivacy.planning.request import Request
 from panprivacy.published.redrawn import MOST_CELLS, WEIGHT, Laws, RedrawnPlan, plan_redrawn
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.common_sizes import Universe
 from panprivacy.statistics.records import Sizes, Whole, whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 
 _LOSS_DIGITS = 15
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 from panprivacy.planning.request import Request
 from panprivacy.published.dwork_density import REFUSED, plan_biased
 from panprivacy.published.redrawn import MOST_CELLS, RedrawnPlan
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.cases import Short, Trial, Walk
 from panprivacy.statistics.records import Sizes, Whole, whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 
 
 class DworkRothSizes(Sizes, frozen=True, tag="dwork-roth-density"):

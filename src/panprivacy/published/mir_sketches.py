@@ -24,10 +24,11 @@ from panprivacy.ids import IntegerIds, Labels, WholeNumbers, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.request import Request
 from panprivacy.published.mir_moments import MOST_UNIVERSE, CroppedMomentPlan, plan_moment
+from panprivacy.statistics.arguments import instance, request
 from panprivacy.statistics.cases import Cases, Short, Trial, Walk
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.release import Name, Release
-from panprivacy.statistics.statistic import Batch, Statistic, instance, request
+from panprivacy.statistics.statistic import Batch, Statistic
 from panprivacy.statistics.together import Together
 
 _MOST_GRID = 255

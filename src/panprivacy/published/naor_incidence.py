@@ -24,10 +24,11 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget, Epsilon, Ledger
 from panprivacy.ids import Labels, WholeNumbers, read_deltas
 from panprivacy.noise import wipe
+from panprivacy.statistics.arguments import instance, request
 from panprivacy.statistics.cases import Cases, Short, Trial, Walk
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
 from panprivacy.statistics.incidence.statistic import Incidence
-from panprivacy.statistics.statistic import Batch, instance, request
+from panprivacy.statistics.statistic import Batch
 from panprivacy.statistics.together import Together
 
 Floats = NDArray[np.float64]

@@ -25,10 +25,10 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger
 from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable, rows_by_code
 from panprivacy.planning.learning import Learned, Reach
+from panprivacy.statistics.arguments import instance
 from panprivacy.statistics.contribution import Form, Part
 from panprivacy.statistics.private import Private, check_maker
 from panprivacy.statistics.release import Answer, Answers, Label, Name, Release
-from panprivacy.statistics.statistic import instance
 from panprivacy.statistics.together import Together
 
 S = TypeVar("S", bound=Private)

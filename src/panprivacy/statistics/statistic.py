@@ -6,19 +6,18 @@ the functions here that join them. What differs from one statistic to the next, 
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Required, TypedDict, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
+from panprivacy._validate import proportion, whole_number
 from panprivacy.addressing import Rows
 from panprivacy.cells.protocol import Deltas, Table
 from panprivacy.coins import Coins, SystemCoins
@@ -27,8 +26,8 @@ from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
 from panprivacy.ids import Ids, Labels, WholeNumbers, read_deltas, read_ids
 from panprivacy.noise import wipe
 from panprivacy.planning.learning import Evidence, Learned, Reach
-from panprivacy.planning.request import Request
 from panprivacy.slices import Slice
+from panprivacy.statistics.arguments import instance, request, shared_key
 from panprivacy.statistics.cases import Cases, Trial, Walk
 from panprivacy.statistics.contribution import ID_BYTES, Form, Part, Told
 from panprivacy.statistics.deltas import joined_deltas
@@ -37,86 +36,13 @@ from panprivacy.statistics.plan import Plan, Reading
 from panprivacy.statistics.private import Private
 from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.release import Answer, Answers, Lost, Name, Release
-
-MOST_RELEASES = 1_000_000_000
-MOST_INTRUSIONS = 100
+from panprivacy.statistics.state import State
 
 _HOME = "panprivacy.statistics."
 """Where the statistics of the catalogue are, which imports this module; a test compares."""
-_LEAST_KEY = 16
-
-T = TypeVar("T")
-
-
-def request(
-    epsilon: Epsilon, releases: object = 1, intrusions: int = 0, budget: Budget | None = None
-) -> Request:
-    """Check the arguments that every statistic takes."""
-    return Request(
-        positive_fraction(epsilon=epsilon),
-        positive_integer(MOST_RELEASES, releases=releases),
-        whole_number(0, MOST_INTRUSIONS, intrusions=intrusions),
-        instance(Budget, budget=budget),
-    )
-
-
-def instance(kind: type[T], **named: object) -> T | None:
-    """Read an object of one class, or None."""
-    ((name, value),) = named.items()
-    if value is not None and not isinstance(value, kind):
-        message = f"{name} must be a {kind.__name__}"
-        raise PlanError(message)
-    return value
-
-
-@dataclass(slots=True)
-class State:
-    """All that survives between two updates; all that an intruder finds beside the plan.
-
-    Args:
-        key: addressing key.
-        arrays: the cells; a table statistic has one array.
-        releases: number of releases made, which is public.
-        intrusions: number of intrusions announced, which is public.
-        tick: number of steps made, which is public; 0 where there are none.
-    """
-
-    key: bytes
-    arrays: list[Table]
-    releases: int = 0
-    intrusions: int = 0
-    tick: int = 0
-
-    @property
-    def table(self) -> Table:
-        """The cells of a statistic that has one table."""
-        return self.arrays[0]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of key and arrays."""
-        return len(self.key) + sum(array.nbytes for array in self.arrays)
-
-    def packed(self) -> bytes:
-        """Key and arrays, one after another."""
-        return b"".join([self.key, *(array.tobytes() for array in self.arrays)])
-
 
 P = TypeVar("P", bound=Plan)
 A = TypeVar("A", bound=Answer)
-
-
-class Arguments(TypedDict, total=False):
-    """What every statistic takes beside its sizes, for type checkers; see `Statistic`."""
-
-    epsilon: Required[Epsilon]
-    releases: int
-    intrusions: int
-    budget: Budget | None
-    ledger: Ledger | None
-    coins: Coins | None
-    key: bytes | None
-    slice_: Slice | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +149,7 @@ class Statistic(Private, Generic[P, A]):
         self._ledger.check(asked.epsilon)
         self._kept: State | None = None
         self._slice = self._read_slice(slice_, key)
-        self._be_born(read, plan, _shared_key(key, plan.key_bytes))
+        self._be_born(read, plan, shared_key(key, plan.key_bytes))
         # Last, so that a table that does not fit in memory costs a shared ledger nothing.
         self._account = self._ledger.open(asked.epsilon)
         self._account.spend(self.state_epsilon)
@@ -730,16 +656,6 @@ def noised_sums(
     counts = sums + noise
     wipe(noise)
     return counts
-
-
-def _shared_key(key: bytes | None, size: int) -> bytes | None:
-    """An addressing key of so many bytes, made of one that shards share."""
-    if key is None:
-        return None
-    if not isinstance(key, bytes) or len(key) < _LEAST_KEY:
-        message = f"key must be {_LEAST_KEY} random bytes or more, the same for all shards"
-        raise PlanError(message)
-    return hashlib.shake_256(key).digest(size)
 
 
 def _signature(sizes: type[Sizes]) -> inspect.Signature:

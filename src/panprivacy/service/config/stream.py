@@ -25,9 +25,9 @@ from panprivacy.slices import Slice
 from panprivacy.sources import FORMATS, Column, Prefixes
 from panprivacy.sources.columns import check_columns, check_wanted, parse_prefixes, show_all
 from panprivacy.sources.log_lines import FIELDS, only_wanted_groups
+from panprivacy.statistics.arguments import request
 from panprivacy.statistics.grid import time_zone
 from panprivacy.statistics.specification import Specification, SpecificationError
-from panprivacy.statistics.statistic import request
 from panprivacy.statistics.windowed import LONGEST
 
 STDIN_FORMATS: Final = tuple(name for name in FORMATS if name != "parquet")

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.cropped.cases import TRIALS, WALKS
 from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.cropped.sizes import CroppedSizes
 from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 
 
 class CroppedSum(Statistic[Cropped, Release], sizes=CroppedSizes):

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.density.cases import TRIALS, WALKS
 from panprivacy.statistics.density.plan import DensityPlan
 from panprivacy.statistics.density.sizes import DensitySizes
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 
 
 class Density(Statistic[DensityPlan, Release], sizes=DensitySizes):

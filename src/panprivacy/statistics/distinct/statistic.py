@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.distinct.cases import TRIALS, WALKS
 from panprivacy.statistics.distinct.plan import LevelledPlan
 from panprivacy.statistics.distinct.sizes import DistinctSizes
 from panprivacy.statistics.records import ManyUsers, Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 
 
 class DistinctCount(Statistic[LevelledPlan, Release], sizes=DistinctSizes):

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.heavy.cases import TRIALS, WALKS
 from panprivacy.statistics.heavy.plan import HeavyPlan, SlopedHeavyPlan
 from panprivacy.statistics.heavy.sizes import HeavySizes
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 
 
 class HeavyHitterCount(Statistic[HeavyPlan | SlopedHeavyPlan, Release], sizes=HeavySizes):

@@ -15,13 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from panprivacy.cells.law import Law
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.incidence.cases import TRIALS, WALKS
 from panprivacy.statistics.incidence.plan import IncidencePlan
 from panprivacy.statistics.incidence.query import IncidenceQuery
 from panprivacy.statistics.incidence.release import IncidenceRelease
 from panprivacy.statistics.incidence.sizes import IncidenceSizes
 from panprivacy.statistics.records import ManyUsers, Whole
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 
 
 class Incidence(

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from panprivacy.addressing import Rows
 from panprivacy.errors import InputError
 from panprivacy.ids import Labels, WholeNumbers, as_column, gatherable
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.inner.cases import TRIALS, WALKS
 from panprivacy.statistics.inner.plan import InnerPlan
 from panprivacy.statistics.inner.sizes import InnerSizes
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Batch, Statistic
+from panprivacy.statistics.statistic import Batch, Statistic
 
 _WANTED = " must be in a one-dimensional array or sequence"
 

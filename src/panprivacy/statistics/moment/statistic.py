@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.moment.cases import TRIALS, WALKS
 from panprivacy.statistics.moment.plan import MomentPlan
 from panprivacy.statistics.moment.sizes import MomentSizes
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 
 
 class FrequencyMoment(Statistic[MomentPlan, Release], sizes=MomentSizes):

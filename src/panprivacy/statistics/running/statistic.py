@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from panprivacy.ids import Labels, WholeNumbers, as_column, read_deltas
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.running.cases import TRIALS, WALKS
 from panprivacy.statistics.running.plan import RunningPlan
 from panprivacy.statistics.running.sizes import RunningSizes
 from panprivacy.statistics.running.stepwise import Stepwise
-from panprivacy.statistics.statistic import Arguments
 
 _WANTED = "events must be a one-dimensional array or sequence, of anything"
 

@@ -16,7 +16,8 @@ from panprivacy.errors import BudgetError
 from panprivacy.noise import wipe
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.release import Release, note_on
-from panprivacy.statistics.statistic import Batch, State, Statistic
+from panprivacy.statistics.state import State
+from panprivacy.statistics.statistic import Batch, Statistic
 
 P = TypeVar("P", bound=Plan)
 

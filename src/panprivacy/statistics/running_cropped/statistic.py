@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.running.stepwise import StepwiseTable
 from panprivacy.statistics.running_cropped.cases import TRIALS, WALKS
 from panprivacy.statistics.running_cropped.plan import RunningCroppedPlan
 from panprivacy.statistics.running_cropped.sizes import RunningCroppedSizes
-from panprivacy.statistics.statistic import Arguments
 
 
 class RunningCroppedSum(StepwiseTable[RunningCroppedPlan], sizes=RunningCroppedSizes):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.running.stepwise import StepwiseTable
 from panprivacy.statistics.running_distinct.cases import TRIALS, WALKS
 from panprivacy.statistics.running_distinct.plan import RunningDistinctPlan
 from panprivacy.statistics.running_distinct.sizes import RunningDistinctSizes
-from panprivacy.statistics.statistic import Arguments
 
 
 class RunningDistinct(StepwiseTable[RunningDistinctPlan], sizes=RunningDistinctSizes):

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.running.stepwise import StepwiseTable
 from panprivacy.statistics.running_heavy.cases import TRIALS, WALKS
 from panprivacy.statistics.running_heavy.plan import RunningHeavyPlan
 from panprivacy.statistics.running_heavy.sizes import RunningHeavySizes
-from panprivacy.statistics.statistic import Arguments
 
 
 class RunningHeavyHitters(StepwiseTable[RunningHeavyPlan], sizes=RunningHeavySizes):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.records import Whole
 from panprivacy.statistics.release import Release
-from panprivacy.statistics.statistic import Arguments, Statistic
+from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.threshold.cases import TRIALS, WALKS
 from panprivacy.statistics.threshold.hard import HardPlan
 from panprivacy.statistics.threshold.plan import SoftThreshold

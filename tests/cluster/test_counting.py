@@ -99,6 +99,7 @@ def test_a_slice_has_a_key_of_its_own():
         pp.DistinctCount(epsilon=1, slice_=(0, 2))
 
 
+@pytest.mark.long
 def test_a_stream_of_a_service_is_counted_by_shards(tmp_path):
     text = """
         [streams.visits]

@@ -252,6 +252,7 @@ def released(engine):
     return [round(row.value) for row in engine.store.answers()]
 
 
+@pytest.mark.long
 def test_what_was_sent_before_the_last_shards_close_is_in_their_last_release(
     tmp_path, shared_nats, monkeypatch
 ):

@@ -155,6 +155,7 @@ def no_space(_):
     raise OSError(errno.ENOSPC, "")
 
 
+@pytest.mark.long
 def test_another_one_goes_on_where_it_was_killed(config, vault, broker, coordinator):
     with crashed(config, vault) as worker:
         kept = send(broker, vault, [1], [2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import pytest
 from matplotlib.image import imread
 
 from panprivacy.dashboard.promise import StreamPromise
@@ -13,6 +14,7 @@ from panprivacy.service.config.loading import load
 from tests.dashboard.rows import ROW
 
 
+@pytest.mark.long
 def test_throw_away_states_are_drawn_with_fresh_coins(file):
     plans = StreamPromise("shop", load(file).streams["shop"]).pictured
     rows = [

@@ -106,6 +106,7 @@ def test_an_adaptive_sample_of_all_users_is_a_table_of_bits():
     assert 1 / spread < np.var(answers) / expected < spread
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("visits", [0, 2])
 def test_the_level_of_an_adaptive_sample_tells_how_often_a_user_came(visits):
     """A sample of one id: a level stays what it is if no toss is heads."""

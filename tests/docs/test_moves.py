@@ -39,6 +39,7 @@ def test_days_err_as_predicted():
     assert first == [16, chosen.threshold, round(chosen.moving().noise()), round(chosen.predicted)]
 
 
+@pytest.mark.long
 def test_the_configuration_is_one():
     (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     stream = tomllib.loads(text)["streams"]["visits"]

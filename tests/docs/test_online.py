@@ -69,6 +69,7 @@ def test_counts_of_rounds_err_as_the_table_says():
         assert float(mistakes[1]) < float(mistakes[0])
 
 
+@pytest.mark.long
 def test_delays_are_those_of_the_flights():
     outcomes = online.delays("origin")
     assert np.bincount(outcomes).tolist() == [29_496, 23_161, 19_653]

@@ -104,6 +104,7 @@ def test_every_kind_of_named_count_keeps_its_claim(questions, tail):
     assert loss.set_aside < Fraction(1, 2)
 
 
+@pytest.mark.long
 def test_two_named_releases_keep_their_claim():
     stream = [[0], RELEASE, [(0, 2)], RELEASE]
     make = named(7, {"exactly": (1,)}, releases=2)
@@ -129,6 +130,7 @@ def test_a_histogram_keeps_its_claim(history):
     assert loss.set_aside < Fraction(9, 10)
 
 
+@pytest.mark.long
 def test_two_histograms_keep_their_claim():
     stream = [[0], RELEASE, [0], RELEASE]
     make = whole(releases=2, budget=pp.Budget(state=1, release=3))

@@ -59,6 +59,7 @@ def test_rounded_deltas_with_room_below_0_keep_the_claim():
     check(build, [[(0, -3)], RELEASE], [[], RELEASE], BUDGET.total(releases=1, intrusions=0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("history", ["is heavy beside one elsewhere", "takes the place of another"])
 def test_users_of_different_cells_keep_the_claim(history):
     """With a key of zeros all users have one cell; with this one the users 0 and 2 have two."""
@@ -88,11 +89,13 @@ def test_rounded_deltas_keep_the_claim(history):
     check(build, *ROUNDED[history], BUDGET.total(releases=1, intrusions=0))
 
 
+@pytest.mark.long
 def test_two_releases_keep_their_claim():
     stream, neighbour = [[0], RELEASE, [(0, 1)], RELEASE], [[], RELEASE, [], RELEASE]
     check(heavy(releases=2), stream, neighbour, BUDGET.total(releases=2, intrusions=0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("resolution", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_an_announced_intrusion_keeps_its_claim(resolution):
     build = heavy(total=2 * resolution, resolution=resolution, intrusions=1)
@@ -105,6 +108,7 @@ def test_the_state_spends_all_that_its_law_loses():
     assert float(loss) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.long
 def test_rounding_costs_nothing_and_spends_nothing():
     """A delta that is rounded up or down shows less than one that moves the counter for sure."""
     half, whole = (exact_loss(heavy(total=4, resolution=2), [[(0, d)]], [[]]) for d in (1, 2))

@@ -98,6 +98,7 @@ def test_states_below_0_have_twice_the_noise():
     assert float(loss) == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_to_replace_a_user_costs_twice_as_much_and_no_more():
     """Definition 4 changes two states (M8): one user's number falls, and another's rises."""
     columns = {"columns": [[1, 0], [0, 1]], "bound": 1}

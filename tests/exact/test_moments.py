@@ -78,6 +78,7 @@ def test_the_audit_catches_a_square_with_noise_for_the_bound_alone(monkeypatch):
     assert not loss.within(10)
 
 
+@pytest.mark.long
 def test_a_state_beyond_the_bound_loses_in_proportion():
     """c times the bound loses c times epsilon: the smaller claim, and it is attained."""
     there = [[(0, 1), (0, 1)], [(0, -1), (0, -1), (0, 1), (0, 1), (0, -1), (0, -1)], RELEASE]
@@ -105,6 +106,7 @@ def test_an_announced_intrusion_keeps_its_claim():
     assert float(loss) == pytest.approx(4)  # the same difference is seen at the second look
 
 
+@pytest.mark.long
 def test_two_releases_keep_their_claim():
     build = moment(pp.Budget(state=2, release=2), releases=2, **SUM)
     stream, neighbour = [RELEASE, *SOME[0]], [RELEASE, *SOME[1]]

@@ -47,6 +47,7 @@ def test_a_cropped_moment_keeps_its_claim(kind, tau, budget, history):
     assert loss.set_aside < Fraction(1, 100)
 
 
+@pytest.mark.long
 def test_a_weight_of_two_keeps_the_claim_too():
     make = moment(CroppedFirstMoment, pp.Budget(1, 3), tau=2, universe=2)
     stream, neighbour = [[(1, 1), (0, 1)], RELEASE, [1]], [[(0, 1)], RELEASE, []]

@@ -108,6 +108,7 @@ def collected(tmp_path_factory):
         yield running, task, folder
 
 
+@pytest.mark.long
 def test_what_was_acknowledged_outlives_a_kill_and_counts_once(collected):
     running, task, folder = collected
     first, second, third = (report(task) for _ in range(3))

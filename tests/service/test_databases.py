@@ -25,6 +25,7 @@ def store(url):
         yield store
 
 
+@pytest.mark.long
 def test_a_commit_of_postgresql_is_on_the_disk_whatever_the_default(postgres):
     url = postgres.database()
     name = make_url(url).database

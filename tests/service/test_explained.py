@@ -79,6 +79,7 @@ def test_every_state_of_every_statistic_and_group_is_there(sealed):
     assert "Grouped" in states[-1]["within"]
 
 
+@pytest.mark.long
 def test_what_is_promised_is_what_the_stream_was_given(sealed):
     states = json.loads(explained(sealed, "--json"))["states"]
     several = [state for state in states if state["ledger"] == 70]

@@ -88,6 +88,7 @@ def test_the_end_of_a_window_is_paid_then_published(store, clock, caplog):
     assert costs[0] + counting.planned * costs[1] == counting.guarantee.epsilon
 
 
+@pytest.mark.long
 def test_a_sum_and_a_threshold_have_a_row_each_and_outlive_a_restart(store, clock):
     config = StreamConfig(
         stat=(

@@ -46,6 +46,7 @@ def test_estimates_are_unbiased(answers):
         assert rejected(centred(errors + truth[value] * (OFF - 1)))
 
 
+@pytest.mark.long
 def test_they_err_as_much_as_is_stated(answers):
     randomiser, truth, kept = answers
     spread = randomiser._spread(

@@ -41,6 +41,7 @@ def test_images_are_permutations(images):
     assert (np.sort(images, axis=1) == np.arange(UNIVERSE)).all()
 
 
+@pytest.mark.long
 def test_each_user_is_sampled_equally_often(images):
     share = CELLS / UNIVERSE
 

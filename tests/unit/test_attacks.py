@@ -362,6 +362,7 @@ def test_our_state_is_run_forward_as_the_program_runs():
             assert math.isclose(count, (came | fed).sum(), abs_tol=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["dictionary", "snapshots", "decoding"])
 def test_pictures_are_written(outcomes, tmp_path, name):
     draw(outcomes[name], tmp_path / "picture.png")

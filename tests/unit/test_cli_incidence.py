@@ -186,6 +186,7 @@ def test_the_truth_is_that_of_users_beyond_the_bound_too(folder, tmp_path):
     }
 
 
+@pytest.mark.long
 def test_states_may_be_below_0(folder, tmp_path):
     path, target = tmp_path / "signed.csv", tmp_path / "signed.png"
     path.write_text("id,delta\n" + "".join(f"{n},{n % 4 - 2}\n" for n in range(8_000)))

@@ -332,6 +332,7 @@ class TestRefused:
         words = shard, "--user", "who", "--epsilon", epsilon, "--stat", STAT
         return refused(run_command("run", *words, *arguments))
 
+    @pytest.mark.long
     def test_no_recipient(self, shards, tmp_path):
         assert "--contribute needs --recipient" in self.run(
             shards[0], "--contribute", tmp_path / "x"

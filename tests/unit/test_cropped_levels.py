@@ -138,6 +138,7 @@ def test_errors_are_as_small_a_share_of_every_sum_in_the_range():
     assert plan.table.nbytes <= RANGE["memory"]
 
 
+@pytest.mark.long
 def test_more_memory_or_epsilon_errs_less():
     def error(**changed):
         return pp.plan("cropped-sum", **{**RANGE, **changed}).absolute_error(10**6) / 10**6

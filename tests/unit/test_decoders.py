@@ -145,6 +145,7 @@ def test_the_interval_of_a_density_holds_the_estimate_and_grows_with_confidence(
     assert 0 <= lower <= low <= estimate <= high <= higher <= 1
 
 
+@pytest.mark.long
 @given(st.sampled_from(DENSITIES), st.integers(0, 99))
 def test_the_ends_of_the_interval_of_a_density_grow_with_the_estimate(model, percent):
     low, high = model.interval(percent / 100, 0.95)

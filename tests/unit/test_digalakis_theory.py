@@ -169,6 +169,7 @@ def test_the_parts_of_the_bound_add_up_to_the_printed_cost():
     assert sum(parts) == pytest.approx(as_printed(epsilon, users, alpha)(0.7, 0.2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", [3_000, 30_000])
 def test_the_tightest_beta_is_the_minimum_over_all_shares(users):
     alpha, shares = 0.1, np.linspace(0.005, 0.995, 199)

@@ -86,6 +86,7 @@ SIMULATED = [(bit_levels(1, 512, 0.95, 2.0), 300), (bit_levels(4, 256, 0.5, 50.0
 """In the first, bits and noise matter no more than which users share a cell."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("model", "users"), SIMULATED)
 def test_estimates_stray_as_predicted(model, users):
     """False alarm 1e-6: 1,000 runs know a deviation to within 11 % (4.9 times 2.2 %).
@@ -231,6 +232,7 @@ def test_a_plan_stays_within_its_memory(memory, expected):
     assert 1 <= plan_distinct(expected, memory, ONE).table.nbytes <= memory
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expected", [(1_000, 100_000), (10_000, 10_000_000), (1_000, 10**9)])
 def test_a_plan_for_a_range_is_nowhere_far_worse_than_a_plan_for_that_number(expected):
     plan = plan_distinct(expected, 64 * KIB, ONE)

@@ -314,6 +314,7 @@ def test_of_ever_so_many_devices_so_many_are_added_up_that_it_is_enough(monkeypa
     assert [count for _, count in asked] == [7, 100, 7, 10**7, 7, 250_627, 7, 10**6]
 
 
+@pytest.mark.long
 def test_what_is_planned_once_is_planned_again():
     """Devices and servers that plan for themselves get the same task."""
     promise = {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}

@@ -61,6 +61,7 @@ def test_a_key_is_that_of_the_book():
     assert bytes(PUBLIC) == book.encode(book.times(SECRET))
 
 
+@pytest.mark.long
 @given(NONCES, st.integers(-(2**62), 2**62))
 @example(1, 0)
 @example(ORDER - 1, 1)
@@ -333,6 +334,7 @@ def test_random_bytes_are_refused(data):
             PUBLIC.check(data)
 
 
+@pytest.mark.long
 @given(st.integers(0, 2 * CIPHERTEXT_BYTES - 1), st.integers(1, 255))
 @settings(max_examples=300)
 def test_a_damaged_row_is_refused_or_is_other_points(place, flip):

@@ -126,6 +126,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(data=st.binary(max_size=400) | JSON.map(lambda one: json.dumps(one).encode()))
 def test_any_file_is_refused_in_one_line(data):
@@ -134,6 +135,7 @@ def test_any_file_is_refused_in_one_line(data):
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(name=st.sampled_from([*DOCUMENT["task"]]), value=JSON)
 def test_any_signed_value_is_refused_in_one_line_or_read(name, value):

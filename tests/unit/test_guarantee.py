@@ -161,6 +161,7 @@ def test_what_an_unseen_state_loses_is_rounded_up(state, release, releases):
     assert exact <= bound <= min(exact + Fraction(1, 10**45), releases * release)
 
 
+@pytest.mark.long
 @given(CHANCES, PARTS, st.integers(1, 40))
 @example(randomised_response(NINTH), NINTH, 40)
 def test_what_unseen_bits_lose_is_rounded_up(present, release, releases):
@@ -173,6 +174,7 @@ def test_what_unseen_bits_lose_is_rounded_up(present, release, releases):
         assert exact <= bound <= exact + Fraction(1, 10**45)
 
 
+@pytest.mark.long
 @given(PARTS, st.fractions(0, 1, max_denominator=10**6), st.fractions(0, 1, max_denominator=10**6))
 def test_what_an_unseen_count_loses_is_rounded_up(release, one, other):
     fewest, most = sorted((one, other))

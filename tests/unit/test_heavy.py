@@ -179,6 +179,7 @@ def test_thresholds_and_counters_fit_the_total(k, total, epsilon):
     assert plan.cells >= 2 * k
 
 
+@pytest.mark.long
 def test_memory_depends_on_k_and_epsilon_alone():
     sizes = {
         pp.plan("heavy-hitters", k=500, total=total, epsilon=2).table.nbytes
@@ -199,6 +200,7 @@ def test_a_finer_resolution_takes_wider_counters():
     assert 0 < coarse.model(0).rounding < 0.02 * coarse.limit
 
 
+@pytest.mark.long
 def test_margins_and_errors_grow_with_what_is_unknown():
     plan = pp.plan("heavy-hitters", k=1_000, total=10**6, epsilon=2)
     assert plan.absolute_error(0) <= plan.absolute_error() < plan.absolute_margin(0.95)

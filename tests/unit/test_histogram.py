@@ -66,6 +66,7 @@ def test_answers_say_exactly_but_for_the_last():
     assert [one.counts for one in answers] == [(40,), (30,), (20,), (10,)]
 
 
+@pytest.mark.long
 def test_a_plan_depends_on_the_promise_alone_and_keeps_it():
     promise = Promise(epsilon=Fraction(1), delta=Fraction(1, 10**5), devices=300)
     planned = Histogram.planned(promise, most=5)

@@ -337,6 +337,7 @@ def test_memory_is_locked_where_it_is_allowed():
     assert document["findings"]["swap"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     os.geteuid() != 0 or not shutil.which("setpriv"), reason="no setpriv to give up a capability"
 )

@@ -147,6 +147,7 @@ def _written(sizes):
 # What the command line says of them
 
 
+@pytest.mark.long
 def test_a_plan_prints_the_error_by_what_epsilon_covers():
     result = run_command(
         "plan", "incidence,universe=100_000,bound=500", "--epsilon", "4", "--intrusions", "2"

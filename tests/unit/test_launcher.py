@@ -220,6 +220,7 @@ def test_doctor_finds_the_settings_on_whatever_was_set_before(program, environme
     assert found["dumps"]["ok"]
 
 
+@pytest.mark.long
 def test_doctor_says_what_is_off_without_the_launcher():
     found = findings(WITHOUT)
     assert not found["allocator"]["ok"]

@@ -112,6 +112,7 @@ class TestCombined:
         assert error.reason == OTHER_FORMAT
         assert piped or error.row == expected.index(None) + 1
 
+    @pytest.mark.long
     @PROPERTY
     @given(st.lists(lines() | st.binary(max_size=30), max_size=4), st.integers(0, 9))
     def test_the_kernel_stays_inside(self, written, cut):

@@ -96,6 +96,7 @@ def test_the_widest_counters_add_like_integers(modulus, rows):
     check_update(cells, *arrays(rows, CELLS), modular_reference)
 
 
+@pytest.mark.long
 @given(st.sampled_from(PRIMES), ROWS)
 def test_scaled_counters_of_any_width_multiply_by_the_factor_of_the_slot(modulus, rows):
     cells = ScaledCells(CELLS, spike(modulus))

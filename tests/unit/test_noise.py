@@ -178,6 +178,7 @@ def test_samples_do_not_depend_on_where_words_are_cut(words, scale):
     assert (samples.tolist(), done) == (whole.tolist(), made)
 
 
+@pytest.mark.long
 @given(WORDS, SCALES)
 def test_numbers_that_no_word_holds_take_the_same_way(words, scale):
     compiled, plain = np.zeros(50, np.int64), np.zeros(50, np.int64)

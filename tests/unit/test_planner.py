@@ -88,6 +88,7 @@ def test_block_plans_stay_within_their_memory(arguments, memory):
     assert pp.plan(**arguments, epsilon=2, memory=memory).table.nbytes <= memory
 
 
+@pytest.mark.long
 def test_block_plans_are_those_of_the_constructors():
     cropped = pp.CroppedSum(tau=10, universe=10_000, epsilon=2, memory=999)
     assert cropped.plan == pp.plan(**CROPPED, epsilon=2, memory=999)
@@ -240,6 +241,7 @@ USEFUL = {
 }
 
 
+@pytest.mark.long
 def test_what_several_statistics_are_advised_is_enough_for_them():
     """Each has only a part of the epsilon that is advised."""
     several = [

@@ -249,6 +249,7 @@ def test_who_is_counted_in_noise_has_no_room():
     assert noise.plan.range_of_states == (-2, 2)
 
 
+@pytest.mark.long
 def test_heavy_hitters_have_the_room_below_0_that_is_asked_for():
     sizes = {"k": 1_000, "total": 1_000_000, "epsilon": 4}
     plain, roomy = pp.plan("heavy-hitters", **sizes), pp.plan("heavy-hitters", **sizes, below=500)

@@ -136,6 +136,7 @@ def test_the_guarantee_hides_one_event_and_says_so():
     assert str(guarantee).endswith("what is hidden is one event, not all events of a user")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "of_all_events"), [("running-count", 1), ("running-count-announced", 2)]
 )

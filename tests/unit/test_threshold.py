@@ -394,6 +394,7 @@ def test_what_was_searched_for_stands_in_the_front_of_a_state(monkeypatch):
         other.resume(busy.state().replace(b"another law", b"another one"))
 
 
+@pytest.mark.long
 def test_a_plan_seen_before_takes_no_search():
     sizes = {"threshold": 4, "bound": 20, "universe": 100, **HARD}
     assert pp.plan("threshold", **sizes) is pp.plan("threshold", **sizes)

@@ -149,6 +149,7 @@ def test_the_best_false_proof_is_accepted_at_two_points_and_no_others(m, a, b, l
 # Honest devices
 
 
+@pytest.mark.long
 @quick
 @given(BITS, st.binary(min_size=1, max_size=8), st.integers(2, 4))
 def test_honest_bits_are_accepted_and_their_sum_is_exact(bits, seed, aggregators):

@@ -211,9 +211,12 @@ def _read(memory, start, end):
 
 
 def search_files(folder, needles):
-    """How often needles lie in the files of a folder."""
+    """How often needles lie in the files of a folder; all again where one was renamed meanwhile."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return sum(needles.found_in(np.frombuffer(path.read_bytes(), np.uint8)) for path in files)
+    try:
+        return sum(needles.found_in(np.frombuffer(path.read_bytes(), np.uint8)) for path in files)
+    except FileNotFoundError:
+        return search_files(folder, needles)
 
 
 def processes_below(process):

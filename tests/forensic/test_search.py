@@ -16,6 +16,7 @@ from .memory import (
     Needles,
     needs_administrator,
     pieces,
+    search_files,
     search_open_files,
     search_process,
     search_registers,
@@ -77,3 +78,17 @@ def test_the_search_finds_what_is_hidden():
             assert search_process(process.pid, everything) == 3 * 9
         finally:
             process.kill()
+
+
+def test_a_file_that_is_renamed_meanwhile_is_searched_under_its_new_name(tmp_path, monkeypatch):
+    needle = SystemCoins().key(16)
+    (tmp_path / "checkpoint.new").write_bytes(b"before" + needle)
+    read, met = Path.read_bytes, []
+
+    def renamed_first(path):
+        if not met:
+            met.append(path.rename(tmp_path / "checkpoint"))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", renamed_first)
+    assert search_files(tmp_path, Needles.of(pieces([needle]))) >= 1

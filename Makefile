@@ -28,6 +28,9 @@ demo: $(VENV)/.demo
 federated-demo: $(VENV)/.federated
 	$(BIN)/python examples/two_servers.py
 
+# Threads of linear algebra wait for each other in loops: a tenth of the time of three workers on two processors.
+test test-long test-slow: export OPENBLAS_NUM_THREADS := 1
+
 # Each worker keeps to neighbouring modules, whose fixtures and plans are made once, and takes over
 # from the others when it is through.
 test: $(VENV)/.test

@@ -52,7 +52,13 @@ def test_what_fails_in_a_child_is_raised_with_its_traceback(run, last):
         in_a_child(run)
 
 
-@pytest.mark.parametrize("run", [lambda: os._exit(0), lambda: os.kill(os.getpid(), 9)])
+def without_memory():
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    "run", [lambda: os._exit(0), lambda: os.kill(os.getpid(), 9), without_memory]
+)
 def test_a_child_that_ends_without_a_word_has_found_nothing(run):
     with pytest.raises(ChildError, match="ended, or took too long") as error:
         in_a_child(run)

@@ -82,9 +82,11 @@ def in_a_child(run: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _returned_or_raised(run: Callable[..., Any], *arguments: Any) -> str:
-    """What a function returns, or else the traceback of what it raises."""
+    """What a function returns, or the traceback of what it raises; nothing without memory."""
     try:
         return json.dumps((run(*arguments), None))
+    except MemoryError:  # as of a process that is ended for want of it
+        return ""
     except BaseException:  # noqa: BLE001 - also what would end this process
         return json.dumps((None, traceback.format_exc()))
 

@@ -42,6 +42,13 @@ def pytest_xdist_auto_num_workers(config):
     return (os.cpu_count() or 1) * 3 // 2
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for examples in what is documented, and not in tests: it takes 4 s a worker."""
+    collected = yield
+    return [one for one in collected if type(one) is pytest.Module]
+
+
 def pytest_collection_finish():
     """Keep the collector from looking through all tests again and again: it takes 5 s a worker."""
     gc.freeze()

@@ -284,6 +284,7 @@ def test_what_one_queue_had_before_the_broker_died_is_not_sent_again_with_the_re
     sender.close()
 
 
+@pytest.mark.long
 def test_a_server_that_stands_still_for_a_while_gets_each_message_once(nats, queue, impatient):
     sender = Broker(nats.url, patience=0.5)
     start = sender.open(queue)

@@ -112,6 +112,7 @@ def test_one_that_was_closed_says_so():
         made.call(nothing())
 
 
+@pytest.mark.long
 def test_a_broker_that_is_not_there_yet_is_waited_for():
     server = NatsServer(found_nats())
     made = connection(f"nats://user:secret@127.0.0.1:{server.port}")

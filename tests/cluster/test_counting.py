@@ -30,6 +30,7 @@ def cluster(texts, shards=2, **given):
     return router, [make_counting(specifications, **covers, slice_=one) for one in slices]
 
 
+@pytest.mark.long
 def test_several_statistics_of_groups_are_each_read_as_one_table():
     texts = ["distinct,expected=100:10000", "cropped-sum,tau=5,bound=9,expected=100:9000,as=visits"]
     router, made = cluster(texts, grouping=Grouping(["a", "b"], per_user=2))

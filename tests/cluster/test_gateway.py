@@ -307,6 +307,7 @@ def test_shards_that_cannot_close_are_waited_for_a_while(tmp_path, shared_nats, 
             engine.finish(0.5)
 
 
+@pytest.mark.long
 def test_a_shard_that_cannot_begin_says_why(tmp_path, shared_nats, monkeypatch):
     with prepared(tmp_path, shared_nats, monkeypatch, time.time()) as engine:
 

@@ -107,6 +107,7 @@ def test_each_shard_gets_its_rows_and_nobody_sees_how_many(shared_nats, shards):
     assert sorted(nameless) == sorted(shards.sent(*users))
 
 
+@pytest.mark.long
 def test_rounds_go_on_where_nothing_is_sent(shared_nats, shards):
     with Publisher(shared_nats.url, shards.stream):
         time.sleep(0.3)
@@ -177,6 +178,7 @@ def test_what_cannot_be_sent_is_refused_and_the_rest_goes_on(shared_nats, shards
         publisher.send([1])
 
 
+@pytest.mark.long
 def test_new_keys_are_read_and_other_shards_are_refused(shared_nats, shards, monkeypatch):
     monkeypatch.setattr(publisher_module, "_FRESH_SECONDS", 0.05)
     with Publisher(shared_nats.url, shards.stream) as publisher:
@@ -263,6 +265,7 @@ def test_who_may_send_can_neither_write_the_directory_nor_read_or_remove(monkeyp
         broker.close()
 
 
+@pytest.mark.long
 def test_who_sends_again_under_a_name_after_the_broker_was_gone_is_counted_once(nats):
     broker = Broker(nats.url, most_bytes=QUEUE_BYTES)
     shards = Shards(broker)

@@ -122,7 +122,7 @@ def test_a_server_cannot_ask_for_more_memory_than_a_message_takes():
         b"-ERR \r\n",
         b"-ERR '\xff'\r\n",
         b"HMSG a 1 $JS.ACK.x 9 7\r\n",
-        pytest.param(b"INFO " + bytes(LONG), id="endless"),
+        pytest.param(b"INFO " + bytes(LONG), id="endless", marks=pytest.mark.long),
     ],
 )
 def test_what_cannot_be_read_ends_the_connection_and_no_more(said):
@@ -252,6 +252,7 @@ def test_a_handshake_that_cannot_be_read_is_tried_again(said, before):
         broker.close()
 
 
+@pytest.mark.long
 def test_who_asks_for_tls_tells_nothing_to_who_has_none():
     """Or who is in between would say that there is none, and be told the password."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

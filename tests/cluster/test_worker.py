@@ -253,6 +253,7 @@ def test_a_cut_before_the_first_message_is_reached(config, vault, broker, coordi
         assert merged([contributed(worker, coordinator, last, NEXT)]) == [1, 0, 0]
 
 
+@pytest.mark.long
 def test_a_broker_that_lost_its_memory_makes_a_window_incomplete_and_stops_nobody(
     config, vault, nats, coordinator, monkeypatch
 ):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from itertools import combinations, cycle, islice, pairwise
 
+import pytest
+
 from panprivacy.ids import read_ids
 
 from .cases import LIFE
@@ -64,6 +66,7 @@ def test_batches_split_anywhere_give_the_same_law_when_users_leave(tiny_deletion
     assert whole != laws(tiny_deletions_case, [COME, OTHER])
 
 
+@pytest.mark.long
 def test_batches_split_after_an_announced_intrusion_give_the_same_law(seen_tiny_case):
     birth, _ = births(seen_tiny_case, **LIFE)
     whole = law(seen_tiny_case, birth, ANNOUNCE, [COME, COME], **LIFE)

@@ -149,6 +149,7 @@ def test_it_is_written_in_less_than_80_lines():
     assert sum(bool(line.strip()) for line in lines) < 80
 
 
+@pytest.mark.long
 def test_run_counts_it_and_a_demonstration_shows_the_truth_and_a_picture(listed, visits, tmp_path):
     picture = tmp_path / "absent.png"
     arguments = (visits, "--user", "member", "--stat", SPECIFICATION, "--epsilon", 4)

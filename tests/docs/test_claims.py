@@ -36,7 +36,10 @@ def net(coins):
     return pp.DistinctCount(**arguments, epsilon=1, coins=coins)
 
 
-KEYED = [*itertools.product((sampled, net), KEYS), (distinct, KEYS[2])]
+KEYED = [
+    *itertools.product((sampled, net), KEYS),
+    pytest.param(distinct, KEYS[2], marks=pytest.mark.long),
+]
 """Under the third key one of two users shares a bit of the distinct count, and the other does not:
 there is nothing else that a key decides."""
 

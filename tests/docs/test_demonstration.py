@@ -55,6 +55,7 @@ def make_run(tmp_path_factory):
     return printed, folder
 
 
+@pytest.mark.long
 def test_the_transcript_is_what_make_run_prints(make_run):
     printed, _ = make_run
     shown = SHOWN.splitlines()

@@ -45,6 +45,7 @@ def cells(draw):
     return draw(st.floats(0.05, 6)), epsilon, absent / absent.sum(), present / present.sum()
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(cells())
 def test_no_cell_tells_more_than_a_redrawn_bit(cell):

@@ -23,6 +23,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.long
 def test_days_err_as_predicted():
     table = PAGE.partition("<!-- day -->")[2].partition("<!-- end of day -->")[0]
     found = [line.strip("|").split("|") for line in table.strip().splitlines()[2:]]

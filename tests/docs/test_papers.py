@@ -152,8 +152,12 @@ def test_a_row_names_what_exists(row):
         assert not re.search(r"\d\.\d", bare), f"no function computes a number of: {cell}"
 
 
+LONG = {"hitters_error", "twice", "weights_least"}
+
+MARKS = {**dict.fromkeys(SLOW, pytest.mark.slow), **dict.fromkeys(LONG, pytest.mark.long)}
+
 STATED = [
-    pytest.param(*one, marks=pytest.mark.slow if one[2] in SLOW else (), id=one[2])
+    pytest.param(*one, marks=MARKS.get(one[2], ()), id=one[2])
     for one in sorted(set(NUMBER.findall(PAGE)), key=lambda one: one[2])
 ]
 

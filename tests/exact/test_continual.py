@@ -23,7 +23,7 @@ from panprivacy.counters.shapes import best_shares, even_tree
 from panprivacy.counters.tree import Tree
 
 EPSILON = Fraction(7, 5)
-HORIZONS = [1, 2, 3, 6, 9]
+HORIZONS = [1, 2, 3, 6, pytest.param(9, marks=pytest.mark.long)]
 LINEAR = [name for name in METHODS if name not in {"response", "delayed", "tree"}]
 
 
@@ -350,6 +350,7 @@ def beyond(scale, epsilon, needed, bound, steps):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bound", [1, 5])
 def test_silence_costs_what_is_set_aside_for_it(bound):
     epsilon, delta = Fraction(1), Fraction(1, 10**6)

@@ -34,15 +34,27 @@ ELSEWHERE = {"raw-interval"}
 """Of those that no walk alone shows as the page does."""
 
 
+LONG = {
+    "both-shards",
+    "d3",
+    "m3",
+    "m9",
+    "n4-experts",
+    "n4-tree",
+    "raw-interval",
+    "row-interval",
+    "shard-sums",
+}
+"""Of those that take about half a second or more."""
+
+
+def marked(control):
+    marks = [(pytest.mark.long, LONG), (pytest.mark.traces, ELSEWHERE)]
+    return pytest.param(control, marks=[mark for mark, names in marks if control.name in names])
+
+
 @pytest.mark.parametrize(
-    "control",
-    [
-        pytest.param(one, marks=[pytest.mark.traces, pytest.mark.long])
-        if one.name in ELSEWHERE
-        else one
-        for one in LOSING
-    ],
-    ids=lambda control: control.name,
+    "control", [marked(one) for one in LOSING], ids=lambda control: control.name
 )
 def test_a_control_is_caught_with_the_loss_that_it_has(control):
     assert float(control.shown()) == pytest.approx(control.true_loss, rel=2e-3)

@@ -49,6 +49,7 @@ def test_a_cropped_sum_keeps_its_claim(history):
     assert loss.set_aside < Fraction(1, 100)
 
 
+@pytest.mark.long
 def test_two_releases_keep_their_claim():
     stream, neighbour = [[0], RELEASE, [(0, 3)], RELEASE], [[], RELEASE, [], RELEASE]
     loss = exact_loss(cropped(releases=2), stream, neighbour)

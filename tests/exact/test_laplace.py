@@ -180,6 +180,7 @@ def led(build, deltas, of, user, noise):
     return looks, counts, walked
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("signed", [False, True])
 def test_the_noise_that_makes_a_neighbour_look_the_same_costs_at_most_epsilon(signed):
     """Any updates of a user, of which a neighbour lacks some; two announced looks, one more and

@@ -182,7 +182,9 @@ ODD = {
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(kind, marks=pytest.mark.traces) if kind is InAClassVariable else kind
+        pytest.param(kind, marks=[pytest.mark.traces, pytest.mark.long])
+        if kind is InAClassVariable
+        else kind
         for kind in ODD
     ],
 )

@@ -46,6 +46,7 @@ def test_a_user_of_both_shards_loses_epsilon_in_each_where_sums_are_merged():
     assert not loss.within(Fraction(3, 2))
 
 
+@pytest.mark.long
 def test_a_user_of_both_shards_loses_the_looks_and_one_release_where_cells_are_added_up():
     loss = lost("cells", [(5, 0, 1), (5, 1, 2)], [(5, 0, -1), (5, 1, -1)])
     assert loss.within(1 + BUDGET.state)

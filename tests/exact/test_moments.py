@@ -48,6 +48,7 @@ SOME = [[(0, 1)], [(0, -1), (0, 1), (0, -1)], RELEASE], [[], [(0, 1)], RELEASE]
 """The user is in state 1, then 0; without some updates in state 0, then 1."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sizes", [SUM, {"clip": 2}, pytest.param({}, marks=pytest.mark.slow)], ids=str
 )

@@ -34,7 +34,9 @@ SLOW = {
 
 
 LONG = {
+    "calibrated-distinct",
     "calibrated-total",
+    "continuous-density",
     "cropped-moment",
     "cropped-sum",
     "density",
@@ -42,6 +44,7 @@ LONG = {
     "density-deletions",
     "dwork-density",
     "experts-advice",
+    "experts-round",
     "heavy-hitters",
     "incidence-announced",
     "incidence-named-3",
@@ -49,18 +52,25 @@ LONG = {
     "inner-product",
     "laplace-norm",
     "laplace-norm-announced",
+    "laplace-norm-two",
+    "moment-announced",
     "moment-squares",
+    "multi-counter-announced",
+    "norm-0",
     "norm-2",
+    "prime-incidence",
     "running-announced-2",
+    "running-count-announced",
     "running-distinct",
     "shared-ledger",
     "stable-announced",
+    "stable-distinct",
     "threshold",
     "threshold-hard",
     "two-shards",
     "two-slices",
 }
-"""Products that take seconds, or nearly."""
+"""Products that take about half a second or more."""
 
 
 @functools.cache

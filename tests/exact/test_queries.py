@@ -39,6 +39,7 @@ def _no_projection(monkeypatch):
     monkeypatch.setattr(linear, "nearest", lambda entries, *_: (np.zeros(entries.shape[1]), 0.0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", [0, 1])
 def test_pure_noise_loses_what_the_column_of_the_user_moves(column):
     def make(coins):
@@ -106,6 +107,7 @@ def test_a_concentrated_loss_is_the_largest_that_fits(epsilon, delta):
     assert (epsilon - more) ** 2 < 4 * more * tail
 
 
+@pytest.mark.long
 def test_noise_that_forgets_the_grid_is_caught():
     """A matrix of halves has twice the sensitivity, in units of the grid."""
 

@@ -65,6 +65,7 @@ def lost(cluster, make, *batches, coins=None, answered=ANSWERED):
 COME, GO = [(ONE, 1), (OTHER, 1)], [(ONE, -1)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cluster", "make"),
     [(TwoSlices, density), pytest.param(Routed, hashed, marks=pytest.mark.slow)],
@@ -76,12 +77,14 @@ def test_a_user_of_a_cluster_loses_epsilon(cluster, make):
     assert loss.epsilon > 0.8
 
 
+@pytest.mark.long
 def test_a_user_who_is_routed_to_both_shards_loses_twice_as_much():
     loss = lost(InBoth, density, [(ONE, 1)], GO)
     assert loss.within(2)
     assert not loss.within(Fraction(3, 2))
 
 
+@pytest.mark.long
 def test_sums_without_output_noise_are_a_second_look():
     assert lost(NoNoise, density, COME, GO).epsilon == math.inf
 

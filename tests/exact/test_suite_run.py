@@ -34,6 +34,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 
+@pytest.mark.long
 def test_names_are_those_of_products_and_controls_each_once():
     names = known_names()
     assert len(names) == len(set(names))

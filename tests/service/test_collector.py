@@ -120,6 +120,7 @@ def test_what_was_acknowledged_outlives_a_kill_and_counts_once(collected):
     assert running.get("/healthz").json()["status"] == "open"
 
 
+@pytest.mark.long
 def test_what_is_no_report_is_refused(collected):
     running, task, _ = collected
     good = report(task)

@@ -126,6 +126,7 @@ def test_an_unwritable_folder_is_refused(tmp_path):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_store_that_another_program_locks_waits_and_then_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(databases, "_SQLITE_PATIENCE", {"timeout": 0.2})
     path = tmp_path / "releases.db"

@@ -484,6 +484,7 @@ def test_a_restore_that_nobody_waits_for_is_told_so(service, sealed):
     assert "no service waits" in service.restore().stderr
 
 
+@pytest.mark.long
 def test_of_two_services_in_a_directory_one_is_refused(service):
     service.start()
     result = run_command("serve", service.config)

@@ -90,6 +90,7 @@ def test_what_is_promised_is_what_the_stream_was_given(sealed):
     assert all(state["releases"] == {"made": 0, "planned": 1} for state in grouped)
 
 
+@pytest.mark.long
 def test_sizes_are_those_of_the_configuration(sealed):
     states = json.loads(explained(sealed, "--json"))["states"]
     found = [state["sizes"] for state in states[: len(SEVERAL.stat)]]

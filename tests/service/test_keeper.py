@@ -248,6 +248,7 @@ def test_a_stream_that_fails_keeps_nothing_else_from_being_done(disk, error, rea
         wait_until(lambda: not keeper.troubles, PATIENCE)
 
 
+@pytest.mark.long
 def test_it_is_tried_again_in_a_second_and_not_at_once():
     stream = Idle()
     stream.fails = StoreError("gone")
@@ -283,6 +284,7 @@ def test_a_checkpoint_that_failed_keeps_nothing(disk):
         wait_until(lambda: not stream.unkept, PATIENCE)
 
 
+@pytest.mark.long
 def test_checkpoints_come_on_a_clock_without_anything_to_write(disk):
     with running([Idle()], disk, 0.05):
         wait_until(lambda: len(disk.times) >= 10, PATIENCE)

@@ -207,5 +207,6 @@ def test_many_generated_requests(service, tmp_path, parameters):
     assert service.status() == "ok"
 
 
+@pytest.mark.long
 def test_the_daemon_shows_the_same_document(service, described):
     assert httpx.get(service.url("/v1/openapi.json"), verify=False).json() == described

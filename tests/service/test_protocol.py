@@ -359,6 +359,7 @@ def test_a_slow_body_is_given_up(unchanged, framing):
     assert answer.headers["connection"] == "close"
 
 
+@pytest.mark.long
 def test_the_rest_of_a_refused_body_is_not_waited_for(unchanged, monkeypatch):
     monkeypatch.setattr(protocol, "_REST_SECONDS", 0.5)
     with unchanged.connect() as sock:

@@ -142,6 +142,7 @@ def test_a_huge_length_is_neither_waited_for_nor_kept(waiting, path):
     hand_over(path, b"0123456789")
 
 
+@pytest.mark.long
 def test_a_refusal_is_told_and_the_desk_waits_on(waiting, path):
     for _ in range(3):
         with pytest.raises(InputError, match=r"^they are of something else$"):
@@ -151,6 +152,7 @@ def test_a_refusal_is_told_and_the_desk_waits_on(waiting, path):
     assert waiting.over
 
 
+@pytest.mark.long
 def test_what_is_not_foreseen_is_told_without_its_text(path):
     def resume(_):
         raise ZeroDivisionError("secret")

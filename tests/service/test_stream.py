@@ -783,6 +783,7 @@ def test_days_of_23_and_25_hours_have_their_releases_as_the_clock_shows_them(
     assert (first, third, fourth, last) == (hours - 18, hours - 6, hours, 24)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("midnight", "hours"), [(SUMMER, 23), (WINTER, 25)])
 def test_of_an_answer_each_hour_a_short_day_has_one_less(store, clock, midnight, hours):
     clock.now = midnight

@@ -168,6 +168,7 @@ def test_each_key_of_each_statistic_can_be_uncommented(tmp_path, header, name):
         assert one.kind.name == kind
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["deletions", "signed"])
 def test_what_is_false_in_the_text_may_be_true(tmp_path, name):
     path = tmp_path / "a.toml"

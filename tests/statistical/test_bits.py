@@ -55,6 +55,7 @@ def test_bits_are_born_and_redrawn_with_the_stated_laws(epsilon):
     assert rejected(p_value(epsilon / Fraction(13, 10)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 def test_a_deleted_user_leaves_a_bit_as_it_was_born(epsilon):
     def p_value(leaving):

@@ -60,6 +60,7 @@ def test_they_err_as_much_as_is_stated(answers):
         assert rejected(spreads(errors, deviation / OFF, 1.03))
 
 
+@pytest.mark.long
 def test_intervals_hold_the_truth_as_often_as_they_say(answers):
     _, truth, kept = answers
     for value in (0, 1):

@@ -69,6 +69,7 @@ def test_a_first_moment_is_unbiased_for_the_weighted_states(states):
     check_bound(values - mean, plan.absolute_error())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("states", STATES)
 def test_intervals_cover_the_cropped_sum(states):
     released, _, plan = first_moments(states)

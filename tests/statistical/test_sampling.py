@@ -57,6 +57,7 @@ def test_each_user_is_sampled_equally_often(images):
     assert rejected(p_value(favoured))
 
 
+@pytest.mark.long
 def test_two_users_meet_any_two_cells_equally_often(images):
     different = ~np.eye(UNIVERSE, dtype=bool).ravel()
 

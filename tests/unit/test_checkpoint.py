@@ -244,6 +244,7 @@ print(kept)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kills", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_what_was_acknowledged_survives_a_kill(identity, tmp_path, kills):
     """Killed again and again: each write that returned is there, and none by half."""

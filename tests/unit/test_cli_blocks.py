@@ -208,6 +208,7 @@ def throw_away(plan, value):
     return throw_away_cells(plan, Answers([pp.Release(value, value, value, 0.95, 1.0, ())]))
 
 
+@pytest.mark.long
 def test_made_up_users_are_as_many_as_the_answer_says():
     plan = pp.CroppedSum(tau=3, universe=USERS, epsilon=4).plan
     exact, noisy = throw_away(plan, 1.5 * USERS)
@@ -258,7 +259,9 @@ def test_made_up_users_are_as_many_as_the_answer_says():
         (f"{HEAVY},expected=9", "heavy-hitters has no expected="),
         (f"{HEAVY}{ALL}", "heavy-hitters has no universe="),
         (f"{HEAVY},bound=9", "heavy-hitters has no bound="),
-        ("heavy-hitters,k=50,total=900", "times k: the answer would"),
+        pytest.param(
+            "heavy-hitters,k=50,total=900", "times k: the answer would", marks=pytest.mark.long
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(folder, stat, reason):

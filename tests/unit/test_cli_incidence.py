@@ -123,6 +123,7 @@ def test_users_who_leave_are_taken_out(folder):
         assert_holds(interval, USERS / 4)
 
 
+@pytest.mark.long
 def test_a_distinct_count_with_deletions_counts_who_is_left(folder):
     document = answer(
         folder / "moves.parquet", "--user", "id", *DELTA,
@@ -131,6 +132,7 @@ def test_a_distinct_count_with_deletions_counts_who_is_left(folder):
     assert_holds(*document["answers"], USERS * 3 / 4)
 
 
+@pytest.mark.long
 def test_a_distinct_count_of_a_strict_stream_counts_who_is_in(tmp_path):
     """As many enter and leave as stay; the other name is that of counters for the same stream."""
     ids = [*range(2 * USERS), *range(USERS)]

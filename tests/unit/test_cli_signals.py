@@ -105,6 +105,7 @@ def test_what_was_read_and_not_yet_counted_is_counted(started):
     assert answer["value"] == pytest.approx(count, rel=0.05)
 
 
+@pytest.mark.long
 def test_an_arrow_stream_is_ended_as_well(started):
     table = pa.table({"id": [f"user {n}" for n in range(700)]})
     sink = io.BytesIO()
@@ -193,6 +194,7 @@ def test_an_ignored_signal_stays_ignored():
 # Somebody has seen the memory
 
 
+@pytest.mark.long
 def test_an_announced_intrusion_takes_effect_while_the_pipe_is_silent(started):
     window = SCHEDULES["window"]
     process = started("-", "--format", "csv", *COUNT, "--intrusions", "1", *window, "--json")

@@ -274,6 +274,7 @@ class TestWindows:
         assert run.returncode == 0
         return printed.decode()
 
+    @pytest.mark.long
     def test_each_window_answers_for_itself_and_idle_ones_too(self):
         with shared().piped([*self.COMMAND, "--json", "--windows", "7"]) as run:
             first = json.loads(run.stdout.readline())  # of a window in which nothing came
@@ -325,6 +326,7 @@ class TestWindows:
         assert found[-1]["state_bytes"] < found[0]["state_bytes"]
         assert len({one["loss"]["epsilon"] for one in found}) == 1
 
+    @pytest.mark.long
     def test_the_text_says_that_the_size_follows_answers_where_windows_learn(self):
         stat = "distinct,expected=learn:10:1e6"
         learns = self.printed(*(stat if word == DISTINCT else word for word in self.COMMAND))

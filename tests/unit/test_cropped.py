@@ -216,6 +216,7 @@ def test_blocks_reach_one_beyond_the_bound(tau, bound):
     assert plan.law.modulus == tau * plan.chosen.modulus >= bound + tau
 
 
+@pytest.mark.long
 def test_without_a_bound_states_may_be_64_times_tau():
     assert pp.plan("cropped-sum", tau=10, universe=100, epsilon=5).bound == 640
     largest = 1 << 22

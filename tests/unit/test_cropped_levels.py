@@ -40,6 +40,7 @@ def mean_of_cells(states, tau, cells, share, modulus):
     return mean
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 12), min_size=1, max_size=5),

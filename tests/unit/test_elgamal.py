@@ -114,6 +114,7 @@ def test_numbers_from_the_order_on_are_drawn_again():
 # Properties
 
 
+@pytest.mark.long
 @given(ROWS, st.integers(-99, 99).filter(bool), st.data())
 @quick
 def test_ciphertexts_add_up_and_scale(values, factor, data):

@@ -46,6 +46,7 @@ class RandomisedResponse:
         return (ones - len(reports) * float(1 - KEPT)) / float(2 * KEPT - 1)
 
 
+@pytest.mark.long
 def test_bits_are_decrypted_after_any_number_of_re_randomisations():
     """Each of eight decryptions fails with probability below 1e-11."""
     wrong = sum(comb(DEVICES, k) * 19 ** (DEVICES - k) for k in range(15, DEVICES + 1))

@@ -143,6 +143,7 @@ EPSILONS = st.fractions(Fraction(1, 10**6), 40, max_denominator=10**6)
 CHANCES = st.fractions(Fraction(1, 10**9), 1 - Fraction(1, 10**9), max_denominator=10**12)
 
 
+@pytest.mark.long
 @given(EPSILONS, CHANCES)
 def test_beliefs_are_those_of_bayes_at_the_worst_ratio_and_no_others(epsilon, prior):
     low, high = Bound(epsilon).posterior(prior)
@@ -413,6 +414,7 @@ def told_or_refused(file, content):
     return ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", [SMALL, COUNTERS])
 def test_every_truncation_is_refused(state, file):
     for length in range(len(state)):

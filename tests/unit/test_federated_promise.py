@@ -112,6 +112,7 @@ def test_what_is_planned_keeps_the_promise_and_a_little_less_noise_does_not(prom
     assert not Histogram(most=3, epsilon_0=histogram.epsilon_0 + more).keeps(promise)
 
 
+@pytest.mark.long
 def test_many_devices_allow_each_of_them_less_noise():
     found = [
         CountNonZero.planned(

@@ -82,6 +82,7 @@ def test_randomised_response_wastes_nothing(epsilon):
     assert epsilon - loss(randomised_response(epsilon)) < Fraction(1, 2**60)
 
 
+@pytest.mark.long
 @given(st.fractions(Fraction(1, 10**6), 40, max_denominator=10**9))
 def test_randomised_response_is_the_largest_on_the_grid(epsilon):
     present = randomised_response(epsilon)
@@ -112,6 +113,7 @@ CHANCES = st.builds(randomised_response, st.fractions(0, 30, max_denominator=10*
 LOSSES = st.fractions(Fraction(1, 10**9), 300, max_denominator=10**9)
 
 
+@pytest.mark.long
 @given(CHANCES, LOSSES)
 def test_what_releases_of_bits_cost_is_rounded_up(surest, releases):
     cost, exact = joint_loss(surest, releases), joint(surest, releases)
@@ -125,6 +127,7 @@ def test_releases_of_bits_beyond_the_exponential_cost_their_sum():
     assert joint_loss(Fraction(1, 2), Fraction(0)) == 0
 
 
+@pytest.mark.long
 @given(CHANCES, LOSSES, st.integers(1, 10**6))
 @example(Fraction(1, 2), Fraction(10_000), 1)
 @example(Fraction(1, 2), 10_000 - Fraction(1, 10**3), 1)
@@ -379,6 +382,7 @@ def test_rho_adjacency_and_conditions_are_told():
     assert promise.replace == 6
 
 
+@pytest.mark.long
 @given(
     st.fractions(Fraction(1, 2), Fraction(999, 1000)),
     st.fractions(Fraction(1, 100), Fraction(3)),

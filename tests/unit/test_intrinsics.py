@@ -57,6 +57,7 @@ def test_bits_are_deposited_in_order_with_and_without_the_instruction(compiled, 
 SEVERAL = st.lists(WORDS, min_size=ABREAST, max_size=ABREAST)
 
 
+@pytest.mark.long
 @given(words=SEVERAL, numbers=st.tuples(WORDS, WORDS, WORDS, WORDS))
 @example(words=ABREAST * [MASK], numbers=(0, MASK, 0, 0))
 @example(words=ABREAST * [MASK], numbers=(MASK, 2**32 - 1, MASK, 0))

@@ -59,6 +59,7 @@ class Unseen:
         return b""
 
 
+@pytest.mark.long
 def test_what_nobody_saw_costs_no_more_than_is_proved():
     coins = EnumeratedCoins(tail=12, state_tail=2)
     loss = exact_loss(lambda coins: Unseen(coins, 1), [[0], RELEASE], [[], RELEASE], coins=coins)

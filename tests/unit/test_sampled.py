@@ -296,6 +296,7 @@ class LeakyInterval(Wrapper):
         return dataclasses.replace(answer, high=answer.low + self._inner.state()[-1].bit_count())
 
 
+@pytest.mark.long
 def test_an_interval_that_leaks_is_a_feature():
     stream, neighbour = [[0, 1, 2, 3], RELEASE], [[], RELEASE]
     bars = Sampler(LeakyInterval, parts=["bars"])

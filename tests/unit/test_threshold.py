@@ -362,6 +362,7 @@ def check_scores(plan, epoch, counted):
     assert plan.sensitivity(epoch) == np.ptp(scores)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("least", "bound", "gain"), [(5, 8, 1.4), (10, 50, 1.6), (100, 500, 3)])
 def test_a_hard_threshold_errs_less_than_a_flat_law(least, bound, gain):
     plan = pp.plan("threshold", threshold=least, bound=bound, universe=10**6, **HARD)

@@ -32,6 +32,7 @@ def excess(chosen: DifferenceSet, tau: int, budget: Budget) -> float:
     return (high - low) / low
 
 
+@functools.lru_cache(maxsize=1024)
 def block_chances(
     chosen: DifferenceSet, tau: int, budget: Budget, epoch: int
 ) -> tuple[float, float]:

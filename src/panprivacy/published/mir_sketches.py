@@ -62,7 +62,7 @@ DISTINCT_TRIALS = (
 HITTER_TRIALS = (
     Trial(
         "cropped heavy hitters",
-        {"k": 5, "total": 10_000, "cells": 4_096},
+        {"k": 5, "total": 500, "cells": 4_096},
         None,
         deltas=_DELTAS,
         intrusions=False,

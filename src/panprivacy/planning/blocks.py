@@ -22,8 +22,8 @@ MOST_BOUND = MOST_MODULUS // 4
 _REACH = 64
 """Without a bound, states may be so many times as large as what counts of them."""
 
-MOST_INTRUSIONS = 1
-"""So many may be announced where a release counts the counters of some values, each once."""
+MOST_ANNOUNCED = 1
+"""So many intrusions may be where a release counts the counters of some values, each once."""
 
 
 def excess(chosen: DifferenceSet, tau: int, budget: Budget) -> float:

@@ -15,7 +15,7 @@ from panprivacy.cells.law import Law, on_blocks
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.blocks import (
-    MOST_INTRUSIONS,
+    MOST_ANNOUNCED,
     block_sets,
     block_split,
     blocks_within,
@@ -113,9 +113,9 @@ def refused(sizes: Sizes, request: Request, what: str) -> PlanError:
 
     Each multiplies the error by more than the one before: the growth of the first is the least.
     """
-    once = sizes.planned(replace(request, intrusions=MOST_INTRUSIONS, budget=None))
+    once = sizes.planned(replace(request, intrusions=MOST_ANNOUNCED, budget=None))
     first = min(once.relative_error(truth) for truth in once.told_at or (None,))
-    error = first * (once.growth or 1) ** (request.intrusions - MOST_INTRUSIONS)
+    error = first * (once.growth or 1) ** (request.intrusions - MOST_ANNOUNCED)
     message = (
         f"{what} cannot be read after {request.intrusions} announced intrusions: its error would "
         f"be at least about {error:.3g} times {once.measure}; make a fresh one after each"

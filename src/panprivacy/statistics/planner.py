@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,18 +14,16 @@ from panprivacy._validate import (
     positive_fraction,
     positive_integer,
     proportion,
-    whole_number,
 )
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Epsilon, shown
-from panprivacy.planning.request import Request
+from panprivacy.statistics.arguments import request
 from panprivacy.statistics.catalogue import kind_of
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import Sizes
 
 _MOST_SEARCHED = 1 << 30
 _EPSILONS = (Fraction(1, 1_000), Fraction(32))
-_MOST_RELEASES, _MOST_INTRUSIONS = 1_000_000_000, 100
 
 
 def plan(
@@ -133,10 +132,10 @@ def check_useful(planned: Plan, sizes: Sizes, parts: Fraction = Fraction(1)) -> 
     found = least_error(planned)
     if found < most:
         return
-    request = planned.request
-    search = Alternatives(sizes, request.releases, request.intrusions)
+    asked = planned.request
+    search = Alternatives(sizes, asked.releases, asked.intrusions)
     ways = search.ways_to(
-        request.epsilon, None, lambda candidate: least_error(candidate) < good, parts
+        asked.epsilon, None, lambda candidate: least_error(candidate) < good, parts
     )
     message = (
         f"this plan gives a standard deviation of at least {found:.2g} times {planned.measure}: "
@@ -165,16 +164,12 @@ class Alternatives:
     """
 
     def __init__(self, sizes: Sizes, releases: int, intrusions: int) -> None:
-        self.sizes = sizes
-        self._covers = (
-            positive_integer(_MOST_RELEASES, releases=releases),
-            whole_number(0, _MOST_INTRUSIONS, intrusions=intrusions),
-        )
+        self.sizes, self._asked = sizes, request(1, releases, intrusions)
 
     def plan(self, epsilon: Fraction, memory: int | None) -> Plan:
         """The plan for an epsilon, within so many bytes of table; None for those of the sizes."""
         sizes = self.sizes if memory is None else self.sizes.within(memory)
-        return sizes.planned(Request(epsilon, *self._covers))
+        return sizes.planned(replace(self._asked, epsilon=epsilon))
 
     def smallest_memory(self, epsilon: Fraction, most: int, reaches: Reaches) -> Plan | None:
         """The first power of two bytes, or else `most`, that reaches the target."""

@@ -11,8 +11,8 @@ from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.blocks import (
+    MOST_ANNOUNCED,
     MOST_BOUND,
-    MOST_INTRUSIONS,
     block_chances,
     block_sets,
     block_split,
@@ -67,16 +67,15 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
 
         Hashed ones have a block law, or a flat one where that errs less: of very many users.
         """
-        tau, universe, expected, bound = self.tau, self.universe, self.expected, self._highest
+        universe, expected, bound = self.universe, self.expected, self._highest
         if isinstance(expected, tuple):
             self._check_range()
-        sharing = 1 if universe else MOST_SHARING
-        if tau > bound:
+        if self.tau > bound:
             message = (
-                f"tau ({tau:,}) exceeds the bound ({bound:,}): no state would be cropped there"
+                f"tau ({self.tau:,}) exceeds the bound ({bound:,}): no state would be cropped there"
             )
             raise PlanError(message)
-        several = request.intrusions > MOST_INTRUSIONS
+        several = request.intrusions > MOST_ANNOUNCED
         if isinstance(expected, tuple):
             if several:
                 raise refused(self, request, "levels of a cropped sum")
@@ -89,22 +88,8 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
             if flat is None:
                 raise refused(self, request, "a cropped sum of so few hashed users")
             return flat
-        hashed = [times * (expected or 1) for times in _CELLS_PER_USER]
         try:
-            blocks = best_plan(
-                lambda cells, chosen, split: CroppedPlan(
-                    tau, bound, universe, cells, expected, chosen, request, split
-                ),
-                request,
-                tau,
-                sharing * bound,
-                cells=self.cells,
-                memory=self.memory,
-                wanted=[universe] if universe else hashed,
-                fewest=2 * (expected or 1) if universe is None else 1,
-                # Counters that are shared, or that reach 64 times as far as tau, have it already.
-                room=universe is not None and self.bound is not None,
-            )
+            blocks = self._blocks(bound, universe, expected, request)
         except PlanError:
             if flat is None:
                 raise
@@ -117,6 +102,26 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         if self.bound is None:
             return default_reach(self.tau, MOST_BOUND // (1 if self.universe else MOST_SHARING))
         return highest(self.bound, self.tau)
+
+    def _blocks(
+        self, bound: int, universe: int | None, expected: int | None, request: Request
+    ) -> CroppedPlan:
+        """A counter for each user, or hashed ones, with noise on blocks."""
+        hashed = [times * (expected or 1) for times in _CELLS_PER_USER]
+        return best_plan(
+            lambda cells, chosen, split: CroppedPlan(
+                self.tau, bound, universe, cells, expected, chosen, request, split
+            ),
+            request,
+            self.tau,
+            bound if universe else MOST_SHARING * bound,
+            cells=self.cells,
+            memory=self.memory,
+            wanted=[universe] if universe else hashed,
+            fewest=2 * (expected or 1) if universe is None else 1,
+            # Counters that are shared, or that reach 64 times as far as tau, have it already.
+            room=universe is not None and self.bound is not None,
+        )
 
     def _scored(self, bound: int, universe: int, request: Request) -> ScoredCroppedPlan:
         """A counter for each user, read by scores."""

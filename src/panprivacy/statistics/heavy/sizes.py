@@ -7,7 +7,7 @@ from typing import Annotated
 
 from panprivacy._validate import MOST_BYTES, positive_integer
 from panprivacy.errors import PlanError
-from panprivacy.planning.blocks import MOST_INTRUSIONS, count_range
+from panprivacy.planning.blocks import MOST_ANNOUNCED, count_range
 from panprivacy.planning.request import Request
 from panprivacy.planning.universe import cells_within
 from panprivacy.statistics.block_plans import best_plan, refused
@@ -97,7 +97,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
         if request.intrusions and self.below:
             message = "below= goes with no announced intrusion: make a fresh one after each"
             raise PlanError(message)
-        if request.intrusions > MOST_INTRUSIONS:
+        if request.intrusions > MOST_ANNOUNCED:
             raise refused(self, request, "a count of heavy hitters")
         unit, block = self._units()
         units = -(-total // unit)

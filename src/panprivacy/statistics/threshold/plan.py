@@ -9,7 +9,7 @@ from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.threshold import ThresholdCells
 from panprivacy.decoders.blocks import ScoredModel
 from panprivacy.planning.blocks import (
-    MOST_INTRUSIONS,
+    MOST_ANNOUNCED,
     block_chances,
     count_range,
     count_variances,
@@ -231,7 +231,7 @@ def soft_plan(
     def counters(modulus: int) -> int:
         return cells or min(universe, cells_within(memory, modulus))
 
-    if request.intrusions > MOST_INTRUSIONS or (request.intrusions and below):
+    def scored() -> ScoredThresholdPlan:
         tents = -(-below // low) if below else 0
         return best_tents(
             lambda number, recipe, split: ScoredThresholdPlan(
@@ -257,6 +257,8 @@ def soft_plan(
             room=room,
         )
 
+    if request.intrusions > MOST_ANNOUNCED or (request.intrusions and below):
+        return scored()
     tight = plain(room=False)
     wide = plain(room=True) if room else tight
     if below == 0 or request.intrusions:

@@ -68,19 +68,25 @@ package: $(VENV)/.package
 # What counts, resumes, reads bodies, and answers: tried with other libraries, and other Pythons.
 TRIED := tests/contract/test_contract.py tests/contract/test_resume.py tests/unit/test_bodies.py \
   tests/unit/test_cli_run.py tests/unit/test_explain.py tests/service/test_app.py tests/service/test_store.py
+TRIED_CLUSTER := $(addprefix tests/cluster/test_,broker.py connection.py gateway.py messages.py releaser.py \
+  routing.py transport.py worker.py)
 
 # With the oldest versions of all libraries that pyproject.toml admits. What these need in turn is new,
-# and warns of how it is used.
-EXTRAS := plot service postgresql published federated
+# and warns of how it is used. A cluster asks for newer ones than the rest.
 oldest: $(VENV)/.package
+	$(call with_oldest,plot service postgresql published federated,$(TRIED))
+	$(call with_oldest,federated cluster,$(TRIED_CLUSTER))
+
+define with_oldest
 	rm -rf build/oldest
 	$(PYTHON) -m venv build/oldest
 	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-annotate --no-header \
-	  $(addprefix --extra ,$(EXTRAS)) pyproject.toml -o build/oldest.txt
+	  $(addprefix --extra ,$(1)) pyproject.toml -o build/oldest.txt
 	$(BIN)/uv pip install --quiet --python build/oldest/bin/python --constraints build/oldest.txt \
 	  --requirements build/oldest.txt --editable . \
 	  httpx hypothesis pandas polars pytest pytest-timeout pytest-xdist pyyaml
-	build/oldest/bin/python -m pytest -n auto -m "not slow" -W ignore::DeprecationWarning $(TRIED)
+	build/oldest/bin/python -m pytest -n auto -m "not slow and not ray" -W ignore::DeprecationWarning $(2)
+endef
 
 # With the other Pythons that are here, and the newest libraries.
 pythons: $(foreach one,python3.12 python3.13,$(shell $(one) --version >/dev/null 2>&1 && echo with-$(one)))

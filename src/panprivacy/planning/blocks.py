@@ -23,7 +23,7 @@ _REACH = 64
 """Without a bound, states may be so many times as large as what counts of them."""
 
 MOST_ANNOUNCED = 1
-"""So many intrusions may be where a release counts the counters of some values, each once."""
+"""The most intrusions where a release counts the counters of some values, each once."""
 
 
 def excess(chosen: DifferenceSet, tau: int, budget: Budget) -> float:

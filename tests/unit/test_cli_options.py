@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 
 import pytest
 
 from panprivacy.cli import options
-from panprivacy.cli.options import check_output, check_picture, zones_like
+from panprivacy.cli.options import check_output, check_picture, write_new, zones_like
 from panprivacy.errors import PlanError
 
 
@@ -39,6 +40,25 @@ def test_answers_are_not_made_for_a_closed_output(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(PlanError, match="standard output is closed: the answers would be lost"):
         check_output()
+
+
+def test_a_new_file_is_its_owners_alone_and_never_an_old_one(tmp_path):
+    path = tmp_path / "secret"
+    write_new(path, b"one")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"one", 0o600)
+    with ExitStack() as undo, pytest.raises(PlanError, match="is there already: name another"):
+        write_new(path, b"two", undo=undo)
+    assert path.read_bytes() == b"one"
+    with pytest.raises(PlanError, match=r"cannot write .*: No such file or directory"):
+        write_new(tmp_path / "missing" / "secret", b"one")
+
+
+def test_a_file_of_a_command_that_fails_goes(tmp_path):
+    path = tmp_path / "task"
+    with ExitStack() as undo:
+        write_new(path, b"one", mode=0o644, undo=undo)
+        assert path.stat().st_mode & 0o777 == 0o644
+    assert not path.exists()
 
 
 def test_zones_are_completed_in_order():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +9,7 @@ import pyrage
 import typer
 
 from panprivacy.cli.extras import Extra, installed
-from panprivacy.errors import PlanError
+from panprivacy.cli.options import check_output, write_new
 
 _USES = {
     "ingest": "sends events",
@@ -38,15 +35,13 @@ def init(
         from panprivacy.service.config.config import check_name  # noqa: PLC0415 - an extra
         from panprivacy.service.config.template import configuration  # noqa: PLC0415
         from panprivacy.service.config.tokens import Role, hash_of, new_token  # noqa: PLC0415
-    if sys.stdout is None:
-        message = "standard output is closed: the key and the tokens would be lost"
-        raise PlanError(message)
+    check_output("key and the tokens")
     check_name(stream)
     identity = None if memory_only else pyrage.x25519.Identity.generate()
     tokens = {str(role): new_token() for role in Role}
     recipient = None if identity is None else str(identity.to_public())
     hashes = {role: hash_of(tokens[role]) for role in Role}
-    _write(config, configuration(stream, recipient, hashes))
+    write_new(config, configuration(stream, recipient, hashes).encode())
     print(f"Wrote {config}, which only you can read.\n")
     if identity is not None:
         _print_identity(str(identity))
@@ -55,20 +50,6 @@ def init(
         print(f"    {role:<8}  {token}  {_USES[role]}")
     print()
     print(f"Say in {config} what to count, then start: panprivacy serve {config}")
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a new file that its owner alone can read."""
-    try:
-        with open(path, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
-            file.write(text)
-    except FileExistsError:
-        message = f"{path} is there already: name another file, or remove it first"
-    except (OSError, ValueError) as error:
-        message = f"cannot write {path}: {getattr(error, 'strerror', None) or error}"
-    else:
-        return
-    raise PlanError(message)
 
 
 def _print_identity(identity: str) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import ExitStack
 from fractions import Fraction
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,6 +12,7 @@ import typer
 
 from panprivacy._validate import positive_fraction
 from panprivacy.cli.extras import Extra, installed
+from panprivacy.cli.options import check_output, write_new
 from panprivacy.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -66,9 +64,7 @@ def task(
         from panprivacy.aggregator.messages import reports_path  # noqa: PLC0415 - an extra
         from panprivacy.federated.promise import Promise  # noqa: PLC0415
         from panprivacy.federated.task import Task  # noqa: PLC0415
-    if sys.stdout is None:
-        message = "standard output is closed: the tokens would be lost"
-        raise PlanError(message)
+    check_output("tokens")
     if servers not in (1, 2):
         message = "--servers must be 1 or 2"
         raise PlanError(message)
@@ -95,8 +91,8 @@ def task(
     with ExitStack() as undo:  # a task whose tokens nobody has seen is of no use
         signing = _signing_key(signer, undo)
         for path, data in kept.items():
-            _write(path, data, 0o600, undo)
-        _write(file, made.signed(signing), 0o644, undo)
+            write_new(path, data, undo=undo)
+        write_new(file, made.signed(signing), mode=0o644, undo=undo)
         print(f"Wrote {file}, which is public. Not public: {' and '.join(map(str, kept))}.\n")
         print(f"It promises {promise}.\n")
         _print_keys(signing.public_key().public_bytes_raw(), asking.tokens)
@@ -199,24 +195,9 @@ def _signing_key(path: Path, undo: ExitStack) -> Ed25519PrivateKey:
 
     if not path.exists():
         made = Ed25519PrivateKey.generate().private_bytes_raw().hex()
-        _write(path, made.encode(), 0o600, undo)
+        write_new(path, made.encode(), undo=undo)
     try:
         return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text()))
     except ValueError:
         message = f"{path} is no signing key: name another file, and it is made"
     raise InputError(message)
-
-
-def _write(path: Path, data: bytes, mode: int, undo: ExitStack) -> None:
-    """Write a new file, which is removed if the command fails."""
-    try:
-        with open(path, "xb", opener=partial(os.open, mode=mode)) as file:
-            undo.callback(path.unlink, missing_ok=True)
-            file.write(data)
-    except FileExistsError:
-        message = f"{path} is there already: name another file, or remove it first"
-    except (OSError, ValueError) as error:
-        message = f"cannot write {path}: {getattr(error, 'strerror', None) or error}"
-    else:
-        return
-    raise PlanError(message)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Annotated
 import typer
 
 from panprivacy.cli.extras import Extra, installed
+from panprivacy.cli.options import check_output
 from panprivacy.errors import PlanError
 from panprivacy.files import replace_file
 
@@ -40,9 +40,7 @@ def token(
     with installed(Extra.service):
         from panprivacy.service.config.loading import load  # noqa: PLC0415 - an extra
         from panprivacy.service.config.tokens import hash_of, new_token  # noqa: PLC0415
-    if sys.stdout is None:
-        message = "standard output is closed: the token would be lost"
-        raise PlanError(message)
+    check_output("token")
     load(config)  # says what is wrong with it, or with its folder
     path = config.resolve()
     with _in_turn(path.parent):

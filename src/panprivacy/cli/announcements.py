@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from panprivacy.errors import BudgetError, PlanError
@@ -41,12 +41,7 @@ class SignalledAnnouncements:
             self._before = signal.signal(signal.SIGUSR1, self._note)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._planned:
             signal.signal(signal.SIGUSR1, self._before)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from panprivacy.sources import Source
@@ -40,12 +40,7 @@ class Interruption:
             signal.signal(number, self._stop)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._came is None:  # else a second one still has to end what is drawn after the answer
             for number, handler in self._before.items():
                 signal.signal(number, handler)

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import Enum
 from threading import Thread
-from types import TracebackType
 from typing import BinaryIO, Self, TypeAlias
 
 import pyarrow as pa
@@ -296,12 +295,7 @@ class Source:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -6,7 +6,6 @@ Reference: Dwork and Roth, "The Algorithmic Foundations of Differential Privacy"
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -132,7 +131,6 @@ CONTINUAL = (
         "a noisy threshold hides no exact count that is kept beside it",
         lambda coins: DelayedUpdates(coins, Fraction(1), delay=1),
         claimed=Fraction(2),
-        true_loss=math.inf,
     ),
     shown_by_one(
         "n4-tree",

@@ -52,9 +52,10 @@ def shown_by_one(
     make: Callable[[EnumeratedCoins], Audited],
     *,
     claimed: Fraction,
-    true_loss: float,
+    true_loss: float = math.inf,
     releases: int = 0,
     tail: int = TAIL,
+    refused: str = "",
 ) -> Control:
     """A control that a single appearance shows, after so many releases."""
     published = [RELEASE] * releases
@@ -67,4 +68,5 @@ def shown_by_one(
         coins=EnumeratedCoins(tail=tail),
         pair=([[0], *published], [[], *published]),
         true_loss=true_loss,
+        refused=refused,
     )

@@ -149,7 +149,7 @@ def _shards(name: str, says: str, kind: type[TwoShards], stream: Stream, loss: f
     )
 
 
-_certain = partial(shown_by_one, claimed=Fraction(1), true_loss=math.inf)
+_certain = partial(shown_by_one, claimed=Fraction(1))
 
 PROGRAMS = (
     _certain("seeded-generator", "a generator that stays in memory", SeededGenerator),

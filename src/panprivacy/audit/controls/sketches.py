@@ -112,14 +112,12 @@ SKETCHES = (
         "noise from the rows of the matrix alone: updates lead out of them",
         lambda coins: NoisySketch(coins, _FAR_APART, dict.fromkeys(_FAR_APART, 1), Fraction(1)),
         claimed=Fraction(1),
-        true_loss=math.inf,
     ),
     shown_by_one(
         "m8",
         "noise from the sketches of states in a box: updates lead out of it",
         lambda coins: NoisySketch(coins, _FAR_APART, _in_the_box(_FAR_APART, 2), Fraction(1)),
         claimed=Fraction(1),
-        true_loss=math.inf,
     ),
     Control(
         name="m8-two",

@@ -12,11 +12,9 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from panprivacy.audit.controls.control import Control
+from panprivacy.audit.controls.control import Control, shown_by_one
 from panprivacy.audit.controls.programs import AnswerWithError, Program
 from panprivacy.audit.exact.coins import EnumeratedCoins
-from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.streams import RELEASE
 
 _LOG = logging.getLogger(__name__)
 _SEEN: list[int] = []
@@ -76,22 +74,11 @@ class RawBeyondTheTail(Program):
 _FAR = 40
 
 
-def _refused(
-    name: str, says: str, make: Callable[[EnumeratedCoins], Program], refused: str
-) -> Control:
-    return Control(
-        name=name,
-        says=says,
-        make=make,
-        claimed=Fraction(1),
-        streams=list(short_streams([[0], [1]], 2, releases=1)),
-        pair=([[0], RELEASE], [[], RELEASE]),
-        refused=refused,
-    )
+_refused = functools.partial(shown_by_one, claimed=Fraction(1), releases=1)
 
 
 def _leaving(name: str, says: str, leave: Callable[[Sequence[int]], None], refused: str) -> Control:
-    return _refused(name, says, lambda coins: Leaving(coins, leave), refused)
+    return _refused(name, says, lambda coins: Leaving(coins, leave), refused=refused)
 
 
 TRACES = (
@@ -104,6 +91,6 @@ TRACES = (
         "raw-beyond-the-tail",
         "the raw count beside an answer that noise took far out",
         RawBeyondTheTail,
-        "an answer tells more than its counts",
+        refused="an answer tells more than its counts",
     ),
 )

@@ -105,23 +105,21 @@ def _density(coins: Coins | None, epsilon: Fraction) -> Density:
 def _unseen_and_groups(epsilon: Fraction) -> list[Subject]:
     """What a window costs that nobody saw, and a user in several groups."""
     density = partial(_density, epsilon=epsilon)
+    product = partial(Subject, kind="product", claimed=epsilon)
     return [
-        Subject(
+        product(
             "unseen-window",
-            "product",
-            "a release of a window whose state nobody saw",
-            lambda coins: Unseen(density(coins)),
-            density(None).unseen,
-            list(short_streams([[0], [1, 0]], 2, releases=1)),
+            says="a release of a window whose state nobody saw",
+            make=lambda coins: Unseen(density(coins)),
+            claimed=density(None).unseen,
+            streams=list(short_streams([[0], [1, 0]], 2, releases=1)),
             coins=_tail(density),
         ),
-        Subject(
+        product(
             "groups",
-            "product",
-            "a user in two groups, a table for each, a release",
-            lambda coins: Groups(coins, epsilon),
-            epsilon,
-            list(short_streams([[(0, 7)], [(0, 8)], [(1, 7)]], 2, releases=1)),
+            says="a user in two groups, a table for each, a release",
+            make=lambda coins: Groups(coins, epsilon),
+            streams=list(short_streams([[(0, 7)], [(0, 8)], [(1, 7)]], 2, releases=1)),
             coins=EnumeratedCoins(tail=3),
         ),
     ]
@@ -135,23 +133,20 @@ def _shards(epsilon: Fraction) -> list[Subject]:
     def slice_of_three(coins: Coins, slice_: Slice) -> Density:
         return Density(universe=3, epsilon=epsilon, coins=coins, slice_=slice_)
 
+    product = partial(Subject, kind="product", claimed=epsilon)
     return [
-        Subject(
+        product(
             "two-shards",
-            "product",
-            "two shards of different users, which are looked at once, or merged: an answer",
-            lambda coins: TwoShards(density, coins),
-            epsilon,
-            list(short_streams([[(0, 0, 1)], [(1, 1, 1), (0, 0, -1)]], 2, releases=2)),
+            says="two shards of different users, which are looked at once, or merged: an answer",
+            make=lambda coins: TwoShards(density, coins),
+            streams=list(short_streams([[(0, 0, 1)], [(1, 1, 1), (0, 0, -1)]], 2, releases=2)),
             coins=coins,
         ),
-        Subject(
+        product(
             "two-slices",
-            "product",
-            "two slices of one table, each of the users of a shard: the answer of the table",
-            lambda coins: TwoSlices(slice_of_three, coins),
-            epsilon,
-            list(short_streams([[(0, 1)], [(1, 1), (0, -1)]], 2, releases=2)),
+            says="two slices of one table, each of the users of a shard: the answer of the table",
+            make=lambda coins: TwoSlices(slice_of_three, coins),
+            streams=list(short_streams([[(0, 1)], [(1, 1), (0, -1)]], 2, releases=2)),
             coins=coins,
         ),
     ]
@@ -218,37 +213,30 @@ def _counters(epsilon: Fraction) -> list[Subject]:
     def order(shelf: Any) -> list[int]:
         return shelf.order.tolist()
 
+    product = partial(Subject, kind="product", claimed=epsilon, adjacency="event")
     return [
-        Subject(
+        product(
             "multi-counter",
-            "product",
-            "two counters and the step in which both answer, seen at any time",
-            lambda coins: Steps(MultiCounter(**two, every=1, coins=coins)),
-            epsilon,
-            [[[0], [1], RELEASE]],
+            says="two counters and the step in which both answer, seen at any time",
+            make=lambda coins: Steps(MultiCounter(**two, every=1, coins=coins)),
+            streams=[[[0], [1], RELEASE]],
             coins=short,
-            adjacency="event",
         ),
-        Subject(
+        product(
             "multi-counter-announced",
-            "product",
-            "a counter that answers after two steps, and an announced intrusion, which is free",
-            lambda coins: Steps(MultiCounter(1, 2, every=2, epsilon=epsilon, coins=coins)),
-            epsilon,
-            [[[0], ANNOUNCE, RELEASE, [0], RELEASE]],
+            says="a counter that answers after two steps, and an announced intrusion, "
+            "which is free",
+            make=lambda coins: Steps(MultiCounter(1, 2, every=2, epsilon=epsilon, coins=coins)),
+            streams=[[[0], ANNOUNCE, RELEASE, [0], RELEASE]],
             users=((0, 0),),  # there is no other
             coins=replace(short, tail=10),
-            adjacency="event",
         ),
-        Subject(
+        product(
             "list-update",
-            "product",
-            "a list of two and the step after which its order changes, seen at any time",
-            lambda coins: Steps(ListUpdate(**two, every=1, weights=1, coins=coins), order),
-            epsilon,
-            [[[0], RELEASE]],
+            says="a list of two and the step after which its order changes, seen at any time",
+            make=lambda coins: Steps(ListUpdate(**two, every=1, weights=1, coins=coins), order),
+            streams=[[[0], RELEASE]],
             coins=short,
-            adjacency="event",
         ),
     ]
 
@@ -257,24 +245,21 @@ def _experts(epsilon: Fraction) -> list[Subject]:
     """Whom to follow, round after round; what is hidden is one advice, or one round."""
     two: dict[str, Any] = {"n": 2, "horizon": 1, "epsilon": epsilon, "perturbation": 0}
     coins = EnumeratedCoins(tail=4)
+    product = partial(Subject, kind="product", claimed=epsilon)
     return [
-        Subject(
+        product(
             "experts-advice",
-            "product",
-            "two experts and a round, which hides what one of them advised",
-            lambda coins: Rounds(PrivateExperts(**two, unit="advice", coins=coins)),
-            epsilon,
-            [[[0], RELEASE], [[0, 1], RELEASE]],
+            says="two experts and a round, which hides what one of them advised",
+            make=lambda coins: Rounds(PrivateExperts(**two, unit="advice", coins=coins)),
+            streams=[[[0], RELEASE], [[0, 1], RELEASE]],
             coins=coins,
             adjacency="event",
         ),
-        Subject(
+        product(
             "experts-round",
-            "product",
-            "two experts and a round, which hides who of both was wrong",
-            lambda coins: Rounds(PrivateExperts(**two, unit="round", coins=coins)),
-            epsilon,
-            [[[0], RELEASE], [[1], RELEASE]],
+            says="two experts and a round, which hides who of both was wrong",
+            make=lambda coins: Rounds(PrivateExperts(**two, unit="round", coins=coins)),
+            streams=[[[0], RELEASE], [[1], RELEASE]],
             users=((0, 1), (1, 0)),
             coins=coins,
             adjacency="replace",
@@ -333,22 +318,19 @@ def _devices(epsilon: Fraction) -> list[Subject]:
     every = [[[0]] * ticks + [RELEASE]]
     each, mean = Promise(epsilon=epsilon), Promise(epsilon=epsilon, delta=Fraction(1, 100))
     averaging = Mean.planned(mean, most=1)
+    product = partial(Subject, kind="product", claimed=epsilon)
     return [
-        Subject(
+        product(
             "device-count",
-            "product",
-            "a device that reports whether there was an event",
-            device_of(CountNonZero.planned(each), each, ticks),
-            epsilon,
-            every,
+            says="a device that reports whether there was an event",
+            make=device_of(CountNonZero.planned(each), each, ticks),
+            streams=every,
         ),
-        Subject(
+        product(
             "device-histogram",
-            "product",
-            "a device that reports how many events there were, up to 2",
-            device_of(Histogram.planned(each, most=2), each, ticks),
-            epsilon,
-            every,
+            says="a device that reports how many events there were, up to 2",
+            make=device_of(Histogram.planned(each, most=2), each, ticks),
+            streams=every,
         ),
         Approximate(
             "device-mean",

@@ -25,24 +25,18 @@ def replace_file(path: Path, data: bytes, check: Callable[[Path], None] | None =
         OSError: the file is as it was; or it is the new one, and only its folder could not be
             written to the disk, so that a power cut may bring the old one back.
     """
-    fresh = unfinished(path)
-    try:
-        with open(fresh, "wb", opener=_create) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if check is not None:
-            check(fresh)
-        fresh.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            fresh.unlink()
-        raise
-    sync_names(path.parent)
+    replace_files([path], data, check)
 
 
-def replace_files(paths: Sequence[Path], data: bytes) -> None:
+def replace_files(
+    paths: Sequence[Path], data: bytes, check: Callable[[Path], None] | None = None
+) -> None:
     """Put the same data in place of several files, once all of it is on the disk.
+
+    Args:
+        paths: of the files.
+        data: their new content.
+        check: as of `replace_file`, for each of them.
 
     Raises:
         OSError: one of them cannot be written, and all are as they were; or, which is rare, some
@@ -56,6 +50,8 @@ def replace_files(paths: Sequence[Path], data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            if check is not None:
+                check(written[-1])
         for fresh, path in zip(written, paths, strict=True):
             fresh.replace(path)
     except BaseException:

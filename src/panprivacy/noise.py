@@ -284,13 +284,6 @@ def _fill_laplace(  # noqa: C901 - one loop, for which words are left is asked i
     return done, used
 
 
-def _take(proposed: Integers, accepted: NDArray[np.bool_], places: Any, samples: Any) -> None:
-    """Write the accepted samples to their places, and leave no copy."""
-    chosen = proposed[accepted]
-    samples[places[accepted]] = chosen
-    wipe(chosen)
-
-
 def bernoulli_exp(draw: Draw, numerators: Integers, denominator: int) -> NDArray[np.bool_]:
     """Coins that are true with probability `exp(-numerator/denominator)`, one per numerator."""
     whole, part = numerators // denominator, numerators % denominator
@@ -340,9 +333,10 @@ def discrete_gaussian(draw: Draw, variance: Fraction, size: int) -> NDArray[np.i
     while pending.size:
         proposed = discrete_laplace(draw, Fraction(scale), pending.size)
         accepted = _gaussian_accepts(draw, proposed, variance, scale)
-        _take(proposed, accepted, pending, samples)
+        chosen = proposed[accepted]
+        samples[pending[accepted]] = chosen
         pending = pending[~accepted]
-        wipe(proposed, accepted)
+        wipe(proposed, accepted, chosen)
     return samples
 
 

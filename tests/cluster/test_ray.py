@@ -131,7 +131,7 @@ class Scene:
         return {part.shard: told for part, (_, told) in asked(self.vault.told).items()}
 
     def incarnations(self):
-        return [asked(one.told)[0] for one in self.shards]
+        return [asked(one.__ray_call__, lambda worker: worker._incarnation) for one in self.shards]
 
     def send(self, stream, users, name=None):
         """Publish a body; it is in the broker when this returns."""

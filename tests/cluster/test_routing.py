@@ -89,13 +89,6 @@ class TestRouter:
         assert [part for part in parts if part is not None] == [batch]
         assert hashed().split(batch.slice(0, 0), 0) == [None] * 4
 
-    def test_rows_without_an_id_are_refused_as_their_users_could_be_in_several_shards(self):
-        batch = pa.record_batch({"delta": [1, 2]})
-        for act in (hashed().split, lambda *given: hashed().check(*given, 0)):
-            with pytest.raises(pp.InputError, match="belong to no shard"):
-                act(batch, None)
-        assert hashed(1).split(batch, None) == [batch]
-
     @pytest.mark.parametrize("make", [hashed, dealt])
     def test_a_row_of_another_shard_is_refused_by_its_place(self, make):
         router, users = make(), np.arange(SECRET, SECRET + 50)
@@ -123,7 +116,6 @@ class TestRouter:
     def test_a_user_of_a_universe_keeps_his_number(self):
         batch = pa.record_batch({"user": pa.array([3, 1, 2], pa.int16())})
         assert dealt().hashed(batch, 0).column(0).to_pylist() == [3, 1, 2]
-        assert hashed().hashed(batch, None) is batch
 
     def test_nulls_and_texts_for_numbers_are_refused(self):
         with pytest.raises(pp.InputError, match="null") as refused:

@@ -169,7 +169,7 @@ def test_another_one_goes_on_where_it_was_killed(config, vault, broker, coordina
     other = pyrage.x25519.Identity.generate()
     with working(config, vault) as worker:
         assert contributed(worker, other, last) == packed
-        wait_until(lambda: worker.told()[1])
+        wait_until(lambda: worker._told)
         worker.settled("visits", BEGAN, 1)
         wait_until(lambda: not told(vault)["pending"])
         with pytest.raises(PlanError):
@@ -183,10 +183,10 @@ def test_the_process_of_before_ends_and_keeps_nothing(config, vault, broker, coo
     ended = []
     with working(config, vault, lambda: ended.append(1)) as first:
         send(broker, vault, [1])
-        before, _ = first.told()
+        before = first._incarnation
         with working(config, vault) as second:
             wait_until(lambda: ended)
-            wait_until(lambda: second.told()[0] > before)
+            wait_until(lambda: second._incarnation > before)
             last = send(broker, vault, [2])
             assert merged([contributed(second, coordinator, last)]) == [2, 0, 0]
             wait_until(lambda: not first._keeper.is_alive())
@@ -200,7 +200,7 @@ def test_it_ends_itself_before_another_may_begin_without_word_of_it(config, vaul
     monkeypatch.setattr(workers, "_WATCH_SECONDS", 0.05)
     ended = []
     with working(config, vault, lambda: ended.append(time.monotonic())) as worker:
-        wait_until(lambda: worker.told()[1])
+        wait_until(lambda: worker._told)
         time.sleep(0.6)
         assert not ended, "each answer is another lease"
         before = time.monotonic()
@@ -244,7 +244,7 @@ def test_nothing_beyond_a_cut_is_counted_before_the_window_ends(config, vault, b
 
 def test_a_cut_before_the_first_message_is_reached(config, vault, broker, coordinator):
     with working(config, vault) as worker:
-        wait_until(lambda: worker.told()[1])
+        wait_until(lambda: worker._told)
         cut = broker.last(queue(0, 1))
         assert cut.sequence == 0
         worker.hold("visits", BEGAN, 1, cut)
@@ -260,7 +260,7 @@ def test_a_broker_that_lost_its_memory_makes_a_window_incomplete_and_stops_nobod
     config = replace(config, cluster=structs.replace(config.cluster, nats=(nats.url,)))
     broker = workers.Broker(nats.url)
     with working(config, vault) as worker:
-        wait_until(lambda: worker.told()[1])
+        wait_until(lambda: worker._told)
         first = send(broker, vault, [1])
         wait_until(lambda: told(vault)["position"] == first)
         nats.kill()
@@ -290,7 +290,7 @@ def test_the_lease_of_another_node_is_waited_for_without_a_trouble(
 
     vault.begin = begin
     with working(config, vault) as worker:
-        wait_until(lambda: worker.told()[1])
+        wait_until(lambda: worker._told)
     assert left == [-1]
     assert "beginning" not in caplog.text
 
@@ -298,7 +298,7 @@ def test_the_lease_of_another_node_is_waited_for_without_a_trouble(
 def test_announced_intrusions_are_on_disk(config, vault):
     config = replace(config, streams={"visits": planned(intrusions=2)})
     with working(config, vault) as worker:
-        wait_until(lambda: worker.told()[0])
+        wait_until(lambda: worker._incarnation)
         worker.announce("visits", BEGAN, 2)
         assert told(vault)["announced"] == 2
         worker.announce("visits", LATER, 2)
@@ -351,7 +351,7 @@ def test_what_goes_wrong_is_told_without_frames_or_values(config, vault, monkeyp
         raise KeyError("ada")
 
     with working(config, vault) as worker:
-        wait_until(lambda: worker.told()[1])
+        wait_until(lambda: worker._told)
         monkeypatch.setattr(ShardStream, "announce", fail)
         with pytest.raises(PanPrivacyError, match="failed with KeyError") as raised:
             worker.announce("visits", BEGAN, 1)

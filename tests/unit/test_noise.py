@@ -153,12 +153,6 @@ def test_nothing_of_a_sample_is_left_beside_it(name, monkeypatch):
     assert not [one for one in others if np.any(one) and not np.shares_memory(one, samples)]
 
 
-def test_accepted_samples_are_written_to_their_places_alone():
-    samples = np.zeros(4, np.int64)
-    noise._take(np.array([5, 6, 7]), np.array([True, False, True]), np.array([3, 0, 1]), samples)
-    assert samples.tolist() == [0, 7, 0, 5]
-
-
 WORDS = st.lists(st.integers(0, 2**16 - 1), min_size=2, max_size=400)
 SCALES = st.fractions(min_value=Fraction(1, 50), max_value=1_000, max_denominator=60)
 

@@ -35,7 +35,7 @@ from panprivacy.aggregator.reports import (
     share_of,
 )
 from panprivacy.aggregator.verifying import OpenedRows
-from panprivacy.coins import SecretCoins, SystemCoins
+from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError
 from panprivacy.federated.elgamal import DecryptionKey, EncryptionKey
 from panprivacy.federated.joint import own_key
@@ -57,7 +57,6 @@ class Helper:
         key: the helper's secret key.
         verify_key: which both servers have, and no device.
         store: what it keeps.
-        coins: stand in for the system's.
 
     Raises:
         PlanError: the key is not that of the helper.
@@ -69,10 +68,8 @@ class Helper:
         key: DecryptionKey,
         verify_key: bytes,
         store: HelperStore,
-        *,
-        coins: SecretCoins | None = None,
     ) -> None:
-        self._task, self._store, self._coins = task, store, coins or SystemCoins()
+        self._task, self._store = task, store
         self._servers = servers_of(task)
         self._key = own_key(self._servers, key)
         self._leader = EncryptionKey(bytes.fromhex(self._servers.leader))
@@ -115,13 +112,10 @@ class Helper:
         if known is not None:
             return known
         inits = self._inits(body)
-        found, malformed = dict[bytes, bytes](), dict[bytes, ReportError]()
-        for name, one in inits.items():
-            try:
-                found[name] = _row(one.report_share)
-            except _MalformedError as error:
-                found[name], malformed[name] = b"", error.code
-        rows = OpenedRows(self._task, list(found), list(found.values()), open_helper, self._key)
+        found = {name: _row(one.report_share) for name, one in inits.items()}
+        malformed = {name: row for name, row in found.items() if isinstance(row, ReportError)}
+        given = [b"" if isinstance(row, ReportError) else row for row in found.values()]
+        rows = OpenedRows(self._task, list(found), given, open_helper, self._key)
         theirs = b"".join(self._verifiers(one.payload) for one in inits.values())
 
         def verdict(wrong: Mapping[bytes, ReportError]) -> Verdict:
@@ -202,26 +196,18 @@ class Helper:
                 message += "store than it had"
                 raise AbortError(Reason.BATCH_MISMATCH, message)
             data = share_bytes(batch.shares)
-            return CIPHERTEXT.write(seal_bytes(data, self._leader, Party.LEADER, self._coins))
+            return CIPHERTEXT.write(seal_bytes(data, self._leader, Party.LEADER, SystemCoins()))
 
         return self._store.share(sha256(name + body).digest(), made)
 
 
-class _MalformedError(Exception):
-    """A report share that is none."""
-
-    def __init__(self, code: ReportError) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-def _row(share: ReportShare) -> bytes:
-    """The helper's row of a report."""
+def _row(share: ReportShare) -> bytes | ReportError:
+    """The helper's row of a report, or what is wrong with it."""
     try:
         check_public(share.metadata, share.public_share)
     except InputError:
-        raise _MalformedError(ReportError.INVALID_MESSAGE) from None
+        return ReportError.INVALID_MESSAGE
     try:
         return row_of(share.encrypted_input_share, Party.HELPER)
     except InputError:
-        raise _MalformedError(ReportError.HPKE_UNKNOWN_CONFIG_ID) from None
+        return ReportError.HPKE_UNKNOWN_CONFIG_ID

@@ -14,7 +14,6 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -133,11 +132,7 @@ class Broker:
             LostError: it was there, or may have been, and the queue was born anew since.
             BrokerError: it does not answer, or refuses. Some may be in the broker.
         """
-        return self.begin_publishing(messages).result()
-
-    def begin_publishing(self, messages: Sequence[tuple[Queue, bytes]]) -> Future[list[Position]]:
-        """The same for who does not wait."""
-        return self._connection.call(self._publish(messages))
+        return self._connection.call(self._publish(messages)).result()
 
     def pull(
         self, queue: Queue, after: Position, most: int, seconds: float

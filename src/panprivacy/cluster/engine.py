@@ -97,13 +97,13 @@ class ClusterEngine(Engine):
         self.coordinator = Coordinator(shards, list(self._releasers.values()), gateway, looks)
         super().__init__(config, store, pulse, streams, self.coordinator, tokens)
 
-    def wait_for_shards(self, seconds: float = _BEGIN_SECONDS) -> None:
+    def wait_for_shards(self) -> None:
         """Until all of them have begun.
 
         Raises:
             PlanError: they do not.
         """
-        until = time.monotonic() + seconds
+        until = time.monotonic() + _BEGIN_SECONDS
         while time.monotonic() < until:
             try:
                 if self.coordinator.look():
@@ -116,7 +116,7 @@ class ClusterEngine(Engine):
             if troubles := self._troubles_of_beginning():
                 raise PlanError(troubles)
             time.sleep(_PAUSE)
-        message = f"not all shards have begun within {seconds:g} seconds"
+        message = f"not all shards have begun within {_BEGIN_SECONDS:g} seconds"
         raise PlanError(message)
 
     def finish(self, seconds: float = _BEGIN_SECONDS) -> None:

@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from panprivacy.coins import SecretCoins, SystemCoins
+from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError
 from panprivacy.noise import wipe
 
@@ -44,9 +44,7 @@ _BASE: Final = b"\0"
 _NONE: Final = bytes(KEY_BYTES)
 
 
-def seal(
-    plain: bytearray, public: bytes, subject: str, *, coins: SecretCoins | None = None
-) -> bytes:
+def seal(plain: bytearray, public: bytes, subject: str) -> bytes:
     """Encrypt to a shard, and overwrite what was encrypted.
 
     Guarantee: under a key that is drawn for this message alone, and that nobody keeps: not even
@@ -57,7 +55,6 @@ def seal(
         plain: is overwritten.
         public: of the shard, 32 bytes.
         subject: of the queue; the envelope opens for no other one.
-        coins: where the key comes from.
 
     Raises:
         InputError: the public key is none; then nothing is overwritten.
@@ -65,8 +62,7 @@ def seal(
     Reference: R. Barnes, K. Bhargavan, B. Lipp, C. Wood, "Hybrid Public Key Encryption", RFC 9180,
     2022, sections 4.1, 5.1 and 6.1.
     """
-    secret = (coins or SystemCoins()).secret(KEY_BYTES)
-    ephemeral = X25519PrivateKey.from_private_bytes(secret)
+    ephemeral = _drawn()
     encapsulated = ephemeral.public_key().public_bytes_raw()
     try:
         shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(public))
@@ -86,19 +82,12 @@ class Opener:
 
     Guarantee: what was sealed to a key that has been rotated out twice is opened by nobody who sees
     this afterwards.
-
-    Args:
-        coins: where keys come from.
     """
 
-    __slots__ = ("_coins", "_keys")
+    __slots__ = ("_keys",)
 
-    def __init__(self, *, coins: SecretCoins | None = None) -> None:
-        self._coins = coins or SystemCoins()
-        self._keys = [self._drawn()]
-
-    def _drawn(self) -> X25519PrivateKey:
-        return X25519PrivateKey.from_private_bytes(self._coins.secret(KEY_BYTES))
+    def __init__(self) -> None:
+        self._keys = [_drawn()]
 
     @property
     def public(self) -> bytes:
@@ -147,14 +136,14 @@ class Opener:
 
         A state that holds the new one must be on disk before others are told its public key.
         """
-        self._keys = [self._drawn(), self._keys[0]]
+        self._keys = [_drawn(), self._keys[0]]
 
     def packed(self) -> bytes:
         """Both keys, 64 bytes; zeros where there is none before. Who has these opens envelopes."""
         return b"".join(key.private_bytes_raw() for key in self._keys).ljust(PACKED_BYTES, b"\0")
 
     @classmethod
-    def unpack(cls, packed: bytes, *, coins: SecretCoins | None = None) -> Self:
+    def unpack(cls, packed: bytes) -> Self:
         """The keys that `packed` gave.
 
         Raises:
@@ -164,9 +153,13 @@ class Opener:
         if len(packed) != PACKED_BYTES or parts[0] == _NONE:
             message = "the keys of envelopes are damaged: they take 64 bytes"
             raise InputError(message)
-        opener = cls(coins=coins)
+        opener = cls()
         opener._keys = [X25519PrivateKey.from_private_bytes(key) for key in parts if key != _NONE]
         return opener
+
+
+def _drawn() -> X25519PrivateKey:
+    return X25519PrivateKey.from_private_bytes(SystemCoins().secret(KEY_BYTES))
 
 
 def _schedule(shared: bytes, kem_context: bytes, subject: str) -> tuple[bytes, bytes]:

@@ -81,38 +81,33 @@ class Router:
         found = [self._shards_of(self._sent(chunk)) for chunk in read_ids(ids)]
         return np.concatenate(found) if found else np.empty(0, np.uint16)
 
-    def hashed(self, batch: pa.RecordBatch, column: int | None) -> pa.RecordBatch:
+    def hashed(self, batch: pa.RecordBatch, column: int) -> pa.RecordBatch:
         """Rows as they are sent: the hash of each id in its place, int64, or a user's number.
 
         Args:
             batch: rows.
-            column: place of the ids; None if rows have none.
+            column: place of the ids.
 
         Raises:
             InputError: as for `shards_of`.
         """
-        if column is None:
-            return batch
         (ids,) = read_ids(batch.column(column))
         sent = pa.array(self._sent(ids), pa.int64())
         return batch.set_column(column, batch.schema.names[column], sent)
 
-    def split(self, batch: pa.RecordBatch, column: int | None) -> list[pa.RecordBatch | None]:
+    def split(self, batch: pa.RecordBatch, column: int) -> list[pa.RecordBatch | None]:
         """The rows of each shard, in their order; None for a shard that has none.
 
         Args:
             batch: rows as `hashed` gives them.
-            column: place of the ids; None if rows have none.
+            column: place of the ids.
 
         Raises:
-            InputError: rows have no ids, so that those of one user could come to several of the
-                shards; or ids that are no hashes.
+            InputError: ids that are no hashes.
         """
         parts: list[pa.RecordBatch | None] = [None] * self.shards
         if not batch.num_rows:
             return parts
-        if column is None and self.shards == 1:
-            return [batch]
         shards = self._shards_of(self._sent_in(batch, column))
         rows, ends = rows_by_code(shards, self.shards)
         columns = [gatherable(one) for one in batch.columns]
@@ -126,14 +121,12 @@ class Router:
         wipe(shards, rows)
         return parts
 
-    def check(self, batch: pa.RecordBatch, column: int | None, shard: int) -> None:
+    def check(self, batch: pa.RecordBatch, column: int, shard: int) -> None:
         """Refuse a batch with a row of another shard: its user would count, and lose, in two.
 
         Raises:
             InputError: there is one, and the message names the row; or as for `split`.
         """
-        if self.shards == 1 and column is None:
-            return
         sent = self._sent_in(batch, column)
         if self._numbered:
             others = np.flatnonzero(deal(sent, self.shards, self.key) != shard)
@@ -144,11 +137,8 @@ class Router:
             message = "the row belongs to another shard: route by the key of this cluster"
             raise InputError(message, row=row + 1)
 
-    def _sent_in(self, batch: pa.RecordBatch, column: int | None) -> NDArray[np.int64]:
+    def _sent_in(self, batch: pa.RecordBatch, column: int) -> NDArray[np.int64]:
         """What stands in a batch in place of ids."""
-        if column is None:
-            message = "rows without a user id belong to no shard: name the column of the ids"
-            raise InputError(message)
         if batch.schema.types[column] != pa.int64():
             message = "the ids are not as they are sent to a shard: send by a Publisher"
             raise InputError(message)

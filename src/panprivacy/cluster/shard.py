@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from panprivacy.cluster.directory import COLUMNS, USER
 from panprivacy.cluster.envelopes import PACKED_BYTES as KEYS_BYTES
 from panprivacy.cluster.envelopes import Opener, Sealed
 from panprivacy.cluster.messages import read_message
@@ -304,10 +305,9 @@ class ShardStream(Resumable):
 
     def _accept(self, sent: Sent, several: list[Sent]) -> None:
         """Add a part to those that are counted, unless a row of it belongs to another shard."""
-        column = None if self._reception.columns.user is None else 0
         try:
             for batch in sent.batches:
-                self._router.check(batch, column, self.part.shard)
+                self._router.check(batch, COLUMNS.index(USER), self.part.shard)
         except InputError as error:
             self._refuse(without_frames(error))
         else:

@@ -178,11 +178,6 @@ class Worker:
         threading.Thread(target=self._watch, name="panprivacy-lease", daemon=True).start()
 
     @_plainly
-    def told(self) -> tuple[int, Mapping[str, Told]]:
-        """Its incarnation, and what it told of the state that the vault has."""
-        return self._incarnation, self._told
-
-    @_plainly
     def troubles(self) -> dict[str, str]:
         """What does not work at the moment, and what is not protected, by what it is."""
         exposed = {one.name: f"{one.says}; {one.fix}" for one in findings() if not one.ok}

@@ -323,17 +323,16 @@ class DecryptionKey:
         second[bare] = off[bare]
         return _joined(first, group.add(second, off))
 
-    def points(self, ciphertexts: bytes, processes: int = 1) -> bytes:
+    def points(self, ciphertexts: bytes) -> bytes:
         """The points that `encrypt_points` was given.
 
         Args:
             ciphertexts: a row of them.
-            processes: how many share the work; others than one are started for it.
 
         Raises:
             InputError: this is no row of ciphertexts, or one is of the value 0.
         """
-        return _by_processes(partial(_points, self._secret), ciphertexts, processes).tobytes()
+        return _points(self._secret, ciphertexts).tobytes()
 
 
 # Rows of points

@@ -54,16 +54,14 @@ class CroppedMoment:
 
 
 class ManyPrimes:
-    """Incidence counting: for each prime a counter of every user, each with the whole epsilon."""
+    """Incidence counting: for each prime a counter of both users, each with the whole epsilon."""
 
-    def __init__(
-        self, coins: Coins, epsilon: float, primes: Sequence[int], universe: int = 2
-    ) -> None:
+    def __init__(self, coins: Coins, epsilon: float, primes: Sequence[int]) -> None:
         self._primes, self._tables = primes, []
         for prime in primes:  # weights that fall from 1 to e**-epsilon
             falls = [math.exp(-epsilon * i / (prime - 1)) for i in range(prime)]
             law = [math.ceil(_ONE * weight) for weight in falls]
-            self._tables.append(coins.categorical(law, universe))
+            self._tables.append(coins.categorical(law, 2))
 
     def update(self, users: Iterable[int], _deltas: object = None) -> None:
         """Add one to every counter of each user."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import urlsafe_b64decode
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import Lifespan
 
 from panprivacy.aggregator.helper import Helper
 from panprivacy.aggregator.helper_store import HelperStore
@@ -39,7 +38,7 @@ from panprivacy.aggregator.peer import STRIPPED
 from panprivacy.aggregator.presentation import decoded
 from panprivacy.aggregator.problems import AbortError, PeerError, Reason
 from panprivacy.aggregator.reports import dap_bytes
-from panprivacy.collector.serving import GroupCommit, Serving, body_of
+from panprivacy.collector.serving import GroupCommit, Serving, body_of, router
 from panprivacy.errors import InputError
 from panprivacy.federated.messages import report_bytes
 from panprivacy.federated.task import Task
@@ -261,7 +260,7 @@ def leader_application(api: LeaderApi) -> Router:
         Route("/tasks/{task}/reports", Resource("POST", api.reports, [])),
         Route("/v1/release", Resource("POST", api.release, [])),
     ]
-    return _application(api, routes, lifespan)
+    return router(api, routes, lifespan)
 
 
 def helper_application(api: HelperApi) -> Router:
@@ -271,17 +270,4 @@ def helper_application(api: HelperApi) -> Router:
         Route("/tasks/{task}/aggregation_jobs/{name}", Resource("PUT", api.verify, [])),
         Route("/tasks/{task}/aggregate_shares/{name}", Resource("PUT", api.share, [])),
     ]
-    return _application(api, routes, None)
-
-
-def _application(
-    api: Serving, routes: Sequence[Route], lifespan: Lifespan[Router] | None
-) -> Router:
-    """What both have besides."""
-    both = [
-        Route("/v1/task", Resource("GET", api.task, [])),
-        Route("/healthz", Resource("GET", api.health)),
-    ]
-    paths = " and ".join([", ".join(one.path for one in [*routes, both[0]]), "/healthz"])
-    unknown = Problem(404, f"there are {paths}").response()
-    return Router([*routes, *both], redirect_slashes=False, default=unknown, lifespan=lifespan)
+    return router(api, routes)

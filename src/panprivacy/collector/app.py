@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
-from panprivacy.collector.serving import GroupCommit, Serving, body_of
+from panprivacy.collector.serving import GroupCommit, Serving, body_of, router
 from panprivacy.collector.store import ReportStore
 from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.federated.collector import Collector, ReplayError
@@ -17,7 +17,6 @@ from panprivacy.federated.kind import Decryption
 from panprivacy.federated.messages import Report, report_bytes
 from panprivacy.federated.task import Task
 from panprivacy.service.config.tokens import Role, Tokens
-from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.web.app import Resource
 from panprivacy.service.web.asked import Asked
@@ -92,8 +91,5 @@ def application(api: CollectorApi) -> Router:
     routes = [
         Route("/v1/reports", Resource("POST", api.reports, [])),
         Route("/v1/release", Resource("POST", api.release, [])),
-        Route("/v1/task", Resource("GET", api.task, [])),
-        Route("/healthz", Resource("GET", api.health)),
     ]
-    unknown = Problem(404, "there are /v1/reports, /v1/release, /v1/task and /healthz").response()
-    return Router(routes, redirect_slashes=False, default=unknown)
+    return router(api, routes)

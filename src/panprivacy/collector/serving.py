@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, TypeVar
 
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, Router
+from starlette.types import Lifespan
 
 from panprivacy._version import VERSION
 from panprivacy.collector.task_store import TaskStore
@@ -16,6 +18,7 @@ from panprivacy.service.config.tokens import AccessError, Role, Tokens
 from panprivacy.service.incoming.admission import Shared
 from panprivacy.service.incoming.problems import Problem
 from panprivacy.service.outgoing.records import StoreError
+from panprivacy.service.web.app import Resource
 from panprivacy.service.web.asked import Asked
 
 _TOGETHER: Final = 500
@@ -123,6 +126,19 @@ class Serving:
             headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
             reason = str(error).replace(" all streams", "")
             raise Problem(error.status, reason, headers=headers) from None
+
+
+def router(
+    api: Serving, routes: Sequence[Route], lifespan: Lifespan[Router] | None = None
+) -> Router:
+    """The ASGI application of a server that has these resources, and what every server has."""
+    every = [
+        Route("/v1/task", Resource("GET", api.task, [])),
+        Route("/healthz", Resource("GET", api.health)),
+    ]
+    paths = " and ".join([", ".join(one.path for one in [*routes, every[0]]), "/healthz"])
+    unknown = Problem(404, f"there are {paths}").response()
+    return Router([*routes, *every], redirect_slashes=False, default=unknown, lifespan=lifespan)
 
 
 async def body_of(asked: Asked, most: int, reason: str) -> bytes:

@@ -5,6 +5,8 @@ It imports numba, so nothing but the compilation of a kernel imports it.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding, ir
@@ -21,9 +23,26 @@ _PREFETCH_BYTES = 2_048
 """Memory takes as long as a kernel takes for so many bytes of ids."""
 
 
-def _wide_product(builder: Any, args: Any) -> Any:
+def _instruction(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Make an intrinsic of what writes its code, of arguments of these types."""
+
+    def made(write: Callable[..., Any]) -> Any:
+        @functools.wraps(write)  # numba takes its arguments from there: all but the first
+        def typed(_typing: Any, *_arguments: Any) -> Any:
+            def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+                written = write(builder, *args)
+                return context.get_dummy_value() if written is None else written
+
+            return result(*arguments), codegen
+
+        return intrinsic(typed)
+
+    return made
+
+
+def _wide_product(builder: Any, a: Any, b: Any) -> Any:
     wide = ir.IntType(128)
-    return builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+    return builder.mul(builder.zext(a, wide), builder.zext(b, wide))
 
 
 def _high_half(builder: Any, product: Any) -> Any:
@@ -31,30 +50,22 @@ def _high_half(builder: Any, product: Any) -> Any:
     return builder.trunc(shifted, ir.IntType(64))
 
 
-@intrinsic
-def multiply_high(_typing: Any, _a: Any, _b: Any) -> Any:
+@_instruction(types.uint64, types.uint64, types.uint64)
+def multiply_high(builder: Any, a: Any, b: Any) -> Any:
     """The upper 64 bits of the 128-bit product: `a` uniform on 64 bits gives 0 .. b-1."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return _high_half(builder, _wide_product(builder, args))
-
-    return types.uint64(types.uint64, types.uint64), codegen
+    return _high_half(builder, _wide_product(builder, a, b))
 
 
-def _folded(builder: Any, args: Any) -> Any:
-    product = _wide_product(builder, args)
+def _folded(builder: Any, a: Any, b: Any) -> Any:
+    product = _wide_product(builder, a, b)
     low = builder.trunc(product, ir.IntType(64))
     return builder.xor(low, _high_half(builder, product))
 
 
-@intrinsic
-def fold(_typing: Any, _a: Any, _b: Any) -> Any:
+@_instruction(types.uint64, types.uint64, types.uint64)
+def fold(builder: Any, a: Any, b: Any) -> Any:
     """The two halves of the 128-bit product, combined by exclusive or."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return _folded(builder, args)
-
-    return types.uint64(types.uint64, types.uint64), codegen
+    return _folded(builder, a, b)
 
 
 def _constant(kind: Any, number: int) -> Any:
@@ -63,11 +74,11 @@ def _constant(kind: Any, number: int) -> Any:
     return ir.Constant(kind, places * [number] or number)
 
 
-def _folded_by_parts(builder: Any, args: Any) -> Any:
+def _folded_by_parts(builder: Any, a: Any, b: Any) -> Any:
     """What `fold` is, in products of 32 by 32 bits: none overflows, with what is added to it."""
-    half, mask = (_constant(args[0].type, number) for number in (32, (1 << 32) - 1))
+    half, mask = (_constant(a.type, number) for number in (32, (1 << 32) - 1))
     (a_low, a_high), (b_low, b_high) = (
-        (builder.and_(one, mask), builder.lshr(one, half)) for one in args
+        (builder.and_(one, mask), builder.lshr(one, half)) for one in (a, b)
     )
     lowest = builder.mul(a_low, b_low)
     first = builder.add(builder.mul(a_high, b_low), builder.lshr(lowest, half))
@@ -85,141 +96,99 @@ def _everywhere(builder: Any, word: Any, vector: Any) -> Any:
     return builder.shuffle_vector(first, first, _constant(places, 0))
 
 
-@intrinsic
-def fold_abreast(
-    _typing: Any, _source: Any, _a: Any, _b: Any, _c: Any, _d: Any, _target: Any
-) -> Any:
+@_instruction(types.void, *6 * [types.uint64])
+def fold_abreast(builder: Any, source: Any, a: Any, b: Any, c: Any, d: Any, target: Any) -> None:
     """Read 16 words `x` at one address, and write `fold(fold(x ^ a, b) ^ c, x ^ d)` to another.
 
     Vector registers take several words at a time, but have products of 32 bits alone. Where they
     are short, one word after another is faster.
     """
-
-    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        source, *numbers, target = args
-        word, vector = ir.IntType(64), ir.VectorType(ir.IntType(64), ABREAST)
-        together = binding.get_host_cpu_features().get("avx2")
-        kind, fold = (vector, _folded_by_parts) if together else (word, _folded)
-        if together:
-            numbers = [_everywhere(builder, one, vector) for one in numbers]
-        a, b, c, d = numbers
-        for at in range(0, 8 * ABREAST, 8 * ABREAST if together else 8):
-            read, written = (
-                builder.inttoptr(builder.add(one, word(at)), ir.PointerType(kind))
-                for one in (source, target)
-            )
-            loaded = builder.load(read, align=8, typ=kind)
-            once = fold(builder, (builder.xor(loaded, a), b))
-            twice = fold(builder, (builder.xor(once, c), builder.xor(loaded, d)))
-            builder.store(twice, written, align=8)
-        return context.get_dummy_value()
-
-    return types.void(*6 * [types.uint64]), codegen
+    word, vector = ir.IntType(64), ir.VectorType(ir.IntType(64), ABREAST)
+    together = binding.get_host_cpu_features().get("avx2")
+    kind, fold = (vector, _folded_by_parts) if together else (word, _folded)
+    if together:
+        a, b, c, d = (_everywhere(builder, one, vector) for one in (a, b, c, d))
+    for at in range(0, 8 * ABREAST, 8 * ABREAST if together else 8):
+        read, written = (
+            builder.inttoptr(builder.add(one, word(at)), ir.PointerType(kind))
+            for one in (source, target)
+        )
+        loaded = builder.load(read, align=8, typ=kind)
+        once = fold(builder, builder.xor(loaded, a), b)
+        twice = fold(builder, builder.xor(once, c), builder.xor(loaded, d))
+        builder.store(twice, written, align=8)
 
 
-@intrinsic
-def trailing_zeros(_typing: Any, _a: Any) -> Any:
+@_instruction(types.uint64, types.uint64)
+def trailing_zeros(builder: Any, a: Any) -> Any:
     """The number of zero bits below the lowest one; the argument is not 0."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), codegen
+    return builder.cttz(a, ir.Constant(ir.IntType(1), 1))
 
 
-@intrinsic
-def popcount(_typing: Any, _a: Any) -> Any:
+@_instruction(types.uint64, types.uint64)
+def popcount(builder: Any, a: Any) -> Any:
     """The number of one bits."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), codegen
+    return builder.ctpop(a)
 
 
-@intrinsic
-def load_word(_typing: Any, _address: Any) -> Any:
+@_instruction(types.uint64, types.uint64)
+def load_word(builder: Any, address: Any) -> Any:
     """The eight bytes at an address, aligned or not."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        pointer = builder.inttoptr(args[0], ir.PointerType(word))
-        loaded = builder.load(pointer, typ=word)
-        loaded.align = 1
-        return loaded
-
-    return types.uint64(types.uint64), codegen
+    word = ir.IntType(64)
+    pointer = builder.inttoptr(address, ir.PointerType(word))
+    loaded = builder.load(pointer, typ=word)
+    loaded.align = 1
+    return loaded
 
 
-@intrinsic
-def load_byte(_typing: Any, _address: Any) -> Any:
+@_instruction(types.uint64, types.uint64)
+def load_byte(builder: Any, address: Any) -> Any:
     """The byte at an address."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        byte = ir.IntType(8)
-        pointer = builder.inttoptr(args[0], ir.PointerType(byte))
-        return builder.zext(builder.load(pointer, typ=byte), ir.IntType(64))
-
-    return types.uint64(types.uint64), codegen
+    byte = ir.IntType(8)
+    pointer = builder.inttoptr(address, ir.PointerType(byte))
+    return builder.zext(builder.load(pointer, typ=byte), ir.IntType(64))
 
 
-@intrinsic
-def equal_bytes(_typing: Any, _address: Any, _byte: Any) -> Any:
+@_instruction(types.uint64, types.uint64, types.uint8)
+def equal_bytes(builder: Any, address: Any, byte: Any) -> Any:
     """Which of the 64 bytes at an address, aligned or not, are this one: a bit for each."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(8), 64)
-        pointer = builder.inttoptr(args[0], ir.PointerType(vector))
-        loaded = builder.load(pointer, align=1, typ=vector)
-        wanted = _everywhere(builder, args[1], vector)
-        return builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint8), codegen
+    vector = ir.VectorType(ir.IntType(8), 64)
+    pointer = builder.inttoptr(address, ir.PointerType(vector))
+    loaded = builder.load(pointer, align=1, typ=vector)
+    wanted = _everywhere(builder, byte, vector)
+    return builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(64))
 
 
-@intrinsic
-def store_word(_typing: Any, _address: Any, _word: Any) -> Any:
+@_instruction(types.uint64, types.uint64, types.uint64)
+def store_word(builder: Any, address: Any, word: Any) -> Any:
     """Write eight bytes at an address, aligned or not; the word that was written."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        pointer = builder.inttoptr(args[0], ir.PointerType(ir.IntType(64)))
-        stored = builder.store(args[1], pointer)
-        stored.align = 1
-        return args[1]
-
-    return types.uint64(types.uint64, types.uint64), codegen
+    pointer = builder.inttoptr(address, ir.PointerType(ir.IntType(64)))
+    stored = builder.store(word, pointer)
+    stored.align = 1
+    return word
 
 
-@intrinsic
-def scalar(_typing: Any, _a: Any) -> Any:
+@_instruction(types.uint64, types.uint64)
+def scalar(builder: Any, a: Any) -> Any:
     """The argument, in a way that keeps LLVM from taking several rows of a loop at a time.
 
     Vector registers have no wide product: taking words out and in costs more than the rest gains.
     """
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", args, side_effect=True)
-
-    return types.uint64(types.uint64), codegen
+    word = ir.IntType(64)
+    return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", [a], side_effect=True)
 
 
-@intrinsic
-def fetch_ahead(_typing: Any, _address: Any) -> Any:
+@_instruction(types.void, types.uint64)
+def fetch_ahead(builder: Any, address: Any) -> None:
     """Have the processor fetch what stands some way behind an address, which need not exist.
 
     Where ids come straight from memory, it stops guessing what comes next at the end of each page.
     """
-
-    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        address = builder.inttoptr(builder.add(args[0], args[0].type(_PREFETCH_BYTES)), byte)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
-        builder.call(prefetch, [address, number(0), number(3), number(1)])  # to read data, and keep
-        return context.get_dummy_value()
-
-    return types.void(types.uint64), codegen
+    number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+    ahead = builder.inttoptr(builder.add(address, address.type(_PREFETCH_BYTES)), byte)
+    kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    prefetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+    builder.call(prefetch, [ahead, number(0), number(3), number(1)])  # to read data, and keep
 
 
 def _deposit_loop(builder: Any, bits: Any, mask: Any) -> Any:
@@ -249,24 +218,20 @@ def _deposit_loop(builder: Any, bits: Any, mask: Any) -> Any:
     return result
 
 
-@intrinsic
-def deposit(_typing: Any, _bits: Any, _mask: Any) -> Any:
+@_instruction(types.uint64, types.uint64, types.uint64)
+def deposit(builder: Any, bits: Any, mask: Any) -> Any:
     """The lowest bits of the first argument, in order, at the places of the ones of the second."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        if not binding.get_host_cpu_features().get("bmi2"):
-            return _deposit_loop(builder, *args)
-        word = ir.IntType(64)
-        binding.initialize_native_asmparser()
-        return builder.asm(
-            ir.FunctionType(word, [word, word]),
-            "pdep $2, $1, $0",
-            "=r,r,r",
-            args,
-            side_effect=False,
-        )
-
-    return types.uint64(types.uint64, types.uint64), codegen
+    if not binding.get_host_cpu_features().get("bmi2"):
+        return _deposit_loop(builder, bits, mask)
+    word = ir.IntType(64)
+    binding.initialize_native_asmparser()
+    return builder.asm(
+        ir.FunctionType(word, [word, word]),
+        "pdep $2, $1, $0",
+        "=r,r,r",
+        [bits, mask],
+        side_effect=False,
+    )
 
 
 def _zero_vectors(builder: Any) -> None:
@@ -288,17 +253,13 @@ def _zero_vectors(builder: Any) -> None:
     builder.asm(ir.FunctionType(ir.VoidType(), []), lines, written, [], side_effect=True)
 
 
-@intrinsic
-def zero_stack(_context: Any) -> Any:
+@_instruction(types.int64)
+def zero_stack(builder: Any) -> Any:
     """Take a piece of the stack and write zeros to it, in a way that no compiler leaves out."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        byte, size, bit = ir.IntType(8), ir.IntType(64), ir.IntType(1)
-        piece = builder.alloca(ir.ArrayType(byte, _STACK_BYTES))
-        start = builder.bitcast(piece, byte.as_pointer())
-        fill = builder.module.declare_intrinsic("llvm.memset", (byte.as_pointer(), size))
-        builder.call(fill, [start, byte(0), size(_STACK_BYTES), bit(1)])
-        _zero_vectors(builder)
-        return size(_STACK_BYTES)
-
-    return types.int64(), generate
+    byte, size, bit = ir.IntType(8), ir.IntType(64), ir.IntType(1)
+    piece = builder.alloca(ir.ArrayType(byte, _STACK_BYTES))
+    start = builder.bitcast(piece, byte.as_pointer())
+    fill = builder.module.declare_intrinsic("llvm.memset", (byte.as_pointer(), size))
+    builder.call(fill, [start, byte(0), size(_STACK_BYTES), bit(1)])
+    _zero_vectors(builder)
+    return size(_STACK_BYTES)

@@ -47,6 +47,12 @@ def make(store, clock, *, durable=False, **given):
     return Stream("visits", planned(**given), store, durable=durable, clock=clock)
 
 
+def take_at_once(stream, batches, batch_id=None):
+    """As `take`, for a caller who does not wait."""
+    (outcome,) = stream.take_together([Sent(batches, batch_id)], wait=False)
+    return outcome
+
+
 def batch(*users):
     return [pa.record_batch({"user": pa.array(users, pa.int64())})]
 
@@ -325,7 +331,7 @@ def test_a_window_that_cannot_be_paid_loses_its_answer_after_a_while(store, cloc
         with pytest.raises(StoreError):
             stream.take(batch(2), b"b")
         with pytest.raises(BusyError):
-            stream.take(batch(2), b"b", wait=False)
+            take_at_once(stream, batch(2), b"b")
     clock.now += 0.2
     assert stream.take(batch(2), b"b")
     assert 'the answer of a window is lost stream=visits reason="the disk is full"' in caplog.text
@@ -431,7 +437,7 @@ def test_a_batch_waits_for_the_checkpoint_and_is_counted_in_the_next_window(stor
     stream.take(batch(1))
     clock.now += HOUR
     with pytest.raises(BusyError):
-        stream.take(batch(2), wait=False)
+        take_at_once(stream, batch(2))
     outcomes = []
     sender = threading.Thread(target=lambda: outcomes.append(stream.take(batch(2))))
     sender.start()
@@ -609,7 +615,7 @@ def test_short_windows_go_on_without_a_disk_and_are_not_complete(store, clock):
         with suppress(StoreError):
             stream.advance()
         with suppress(BusyError):
-            counted += stream.take(batch(second + 1), wait=False)
+            counted += take_at_once(stream, batch(second + 1))
     assert counted >= 120, "a quarter of each window is spent on waiting"
     keep(stream)
     clock.now += 20
@@ -704,7 +710,7 @@ def test_within_a_window_batches_do_not_need_the_store(store, clock):
     stream = make(store, clock)
     store.fail("before released", times=1_000)
     store.fail("before spend", times=1_000)
-    assert stream.take(batch(1), wait=False)
+    assert take_at_once(stream, batch(1))
 
 
 # Schedules
@@ -1052,7 +1058,7 @@ def test_another_service_with_the_same_ledger_takes_nothing_away(store, clock, c
     assert published(store) == [("09:00", 1, True, 2)]
     assert paid(store) == [0, 1]
     assert "the answer of a window is lost" in caplog.text
-    assert other.take(batch(4), wait=False)
+    assert take_at_once(other, batch(4))
 
 
 def test_a_ledger_that_has_lost_a_line_pays_for_nothing_more(store, clock):
@@ -1240,11 +1246,11 @@ def test_who_does_not_wait_is_told_that_it_is_busy(store, clock):
     held.wait()
     try:
         with pytest.raises(BusyError):
-            stream.take(batch(2), b"b", wait=False)
+            take_at_once(stream, batch(2), b"b")
     finally:
         done.set()
         thread.join()
-    assert stream.take(batch(2), b"b", wait=False), "nothing of it was kept when it was busy"
+    assert take_at_once(stream, batch(2), b"b"), "nothing of it was kept when it was busy"
 
 
 def test_closing_releases_once_and_what_comes_later_is_a_window_of_its_own(store, clock):
@@ -1307,9 +1313,9 @@ def test_from_many_threads_each_batch_is_in_one_window_and_once(store, clock):
 
     def send(first):
         for number in range(first, batches, 4):
-            for wait in (False, True, True):
+            for take in (take_at_once, Stream.take, Stream.take):
                 with suppress(BusyError):
-                    stream.take(batch(number), str(number).encode(), wait=wait)
+                    take(stream, batch(number), str(number).encode())
 
     def tick():
         clock.now += 25

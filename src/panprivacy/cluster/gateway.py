@@ -257,16 +257,14 @@ class ClusterStream:
         """A new one: some shards may have counted what the broker did not take whole."""
         return SystemCoins().key(ID_BYTES)
 
-    def take(
-        self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True
-    ) -> bool:
+    def take(self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None) -> bool:
         """Send all rows of one `Sent`, or none; when it returns, the broker has them.
 
         Raises:
             InputError: a row cannot be counted. Nothing was sent.
             StoreError: the broker does not take it.
         """
-        (outcome,) = self.take_together([Sent(batches, batch_id)], wait=wait)
+        (outcome,) = self.take_together([Sent(batches, batch_id)])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome if isinstance(outcome, bool) else outcome.result()

@@ -132,9 +132,7 @@ class Served(Protocol):
     def new_batch_id(self) -> bytes | None:
         """For what is taken again until it works; None where what failed has left nothing."""
 
-    def take(
-        self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True
-    ) -> bool:
+    def take(self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None) -> bool:
         """Count all rows of one `Sent`, or none."""
 
     def take_together(

@@ -150,9 +150,7 @@ class Stream(Resumable):
     def new_batch_id() -> None:
         """None: of what failed nothing was counted."""
 
-    def take(
-        self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None, *, wait: bool = True
-    ) -> bool:
+    def take(self, batches: Sequence[pa.RecordBatch], batch_id: bytes | None = None) -> bool:
         """Count all rows of one `Sent`, or none; see `take_together`.
 
         Returns:
@@ -161,7 +159,7 @@ class Stream(Resumable):
         Raises:
             InputError: a row cannot be counted. Nothing was counted.
         """
-        (outcome,) = self.take_together([Sent(batches, batch_id)], wait=wait)
+        (outcome,) = self.take_together([Sent(batches, batch_id)])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.addressing import Addressing, Dealt
+from panprivacy.addressing import Addressing, Dealt, Hashed
 from panprivacy.cells.protocol import Cells, Deltas, Table
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Guarantee, unseen_count
@@ -101,9 +101,9 @@ class Plan(ABC):
         return key_bytes_in(self.numbered, self.table.cells)
 
     def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to: his own, or that of a sample; others say where."""
+        """Which cell a user maps to: his own, that of a sample, or a hashed one."""
         if self.numbered is None:
-            raise NotImplementedError
+            return Hashed(self.table.cells, key)
         return address_in(self.numbered, self.table.cells, key)
 
     @property

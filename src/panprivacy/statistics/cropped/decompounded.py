@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from panprivacy.addressing import Addressing, Hashed
 from panprivacy.cells.law import Law
 from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Table
@@ -125,10 +124,6 @@ class DecompoundedPlan(Cropped):
     def table(self) -> ModularCells:
         """The table's cells."""
         return ModularCells(self.cells, self.law)
-
-    def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
-        return Hashed(self.cells, key)
 
     @property
     def range_of_states(self) -> tuple[int, int]:

@@ -90,6 +90,10 @@ class LevelledPlan(CountPlan):
         """Bytes of addressing key."""
         return KEY_BYTES
 
+    def address(self, key: bytes) -> Addressing:
+        """Which cell a user maps to."""
+        return Levelled(self.levels, self.cells_per_level, key)
+
     def planning_errors(self, users: NDArray[np.float64]) -> NDArray[np.float64]:
         """The errors by which designs are compared."""
         return self.relative_errors(users)
@@ -116,10 +120,6 @@ class DistinctPlan(LevelledPlan):
     def table(self) -> BitCells:
         """The table's cells."""
         return BitCells(self.cells, self.split.budget.state, self.request.intrusions)
-
-    def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
-        return Levelled(self.levels, self.cells_per_level, key)
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Nobody leaves."""

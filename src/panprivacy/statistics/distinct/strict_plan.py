@@ -6,7 +6,6 @@ import functools
 from dataclasses import dataclass
 from fractions import Fraction
 
-from panprivacy.addressing import Addressing, Levelled
 from panprivacy.cells.difference_sets import point
 from panprivacy.cells.parity import ParityCells
 from panprivacy.cells.protocol import Deltas
@@ -34,10 +33,6 @@ class StrictDistinctPlan(LeavingPlan):
         """How often a cell is a one: with an even number of users, and with an odd one."""
         noise = self.table.noise
         return noise, 1 - noise
-
-    def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
-        return Levelled(self.levels, self.cells_per_level, key)
 
     def check_deltas(self, deltas: Deltas) -> None:
         """Users come and go, one at a time."""

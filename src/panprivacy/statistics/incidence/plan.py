@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy.addressing import Addressing, Hashed
 from panprivacy.cells.difference_sets import DifferenceSet
 from panprivacy.cells.law import Law, hit_and_miss
 from panprivacy.cells.modular import ModularCells
@@ -19,7 +18,6 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.learning import Reach
 from panprivacy.planning.request import Request, Split, noise_variance
-from panprivacy.planning.universe import address_in
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
@@ -71,12 +69,6 @@ class IncidencePlan(Plan):
     def table(self) -> ModularCells:
         """The table's cells."""
         return ModularCells(self.cells, self.law)
-
-    def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
-        if self.universe is None:
-            return Hashed(self.cells, key)
-        return address_in(self.universe, self.cells, key)
 
     @property
     def states(self) -> States:

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.addressing import Addressing, Hashed
 from panprivacy.decoders.blocks import CroppedModel
 from panprivacy.decoders.intervals import Floats, confidence_interval
-from panprivacy.hashing import KEY_BYTES
 from panprivacy.planning.request import Request, Split
-from panprivacy.planning.universe import address_in
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel
 from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.release import Name
@@ -84,17 +81,6 @@ class RunningCroppedPlan(Cropped, SketchPlan):
     def corners(self) -> tuple[int, ...]:
         """Tau."""
         return (self.tau,)
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of addressing key; a table with a cell for each possible user needs none."""
-        return 0 if self.universe == self.cells else KEY_BYTES
-
-    def address(self, key: bytes) -> Addressing:
-        """Which cell a user maps to."""
-        if self.universe is None:
-            return Hashed(self.cells, key)
-        return address_in(self.universe, self.cells, key)
 
     def model_of(self, noise_variance: float) -> CroppedModel:
         """What the sum says if its noise has this variance beside that of the cells."""

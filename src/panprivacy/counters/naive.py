@@ -25,10 +25,6 @@ _VARIANCE, _FOURTH = range(2)
 """The rows of `told`: of the noise in the one cell."""
 
 
-def _newborn() -> Memory:
-    return Memory(np.zeros(1, np.int64), np.zeros((2, 1)))
-
-
 def _grown(memory: Memory, steps: int, each: tuple[float, float]) -> tuple[Floats, Floats]:
     """The cumulants of the noise after each of some steps, as they grow by so much a step."""
     count = np.arange(1, steps + 1)
@@ -38,10 +34,8 @@ def _grown(memory: Memory, steps: int, each: tuple[float, float]) -> tuple[Float
 
 
 @dataclass(frozen=True, slots=True)
-class RandomisedResponse(Mechanism):
-    """Each step is answered at random, and what is kept is the sum of these answers.
-
-    Nothing else is kept, so the memory may be seen at every step.
+class Naive(Mechanism):
+    """One sum.
 
     Args:
         horizon: how many steps there are.
@@ -53,14 +47,22 @@ class RandomisedResponse(Mechanism):
     epsilon: Fraction
     bound: int = 1
 
+    def born(self, coins: Coins) -> Memory:  # noqa: ARG002
+        """A sum of nothing."""
+        return Memory(np.zeros(1, np.int64), np.zeros((2, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class RandomisedResponse(Naive):
+    """Each step is answered at random, and what is kept is the sum of these answers.
+
+    Nothing else is kept, so the memory may be seen at every step.
+    """
+
     @property
     def grain(self) -> float:
         """What an answer of 1 counts."""
         return self.bound / float(2 * randomised_response(self.epsilon) - 1)
-
-    def born(self, coins: Coins) -> Memory:  # noqa: ARG002
-        """A sum of no answers."""
-        return _newborn()
 
     def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Answer 1 with probability p at the bound, and 1-p at 0; which coins are drawn is public.
@@ -89,24 +91,11 @@ class RandomisedResponse(Mechanism):
 
 
 @dataclass(frozen=True, slots=True)
-class NoisySteps(Mechanism):
+class NoisySteps(Naive):
     """Each step is added to the sum with noise of its own, which stays.
 
     What is kept is the last answer, so the memory may be seen at every step.
-
-    Args:
-        horizon: how many steps there are.
-        epsilon: the loss for one event.
-        bound: the most that an event adds.
     """
-
-    horizon: int
-    epsilon: Fraction
-    bound: int = 1
-
-    def born(self, coins: Coins) -> Memory:  # noqa: ARG002
-        """A sum of no steps."""
-        return _newborn()
 
     def run(self, memory: Memory, amounts: Integers, coins: Coins) -> StepAnswers:
         """Add each step with noise."""
@@ -124,25 +113,16 @@ class NoisySteps(Mechanism):
 
 
 @dataclass(frozen=True, slots=True)
-class FreshNoise(Mechanism):
+class FreshNoise(Naive):
     """One sum, born with noise; each answer has fresh noise on top.
 
     An event before a look is hidden by the noise of birth from the look on, and before it by that
     of at most `horizon - 1` answers; one after all looks by that of at most `horizon` answers.
-
-    Args:
-        horizon: how many steps there are.
-        epsilon: the loss for one event.
-        bound: the most that an event adds.
     """
-
-    horizon: int
-    epsilon: Fraction
-    bound: int = 1
 
     def born(self, coins: Coins) -> Memory:
         """The noise of birth."""
-        memory = _newborn()
+        memory = Naive.born(self, coins)
         self.rerandomise(memory, coins)
         return memory
 

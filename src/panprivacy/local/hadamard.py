@@ -17,18 +17,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import whole_number
 from panprivacy.coins import Coins
-from panprivacy.guarantee import Epsilon
 from panprivacy.local.frequencies import Spread
 from panprivacy.local.randomiser import (
-    MOST_VALUES,
     Randomiser,
     Reports,
     Values,
     kept,
     kept_ratio,
-    read_epsilon,
     read_reports,
 )
 from panprivacy.noise import wipe
@@ -58,10 +54,6 @@ class HadamardResponse(Randomiser):
     Raises:
         PlanError: an argument out of range.
     """
-
-    def __init__(self, values: int, epsilon: Epsilon) -> None:
-        object.__setattr__(self, "values", whole_number(2, MOST_VALUES, values=values))
-        object.__setattr__(self, "epsilon", read_epsilon(epsilon))
 
     @property
     def blocks(self) -> int:

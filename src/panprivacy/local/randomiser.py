@@ -15,12 +15,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from panprivacy._validate import positive_fraction, proportion
+from panprivacy._validate import positive_fraction, proportion, whole_number
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import (
@@ -42,7 +42,7 @@ PIECE = 1 << 24
 """Bits that are drawn or counted at a time."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Randomiser(ABC):
     """A local randomiser of values 0 .. values-1.
 
@@ -53,6 +53,13 @@ class Randomiser(ABC):
 
     values: int
     epsilon: Fraction
+
+    most_values: ClassVar[int] = MOST_VALUES
+    """The most values, where their number is given."""
+
+    def __init__(self, values: int, epsilon: Epsilon) -> None:
+        object.__setattr__(self, "values", whole_number(2, self.most_values, values=values))
+        object.__setattr__(self, "epsilon", read_epsilon(epsilon))
 
     @property
     @abstractmethod

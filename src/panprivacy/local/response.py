@@ -12,18 +12,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import whole_number
 from panprivacy.coins import Coins
-from panprivacy.guarantee import Epsilon
 from panprivacy.local.frequencies import Spread
 from panprivacy.local.randomiser import (
-    MOST_VALUES,
     Randomiser,
     Reports,
     Values,
     kept,
     kept_ratio,
-    read_epsilon,
     read_reports,
 )
 from panprivacy.noise import wipe
@@ -51,10 +47,6 @@ class RandomisedResponse(Randomiser):
     Raises:
         PlanError: an argument out of range.
     """
-
-    def __init__(self, values: int, epsilon: Epsilon) -> None:
-        object.__setattr__(self, "values", whole_number(2, MOST_VALUES, values=values))
-        object.__setattr__(self, "epsilon", read_epsilon(epsilon))
 
     @property
     def keep(self) -> Fraction:

@@ -13,12 +13,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from panprivacy._validate import whole_number
 from panprivacy.coins import Coins
 from panprivacy.errors import InputError
-from panprivacy.guarantee import Epsilon, randomised_response
+from panprivacy.guarantee import randomised_response
 from panprivacy.local.frequencies import Spread
-from panprivacy.local.randomiser import Randomiser, Reports, Values, pieces, read_epsilon
+from panprivacy.local.randomiser import Randomiser, Reports, Values, pieces
 from panprivacy.local.response import two_coins
 from panprivacy.noise import wipe
 
@@ -51,9 +50,7 @@ class UnaryEncoding(Randomiser):
         PlanError: an argument out of range.
     """
 
-    def __init__(self, values: int, epsilon: Epsilon) -> None:
-        object.__setattr__(self, "values", whole_number(2, MOST_BITS, values=values))
-        object.__setattr__(self, "epsilon", read_epsilon(epsilon))
+    most_values = MOST_BITS
 
     @property
     def other(self) -> Fraction:

@@ -81,7 +81,8 @@ class Addressing(ABC):
         self.cells = cells
         self._key = key_words(key) if key else (np.uint64(0), np.uint64(0))
 
-    def check(self, batch: Sequence[Ids]) -> None:  # noqa: B027 - here every id has a place
+    @abstractmethod
+    def check(self, batch: Sequence[Ids]) -> None:
         """Raise `InputError` if an id of the batch has no place."""
 
     def slots(self, batch: Sequence[Ids]) -> Iterator[Slots]:
@@ -264,6 +265,9 @@ class Levelled(Addressing):
         self._cells_per_level = uint64(cells_per_level)
         self._starts = np.arange(levels, dtype=np.uint64) * self._cells_per_level
 
+    def check(self, batch: Sequence[Ids]) -> None:
+        """Every id has a place."""
+
     def mark(self, batch: Sequence[Ids], touched: Bitmap) -> None:
         """Set the bits of the cells of a checked batch; whole numbers need no slots for that."""
         levels = self._last_level, self._cells_per_level, self._starts
@@ -303,6 +307,9 @@ class Independent(Addressing):
     def __init__(self, cells: int, key: bytes) -> None:
         super().__init__(cells, b"")
         self._words = tuple(words_of(key))
+
+    def check(self, batch: Sequence[Ids]) -> None:
+        """Every id has a place."""
 
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
         slots, cells = np.empty(len(ids) + 1, np.int64)[:-1], uint64(self.cells)

@@ -37,6 +37,9 @@ class OneColumn(Addressing):
     def __init__(self) -> None:
         super().__init__(1, b"")
 
+    def check(self, batch: object) -> None:
+        """Every id has a place."""
+
     def _piece(self, ids: IntegerIds | ByteIds) -> Slots:
         return np.zeros(len(ids), np.int64)
 

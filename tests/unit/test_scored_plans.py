@@ -96,9 +96,9 @@ def test_a_rise_needs_room_for_one_more_width_unless_it_begins_later():
 
 
 def test_a_split_tells_how_far_scores_reach(recipe):
-    votes = votes_of(recipe, EPSILON, 1_000, 0)
     budget = Budget(Fraction(3), Fraction(1))
-    split = scored_split(votes, budget)
+    votes = votes_of(recipe, budget.state, 1_000, 0)
+    split = scored_split(recipe, budget, 1_000, 0)
     assert split.contrast == pytest.approx(votes.contrast / votes.range)
     assert split.budget == budget
     assert split.noise_variance > 0

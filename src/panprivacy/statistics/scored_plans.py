@@ -328,8 +328,14 @@ class Rise:
 P = TypeVar("P", bound=ScoredPlan)
 
 
-def scored_split(votes: Votes, budget: Budget) -> Split:
-    """What a budget gives."""
+def scored_split(recipe: Recipe, budget: Budget, cells: int, epoch: int) -> Split | None:
+    """What a budget gives so many counters of a recipe; None where nothing can be read."""
+    if not math.isfinite(noise_variance(MOST_RANGE, budget)):
+        return None
+    try:
+        votes = votes_of(recipe, budget.state, cells, epoch)
+    except PlanError:  # no law on this set can be read
+        return None
     return Split(budget, votes.contrast / votes.range, noise_variance(1, budget))
 
 
@@ -377,8 +383,9 @@ def best_tents(
     some = itertools.product(fitting, spendings[::_STEP])
     recipe, _ = min(some, key=lambda option: error(*option))
     budget = min(spendings, key=lambda spent: error(recipe, spent))
-    if not math.isfinite(error(recipe, budget)):
-        raise no_signal(request)
     cells = counters(recipe.modulus)
-    split = scored_split(votes_of(recipe, budget.state, cells, epoch), budget)
+    readable = math.isfinite(error(recipe, budget))
+    split = scored_split(recipe, budget, cells, epoch) if readable else None
+    if split is None:
+        raise no_signal(request)
     return make(cells, recipe, split)

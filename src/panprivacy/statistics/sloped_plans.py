@@ -24,12 +24,11 @@ from panprivacy.cells.modular import counter_type
 from panprivacy.cells.shapes import Shape
 from panprivacy.cells.threshold import SlopedCells
 from panprivacy.decoders.intervals import Floats
-from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.planning.request import Split, budgets, no_signal, noise_variance
+from panprivacy.planning.request import Split, budgets, no_signal
 from panprivacy.planning.room import sets_of
 from panprivacy.statistics.block_plans import Soft, SoftPlan
-from panprivacy.statistics.scored_plans import MOST_RANGE, VotedPlan, scored_split, votes_of
+from panprivacy.statistics.scored_plans import VotedPlan, scored_split
 
 PARTS = 1, 2, 4, 5
 """Room below 0 is as long as the slope, or such a part of it: the first that is nearly free."""
@@ -218,14 +217,11 @@ class Search(Generic[P]):
 
     def _made(self, slope: Slope, budget: Budget, counters: Counters) -> Iterator[P]:
         """The plans of all numbers of counters; none where nothing can be read."""
-        if not math.isfinite(noise_variance(MOST_RANGE, budget)):
-            return
         for cells in counters(slope.modulus):
-            try:
-                votes = votes_of(slope, budget.state, cells, 0)
-            except PlanError:  # no law on this set can be read
+            split = scored_split(slope, budget, cells, 0)
+            if split is None:
                 return
-            yield self.make(slope, cells, scored_split(votes, budget))
+            yield self.make(slope, cells, split)
 
     def _shaped(self, room: int, epsilon: Fraction) -> Iterator[Slope]:
         """Sets that are shaped to the question, of blocks that divide both the slope and room."""

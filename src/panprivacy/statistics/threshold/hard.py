@@ -16,12 +16,12 @@ from panprivacy.cells.shapes import MOST_SHAPED, Shape
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.planning.request import Request, Split, budgets, no_signal, noise_variance
+from panprivacy.planning.request import Request, Split, budgets, no_signal
 from panprivacy.planning.room import MOST_COST
 from panprivacy.statistics.block_plans import IN_PART
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
-from panprivacy.statistics.scored_plans import MOST_RANGE, ScoredPlan, scored_split, votes_of
+from panprivacy.statistics.scored_plans import ScoredPlan, scored_split
 from panprivacy.statistics.threshold.plan import soft_plan
 
 MOST_HARD = 4_095
@@ -171,14 +171,10 @@ def hard_plan(
 
     def made(shape: Shape, budget: Budget) -> Iterator[HardPlan]:
         cells = counters(shape.modulus)
-        if not cells or not math.isfinite(noise_variance(MOST_RANGE, budget)):
-            return
-        try:
-            votes = votes_of(Shaped(shape), budget.state, cells, request.intrusions)
-        except PlanError:  # no law on this set can be read
-            return
-        split = scored_split(votes, budget)
-        yield HardPlan(threshold, bound, universe, cells, below, shape, request, split)
+        shaped = Shaped(shape)
+        split = scored_split(shaped, budget, cells, request.intrusions) if cells else None
+        if split is not None:
+            yield HardPlan(threshold, bound, universe, cells, below, shape, request, split)
 
     spendings = budgets(request)
     wanted = _STATE_SHARE * request.epsilon / request.looks

@@ -187,11 +187,11 @@ class Sizes(Record, frozen=True):
 
     @property
     def steps(self) -> int | None:
-        """How many releases the sizes themselves cover, one at the end of each step.
+        """How many releases the sizes themselves cover, one at the end of each step: the horizon.
 
         None where a request says how many there are.
         """
-        return None
+        return getattr(self, "horizon", None)
 
     def ticks(self, releases: int) -> int:
         """How many steps have ended after so many releases; 0 where there are no steps."""

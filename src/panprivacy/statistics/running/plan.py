@@ -55,8 +55,19 @@ class EventPlan(Plan):
 
     __slots__ = ()
 
+    bound: int
+    """The most that one event adds; what has none checks deltas in its own way."""
+
     hides = "event"
     conditions = ("what is hidden is one event, not all events of a user",)
+    range_of_states = None
+
+    def check_deltas(self, deltas: Deltas) -> None:
+        """Raise `InputError` for a delta that is not hidden, or takes something back."""
+        refuse_deltas(
+            (deltas < 0) | (deltas > self.bound),
+            f"delta must be 0 to {self.bound:,}, as the bound says: for more, plan with bound=",
+        )
 
     def sliced(self, slice_: Slice) -> NoReturn:  # noqa: ARG002
         """What leaves depends on the step, with noise of its own at each."""
@@ -67,14 +78,6 @@ class EventPlan(Plan):
         """What leaves depends on the step: there is no sum to which others could be added."""
         message = "a running count is released as a whole: call release()"
         raise PlanError(message)
-
-
-def refuse_unbounded(deltas: Deltas, bound: int) -> None:
-    """Raise `InputError` for a delta that is not hidden, or takes something back."""
-    refuse_deltas(
-        (deltas < 0) | (deltas > bound),
-        f"delta must be 0 to {bound:,}, as the bound says: for more, plan with bound=",
-    )
 
 
 def at_birth(request: Request) -> Split:
@@ -114,7 +117,6 @@ class RunningPlan(EventPlan):
     unit = "events"
     limits = (math.inf, math.inf)  # how many events come in a step is not known
     key_bytes = 0
-    range_of_states = None
 
     @property
     def question(self) -> str:
@@ -130,10 +132,6 @@ class RunningPlan(EventPlan):
     def address(self, key: bytes) -> Any:  # noqa: ARG002
         """Nobody has a cell."""
         return None
-
-    def check_deltas(self, deltas: Deltas) -> None:
-        """Raise `InputError` for a delta that is not hidden."""
-        refuse_unbounded(deltas, self.bound)
 
     def told(
         self,

@@ -25,7 +25,7 @@ from panprivacy.planning.universe import MOST_BYTES_UNLESS_TOLD
 from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.running.counted import CountedCells
 from panprivacy.statistics.running.nodes import Nodes
-from panprivacy.statistics.running.plan import EventPlan, refuse_unbounded
+from panprivacy.statistics.running.plan import EventPlan
 
 MOST_BOUND = 1 << 20
 MOST_CORNER = 1 << 51
@@ -132,8 +132,6 @@ class SketchPlan(EventPlan, CountPlan):
     cells: int
     spent: Spent
 
-    range_of_states = None
-
     @property
     @abstractmethod
     def corners(self) -> tuple[int, ...]:
@@ -164,10 +162,6 @@ class SketchPlan(EventPlan, CountPlan):
     def table(self) -> CountedSums:  # type: ignore[override]
         """What is kept."""
         return CountedSums(self.inner, Nodes(self.tree))
-
-    def check_deltas(self, deltas: Deltas) -> None:
-        """Raise `InputError` for a delta that is not hidden, or takes something back."""
-        refuse_unbounded(deltas, self.bound)
 
     def model(self, epoch: int) -> Scaled:  # noqa: ARG002 - no intrusion can be announced
         """What the sum says at the worst step."""

@@ -39,11 +39,6 @@ class RunningCroppedSizes(Sizes, frozen=True, tag="running-cropped-sum"):
     cells: Counters = None
     memory: Memory = None
 
-    @property
-    def steps(self) -> int:
-        """The horizon."""
-        return self.horizon
-
     def plan(self, request: Request) -> RunningCroppedPlan:
         """A cell for each user, or of a sample, or hashed ones; and a tree of steps."""
         split, ways = at_birth(request), ways_to_spend(request, "a running cropped sum")

@@ -28,11 +28,6 @@ class RunningDistinctSizes(Sizes, frozen=True, tag="running-distinct"):
         1 << 16
     )
 
-    @property
-    def steps(self) -> int:
-        """The horizon."""
-        return self.horizon
-
     def plan(self, request: Request) -> RunningDistinctPlan:
         """Levels of bits, and a tree of steps for each."""
         low, high = self.expected if isinstance(self.expected, tuple) else (self.expected,) * 2

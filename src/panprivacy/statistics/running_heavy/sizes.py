@@ -53,11 +53,6 @@ class RunningHeavySizes(Sizes, frozen=True, tag="running-heavy-hitters"):
     memory: Memory = None
     independence: Independence = LEAST_INDEPENDENCE
 
-    @property
-    def steps(self) -> int:
-        """The horizon."""
-        return self.horizon
-
     def plan(self, request: Request) -> RunningHeavyPlan:
         """Several times k cells, whatever the number of users; and a tree of steps."""
         check_heavy(self.k, self.total, self.cells)

@@ -58,10 +58,7 @@ class BitCells(PackedCells):
     epsilon_state: Fraction = field(hash=False)  # costs more than all else that a look-up takes
     intrusions: int = 0
 
-    @property
-    def says(self) -> str:
-        """What a cell is, in words."""
-        return "noisy bits"
+    says = "noisy bits"
 
     def gain(self) -> Fraction:
         """By what factor an announced intrusion shrinks the mean of each bit, in units of ±1."""

@@ -23,7 +23,7 @@ from panprivacy.statistics.header import Header, public_text
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import Field, Sizes
 
-_DAMAGED = "the state is damaged: its public parameters do not go together"
+DAMAGED = "the state is damaged: its public parameters do not go together"
 _OTHER = (
     "the state does not go together as panprivacy of this version plans; version {} made it: "
     "explain it with that one"
@@ -133,7 +133,7 @@ def describe(header: Header) -> Description:
         slice_ = _slice(public)
         cells = plan.cells_in(slice_)
     except PlanError:
-        raise InputError(_DAMAGED) from None
+        raise InputError(DAMAGED) from None
     described = Description(
         kind,
         _text(public, "version"),
@@ -172,7 +172,7 @@ def _check(described: Description, cells: Cells, header: Header) -> None:
     )
     if not sound:
         other = described.version != VERSION
-        raise InputError(_OTHER.format(described.version) if other else _DAMAGED)
+        raise InputError(_OTHER.format(described.version) if other else DAMAGED)
 
 
 def _asked(asked: Mapping[str, Any], budget: Mapping[str, Any]) -> Request:
@@ -192,19 +192,19 @@ def _slice(public: Mapping[str, Any]) -> Slice | None:
     try:
         key = bytes.fromhex(_text(told, "routing"))
     except ValueError:
-        raise InputError(_DAMAGED) from None
+        raise InputError(DAMAGED) from None
     return Slice(public.get("shard"), told.get("shards"), key)  # type: ignore[arg-type]
 
 
 def _part(public: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = public.get(name)
     if not isinstance(found, dict):
-        raise InputError(_DAMAGED)
+        raise InputError(DAMAGED)
     return found
 
 
 def _text(public: Mapping[str, Any], name: str) -> str:
     found = public.get(name)
     if not isinstance(found, str) or (name == "version" and not _VERSION.fullmatch(found)):
-        raise InputError(_DAMAGED)
+        raise InputError(DAMAGED)
     return found

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from panprivacy.errors import InputError
-from panprivacy.explain.description import Description, describe
+from panprivacy.explain.description import DAMAGED, Description, describe
 from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
@@ -28,7 +28,6 @@ _OWN_BYTES = {
 """What can hold the states of statistics, and how many bytes each may add to them."""
 _DEEPEST = 8
 """So many of them may be within one another."""
-_DAMAGED = "the state is damaged: its public parameters do not go together"
 
 _Found = tuple[Header, tuple[str, ...]]
 
@@ -123,7 +122,7 @@ def _own_bytes(header: Header, left: int, depth: int) -> int | None:
     possible = _OWN_BYTES.get(str(public.get("statistic")), ())
     known = type(own_bytes) is int and own_bytes in possible and own_bytes < header.body_bytes
     if not known or depth == _DEEPEST:
-        raise InputError(_DAMAGED)
+        raise InputError(DAMAGED)
     return own_bytes
 
 

@@ -49,6 +49,7 @@ class DensityPlan(CountPlan):
     unit = "share of the universe"
     measure = "the universe"
     name = Name("", "density")
+    largest = 1.0
 
     @property
     def table(self) -> BitCells:
@@ -68,11 +69,6 @@ class DensityPlan(CountPlan):
     def joint_model(self, epoch: int, tables: int) -> DensityModel:
         """What the counts of several tables of other users say, added up."""
         return replace(self.model(epoch), tables=tables)
-
-    @property
-    def largest(self) -> float:
-        """All users."""
-        return 1.0
 
     def reach(self, confidence: float, truth: float | None) -> float:
         """By how many deviations an answer strays at most with this probability."""

@@ -49,6 +49,7 @@ class LevelledPlan(CountPlan):
     unit = "users"
     measure = "the number of users"
     name = Name("", "distinct")
+    key_bytes = KEY_BYTES
 
     @abstractmethod
     def model(self, epoch: int) -> LevelModel:
@@ -84,11 +85,6 @@ class LevelledPlan(CountPlan):
     def groups(self) -> int:
         """A release publishes one count a level; a user moves one of them."""
         return self.levels
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of addressing key."""
-        return KEY_BYTES
 
     def address(self, key: bytes) -> Addressing:
         """Which cell a user maps to."""

@@ -21,15 +21,25 @@ from panprivacy.statistics.release import Name
 from panprivacy.statistics.sloped_plans import Slope, SlopedPlan
 
 
+@dataclass(frozen=True, slots=True)
 class Heavy(Soft):
-    """What plans of counts of heavy hitters say of themselves."""
+    """What plans of counts of heavy hitters have.
 
-    __slots__ = ()
+    Args:
+        k: a user of `total / k` counts.
+        total: the sum of all deltas, at the end.
+        cells: number of hashed counters.
+        independence: of so many users the cells are independent.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
 
     k: int
     total: int
     cells: int
     independence: int
+    request: Request
+    split: Split
 
     measure = "k"
 
@@ -135,26 +145,14 @@ class HeavyPlan(HeavyCount, SoftPlan):
     """The parameters of a `HeavyHitterCount`.
 
     Args:
-        k: a user of `total / k` counts.
-        total: the sum of all deltas.
         resolution: what deltas are rounded to multiples of.
-        cells: number of hashed counters.
-        independence: of so many users the cells are independent.
         below: 0 where somebody says that there are no states below 0, else None.
         chosen: the set of blocks on which the law of the counters is larger.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
     """
 
-    k: int
-    total: int
     resolution: int
-    cells: int
-    independence: int
     below: int | None
     chosen: DifferenceSet
-    request: Request
-    split: Split
 
     @property
     def block(self) -> int:
@@ -187,24 +185,12 @@ class SlopedHeavyPlan(HeavyCount, SlopedPlan):
     """The parameters of a `HeavyHitterCount` with room for states below 0.
 
     Args:
-        k: a user of `total / k` counts.
-        total: the sum of all deltas.
         resolution: what deltas are rounded to multiples of.
-        cells: number of hashed counters.
-        independence: of so many users the cells are independent.
         slope: the law of the counters, and what users count.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
     """
 
-    k: int
-    total: int
     resolution: int
-    cells: int
-    independence: int
     slope: Slope
-    request: Request
-    split: Split
 
     proofs = ("modular", "heavy", "thresholds", "releases")
 

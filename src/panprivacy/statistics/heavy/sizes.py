@@ -104,7 +104,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
         reach = units + (_DEVIATIONS * math.isqrt(units) if unit > 1 else 0)
         plain = best_plan(
             lambda cells, chosen, split: HeavyPlan(
-                k, total, unit, cells, self.independence, self.below, chosen, request, split
+                k, total, cells, self.independence, request, split, unit, self.below, chosen
             ),
             request,
             block,
@@ -119,7 +119,7 @@ class HeavySizes(Sizes, frozen=True, tag="heavy-hitters"):
             return plain
         search = Search(
             lambda slope, cells, split: SlopedHeavyPlan(
-                k, total, unit, cells, self.independence, slope, request, split
+                k, total, cells, self.independence, request, split, unit, slope
             ),
             self._counters,
             block,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panprivacy.planning.request import Request, Split
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
 from panprivacy.statistics.heavy.plan import Heavy
 from panprivacy.statistics.release import Name
@@ -20,26 +19,16 @@ _NEAR = np.linspace(-12, 12, 97)
 class RunningHeavyPlan(Heavy, SketchPlan):
     """The parameters of a `RunningHeavyHitters`.
 
+    All of epsilon is the state's; the noise of the split is that of the worst step.
+
     Args:
-        k: a user of `total / k` counts.
-        total: the sum of all deltas at the end.
-        horizon: how many steps there are at most, each with an answer.
+        horizon: how many steps there are at most, each with an answer; the releases of the request.
         bound: the most that one event adds.
-        cells: number of hashed cells.
-        independence: of so many users the cells are independent.
-        request: epsilon and what it covers; its releases are the horizon.
-        split: all of epsilon is the state's; the noise is that of the worst step.
         spent: how cells and sums share epsilon.
     """
 
-    k: int
-    total: int
     horizon: int
     bound: int
-    cells: int
-    independence: int
-    request: Request
-    split: Split
     spent: Spent
 
     proofs = ("running-cropped", "heavy", "running")

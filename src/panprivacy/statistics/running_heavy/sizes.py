@@ -63,9 +63,10 @@ class RunningHeavySizes(Sizes, frozen=True, tag="running-heavy-hitters"):
             message = f"memory must be larger: {fewest:,} cells of 8 bytes are needed at least"
             raise PlanError(message)
         wanted = sorted({min(times * self.k, fitting) for times in CELLS_OF_A_USER})
-        sizes = self.k, self.total, self.horizon, self.bound
+        k, total, independence = self.k, self.total, self.independence
+        steps = self.horizon, self.bound
         return best_sketch(
-            RunningHeavyPlan(*sizes, cells, self.independence, request, split, spent)
+            RunningHeavyPlan(k, total, cells, independence, request, split, *steps, spent)
             for cells in ([self.cells] if self.cells else wanted)
             for spent in ways
         )

@@ -16,13 +16,13 @@ from panprivacy.cells.shapes import MOST_SHAPED, Shape
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
-from panprivacy.planning.request import Request, Split, budgets, no_signal
+from panprivacy.planning.request import Request, budgets, no_signal
 from panprivacy.planning.room import MOST_COST
 from panprivacy.statistics.block_plans import IN_PART
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.scored_plans import ScoredPlan, scored_split
-from panprivacy.statistics.threshold.plan import soft_plan
+from panprivacy.statistics.threshold.plan import AnyThreshold, soft_plan
 
 MOST_HARD = 4_095
 """The largest bound: the search for a law of twice as many values takes four times as long."""
@@ -66,31 +66,16 @@ class Shaped:
 
 
 @dataclass(frozen=True, slots=True)
-class HardPlan(ScoredPlan):
+class HardPlan(AnyThreshold, ScoredPlan):
     """The parameters of a `ThresholdCount` that cuts hard.
 
     Args:
-        threshold: the state from which on users count.
-        bound: the largest state.
-        universe: number of possible users.
-        cells: number of counters: one for each user, or fewer for a sample.
         below: 0 where somebody says that there are no states below 0; None where nobody says.
         shape: the set on which the law of the counters is larger.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
     """
 
-    threshold: int
-    bound: int
-    universe: int
-    cells: int
     below: int | None
     shape: Shape
-    request: Request
-    split: Split
-
-    checks = ("exact/test_threshold", "statistical/test_threshold")
-    measure = "the universe"
 
     @property
     def question(self) -> str:
@@ -106,11 +91,6 @@ class HardPlan(ScoredPlan):
     def name(self) -> Name:
         """What the answer is called."""
         return Name("", "at_least", (("state", self.threshold),))
-
-    @property
-    def largest(self) -> float:
-        """The universe."""
-        return float(self.universe)
 
     @property
     def range_of_states(self) -> tuple[int, int]:
@@ -174,7 +154,7 @@ def hard_plan(
         shaped = Shaped(shape)
         split = scored_split(shaped, budget, cells, request.intrusions) if cells else None
         if split is not None:
-            yield HardPlan(threshold, bound, universe, cells, below, shape, request, split)
+            yield HardPlan(threshold, bound, universe, cells, request, split, below, shape)
 
     spendings = budgets(request)
     wanted = _STATE_SHARE * request.epsilon / request.looks

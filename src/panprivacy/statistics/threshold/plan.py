@@ -18,22 +18,46 @@ from panprivacy.planning.request import Request, Split, noise_variance
 from panprivacy.planning.room import MOST_COST
 from panprivacy.planning.universe import cells_within
 from panprivacy.statistics.block_plans import IN_PART, Soft, SoftPlan, best_plan
+from panprivacy.statistics.count_plan import CountPlan
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Name
 from panprivacy.statistics.scored_plans import Rise, ScoredPlan, Tents, best_tents
 from panprivacy.statistics.sloped_plans import MOST_REACH, Search, Slope, SlopedPlan
 
 
-class SoftThreshold(Soft):
-    """What all plans of a soft `ThresholdCount` say of themselves, however it is read."""
+@dataclass(frozen=True, slots=True)
+class AnyThreshold(CountPlan):
+    """What all plans of a `ThresholdCount` have.
 
-    __slots__ = ()
+    Args:
+        threshold: the state from which on users are asked for.
+        bound: the largest state.
+        universe: number of possible users.
+        cells: number of counters: one for each user, or fewer for a sample.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
 
     threshold: int
+    bound: int
     universe: int
+    cells: int
+    request: Request
+    split: Split
 
     checks = ("exact/test_threshold", "statistical/test_threshold")
     measure = "the universe"
+
+    @property
+    def largest(self) -> float:
+        """The universe."""
+        return float(self.universe)
+
+
+class SoftThreshold(AnyThreshold, Soft):
+    """What all plans of a soft `ThresholdCount` say of themselves, however it is read."""
+
+    __slots__ = ()
 
     @property
     def question(self) -> str:
@@ -50,11 +74,6 @@ class SoftThreshold(Soft):
     def name(self) -> Name:
         """What the answer is called."""
         return Name("", "threshold", (("threshold", self.threshold),))
-
-    @property
-    def largest(self) -> float:
-        """The universe."""
-        return float(self.universe)
 
     @property
     def low(self) -> int:
@@ -77,24 +96,12 @@ class ThresholdPlan(SoftThreshold, SoftPlan):
     """The parameters of a `ThresholdCount`.
 
     Args:
-        threshold: the state from which on users are asked for.
-        bound: the largest state.
-        universe: number of possible users.
-        cells: number of counters: one for each user, or fewer for a sample.
         below: 0 where somebody says that there are no states below 0, else None.
         chosen: the set of blocks on which the law of the counters is larger.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
     """
 
-    threshold: int
-    bound: int
-    universe: int
-    cells: int
     below: int | None
     chosen: DifferenceSet
-    request: Request
-    split: Split
 
     proofs = ("modular", "heavy", "blocks", "releases")
 
@@ -129,22 +136,10 @@ class SlopedThresholdPlan(SoftThreshold, SlopedPlan):
     """The parameters of a `ThresholdCount` with room for states below 0.
 
     Args:
-        threshold: the state from which on users are asked for.
-        bound: the largest state.
-        universe: number of possible users.
-        cells: number of counters: one for each user, or fewer for a sample.
         slope: the law of the counters, and what users count.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
     """
 
-    threshold: int
-    bound: int
-    universe: int
-    cells: int
     slope: Slope
-    request: Request
-    split: Split
 
     resolution = 1
     proofs = ("modular", "laws", "thresholds", "releases")
@@ -164,24 +159,12 @@ class ScoredThresholdPlan(SoftThreshold, ScoredPlan):
     """The parameters of a `ThresholdCount` into which several intrusions are announced.
 
     Args:
-        threshold: the state from which on users are asked for.
-        bound: the largest state.
-        universe: number of possible users.
-        cells: number of counters: one for each user, or fewer for a sample.
         below: so far below 0 nobody counts; 0 or None for no room there.
         tents: the law of the counters, and what users count.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
     """
 
-    threshold: int
-    bound: int
-    universe: int
-    cells: int
     below: int | None
     tents: Tents
-    request: Request
-    split: Split
 
     @property
     def caveat(self) -> str | None:
@@ -235,7 +218,7 @@ def soft_plan(
         tents = -(-below // low) if below else 0
         return best_tents(
             lambda number, recipe, split: ScoredThresholdPlan(
-                threshold, bound, universe, number, below, recipe, request, split
+                threshold, bound, universe, number, request, split, below, recipe
             ),
             request,
             Rise(low, 2 + tents, bound, -tents),
@@ -245,7 +228,7 @@ def soft_plan(
     def plain(*, room: bool) -> ThresholdPlan:
         return best_plan(
             lambda number, chosen, split: ThresholdPlan(
-                threshold, bound, universe, number, below, chosen, request, split
+                threshold, bound, universe, number, request, split, below, chosen
             ),
             request,
             low,
@@ -266,7 +249,7 @@ def soft_plan(
     few_times = min(wide.range_of_states[1], MOST_REACH * bound)
     search = Search(
         lambda slope, number, split: SlopedThresholdPlan(
-            threshold, bound, universe, number, slope, request, split
+            threshold, bound, universe, number, request, split, slope
         ),
         lambda modulus: [number] if (number := counters(modulus)) else [],
         low,

@@ -18,7 +18,7 @@ from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Table
 from panprivacy.decoders.intervals import Floats
 from panprivacy.decoders.separate import SeparateModel
-from panprivacy.planning.request import Request, Split, noise_variance
+from panprivacy.planning.request import noise_variance
 from panprivacy.statistics.count_plan import CountReading
 from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.incidence.decoder import Estimates, SharedModel
@@ -93,32 +93,21 @@ class DecompoundedPlan(Cropped):
     """The parameters of a `CroppedSum` of so many users that a histogram is better.
 
     Args:
-        tau: where states are cropped.
         bound: the largest state.
-        universe: None, as nobody knows who might come.
-        cells: number of hashed counters.
-        expected: the most users that they are planned for.
         law: the noise of the counters.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
     """
 
-    tau: int
-    bound: int
-    universe: None
-    cells: int
     expected: int
+    bound: int
     law: Law
-    request: Request
-    split: Split
 
     proofs = ("modular", "releases")
 
     @classmethod
     def of(cls, tau: int, counted: IncidencePlan) -> Self:
         """Counters as they are planned for an `Incidence`."""
-        sizes = tau, counted.bound, None, counted.cells, counted.expected or 0
-        return cls(*sizes, counted.law, counted.request, counted.split)
+        sizes = tau, None, counted.cells, counted.expected or 0
+        return cls(*sizes, counted.request, counted.split, counted.bound, counted.law)
 
     @property
     def table(self) -> ModularCells:

@@ -28,14 +28,26 @@ MOST_SHARING = 4
 """So many users of the bound's size may share a hashed cell, and their sum is still told from 0."""
 
 
+@dataclass(frozen=True, slots=True)
 class Cropped(CountPlan):
-    """What all plans of a `CroppedSum` say of themselves, however the sum is read."""
+    """What all plans of a cropped sum have, however it is read.
 
-    __slots__ = ()
+    Args:
+        tau: where states are cropped.
+        universe: number of possible users; None if nobody knows who might come.
+        cells: number of counters; one for each user, fewer for a sample, or hashed ones.
+        expected: the most users that hashed counters are planned for, or the range of those that
+            levels are planned for, counting for tau each; None with a universe.
+        request: epsilon and what it covers.
+        split: how epsilon is spent.
+    """
 
     tau: int
     universe: int | None
+    cells: int
     expected: int | tuple[int, int] | None
+    request: Request
+    split: Split
 
     checks = ("exact/test_cropped", "statistical/test_cropped_sum")
 
@@ -86,24 +98,13 @@ class ScoredCroppedPlan(Cropped, ScoredPlan):
     """The parameters of a `CroppedSum` into which several intrusions are announced.
 
     Args:
-        tau: where states are cropped.
         bound: the largest distance of a state from 0.
-        universe: number of possible users.
-        cells: number of counters: one for each user, or fewer for a sample.
-        expected: None, as there is a universe.
         tents: the law of the counters, and what users count.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
     """
 
-    tau: int
-    bound: int
     universe: int
-    cells: int
-    expected: None
+    bound: int
     tents: Tents
-    request: Request
-    split: Split
 
     signed = True
     """Tents have no direction."""
@@ -130,26 +131,13 @@ class CroppedPlan(Cropped, BlockPlan):
     """The parameters of a `CroppedSum`.
 
     Args:
-        tau: where states are cropped.
         bound: the largest distance of a state from 0.
-        universe: number of possible users; None if nobody knows who might come.
-        cells: number of counters; one for each user, fewer for a sample, or hashed ones.
-        expected: the most users that hashed counters are planned for, or the range of those that
-            levels are planned for, counting for tau each; None with a universe.
         chosen: the set of blocks on which the law of the counters is larger.
-        request: epsilon and what it covers.
-        split: how epsilon is spent.
         levels: of hashed counters; a level takes half as many users as the one before it.
     """
 
-    tau: int
     bound: int
-    universe: int | None
-    cells: int
-    expected: int | tuple[int, int] | None
     chosen: DifferenceSet
-    request: Request
-    split: Split
     levels: int = 1
 
     proofs = ("modular", "blocks", "releases")

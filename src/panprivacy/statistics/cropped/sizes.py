@@ -110,7 +110,7 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         hashed = [times * (expected or 1) for times in _CELLS_PER_USER]
         return best_plan(
             lambda cells, chosen, split: CroppedPlan(
-                self.tau, bound, universe, cells, expected, chosen, request, split
+                self.tau, universe, cells, expected, request, split, bound, chosen
             ),
             request,
             self.tau,
@@ -127,7 +127,7 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
         """A counter for each user, read by scores."""
         return best_tents(
             lambda cells, recipe, split: ScoredCroppedPlan(
-                self.tau, bound, universe, cells, None, recipe, request, split
+                self.tau, universe, cells, None, request, split, bound, recipe
             ),
             request,
             Rise(self.tau, 1, bound),
@@ -189,8 +189,8 @@ class CroppedSizes(Sizes, frozen=True, tag="cropped-sum"):
 
         def design(levels: int, cells_per_level: int) -> CroppedPlan:
             spent = min(readable, key=lambda one: one.error(cells_per_level))
-            sizes = self.tau, bound, None, levels * cells_per_level, expected
-            return CroppedPlan(*sizes, spent.chosen, request, spent.split, levels)
+            sizes = self.tau, None, levels * cells_per_level, expected
+            return CroppedPlan(*sizes, request, spent.split, bound, spent.chosen, levels)
 
         low, high = expected
         best = least_regret(design, (low, _REACH * high), fitting)

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from panprivacy.decoders.blocks import CroppedModel
 from panprivacy.decoders.intervals import Floats, confidence_interval
-from panprivacy.planning.request import Request, Split
 from panprivacy.statistics.cropped.decoder import HashedCroppedModel
 from panprivacy.statistics.cropped.plan import Cropped
 from panprivacy.statistics.release import Name
@@ -39,26 +38,17 @@ class RunningCroppedModel(CroppedModel):
 class RunningCroppedPlan(Cropped, SketchPlan):
     """The parameters of a `RunningCroppedSum`.
 
+    All of epsilon is the state's; the noise of the split is that of the worst step.
+
     Args:
-        tau: where states are cropped.
-        horizon: how many steps there are at most, each with an answer.
+        horizon: how many steps there are at most, each with an answer; the releases of the request.
         bound: the most that one event adds.
-        universe: number of possible users; None if nobody knows who might come.
-        expected: the most users that hashed cells are planned for; None with a universe.
-        cells: number of cells; one for each user, fewer for a sample, or hashed ones.
-        request: epsilon and what it covers; its releases are the horizon.
-        split: all of epsilon is the state's; the noise is that of the worst step.
         spent: how cells and sums share epsilon.
     """
 
-    tau: int
+    expected: int | None
     horizon: int
     bound: int
-    universe: int | None
-    expected: int | None
-    cells: int
-    request: Request
-    split: Split
     spent: Spent
 
     proofs = ("running-cropped", "running")

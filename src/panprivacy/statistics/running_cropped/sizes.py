@@ -42,9 +42,10 @@ class RunningCroppedSizes(Sizes, frozen=True, tag="running-cropped-sum"):
     def plan(self, request: Request) -> RunningCroppedPlan:
         """A cell for each user, or of a sample, or hashed ones; and a tree of steps."""
         split, ways = at_birth(request), ways_to_spend(request, "a running cropped sum")
-        sizes = self.tau, self.horizon, self.bound, self.universe, self.expected
+        tau, universe, expected = self.tau, self.universe, self.expected
+        steps = self.horizon, self.bound
         return best_sketch(
-            RunningCroppedPlan(*sizes, cells, request, split, spent)
+            RunningCroppedPlan(tau, universe, cells, expected, request, split, *steps, spent)
             for cells in self._cells()
             for spent in ways
         )

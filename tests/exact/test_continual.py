@@ -54,7 +54,7 @@ class Stepping:
         lost, self.running = self.running, Running(self.running.mechanism, self.running._coins)
         lost.forget()
         self.running.unpack(self.saved[0], memoryview(self.saved[1]))
-        self.running.restart(left, self.running.last)
+        self.running.restart(left)
 
     def announce_intrusion(self):
         self.running.rerandomise()

@@ -65,7 +65,7 @@ def make(name, seed=1, *, coins=None, loss=1, **changed):
 
 def going_on(counter, amounts):
     """The answers from here on, without more noise."""
-    counter._running._coins.silent = True
+    counter._kept._coins.silent = True
     values = [counter.step(int(amount)) for amount in amounts]
     return [(one.value, one.low, one.high, counter.tick) for one in values]
 
@@ -241,7 +241,7 @@ def test_announced_intrusions_cost_noise_and_no_epsilon(name):
     again = make(name, seed=6)
     again.resume(seen.state(), announced=1)  # it knows of it
     assert again.state() == seen.state()
-    with pytest.raises(PanPrivacyError, match="only a new counter"):
+    with pytest.raises(PanPrivacyError, match="only a new one can go on"):
         again.resume(state)
 
 
@@ -344,7 +344,7 @@ def test_only_a_new_counter_goes_on_from_a_state():
     stepped.step(1)
     announced.announce_intrusion()
     for counter in (stepped, announced):
-        with pytest.raises(PanPrivacyError, match="only a new counter"):
+        with pytest.raises(PanPrivacyError, match="only a new one can go on"):
             counter.resume(state)
 
 
@@ -394,21 +394,33 @@ def test_coins_that_fail_leave_everything_as_it_was(name, reads):
     acts += [counter.announce_intrusion] if name in SEEN else []
     for act in acts:
         before = counter.state(), counter.value, counter.interval(), counter.tick
-        counter._running._coins.reads_left = reads
+        counter._kept._coins.reads_left = reads
         try:
             act()
         except OSError:
             assert (counter.state(), counter.value, counter.interval(), counter.tick) == before
     state, later = counter.state(), make(name, seed=4)
     own = later.state()
-    later._running._coins.reads_left = reads
+    later._kept._coins.reads_left = reads
     try:
         later.resume(state, released=260, announced=1 if name in SEEN else 0)
     except OSError:
         assert later.state() == own
-        later._running._coins.reads_left = math.inf
+        later._kept._coins.reads_left = math.inf
         later.resume(state, released=260)
     assert later.tick == 260
+
+
+@pytest.mark.parametrize("reads", range(3))
+def test_a_counter_that_cannot_go_on_from_a_state_stays_as_it_is(reads):
+    earlier, later = (make("pan_private_tree", seed=seed) for seed in (1, 2))
+    earlier.run([1] * 7)
+    own, cells = later.state(), later._kept._memory.cells
+    later._kept._coins.reads_left = reads  # for what is new, what starts anew, and a look
+    with pytest.raises(OSError, match="entropy"):
+        later.resume(earlier.state(), released=9, announced=1)
+    assert later.state() == own
+    assert later._kept._memory.cells is cells
 
 
 @pytest.mark.parametrize(
@@ -610,20 +622,20 @@ def test_a_confidence_lies_between_0_and_1(confidence):
 def test_nothing_is_left_after_it_is_forgotten(name):
     counter = make(name)
     counter.run([3] * 17)
-    cells = counter._running._memory.cells
+    cells = counter._kept._memory.cells
     counter.forget()
     counter.forget()
     assert not cells.any()
     acts = [counter.state, counter.interval, lambda: counter.step(1), lambda: counter.run([1])]
     acts += [lambda: counter.tick, lambda: counter.value, lambda: counter.resume(b"")]
     for act in acts:
-        with pytest.raises(PanPrivacyError, match="the state was wiped; make a new counter"):
+        with pytest.raises(PanPrivacyError, match="the state was wiped; make a new one"):
             act()
 
 
 def test_what_was_there_before_a_resume_is_wiped():
     counter = make("fresh_noise")
-    cells = counter._running._memory.cells
+    cells = counter._kept._memory.cells
     assert cells.any()
     counter.resume(make("fresh_noise", seed=2).state())
     assert not cells.any()
@@ -678,7 +690,7 @@ def test_a_synthetic_count_follows_its_counter():
 
 
 def test_the_coins_of_the_system_are_the_default():
-    assert type(Counter(10, epsilon=1)._running._coins) is pp.SystemCoins
+    assert type(Counter(10, epsilon=1)._kept._coins) is pp.SystemCoins
     first, second = (Counter(1000, epsilon=0.1).run([1] * 1000) for _ in range(2))
     assert first.tolist() != second.tolist()  # some 500 answers above 0, each with noise of its own
 
@@ -700,7 +712,7 @@ def test_the_copy_of_what_steps_add_is_wiped(name, monkeypatch):
     counter._kept.mechanism = Watched()
     counter.step(3)
     counter.run(given)
-    counter._running._coins.reads_left = 0
+    counter._kept._coins.reads_left = 0
     with pytest.raises(OSError, match="entropy"):
         counter.run(np.resize(given, 30))
     assert [one.size for one in copies] == [1, 3, 30]

@@ -265,7 +265,7 @@ def test_announced_intrusions_cost_noise_and_no_epsilon(name):
     front = FIXED + len(more.front)
     changed = more.state()[front:] != program.state()[front:]
     assert changed == (name in COUNTING)  # of few rounds no node is open between two
-    with pytest.raises(PanPrivacyError, match="only a new program"):
+    with pytest.raises(PanPrivacyError, match="only a new one can go on"):
         program.resume(state)
 
 
@@ -404,6 +404,19 @@ def test_coins_that_fail_leave_everything_as_it_was(name):
             live(program, 5)
         program._kept._coins.reads_left = math.inf
         assert (program.state(), told(program)) == (state, shown)
+
+
+@pytest.mark.parametrize("name", COUNTING)
+@pytest.mark.parametrize("reads", range(3))
+def test_a_program_that_cannot_go_on_from_a_state_stays_as_it_is(name, reads):
+    earlier, later = make(name), make(name, seed=2)
+    live(earlier, 7)
+    state, shown, cells = later.state(), told(later), later._kept._memory.cells
+    later._coins.reads_left = reads  # for what is new, what starts anew, and a look
+    with pytest.raises(OSError, match="entropy"):
+        later.resume(earlier.state(), released=9, announced=1)
+    assert (later.state(), told(later)) == (state, shown)
+    assert later._kept._memory.cells is cells
 
 
 def interrupted(function):
@@ -575,7 +588,8 @@ def test_nothing_but_noised_counts_and_answers_depends_on_events(name, steps):
 
 
 DECLARED = {
-    "_account", "_coins", "_epsilon", "_intrusions", "_kept", "_ledger", "_sizes",
+    "_account", "_coins", "_each", "_epsilon", "_intrusions", "_kept", "_ledger", "_open_steps",
+    "_sizes",
     "_choice", "_perturbation", "_places", "_places_of", "_weights",
 }  # fmt: skip
 

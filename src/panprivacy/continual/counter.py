@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -15,10 +14,8 @@ from panprivacy._validate import (
     positive_integer,
     proportion,
     truth,
-    whole_number,
 )
-from panprivacy._version import VERSION
-from panprivacy.coins import Coins, SystemCoins
+from panprivacy.coins import Coins
 from panprivacy.continual.methods import (
     DELTA,
     METHODS,
@@ -27,19 +24,18 @@ from panprivacy.continual.methods import (
     check_asked,
     method_of,
 )
+from panprivacy.continual.stepped import Stepped
 from panprivacy.counters.mechanism import Floats, Integers, variances
 from panprivacy.counters.running import Running
-from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
+from panprivacy.errors import InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger, log_above
 from panprivacy.noise import wipe
-from panprivacy.statistics.header import Header, unpacked
-from panprivacy.statistics.private import Resumable
 from panprivacy.statistics.release import Name, Release
 
 _MOST_PREDICTED = 1 << 27
 
 
-class Counter(Resumable):
+class Counter(Stepped[Running]):
     """The number of events so far, told at the end of every step.
 
     >>> import numpy as np
@@ -81,7 +77,8 @@ class Counter(Resumable):
         BudgetError: the ledger has less than `epsilon` available.
     """
 
-    __slots__ = ("_account", "_asked", "_by_rho", "_intrusions", "_ledger", "_method", "_running")
+    __slots__ = ("_asked", "_by_rho", "_method")
+    name = "counter"
 
     def __init__(
         self,
@@ -113,13 +110,7 @@ class Counter(Resumable):
         if ledger is not None and (self._by_rho or METHODS[self._method].with_delta):
             message = "a ledger adds up epsilon alone: give epsilon, and no method with a delta"
             raise PlanError(message)
-        self._ledger = Ledger(self.guarantee.epsilon) if ledger is None else ledger
-        self._ledger.check(self.guarantee.epsilon)
-        mechanism = METHODS[self._method].make(self._asked)
-        self._running: Running | None = Running(mechanism, coins or SystemCoins())
-        self._intrusions = 0
-        self._account = self._ledger.open(self.guarantee.epsilon)
-        self._account.spend(self.guarantee.epsilon)
+        super().__init__(self.guarantee.epsilon, ledger, coins)
 
     @property
     def method(self) -> str:
@@ -142,19 +133,9 @@ class Counter(Resumable):
         return self._asked.open_steps
 
     @property
-    def tick(self) -> int:
-        """How many steps have ended."""
-        return self._kept.tick
-
-    @property
     def value(self) -> float:
         """The answer of the last step; 0 before the first one."""
-        return self._kept.last.value
-
-    @property
-    def ledger(self) -> Ledger:
-        """The budget that it draws on; shared if it was given one."""
-        return self._ledger
+        return self._now.last.value
 
     @property
     def guarantee(self) -> Guarantee:
@@ -189,12 +170,12 @@ class Counter(Resumable):
 
     def predicted_variances(self, steps: int | None = None) -> Floats:
         """The variance of the answer after each of the first so many steps, float64[steps]."""
-        most = self._asked.steps if steps is None else self._kept.mechanism.horizon
+        most = self._asked.steps if steps is None else self._now.horizon
         count = most if steps is None else positive_integer(most, steps=steps)
         if count > _MOST_PREDICTED:
             message = f"say steps=: at most {_MOST_PREDICTED:,} can be predicted at a time"
             raise PlanError(message)
-        return variances(self._kept.mechanism, count)
+        return variances(self._now.mechanism, count)
 
     def step(self, amount: int = 0, *, confidence: float = 0.95) -> Release:
         """End a step, which adds an amount; the answer after it.
@@ -254,14 +235,14 @@ class Counter(Resumable):
             PanPrivacyError: the counter was not made with `open_steps`.
         """
         if not self._asked.open_steps:
-            message = "add() is for open steps: make the counter with open_steps=True"
+            message = "add() is for open steps: make it with open_steps=True"
             raise PanPrivacyError(message)
         self._check_left(1)
-        self._kept.add(self._amount(amount))
+        self._now.add(self._amount(amount))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Both ends of the interval around the last answer that holds the truth so often."""
-        return self._kept.last.interval(proportion(confidence=confidence))
+        return self._now.last.interval(proportion(confidence=confidence))
 
     def announce_intrusion(self) -> None:
         """Add fresh noise to the state after somebody has seen it, so that it may be seen again.
@@ -271,88 +252,22 @@ class Counter(Resumable):
         if not self._asked.pan_private:
             message = "the state was exact, and somebody has seen it: nothing can mend that"
             raise PanPrivacyError(message)
-        self._kept.rerandomise()
-        self._intrusions += 1
+        super().announce_intrusion()
 
-    def forget(self) -> None:
-        """Wipe the state: nothing can be counted or seen any more. May be repeated."""
-        if self._running is not None:
-            self._running.forget()
-            self._running = None
-
-    def state(self) -> bytes:
-        """Exactly what an intruder would get; reading it changes nothing.
-
-        Whoever reads it has intruded: announce that before the state may be seen again.
-        """
-        return self._layout.packed() + self._kept.packed()
-
-    def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Raise what `resume` would refuse, without changing anything."""
-        self._earlier(state, released, announced)
-
-    def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
-        """Go on from an earlier state of the same counter, in place of this one's own.
-
-        A step that was made is never made again: if some were after the state was taken, what they
-        counted is lost, and the count goes on at the step after them, on top of its last answer.
-        An event that is counted again, because it was counted after the state was taken, costs
-        epsilon again; see docs/guarantees/continual.md.
-
-        Args:
-            state: what `state()` returned. Wipe it afterwards if it can be wiped.
-            released: how many steps have been made in all, if some were after the state was taken;
-                also those whose answer was lost.
-            announced: how many intrusions have been announced in all, if some were after it.
-
-        Raises:
-            InputError: it is damaged, or of another counter or version. Nothing changed.
-            PanPrivacyError: this counter has made steps or announced intrusions of its own.
-        """
-        header, body = self._earlier(state, released, announced)
-        later = self._kept.resumed(header.tick, body, released, announced - header.intrusions)
-        self.forget()
-        self._running, self._intrusions = later, max(header.intrusions, announced)
-
-    def _earlier(self, state: bytes, released: int, announced: int) -> tuple[Header, memoryview]:
-        if self.tick or self._intrusions:
-            message = "only a new counter can go on from an earlier state"
-            raise PanPrivacyError(message)
-        whole_number(0, self._kept.mechanism.horizon, released=released)
-        whole_number(0, 1 << 31, announced=announced)
-        header, body = unpacked(state, self._layout)
-        self._kept.check(header.tick, body)
-        if header.releases:
-            message = "the state is damaged: a counter's answers are its steps"
-            raise InputError(message)
-        return header, body
+    def _new(self) -> Running:
+        return Running(METHODS[self._method].make(self._asked), self._coins)
 
     @property
-    def _layout(self) -> Header:
-        """The public part of the state; its length depends on what was asked alone."""
+    def _public(self) -> dict[str, Any]:
         asked = self._asked
-        text = {
-            "version": VERSION,
-            "statistic": "counter",
-            "ledger": str(self._ledger.total),
-            "sizes": {
-                "horizon": asked.horizon,
-                "bound": asked.bound,
-                "method": self._method,
-                "open_steps": asked.open_steps,
-                "pan_private": asked.pan_private,
-            },
-            "request": {"rho" if self._by_rho else "epsilon": str(asked.loss)},
+        sizes = {
+            "horizon": asked.horizon,
+            "bound": asked.bound,
+            "method": self._method,
+            "open_steps": asked.open_steps,
+            "pan_private": asked.pan_private,
         }
-        front = json.dumps(text, sort_keys=True).encode()
-        return Header(front, self._kept.nbytes, 0, self._intrusions, self.tick)
-
-    @property
-    def _kept(self) -> Running:
-        if self._running is None:
-            message = "the state was wiped; make a new counter"
-            raise PanPrivacyError(message)
-        return self._running
+        return {"sizes": sizes, "request": {"rho" if self._by_rho else "epsilon": str(asked.loss)}}
 
     @property
     def _out_of_range(self) -> str:
@@ -368,19 +283,9 @@ class Counter(Resumable):
         """Take in steps, and wipe this copy of them."""
         try:
             self._check_left(len(amounts))
-            return self._kept.run(amounts)
+            return self._now.run(amounts)
         finally:
             wipe(amounts)
-
-    def _check_left(self, steps: int) -> None:
-        """Raise `BudgetError` if the horizon has fewer steps left."""
-        left, most = self._kept.left, self._kept.mechanism.horizon
-        if steps > left:
-            message = (
-                f"{left:,} of {most:,} steps are left, and {steps:,} were to be made: "
-                "make the counter with a larger horizon="
-            )
-            raise BudgetError(message)
 
     def __repr__(self) -> str:
         named = "rho" if self._by_rho else "epsilon"

@@ -89,9 +89,14 @@ class Running:
         return int(self._known[0])
 
     @property
+    def horizon(self) -> int:
+        """How many steps there are at most."""
+        return self.mechanism.horizon
+
+    @property
     def left(self) -> int:
         """How many steps there can be."""
-        return self.mechanism.horizon - self.tick
+        return self.horizon - self.tick
 
     @property
     def last(self) -> Sum:
@@ -125,7 +130,7 @@ class Running:
         """Add fresh noise to what is kept, once somebody has seen it."""
         self.mechanism.rerandomise(self._memory, self._coins)
 
-    def restart(self, tick: int, before: Sum) -> None:
+    def restart(self, tick: int, before: Sum | None = None) -> None:
         """Go on at a later step with a new memory, on top of an answer.
 
         What has left after this memory was kept is hidden by noise that is gone. To let the same
@@ -133,34 +138,13 @@ class Running:
 
         Args:
             tick: how many steps have ended.
-            before: what they added up to, as far as it is told.
+            before: what they added up to, as far as it is told; None for the last answer.
         """
         newborn = self.mechanism.born(self._coins)
         self._memory.cells[:], self._memory.told[:] = newborn.cells, newborn.told
         self._memory.tick = 0
         wipe(newborn.cells)
-        self._known[0], self._known[_BEFORE] = tick, before
-
-    def resumed(self, tick: int, body: memoryview, released: int, looks: int) -> Running:
-        """One that goes on from what `packed()` gave; this one stays as it is.
-
-        Args:
-            tick: how many steps had ended then.
-            body: what it gave, which `check` lets pass.
-            released: how many steps have left in all, if more than that.
-            looks: how many intrusions have been announced since.
-        """
-        later = Running(self.mechanism, self._coins)
-        later.unpack(tick, body)
-        try:
-            if released > tick:
-                later.restart(released, later.last)
-            for _ in range(looks):
-                later.rerandomise()
-        except BaseException:
-            later.forget()
-            raise
-        return later
+        self._known[0], self._known[_BEFORE] = tick, self.last if before is None else before
 
     def forget(self) -> None:
         """Wipe what is kept."""

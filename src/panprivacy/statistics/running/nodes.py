@@ -84,7 +84,7 @@ class Nodes:
     def restart(self, table: Table, tick: int, coins: Coins) -> None:
         """Go on at a later step with new nodes, on top of the last answer."""
         (sum_of_events,) = self.sums(table, tick, coins)
-        sum_of_events.restart(tick, sum_of_events.last)
+        sum_of_events.restart(tick)
 
     def _parts(self, table: Table) -> tuple[Integers, Floats, Floats]:
         """Sums, what has left, and what is known, in place."""

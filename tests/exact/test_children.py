@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from panprivacy.audit.exact import children
-from panprivacy.audit.exact.children import ChildError, RaisedError, in_a_child
+from panprivacy.audit.exact.children import (
+    ChildError,
+    RaisedError,
+    end_with_parent,
+    in_a_child,
+)
+
+PR_GET_PDEATHSIG = 2
 
 
 def where():
@@ -63,6 +72,41 @@ def test_a_child_that_ends_without_a_word_has_found_nothing(run):
     with pytest.raises(ChildError, match="ended, or took too long") as error:
         in_a_child(run)
     assert not isinstance(error.value, RaisedError)
+
+
+def test_a_child_of_another_parent_ends_at_once():
+    with pytest.raises(ChildError, match="ended, or took too long"):
+        in_a_child(end_with_parent, os.getppid())
+
+
+def signal_of_death():
+    """What the system sends this process once its parent has ended."""
+    found = ctypes.c_int()
+    ctypes.CDLL(None).prctl(PR_GET_PDEATHSIG, ctypes.byref(found), 0, 0, 0)
+    return found.value
+
+
+def test_a_child_ends_with_its_parent():
+    assert in_a_child(signal_of_death) == signal.SIGKILL
+
+
+def test_a_child_leaves_no_open_file():
+    before = os.listdir("/proc/self/fd")
+    in_a_child(int)
+    with pytest.raises(RaisedError):
+        in_a_child(leaving)
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_what_has_not_all_been_written_in_time_is_nothing(monkeypatch):
+    monkeypatch.setattr(children, "_LONGEST", 0.01)
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, b"[1, nu")
+        assert children._read_all(reader) == b""
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def test_a_child_writes_numbers_of_any_length():

@@ -46,6 +46,12 @@ def test_an_object_of_a_class_or_none_is_handed_on():
     assert instance(pp.Ledger, ledger=None) is None
 
 
+@pytest.mark.parametrize("given", [0, "", False, pp.Ledger])
+def test_what_is_no_object_of_the_class_is_refused_though_it_is_nothing(given):
+    with pytest.raises(pp.PlanError, match="ledger must be a Ledger"):
+        instance(pp.Ledger, ledger=given)
+
+
 def test_shards_make_the_same_key_of_the_same_bytes():
     given = bytes(range(16))
     assert shared_key(given, 40) == hashlib.shake_256(given).digest(40)

@@ -267,6 +267,24 @@ def test_a_second_point_that_is_the_base_is_read_too():
         KEY.bits(book.encode(book.times(2)) + book.encode(book.BASE))
 
 
+def test_a_value_without_an_encoding_is_refused_with_its_row():
+    """Moved to where the search begins it is the neutral element."""
+    row = PUBLIC.encrypt([5, 6], COINS) + made(7, 3 - elgamal._SHIFT)
+    with pytest.raises(InputError, match=r"^row 3 .*not one of 3 to 9") as caught:
+        KEY.small_sums(row, 3, 9)
+    assert caught.value.row == 3
+
+
+def test_the_points_of_values_are_wiped_once_they_are_encrypted(monkeypatch):
+    found, multiples = [], group.base_multiples
+    monkeypatch.setattr(
+        group, "base_multiples", lambda scalars: found.append(multiples(scalars)) or found[-1]
+    )
+    PUBLIC.encrypt([0, 1], COINS)
+    assert len(found[0]) == 2
+    assert not found[0].any()
+
+
 # Several processes
 
 

@@ -139,6 +139,14 @@ def test_releases_of_bits_cost_no_more_than_they_may(surest, cost, releases):
     assert releases * each >= cost * (1 - Fraction(1, 10**6))
 
 
+@pytest.mark.parametrize("tenths", [13, 14, 16, 17])
+def test_what_is_charged_more_for_its_few_digits_is_taken_off_before(tenths):
+    """With a cost that is hardly more than that of so many tenths, which 7 digits hold."""
+    surest, total = Fraction(3, 4), Fraction(tenths, 10)
+    cost = joint(surest, total) * (1 + Fraction(2, 10**15))
+    assert joint_loss(surest, joint_releases(surest, cost, 1)) <= cost
+
+
 # Unseen states
 
 PARTS = st.fractions(Fraction(1, 10**6), 30, max_denominator=10**6)
@@ -162,6 +170,13 @@ def test_what_an_unseen_state_loses_is_rounded_up(state, release, releases):
         exact, odds = exact + more, odds + more + release
     bound = unseen_loss(state, release, releases)
     assert exact <= bound <= min(exact + Fraction(1, 10**45), releases * release)
+
+
+def test_releases_that_are_not_followed_cost_all_of_theirs(monkeypatch):
+    two, five = (unseen_loss(Fraction(3), NINTH, releases) for releases in (2, 5))
+    monkeypatch.setattr(guarantee, "_MOST_STEPS", 2)
+    bound = unseen_loss.__wrapped__(Fraction(3), NINTH, 5)
+    assert five < bound == two + 3 * NINTH < 5 * NINTH
 
 
 @pytest.mark.long
@@ -224,6 +239,8 @@ def test_whatever_rests_on_an_exponential_rests_on_its_safe_side(state, release)
     for fewest, most in [(Fraction(1, 9), Fraction(8, 9)), (Fraction(1, 2), 1 - GRID)]:
         exact = logarithm((1 - most + most * each) / (1 - fewest + fewest * each))
         assert unseen_count(fewest, most, release) >= exact
+    promise = pp.Guarantee(state, delta=Fraction(1, 10**6))
+    assert promise.replace_delta >= promise.delta * (1 + odds)
 
 
 @pytest.mark.usefixtures("wide")
@@ -265,6 +282,17 @@ def test_a_budget_adds_up_looks_and_releases():
 def test_a_budget_names_the_part_that_is_wrong(state, release, name):
     with pytest.raises(pp.PlanError, match=f"^{name} must be a positive"):
         pp.Budget(state, release)
+
+
+def test_several_programs_cover_what_each_of_them_does():
+    one = pp.Guarantee(Fraction(1), 2, 3, rho=Fraction(1))
+    other = pp.Guarantee(Fraction(2), 1, 5, rho=Fraction(1, 2), looks=False)
+    for each in ([one, other], [other, one]):
+        assert pp.Guarantee.of_all(each) == pp.Guarantee(
+            Fraction(3), 1, 3, rho=Fraction(3, 2), looks=False
+        )
+    none = pp.Guarantee(Fraction(1))
+    assert pp.Guarantee.of_all([none, one]) == pp.Guarantee(Fraction(2), 0, 3)
 
 
 # Ledger
@@ -351,6 +379,19 @@ def test_statistics_of_many_threads_share_a_ledger_exactly():
         thread.join()
     assert len(won) == 1
     assert ledger.remaining == 1 - won[0].plan.split.budget.state
+
+
+def test_a_ledger_and_an_account_are_changed_by_one_thread_at_a_time():
+    ledger = pp.Ledger(1)
+    account = ledger.open(Fraction(1, 2))
+    for lock, change in [(account._lock, account.spend), (ledger._lock, ledger.open)]:
+        thread = threading.Thread(target=change, args=(Fraction(1, 2),))
+        with lock:
+            thread.start()
+            thread.join(0.02)
+            assert thread.is_alive()
+        thread.join()
+    assert (ledger.available, ledger.spent) == (0, Fraction(1, 2))
 
 
 def test_the_guarantee_names_the_intrusions_it_covers():

@@ -120,6 +120,8 @@ def test_numbers_and_their_texts_are_one_user_up_to_the_last():
     others = [b"07", b"+7", b"-0", b"", b"-", b"7 ", b"7.0", b"%d" % 2**64, b"%d" % (-(2**63) - 1)]
     numbers = {*integer_hashes([0, 7, -7, -1, 2**63 - 1, -(2**63)], key).tolist()}
     assert not numbers & {*string_hashes(others, key).tolist()}
+    (twenty,) = string_hashes([b"%d" % 10**19], key)  # the least of so many digits
+    assert twenty == integer_hashes([10**19 - 2**64], key)[0]
     left = [10, 100, 10**18]
     beyond = string_hashes([b"%d" % (2**64 + word) for word in left], key)
     assert not {*beyond.tolist()} & {*integer_hashes(left, key).tolist()}

@@ -213,6 +213,7 @@ def test_a_list_that_no_64_bits_hold_is_refused_without_an_id():
         with pytest.raises(InputError, match="user ids must be") as refused:
             read_ids(users)
         assert str(2**63) not in str(refused.value)
+        assert refused.value.__context__ is None, "the error of Arrow quotes an id"
     with pytest.raises(InputError, match=r"row 2 .*null"):
         read_ids([2**63, None])
 
@@ -232,6 +233,8 @@ def test_no_rows_have_no_deltas(deltas):
 def test_another_number_of_deltas_is_refused():
     with pytest.raises(InputError, match="3 ids, 2 deltas"):
         read_deltas([1, 1], 3)
+    with pytest.raises(InputError, match="1 ids, 2 deltas"):
+        read_deltas([1, 1], 1)
 
 
 @pytest.mark.parametrize(
@@ -274,16 +277,23 @@ def test_floats_are_told_how_to_become_ids(ids):
         read_ids(ids)
 
 
+def test_fields_that_are_named_after_users_are_not_told():
+    with pytest.raises(InputError, match="not records$"):
+        read_ids(pa.array([{"ada": 1}]))
+
+
 @pytest.mark.parametrize("deltas", [1, [1, "a"]], ids=repr)
 def test_a_message_about_deltas_speaks_of_deltas(deltas):
     with pytest.raises(InputError, match="delta"):
         read_deltas(deltas, 1)
 
 
+@pytest.mark.parametrize("delta", [2**63, 2**64 - 1])
 @pytest.mark.parametrize("order", "<>")
-def test_unsigned_deltas_of_any_byte_order_are_not_taken_for_negative_ones(order):
+def test_unsigned_deltas_of_any_byte_order_are_not_taken_for_negative_ones(order, delta):
     with pytest.raises(InputError, match="below 2\\*\\*63"):
-        read_deltas(np.array([1, 2**64 - 1], f"{order}u8"), 2)
+        read_deltas(np.array([1, delta], f"{order}u8"), 2)
+    assert read_deltas(np.array([2**63 - 1], f"{order}u8"), 1).tolist() == [2**63 - 1]
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint32, ">i8"])

@@ -145,6 +145,33 @@ def test_what_cannot_be_asked_spends_nothing():
     assert (both.ledger.spent, both.releases) == (spent, 0)
 
 
+@pytest.mark.parametrize("act", [lambda both: both.release(), lambda both: both.contribute()],
+                         ids=["release", "contribute"])  # fmt: skip
+def test_if_one_has_no_release_left_the_others_spend_nothing(act):
+    both = make(releases=1)
+    both.members["often"].release()
+    spent = both.ledger.spent
+    with pytest.raises(pp.BudgetError, match="all 1 planned"):
+        act(both)
+    assert (both.ledger.spent, both.releases) == (spent, 0)
+
+
+def test_what_all_are_asked_comes_before_what_one_is():
+    ledger = pp.Ledger(1)
+    alone = pp.Together(
+        {"here": pp.Density(universe=9, epsilon=1, ledger=ledger)}, {"here": {"confidence": 0.9}}
+    )
+    assert alone.release(confidence=0.5).only().confidence == 0.5
+
+
+def test_states_reach_as_far_as_the_furthest_of_a_member(monkeypatch):
+    both = make()
+    assert both.reached({}) is None
+    monkeypatch.setattr(pp.Density, "reached", lambda *_: (4, 5))
+    monkeypatch.setattr(pp.Incidence, "reached", lambda *_: (1, 9))
+    assert both.reached({}) == (4, 9)
+
+
 def test_members_that_do_not_go_together_are_refused():
     with pytest.raises(pp.PlanError, match="at least one"):
         pp.Together({})
@@ -292,6 +319,12 @@ class TestState:
         for take in (after.check_state, make().check_state):
             with pytest.raises(pp.PanPrivacyError):
                 take(make().state(), released=3)
+
+    def test_intrusions_that_were_announced_are_no_more_than_were_planned(self):
+        state = make(intrusions=1).state()
+        for take in (make(intrusions=1).check_state, make(intrusions=1).resume):
+            with pytest.raises(pp.PanPrivacyError):
+                take(state, announced=2)
 
     @pytest.mark.parametrize("damage", [
         lambda state: state[:-1],

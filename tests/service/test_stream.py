@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from panprivacy.errors import BudgetError, InputError, PlanError
+from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.service import stream as streams
 from panprivacy.service.batches import BusyError, Sent
 from panprivacy.service.config.stream import Ids, StreamConfig
@@ -342,6 +342,19 @@ def test_a_window_that_cannot_be_paid_loses_its_answer_after_a_while(store, cloc
     assert published(store) == [("10:00", 1, False, 1)]
 
 
+def test_a_window_that_kept_batches_out_is_not_complete_however_many_passed_before_it(store, clock):
+    stream = make(store, clock)
+    clock.now += 3 * HOUR
+    for _ in range(2):
+        store.fail("before spend")
+        with suppress(StoreError):
+            stream.take(batch(1))
+        clock.now += 31
+    clock.now = START + 4 * HOUR
+    stream.advance()
+    assert published(store)[-1] == ("12:00", 1, False, 1)
+
+
 # A checkpoint before the answer of a window
 
 
@@ -407,6 +420,28 @@ def test_a_checkpoint_of_before_the_end_of_a_window_is_not_enough(store, clock):
     clock.now += 10
     stream.kept()
     assert stream.unkept
+
+
+def test_a_checkpoint_that_was_begun_in_one_window_is_none_of_the_next(store, clock):
+    """A state is being written while the window ends, which an earlier one was enough for."""
+    stream = make(store, clock, durable=True)
+    clock.now += HOUR
+    keep(stream)
+    stream.state()
+    stream.advance()
+    clock.now += HOUR
+    stream.kept()
+    assert stream.unkept
+
+
+def test_a_disk_that_takes_a_checkpoint_again_is_waited_for_again(store, clock):
+    stream = make(store, clock, durable=True)
+    stream.not_kept()
+    keep(stream)
+    clock.now += HOUR
+    stream.advance()
+    assert stream.unkept
+    assert store.log == []
 
 
 def test_windows_that_passed_together_need_one_checkpoint(store, clock):
@@ -912,6 +947,14 @@ def test_a_state_that_does_not_fit_changes_nothing(store, clock):
     assert stream.state() == before
 
 
+@pytest.mark.parametrize("named", [{"released": 4}, {"announced": 1}])
+def test_a_state_of_which_more_is_known_than_was_planned_is_refused(store, clock, named):
+    state = make(store, clock).state()
+    for attempt in (make(store, clock).check_state, make(store, clock).resume):
+        with pytest.raises(PanPrivacyError):
+            attempt(state, **named)
+
+
 # A clock that is set
 
 
@@ -1029,6 +1072,27 @@ def test_many_windows_are_closed_step_by_step(store, clock, monkeypatch):
     stream.take(batch(3))
     clock.now += HOUR
     assert stream.unkept
+
+
+def test_of_windows_that_are_closed_step_by_step_each_is_released_once(store, clock, monkeypatch):
+    """What was due within one that has passed comes with its end."""
+    monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
+    stream = make(store, clock, every="10m")
+    clock.now += 3 * HOUR
+    for _ in range(3):
+        stream.advance()
+    assert [row[:2] for row in published(store)] == [("09:00", 1), ("10:00", 1), ("11:00", 1)]
+
+
+def test_closing_ends_all_windows_that_have_passed(store, clock, monkeypatch):
+    monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
+    stream = make(store, clock)
+    stream.take(batch(1))
+    clock.now += 3 * HOUR + 60
+    stream.close()
+    assert [(row[0], row[-1]) for row in published(store)] == [
+        ("09:00", 1), ("10:00", 0), ("11:00", 0), ("12:00", 0)
+    ]  # fmt: skip
 
 
 @pytest.mark.long
@@ -1304,6 +1368,17 @@ class Threads:
         self._failures.append(work)
         work(*arguments)
         self._failures.remove(work)
+
+
+@pytest.mark.parametrize("act", ["begin", "publish", "deadline", "advance", "kept", "not_kept"])
+def test_while_one_thread_changes_it_another_waits(store, clock, act):
+    stream = make(store, clock)
+    thread = threading.Thread(target=getattr(stream, act))
+    with stream._lock:
+        thread.start()
+        thread.join(0.02)
+        assert thread.is_alive()
+    thread.join()
 
 
 @pytest.mark.long

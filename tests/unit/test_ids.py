@@ -278,7 +278,7 @@ def test_floats_are_told_how_to_become_ids(ids):
 
 
 def test_fields_that_are_named_after_users_are_not_told():
-    with pytest.raises(InputError, match="not records$"):
+    with pytest.raises(InputError, match=r"not records$"):
         read_ids(pa.array([{"ada": 1}]))
 
 

@@ -1084,15 +1084,24 @@ def test_of_windows_that_are_closed_step_by_step_each_is_released_once(store, cl
     assert [row[:2] for row in published(store)] == [("09:00", 1), ("10:00", 1), ("11:00", 1)]
 
 
-def test_closing_ends_all_windows_that_have_passed(store, clock, monkeypatch):
+def test_closing_waits_for_the_store_for_each_window_that_has_passed(
+    store, clock, monkeypatch, caplog
+):
     monkeypatch.setattr(streams, "_STEP_SECONDS", 0.0)
-    stream = make(store, clock)
-    stream.take(batch(1))
-    clock.now += 3 * HOUR + 60
+    stream, publish = make(store, clock), store.publish
+
+    def once(answers):
+        publish(answers)
+        store.fail("before spend")
+
+    monkeypatch.setattr(store, "publish", once)
+    clock.now += 2 * HOUR + 60
+    with pytest.raises(StoreError):
+        stream.close()
+    monkeypatch.undo()
     stream.close()
-    assert [(row[0], row[-1]) for row in published(store)] == [
-        ("09:00", 1), ("10:00", 0), ("11:00", 0), ("12:00", 0)
-    ]  # fmt: skip
+    assert [row[:2] for row in published(store)] == [("09:00", 1), ("10:00", 1), ("11:00", 1)]
+    assert "lost" not in caplog.text
 
 
 @pytest.mark.long

@@ -55,6 +55,7 @@ def test_what_is_no_object_of_the_class_is_refused_though_it_is_nothing(given):
 def test_shards_make_the_same_key_of_the_same_bytes():
     given = bytes(range(16))
     assert shared_key(given, 40) == hashlib.shake_256(given).digest(40)
+    assert shared_key(given + b"x", 40) == hashlib.shake_256(given + b"x").digest(40)
     assert shared_key(None, 40) is None
     assert shared_key(given, 0) == b""
 

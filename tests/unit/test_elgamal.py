@@ -275,6 +275,12 @@ def test_a_value_without_an_encoding_is_refused_with_its_row():
     assert caught.value.row == 3
 
 
+def test_what_has_no_encoding_without_a_layer_becomes_something_else():
+    stripped = points_of(KEY.strip(made(5, 0) + made(6, 3)))
+    expected = [5, -10 * SECRET % ORDER, 6, 3]
+    assert stripped == [book.encode(book.times(number)) for number in expected]
+
+
 def test_the_points_of_values_are_wiped_once_they_are_encrypted(monkeypatch):
     found, multiples = [], group.base_multiples
     monkeypatch.setattr(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from panprivacy.cells.bits import BitCells
 from panprivacy.cells.law import Law
-from panprivacy.cells.modular import ModularCells, ScaledCells
+from panprivacy.cells.modular import ModularCells, ScaledCells, ScoredCells
 from panprivacy.testing import SeededCoins
 
 CELLS = 6
@@ -223,6 +223,12 @@ def test_group_sums_count_the_values_outside_of_the_set_in_each_run(law, groups,
     outside = [value not in members for value in table.tolist()]
     expected = [sum(outside[at * size : (at + 1) * size]) for at in range(groups)]
     assert cells.group_sums(table, groups, 0).tolist() == expected
+
+
+def test_cells_have_the_scores_of_as_many_looks_as_there_were():
+    cells = ScoredCells(4, spike(3), np.array([[1, 5, 0], [7, 0, 2]]))
+    table = np.array([0, 1, 1, 2], cells.dtype)
+    assert [cells.group_sums(table, 1, epoch).tolist() for epoch in range(2)] == [[11], [9]]
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_bits_beyond_the_last_cell_are_refused():
 
 def test_only_a_new_statistic_can_go_on(kept_case):
     used = begun(kept_case)
-    with pytest.raises(PanPrivacyError, match=r"only a new (statistic|program)"):
+    with pytest.raises(PanPrivacyError, match=r"only a new (statistic|one)"):
         used.resume(begun(kept_case).state())
 
 

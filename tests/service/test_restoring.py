@@ -33,6 +33,14 @@ class Waiting:
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
         wait_until(lambda: path.is_socket() or not self.thread.is_alive(), PATIENCE)
+        self._let_it_listen()
+
+    def _let_it_listen(self):
+        """The file of the socket is there a moment earlier, in the same turn of the loop."""
+        turned = threading.Event()
+        with suppress(RuntimeError):  # it is over already
+            self._loop.call_soon_threadsafe(turned.set)
+            wait_until(lambda: turned.is_set() or not self.thread.is_alive(), PATIENCE)
 
     def _take(self, states):
         self._resume(states)

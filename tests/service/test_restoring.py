@@ -27,20 +27,12 @@ class Waiting:
     """A desk in a loop of its own, as in a service."""
 
     def __init__(self, path, size=10, resume=None):
-        self.taken, self.failure = [], None
+        self.taken, self.failure, self._begun = [], None, threading.Event()
         self._resume = resume or (lambda _: None)
         self.desk = Desk(path, size, self._take)
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
-        wait_until(lambda: path.is_socket() or not self.thread.is_alive(), PATIENCE)
-        self._let_it_listen()
-
-    def _let_it_listen(self):
-        """The file of the socket is there a moment earlier, in the same turn of the loop."""
-        turned = threading.Event()
-        with suppress(RuntimeError):  # it is over already
-            self._loop.call_soon_threadsafe(turned.set)
-            wait_until(lambda: turned.is_set() or not self.thread.is_alive(), PATIENCE)
+        assert self._begun.wait(PATIENCE)
 
     def _take(self, states):
         self._resume(states)
@@ -55,6 +47,7 @@ class Waiting:
     async def _wait(self):
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.create_task(self.desk.wait())
+        self._loop.call_soon(self._begun.set)  # by then it listens, or has failed
         with suppress(asyncio.CancelledError):
             await self._task
         await asyncio.sleep(0.05)  # a service goes on, and its connections are closed
@@ -193,6 +186,7 @@ def test_a_socket_that_was_left_behind_is_replaced(path):
 def test_a_path_where_no_socket_can_be_is_refused(tmp_path):
     for path in (tmp_path / "no" / DESK, tmp_path / ("x" * 200)):
         waiting = Waiting(path)
+        assert waiting.over
         assert isinstance(waiting.failure, PlanError)
         with pytest.raises(PlanError, match="no service waits"):
             hand_over(path, b"")

@@ -214,7 +214,7 @@ def soft_plan(
     def counters(modulus: int) -> int:
         return cells or min(universe, cells_within(memory, modulus))
 
-    def scored() -> ScoredThresholdPlan:
+    if request.intrusions > MOST_ANNOUNCED or (request.intrusions and below):
         tents = -(-below // low) if below else 0
         return best_tents(
             lambda number, recipe, split: ScoredThresholdPlan(
@@ -240,8 +240,6 @@ def soft_plan(
             room=room,
         )
 
-    if request.intrusions > MOST_ANNOUNCED or (request.intrusions and below):
-        return scored()
     tight = plain(room=False)
     wide = plain(room=True) if room else tight
     if below == 0 or request.intrusions:

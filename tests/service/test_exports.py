@@ -72,6 +72,39 @@ def test_csv_has_every_field():
     assert rows[0]["released"] == "2026-01-05T09:30:00.123456Z"
 
 
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "-",
+    "\N{FULLWIDTH EQUALS SIGN}1",
+    "\N{FULLWIDTH PLUS SIGN}1",
+    "\N{FULLWIDTH HYPHEN-MINUS}1",
+    "\N{FULLWIDTH COMMERCIAL AT}a",
+    "'a",
+]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+@pytest.mark.parametrize("field", ["stream", "statistic", "arguments", "group", "note"])
+def test_no_cell_of_csv_is_a_formula(field, text):
+    answer = replace(PLAIN, **{field: text})
+    (row,) = csv.DictReader(io.StringIO(as_csv([answer]).decode(), newline=""))
+    assert row[field] == f"'{text}"
+    assert json.loads(as_json([answer]))[0][field] == text
+
+
+def test_negative_numbers_of_csv_stay_numbers():
+    answer = replace(PLAIN, value=-2.5, low=-math.inf, argument=-3, group="-7", arguments="a=-1")
+    (row,) = csv.DictReader(io.StringIO(as_csv([answer]).decode(), newline=""))
+    cells = [row[name] for name in ("value", "low", "argument", "group", "arguments")]
+    assert cells == ["-2.5", "-inf", "-3", "-7", "a=-1"]
+
+
 def test_parquet_has_every_field_and_its_type():
     table = pq.read_table(io.BytesIO(as_parquet(ANSWERS)))
     assert [tuple(row.values()) for row in table.to_pylist()] == [astuple(one) for one in ANSWERS]

@@ -210,6 +210,8 @@ UNSOUND = {
     "chunk beyond 64 bits": (chunked() + b"f" * 17 + b"\r\nabc\r\n0\r\n\r\n", 400),
     "short chunk": (chunked() + b"2\r\nabcdefgh\r\n0\r\n\r\n", 400),
     "chunk with bare LF": (chunked() + b"8\nabcdefgh\n0\n\n", 400),
+    "chunks of HTTP/1.0": (chunked(version="1.0") + b"8\r\nabcdefgh\r\n0\r\n\r\n", 400),
+    "coding of HTTP/1.0": (head("GET", "/healthz", "Transfer-Encoding: x", version="1.0"), 400),
     "long URL": (get(f"/{'a' * 100_000}"), 414),
     "long header": (head("GET", "/healthz", f"X: {'a' * 100_000}"), 431),
     "many headers": (head("GET", "/healthz", *["X: a"] * 5_000), 431),

@@ -18,6 +18,12 @@ from panprivacy.service.outgoing.records import FIELDS, NULLABLE, Published
 
 _NAMES: Final = list(FIELDS)
 _WEIGHT: Final = re.compile(r"(?:^|;)\s*q=(1(?:\.0*)?|0(?:\.[0-9]*)?)\s*(?:;|$)")
+_FORMULA: Final = re.compile(
+    "[=+\\-@\t\r\n\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}"
+    "\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}']"
+)
+"""First characters of texts that a spreadsheet may run, and the quote that keeps it from that."""
+_NUMBER: Final = re.compile(r"-(\d+|inf)", re.ASCII)
 _SCHEMA: Final = pa.schema(
     [pa.field(name, kind, nullable=name in NULLABLE) for name, (kind, _) in FIELDS.items()]
 )
@@ -44,14 +50,15 @@ def as_csv(answers: Sequence[Published]) -> bytes:
         answers: of any streams.
 
     Returns:
-        UTF-8 as RFC 4180 has it. Cells are as in JSON, and empty for null.
+        UTF-8 as RFC 4180 has it. Cells are as in JSON, and empty for null. A text that a
+        spreadsheet might run as a formula has an apostrophe in front of it, and so has one that
+        begins with an apostrophe: a reader that removes the first apostrophe has what JSON has.
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_NAMES)
     for answer in answers:
-        cells = [_plain(getattr(answer, name)) for name in _NAMES]
-        writer.writerow([str(one).lower() if isinstance(one, bool) else one for one in cells])
+        writer.writerow([_cell(_plain(getattr(answer, name))) for name in _NAMES])
     return text.getvalue().encode()
 
 
@@ -100,6 +107,15 @@ def preferred(accept: str | None, kinds: Iterable[str]) -> str | None:
         liked[kind] = next((ranges[name] for name in names if name in ranges), 0.0)
     best = max(liked, key=liked.__getitem__)
     return best if liked[best] else None
+
+
+def _cell(value: object) -> object:
+    """Return a value of JSON as CSV has it: no formula, whatever a group is called."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
 
 
 def _plain(value: object) -> object:

@@ -260,9 +260,16 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
             self._fail(Problem(400, "a request must have one Host header"))
+        self._check_coding()
         super().on_headers_complete()
         if upgrades:  # RFC 9110, 7.8: a server may ignore it; the parser reads on no further
             self.cycle.keep_alive = False
+
+    def _check_coding(self) -> None:
+        """Refuse chunks before HTTP/1.1 (RFC 9112, 6.1): a proxy may see another end of them."""
+        version = self.parser.get_http_version()
+        if version != "1.1" and any(name == b"transfer-encoding" for name, _ in self.headers):
+            self._fail(Problem(400, f"HTTP/{version} has no Transfer-Encoding: take HTTP/1.1"))
 
     def on_message_complete(self) -> None:
         """Begin with a request that is there whole."""

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from panprivacy._kernels import kernel, read_only
@@ -63,6 +64,13 @@ _ONE_COLUMN = ", all of one type, in a one-dimensional array or sequence"
 _SINGLE = "; put a single one into a list: update([...])"
 _NULL_USER = "the user id is null; drop such rows or give them an id"
 _NULL_DELTA = "the delta is null"
+_POLARS_OBJECT = "Object"
+"""A dtype of Polars that it exports as addresses of Python objects, in byte strings of 8."""
+_REFERENCES = pa.binary(8)
+_MAYBE_REFERENCES = (
+    ": byte strings of a fixed 8 bytes may be addresses of Python objects, which is how Polars "
+    "exports its dtype Object; if they are values, cast them to binary"
+)
 _NO_DELTAS = np.empty(0, np.int64)
 _MOST_DELTA = np.iinfo(np.int64).max
 
@@ -214,6 +222,19 @@ def gatherable(column: Any) -> Any:
     return column.cast(pa.large_string() if texts else pa.large_binary())
 
 
+def decoded(column: Any) -> Any:
+    """An Arrow array, chunked or not, with values in place of a dictionary, as `gatherable`.
+
+    pyarrow cannot decode views, which Polars writes.
+    """
+    if not pa.types.is_dictionary(column.type):
+        return gatherable(column)
+    if isinstance(column, pa.ChunkedArray):
+        kind = gatherable(pa.array([], column.type.value_type)).type
+        return pa.chunked_array([decoded(chunk) for chunk in column.chunks], kind)
+    return gatherable(column.dictionary).take(column.indices)
+
+
 def _from_numpy(users: NDArray[Any]) -> IntegerIds:
     if users.ndim != 1:
         raise InputError(_WANTED + _ONE_COLUMN)
@@ -233,6 +254,13 @@ def _contiguous(values: NDArray[Any], kind: type[Any]) -> NDArray[Any]:
 
 def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:
     """The Arrow arrays that hold a column."""
+    return [_decoded(chunk, wanted) for chunk in _exported(column, wanted)]
+
+
+def _exported(column: Any, wanted: str) -> list[pa.Array]:
+    """The Arrow arrays that hold a column, as its library exports them."""
+    if str(getattr(column, "dtype", "")) == _POLARS_OBJECT:
+        column = column.to_list()
     if isinstance(column, pa.Array):
         return [column]
     if isinstance(column, (str, bytes, bytearray, Number, np.generic, pa.Scalar)):
@@ -250,6 +278,25 @@ def _arrow_chunks(column: object, wanted: str) -> list[pa.Array]:
     return list(converted.chunks) if isinstance(converted, pa.ChunkedArray) else [converted]
 
 
+def _decoded(chunk: pa.Array, wanted: str) -> pa.Array:
+    """Decode run-end encoding, which hides nulls.
+
+    Raises:
+        InputError: the bytes of the column may be references to Python objects.
+    """
+    if pa.types.is_run_end_encoded(chunk.type):
+        chunk = pc.run_end_decode(chunk)
+    if _stored(chunk).type == _REFERENCES:
+        raise InputError(wanted + _MAYBE_REFERENCES)
+    return chunk
+
+
+def _stored(chunk: pa.Array) -> pa.Array:
+    """The values of a dictionary, or the column itself; those of UUIDs as byte strings."""
+    values = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+    return values.storage if isinstance(values.type, pa.UuidType) else values
+
+
 def _converted(column: Any) -> pa.Array | pa.ChunkedArray:
     """A sequence of Python objects, as Arrow has it; numbers from 2**63 on are unsigned."""
     try:
@@ -259,16 +306,13 @@ def _converted(column: Any) -> pa.Array | pa.ChunkedArray:
 
 
 def _from_arrow(chunk: pa.Array) -> Ids:
-    if isinstance(chunk.type, pa.UuidType):
-        chunk = chunk.storage
     _refuse_nulls(chunk, _NULL_USER)
     if not len(chunk):
         return IntegerIds(np.empty(0, np.int64))
-    if pa.types.is_integer(chunk.type):
-        return _from_numpy(np.from_dlpack(chunk))
     if pa.types.is_dictionary(chunk.type):
         return _from_dictionary(chunk)
-    return _byte_ids(chunk)
+    values = _stored(chunk)
+    return _from_numpy(np.from_dlpack(values)) if _holds_integers(values) else _byte_ids(values)
 
 
 def _refuse_masked(column: object, reason: str) -> None:
@@ -288,10 +332,15 @@ def _refuse_nulls(chunk: pa.Array | pa.ChunkedArray, reason: str) -> None:
 
 
 def _from_dictionary(chunk: pa.DictionaryArray) -> Ids:
-    if pa.types.is_integer(chunk.dictionary.type) or chunk.dictionary.null_count:
-        return _from_arrow(chunk.dictionary.take(chunk.indices))
+    values = _stored(chunk)
+    if _holds_integers(values) or values.null_count:
+        return _from_arrow(gatherable(values).take(chunk.indices))
     codes = np.from_dlpack(chunk.indices).astype(np.int64)
-    return CodedIds(_byte_ids(chunk.dictionary), codes)
+    return CodedIds(_byte_ids(values), codes)
+
+
+def _holds_integers(values: pa.Array) -> bool:
+    return bool(pa.types.is_integer(values.type))
 
 
 def _byte_ids(chunk: pa.Array) -> ByteIds:
@@ -306,6 +355,8 @@ def _byte_ids(chunk: pa.Array) -> ByteIds:
         message = f"{_WANTED}, not {'records' if pa.types.is_nested(kind) else kind}"
         if pa.types.is_floating(kind):  # pandas makes floats of whole numbers with gaps
             message += '; whole ones become ids by astype("int64")'
+        elif pa.types.is_decimal(kind):
+            message += "; whole ones become ids by cast(pyarrow.int64())"
         raise InputError(message)
     _, offset_buffer, data = chunk.buffers()
     offsets = _bytes(offset_buffer).view(width) if offset_buffer else np.zeros(1, width)

@@ -27,7 +27,7 @@ import pyarrow.ipc
 from panprivacy.cluster.envelopes import ENVELOPE_BYTES
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import InputError, without_frames
-from panprivacy.ids import gatherable, is_view, offset_type
+from panprivacy.ids import decoded, offset_type
 from panprivacy.noise import wipe
 from panprivacy.sources import Column, read_body
 
@@ -253,14 +253,13 @@ def _plain(part: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _plain_column(column: pa.Array) -> pa.Array:
-    if pa.types.is_dictionary(column.type):
-        column = gatherable(column.dictionary).take(column.indices)
+    column = decoded(column)
     kind = _stored(column)
     fixed = pa.types.is_integer(kind) or pa.types.is_fixed_size_binary(kind)
-    if not (fixed or pa.types.is_null(kind) or offset_type(kind) or is_view(kind)):
+    if not (fixed or pa.types.is_null(kind) or offset_type(kind)):
         message = "each column must hold whole numbers, byte strings or texts"
         raise InputError(message)
-    return gatherable(column)
+    return column
 
 
 def _stored(column: pa.Array) -> pa.DataType:

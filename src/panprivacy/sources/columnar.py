@@ -14,7 +14,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from panprivacy.errors import InputError
-from panprivacy.ids import gatherable
+from panprivacy.ids import decoded
 from panprivacy.sources.columns import Column, StartError, check_columns, show
 from panprivacy.sources.reader import BATCH_ROWS, Feed
 
@@ -105,15 +105,8 @@ def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with plain columns in place of dictionaries."""
-    plain = [_plain(column) for column in batch.columns]
+    plain = [decoded(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """A column without its dictionary; pyarrow cannot decode views, which Polars writes."""
-    if not pa.types.is_dictionary(column.type):
-        return column
-    return gatherable(column.dictionary).take(column.indices)
 
 
 @contextmanager

@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 from panprivacy._validate import MOST_BYTES, positive_fraction, truth, whole_number
 from panprivacy.errors import InputError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger
-from panprivacy.ids import Labels, WholeNumbers, as_column, first_null, gatherable, rows_by_code
+from panprivacy.ids import (
+    Labels,
+    WholeNumbers,
+    as_column,
+    decoded,
+    first_null,
+    gatherable,
+    rows_by_code,
+)
 from panprivacy.planning.learning import Learned, Reach
 from panprivacy.statistics.arguments import instance
 from panprivacy.statistics.contribution import Form, Part
@@ -321,9 +329,10 @@ def _declared(groups: Sequence[Label]) -> tuple[list[Label], pa.Array]:
 
 def _as_labels(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """A column in the type of the declared labels."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     numbers = pa.types.is_integer(column.type)
+    if isinstance(column.type, pa.BaseExtensionType):  # its bytes are no text
+        raise InputError(_WANTED_GROUPS)
     if numbers == pa.types.is_integer(kind) or pa.types.is_null(column.type):
         with suppress(pa.ArrowException):  # what it says quotes a group
             return column.cast(kind)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from panprivacy.addressing import Rows
 from panprivacy.errors import InputError
-from panprivacy.ids import Labels, WholeNumbers, as_column, gatherable
+from panprivacy.ids import Labels, WholeNumbers, as_column, decoded, gatherable
 from panprivacy.statistics.arguments import Arguments
 from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.inner.cases import TRIALS, WALKS
@@ -154,10 +154,8 @@ class InnerProduct(Statistic[InnerPlan, Release], sizes=InnerSizes):
         """Whether each event is of the left stream."""
         labels = self._plan.left, self._plan.right
         wanted = f"the side must be {labels[0]} or {labels[1]}, as left= and right= say"
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
         try:
-            texts = column.cast(pa.string())
+            texts = decoded(column).cast(pa.string())
         except pa.ArrowException:  # what it says quotes a value
             raise InputError(wanted) from None
         places = pc.index_in(texts, value_set=pa.array(labels))

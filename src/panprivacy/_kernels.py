@@ -13,9 +13,12 @@ Importing numba takes longer than importing all the rest, so nothing here import
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
+import shutil
 import sys
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,7 +29,10 @@ from typing import Any
 
 from panprivacy._version import VERSION
 
-_PACKAGE = Path(__file__).parent / "__pycache__"
+_PACKAGE = Path(__file__).parent
+_MARKS = b"panprivacy._kernels import", b"from numba"
+"""What a file contains whose functions are compiled."""
+_SECONDS_UNUSED = 24 * 60 * 60
 _SAYS = "panprivacy: compiling its kernels, once ...\n"
 _SAYS_EACH_TIME = (
     "panprivacy: compiling its kernels, at each start: no folder that could keep them can be "
@@ -170,25 +176,53 @@ def _with_made(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def cache_folder(named: str) -> Path | None:
-    """The first folder that can be written, first the one that NUMBA_CACHE_DIR names, or None.
+    """Return the first folder that can be written, or None; NUMBA_CACHE_DIR is the first choice.
 
-    Each version has its own: numba sees when the file of a kernel changes, but not when that of a
-    function changes that it calls.
+    Its name has the version and the digest of all sources that kernels may be compiled from.
+    Numba itself compares the file of a kernel only, and not the files of functions that it inlines.
     """
+    name = f"kernels-{VERSION}-{source_digest(_PACKAGE)}"
     for base in _folders(named):
-        folder = base / f"kernels-{VERSION}"
+        folder = base / name
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
+            tempfile.TemporaryFile(dir=folder).close()  # this also dates the folder
+            _remove_unused(base, folder)
             return folder
     return None
+
+
+def source_digest(package: Path) -> str:
+    """Return a digest of all files of a package that have kernels, or parts of kernels.
+
+    It reads every file once a process, when the first kernel is needed: about 20 milliseconds.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for folder, folders, names in os.walk(package):
+        folders.sort()
+        for name in sorted(one for one in names if one.endswith(".py")):
+            path = os.path.join(folder, name)  # noqa: PTH118 - a third of the time of Path
+            with open(path, "rb") as file:  # noqa: PTH123 - the same
+                source = file.read()
+            if any(mark in source for mark in _MARKS):
+                digest.update(b"%d " % len(source) + source)
+    return digest.hexdigest()
+
+
+def _remove_unused(base: Path, used: Path) -> None:
+    """Remove kernels of other sources that no process has used for a day."""
+    long_ago = time.time() - _SECONDS_UNUSED
+    for folder in base.glob("kernels-*"):
+        with suppress(OSError):  # another process may remove it at the same time
+            if folder != used and folder.stat().st_mtime < long_ago:
+                shutil.rmtree(folder)
 
 
 def _folders(named: str) -> Iterator[Path]:
     """Who says where: the user, the package, systemd, the desktop, and the home directory."""
     if named:
         yield Path(named)
-    yield _PACKAGE
+    yield _PACKAGE / "__pycache__"
     for base, *below in (
         (os.environ.get("CACHE_DIRECTORY", "").split(":")[0],),
         (os.environ.get("XDG_CACHE_HOME", ""), "panprivacy"),

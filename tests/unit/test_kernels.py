@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pty
 import shutil
@@ -21,7 +22,16 @@ from numba.extending import intrinsic
 
 import panprivacy
 from panprivacy import _kernels
-from panprivacy._kernels import Kernel, helper, inlined, instruction, kernel, wipe_stack
+from panprivacy._kernels import (
+    Kernel,
+    cache_folder,
+    helper,
+    inlined,
+    instruction,
+    kernel,
+    source_digest,
+    wipe_stack,
+)
 from tests.unit.test_startup import BARE, PATIENCE, _double, told
 
 MARK = "panprivacy: compiling its kernels"
@@ -31,6 +41,17 @@ COMPILE = "from panprivacy._kernels import wipe_stack; print(wipe_stack())"
 
 
 WHERE = "from panprivacy._kernels import cache_folder; print(cache_folder(''))"
+
+
+PACKAGE = Path(panprivacy.__file__).parent
+
+
+ADDRESSES = """
+import numpy as np
+from panprivacy.addressing import Hashed
+from panprivacy.ids import IntegerIds
+print(*Hashed(1 << 20, bytes(16)).slots([IntegerIds(np.arange(3))]))
+"""
 
 
 def told_on_a_terminal(program, **environment):
@@ -134,6 +155,45 @@ class TestCompiling:
         assert seconds[1] < 6 * seconds[0], "the least of many short times, on a busy machine too"
 
 
+def _written(folder, name, source):
+    """A folder with one file."""
+    path = folder / name
+    path.parent.mkdir(parents=True)
+    path.write_text(source)
+    return folder
+
+
+def _altered(source):
+    """The source of the hash with one word of one inlined function changed."""
+    changed = source.replace("fold(product ^ _SECRET_0,", "fold(product ^ _SECRET_1,")
+    assert changed != source
+    return changed
+
+
+def _foreign(path, modules):
+    """Constants that functions of a file use and that come from a file without kernels."""
+    tree = ast.parse(path.read_text())
+    imports = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
+    foreign = {
+        name.asname or name.name
+        for one in imports
+        if (one.module or "").startswith("panprivacy") and one.module not in modules
+        for name in one.names
+    }
+    compiled = [
+        one
+        for one in ast.walk(tree)
+        if isinstance(one, ast.FunctionDef)
+        and {"kernel", "inlined", "helper"} & _names(one.decorator_list)
+    ]
+    return foreign & _names([statement for one in compiled for statement in one.body])
+
+
+def _names(nodes):
+    """All names that some nodes use."""
+    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
 make = Kernel._make
 
 
@@ -182,8 +242,54 @@ class TestCache:
         assert printed == "None"
         assert not (tmp_path / "missing").exists()
 
-    def test_each_version_has_its_own(self):
-        assert _kernels.cache_folder("").name == f"kernels-{panprivacy.__version__}"
+    def test_each_version_and_source_has_its_own(self):
+        digest = source_digest(PACKAGE)
+        assert cache_folder("").name == f"kernels-{panprivacy.__version__}-{digest}"
+
+    @pytest.mark.parametrize(
+        ("name", "source", "changes"),
+        [
+            ("deep/one.py", "from panprivacy._kernels import inlined\nONE = 2", True),
+            ("instructions.py", "from numba.extending import intrinsic\nONE = 2", True),
+            ("other.py", "ONE = 2", False),
+            ("notes.txt", "from panprivacy._kernels import inlined", False),
+        ],
+    )
+    def test_the_digest_is_of_files_with_kernels(self, tmp_path, name, source, changes):
+        before = _written(tmp_path / "before", name, source)
+        after = _written(tmp_path / "after", name, source.replace("2", "3") + "\n")
+        assert (source_digest(before) != source_digest(after)) is changes
+
+    def test_kernels_take_constants_from_files_with_kernels_only(self):
+        files = [path for path in PACKAGE.rglob("*.py") if "_kernels import" in path.read_text()]
+        modules = {
+            ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in files
+        }
+        assert len(modules) > 20
+        foreign = [(path.name, one) for path in files for one in _foreign(path, modules)]
+        assert foreign == []
+
+    def test_kernels_of_other_sources_are_removed_a_day_after_their_last_use(self, tmp_path):
+        old, recent, other = (tmp_path / name for name in ("kernels-0", "kernels-1", "others-0"))
+        for folder in (old, recent, other):
+            folder.mkdir()
+            (folder / "one.nbi").write_text("")
+        for folder in (old, other):
+            os.utime(folder, (0, 0))
+        told(WHERE, NUMBA_CACHE_DIR=tmp_path, HOME="/no")
+        cache_folder(str(tmp_path))
+        assert sorted(tmp_path.iterdir()) == [cache_folder(str(tmp_path)), recent, other]
+
+    @pytest.mark.long
+    def test_a_changed_function_counts_in_the_kernels_of_other_files(self, tmp_path):
+        """The file of the kernel stays as it is, as do its date and the folder of the cache."""
+        package, kept = tmp_path / "panprivacy", tmp_path / "kept"
+        shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+        found = [told(ADDRESSES, path=tmp_path, NUMBA_CACHE_DIR=kept)[0]]
+        hashing = package / "hashing.py"
+        hashing.write_text(_altered(hashing.read_text()))
+        found += [told(ADDRESSES, path=tmp_path, NUMBA_CACHE_DIR=kept)[0] for _ in range(2)]
+        assert found[0] != found[1] == found[2]
 
     @pytest.mark.long
     def test_a_frozen_package_keeps_its_kernels_where_it_is_told(self, frozen, tmp_path):

@@ -35,6 +35,7 @@ class Shards:
         self.all = [ShardStream(queue(one, shards), config, _slice(one, shards), began)
                     for one in range(shards)]  # fmt: skip
         self.away, self.log, self.sequence = set(), [], 0
+        self.marks, self.broken = [], None
 
     def send(self, users):
         """Have the shards count a body."""
@@ -44,7 +45,11 @@ class Shards:
             if shard not in self.away:
                 one.take([(at(self.sequence), message)])
 
-    def cut(self):
+    def mark(self, release):
+        """Nothing comes while a queue is marked, so the mark takes no place here."""
+        if self.broken is not None:
+            raise self.broken
+        self.marks.append(release)
         return [at(self.sequence)] * len(self.all)
 
     def told(self):
@@ -62,13 +67,12 @@ class Shards:
             found.set_exception(error)
         return found
 
-    def _hold(self, one, window, number, through):
-        pass
-
     def _contribute(self, one, window, number, through, last, next_start, recipient, announced):
         if one.position < through and one.position != at(0, 0):
             raise StoreError("not yet")
-        one.contribute(window, number, last=last, next_start=next_start, announced=announced)
+        one.contribute(
+            window, number, through=through, last=last, next_start=next_start, announced=announced
+        )
         return seal(one.contribution(window, number), recipient)
 
     def _settled(self, one, window, number):
@@ -108,7 +112,7 @@ class Cluster:
             self.store,
             self.shards,
             self.record.record.router(numbered=True),
-            self.shards.cut,
+            self.shards.mark,
             patience=PATIENCE,
             clock=self.clock,
         )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from panprivacy.cluster.queues import BrokerError
 from panprivacy.cluster.releaser import Releaser
 from panprivacy.errors import BudgetError, InputError
 from panprivacy.service.outgoing.records import StoreError
@@ -93,6 +94,36 @@ def test_noise_is_drawn_once_however_often_the_store_is_asked(tmp_path, clock, e
     cluster.store.close()
 
 
+def test_a_coordinator_that_ends_before_it_has_marked_the_queues_marks_them_later(cluster):
+    cluster.shards.send(range(40))
+    cluster.clock.now += HOUR
+    cluster.shards.broken = Crash()
+    with pytest.raises(Crash):
+        cluster.advance()
+    assert [cut.through for cut in cluster.cuts] == [[]]
+    assert not cluster.shards.log, "no shard is asked for what is not marked"
+    cluster.shards.broken = None
+    cluster.begin()
+    cluster.advance()
+    assert cluster.answers == {(0, 1, True): [40, 0, 0]}
+    assert cluster.shards.marks[-1] == (cluster.clock.now - HOUR, 1)
+
+
+@pytest.mark.parametrize(("late", "complete"), [(0.5, True), (15, False)])
+def test_where_queues_are_marked_late_neither_window_is_complete(cluster, late, complete):
+    cluster.clock.now += HOUR
+    cluster.shards.broken = BrokerError("the broker does not answer")
+    with pytest.raises(BrokerError):
+        cluster.advance()
+    cluster.clock.now += late
+    cluster.shards.broken = None
+    cluster.advance()
+    for _ in range(2):
+        cluster.clock.now += HOUR - (late if not _ else 0)
+        cluster.advance()
+    assert list(cluster.answers) == [(0, 1, complete), (HOUR, 1, complete), (2 * HOUR, 1, True)]
+
+
 def test_no_shard_is_asked_for_what_is_not_written_down(cluster, monkeypatch):
     cluster.clock.now += HOUR
 
@@ -103,7 +134,8 @@ def test_no_shard_is_asked_for_what_is_not_written_down(cluster, monkeypatch):
     for _ in range(3):
         with pytest.raises(OSError, match="No space"):
             cluster.advance()
-    assert {what for _, what in cluster.shards.log} <= {"hold"}
+    assert not cluster.shards.log
+    assert not cluster.shards.marks
     monkeypatch.undo()
     cluster.advance()
     assert list(cluster.answers) == [(0, 1, True)]
@@ -131,7 +163,7 @@ def test_a_release_waits_for_a_shard_and_says_then_that_it_is_missing(cluster):
     cluster.advance()
     assert not cluster.cuts
     cluster.shards.send(range(30))
-    cluster.clock.now += HOUR
+    cluster.clock.now += HOUR - PATIENCE - 20
     cluster.advance()
     assert cluster.answers[HOUR, 1, True] == [30, 0, 0]  # and nobody of the window before
 

@@ -12,6 +12,7 @@ import pytest
 from panprivacy.cluster import messages
 from panprivacy.cluster import shard as shards
 from panprivacy.cluster.envelopes import seal
+from panprivacy.cluster.marks import packed_mark
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.routing import Router
@@ -96,6 +97,28 @@ def test_what_is_past_the_cut_is_of_the_next_window():
     stream.take([(at(2), *sealed(public, [1, 2]))])
     assert stream.told()["window"] == NEXT
     assert counted(stream, NEXT) == [2, 0, 0]
+
+
+@pytest.mark.parametrize(("through", "complete"), [(at(3), True), (at(2), True), (at(1), False)])
+def test_where_rows_beyond_the_cut_were_counted_neither_window_is_complete(through, complete):
+    stream = make(shards=1)
+    public = key_of(stream)
+    stream.take([(at(1), *sealed(public, [1])), (at(2), *sealed(public, [2]))])
+    for window, following in ((BEGAN, NEXT), (NEXT, LATER), (LATER, LATER + 1)):
+        cut = through if window == BEGAN else at(2)
+        stream.contribute(window, 1, through=cut, last=True, next_start=following)
+    kept = [stream.contribution(window, 1) for window in (BEGAN, NEXT, LATER)]
+    assert [Merger([one]).complete for one in kept] == [complete, complete, True]
+
+
+def test_a_mark_is_passed_without_a_word():
+    stream = make(shards=1)
+    public = key_of(stream)
+    marked = (at(2), packed_mark((BEGAN, 1)))
+    stream.take([(at(1), *sealed(public, [1])), marked, (at(3), *sealed(public, [2]))])
+    assert stream.position == at(3)
+    assert stream.told()["whole"]
+    assert counted(stream) == [2, 0, 0]
 
 
 def test_a_contribution_is_the_same_until_it_is_settled():

@@ -15,6 +15,7 @@ import pytest
 from msgspec import structs
 
 from panprivacy.cluster import worker as workers
+from panprivacy.cluster.marks import put_marks
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.shard import ShardStream
 from panprivacy.cluster.vault import LeasedError, SilentError, Vault
@@ -231,23 +232,43 @@ class Full:
 def test_nothing_beyond_a_cut_is_counted_before_the_window_ends(config, vault, broker, coordinator):
     with working(config, vault) as worker:
         cut = send(broker, vault, [1])
-        worker.hold("visits", BEGAN, 1, cut)
+        assert put_marks(broker, [queue(0, 1)], (BEGAN, 1)) == [cut]
         last = send(broker, vault, [2], [3])
         wait_until(lambda: told(vault)["position"] == cut)
         time.sleep(0.2)
         assert worker._streams["visits"].position == cut
         assert merged([contributed(worker, coordinator, cut)]) == [1, 0, 0]
-        worker.hold("visits", BEGAN, 1, cut)  # which was overtaken on its way
         wait_until(lambda: worker._streams["visits"].position == last)
         assert merged([contributed(worker, coordinator, last, NEXT)]) == [2, 0, 0]
+
+
+@pytest.mark.parametrize("sealed_at", ["before the cut", "at the cut"])
+def test_who_starts_again_at_a_cut_counts_nothing_beyond_it_though_nobody_says_so(
+    config, vault, broker, coordinator, sealed_at
+):
+    with crashed(config, vault) as worker:
+        first = send(broker, vault, [1])
+        wait_until(lambda: told(vault)["position"] == first)
+        if sealed_at == "before the cut":
+            worker._vault = Silent()
+        (cut,) = put_marks(broker, [queue(0, 1)], (BEGAN, 1))
+        last = send(broker, vault, [2], [3])
+        wait_until(lambda: worker._limits)
+    with working(config, vault) as worker:
+        wait_until(lambda: worker._limits)
+        time.sleep(0.1)
+        assert told(vault)["position"] == cut
+        packed = contributed(worker, coordinator, cut)
+        assert (merged([packed]), Merger([packed]).complete) == ([1, 0, 0], True)
+        packed = contributed(worker, coordinator, last, NEXT)
+        assert (merged([packed]), Merger([packed]).complete) == ([2, 0, 0], True)
 
 
 def test_a_cut_before_the_first_message_is_reached(config, vault, broker, coordinator):
     with working(config, vault) as worker:
         wait_until(lambda: worker._told)
-        cut = broker.last(queue(0, 1))
+        (cut,) = put_marks(broker, [queue(0, 1)], (BEGAN, 1))
         assert cut.sequence == 0
-        worker.hold("visits", BEGAN, 1, cut)
         last = send(broker, vault, [1])
         assert merged([contributed(worker, coordinator, cut)]) == [0, 0, 0]
         assert merged([contributed(worker, coordinator, last, NEXT)]) == [1, 0, 0]

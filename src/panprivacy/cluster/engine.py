@@ -11,6 +11,7 @@ from typing import Final
 from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.coordinator import Coordinator
 from panprivacy.cluster.gateway import ClusterStream, Gateway
+from panprivacy.cluster.marks import put_marks
 from panprivacy.cluster.queues import Position, Queue
 from panprivacy.cluster.record import RecordFile
 from panprivacy.cluster.releaser import Releaser
@@ -76,7 +77,7 @@ class ClusterEngine(Engine):
                 store,
                 shards,
                 routers[name],
-                partial(self._cut, name),
+                partial(put_marks, broker, self._queues[name]),
                 patience=config.cluster.patience_seconds(stream.window_seconds),
                 broken=pulse.broken,
             )
@@ -130,7 +131,7 @@ class ClusterEngine(Engine):
         """
         for name in self._queues:  # no publisher begins from here on
             self._broker.tell(self._config.cluster.name, name, b"")
-        before = {name: self._cut(name) for name in self._queues}
+        before = {name: self._ends(name) for name in self._queues}
         self.wait_for_shards()
         self._check_quiet(before, "stop that first, and start this again")
         until = time.monotonic() + seconds
@@ -145,7 +146,10 @@ class ClusterEngine(Engine):
                 message = f"the releases of {self._record.record.shards} shards cannot be made now"
                 raise PlanError(f"{message}: {reasons}" if reasons else message)
             time.sleep(_PAUSE)
-        cut = {name: one.through for name, one in self._releasers.items()}
+        cut = {
+            name: [Position(cut.born, cut.sequence + 1) for cut in one.through]  # and the mark
+            for name, one in self._releasers.items()
+        }
         self._check_quiet(
             cut, "that counts in the next window of these shards, so start them once more"
         )
@@ -153,7 +157,7 @@ class ClusterEngine(Engine):
     def _check_quiet(self, known: Mapping[str, Sequence[Position]], advice: str) -> None:
         """Refuse to go on if anything was sent since the queues were so far."""
         for name, through in known.items():
-            if self._cut(name) != list(through):
+            if self._ends(name) != list(through):
                 message = f"somebody still sends to the {len(through)} shards of {name}: {advice}"
                 raise PlanError(message)
 
@@ -163,7 +167,7 @@ class ClusterEngine(Engine):
             with self._record.changing() as record:
                 record.names = {}
 
-    def _cut(self, stream: str) -> list[Position]:
+    def _ends(self, stream: str) -> list[Position]:
         return [self._broker.last(queue) for queue in self._queues[stream]]
 
     def _troubles_of_beginning(self) -> str:

@@ -82,6 +82,9 @@ class Position:
 START: Final = Position(0, 0)
 """Before all messages, whenever a queue was born."""
 
+END: Final = Position((1 << 64) - 1, 0)
+"""Behind all messages."""
+
 
 def checked(name: str) -> str:
     """A name that can be part of a subject."""

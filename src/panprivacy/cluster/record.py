@@ -26,7 +26,7 @@ _VERSION: Final = 2
 
 
 class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A release that is under way: how far each queue was when it was due.
+    """A release that is under way.
 
     Args:
         window: when the window began to be counted, in seconds since 1970.
@@ -36,9 +36,10 @@ class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         last: whether the window ends with it.
         next_start: when the window begins that follows then.
         complete: whether the window was counted from its start to its end, as far as is known.
-        made: when the queues were cut.
+        made: when it was written down.
         payer: by whom its line in the ledger is known.
-        through: of each shard, the birth of its queue and the last message that belongs to it.
+        through: of each shard, the birth of its queue and the last message that belongs to it; none
+            until the queues have been marked.
         held: which shards may have a contribution to it that they have not forgotten.
         announced: how many intrusions were announced to the window before it, where others were
             since; None if none was.
@@ -55,8 +56,8 @@ class Cut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     complete: bool
     made: float
     payer: str
-    through: list[tuple[int, int]]
     held: list[int]
+    through: list[tuple[int, int]] = []
     announced: int | None = None
     answers: list[Published] | None = None
     over: bool = False

@@ -1,7 +1,7 @@
 """The releases of one stream of a cluster: cut, paid for, gathered, added up, published.
 
-A release begins with a cut: how far each queue is at that moment. The cut is written down, the
-release is paid for, and each shard contributes what it has counted through the cut. All slices are
+A release begins with a cut. It is written down, each queue gets a mark where it is cut, the release
+is paid for, and each shard contributes what it has counted before its mark. All slices are
 added up and noised once. The shards keep what they contributed until the answer is in the store:
 so whatever crashes, the same release is made, once.
 """
@@ -23,6 +23,7 @@ import pyrage
 
 from panprivacy.cluster.announcing import PATIENCE, Announcing, has_not_contributed, named
 from panprivacy.cluster.asking import Asking
+from panprivacy.cluster.marks import Contribution
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.record import Cut, RecordFile, StreamRecord, utc
 from panprivacy.cluster.routing import Router
@@ -46,6 +47,8 @@ from panprivacy.statistics.grid import Grid
 
 _USUAL: Final = 15.0
 """Seconds after which it is told that a release waits for a shard."""
+_PROMPT: Final = 1.0
+"""Seconds after the end of a window in which its queues are marked, as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Releaser:
         store: where releases and ledger go.
         shards: count.
         router: of the shards.
-        cut: how far each queue is now.
+        mark: marks the cut of a release in each queue, and returns its positions; see `put_marks`.
         patience: seconds that a release waits for a shard.
         broken: when the process stood still last, or its clock was set.
         clock: seconds since 1970 in UTC.
@@ -108,7 +111,7 @@ class Releaser:
         store: ReleaseStore,
         shards: Shards,
         router: Router,
-        cut: Callable[[], Sequence[Position]],
+        mark: Callable[[Contribution], Sequence[Position]],
         *,
         patience: float,
         broken: Callable[[], float] = lambda: 0.0,
@@ -116,7 +119,7 @@ class Releaser:
     ) -> None:
         self.name, self.config = name, config
         self._file, self._store, self._router = record, store, router
-        self._cut_queues, self._patience, self._broken, self._clock = cut, patience, broken, clock
+        self._mark, self._patience, self._broken, self._clock = mark, patience, broken, clock
         self._grid = Grid(config.window_seconds, config.zone)
         self._plan = config.make_counting(router.slice(0))
         self._payment = Payment(name, store)
@@ -152,7 +155,7 @@ class Releaser:
 
     @property
     def through(self) -> Sequence[Position]:
-        """How far the queues were when they were cut last; nothing if that was not here."""
+        """Positions of the last cut; nothing if that was not here."""
         return self._through
 
     @property
@@ -199,16 +202,17 @@ class Releaser:
         Raises:
             OSError: the record cannot be written; try again.
             StoreError: the store cannot be used; try again.
-            BrokerError: the queues cannot be cut; try again.
+            BrokerError: the queues cannot be marked; try again.
         """
         self._announcing.told = told
         self._cut_what_is_due()
-        self._file.write()  # no shard is asked for what is not on the disk
+        self._file.write()  # no queue is marked for what is not on the disk
+        self._mark_what_is_cut()
         self._announcing.announce_again()
         waits: set[int] = set()
         behind: set[int] = set()
         for cut in list(self._own.cuts):
-            if not cut.over and not self._make(cut, waits):
+            if not cut.through or (not cut.over and not self._make(cut, waits)):
                 break
             self._settle(cut, behind)
             behind.update(cut.held)
@@ -244,7 +248,7 @@ class Releaser:
         return self._file.record.streams[self.name]
 
     def _cut_what_is_due(self) -> None:
-        """Cut the queues at the end of a window, and where a release is due within it."""
+        """Begin the release of a window that has ended, and one that is due within it."""
         now = self._clock()
         self._note_what_broke()
         if self._passed(now) or self._scheduled() <= now:
@@ -262,9 +266,6 @@ class Releaser:
         """Begin a release: of a window that has ended, or else within one."""
         own = self._own
         ended, next_start = passed or (now, own.window)
-        through = self._through = self._cut_queues()
-        for shard, position in enumerate(through):
-            self._asking.now(shard, "hold", own.window, own.number, position)
         whole = self._grid.around(own.window) == (own.window, ended)
         cut = Cut(
             window=own.window,
@@ -276,7 +277,6 @@ class Releaser:
             complete=passed is not None and whole and own.window >= self._whole_since,
             made=now,
             payer=new_payer(),
-            through=[(position.born, position.sequence) for position in through],
             held=list(range(self._router.shards)),
         )
         own.cuts.append(cut)
@@ -286,6 +286,23 @@ class Releaser:
             own.window, own.number = cut.next_start, 1
             own.ends = self._grid.around(own.window)[1]
         return cut
+
+    def _mark_what_is_cut(self) -> None:
+        """Mark each new cut in the queues: what the broker has taken before is released with it.
+
+        Rows that came in between belong to the window before. Where that took long, neither of the
+        two windows is complete.
+        """
+        for cut in list(self._own.cuts):
+            if cut.through:
+                continue
+            through = self._through = self._mark(cut.name)
+            with self._file.changing():
+                cut.through = [(position.born, position.sequence) for position in through]
+                if cut.last and self._clock() - cut.until > _PROMPT:
+                    cut.complete = False
+                    next_one = math.nextafter(cut.next_start, math.inf)
+                    self._whole_since = max(self._whole_since, next_one)
 
     def _note_what_broke(self) -> None:
         """Windows are not complete in which the process stood still, or its clock was set."""

@@ -23,8 +23,9 @@ import numpy as np
 from panprivacy.cluster.directory import COLUMNS, USER
 from panprivacy.cluster.envelopes import PACKED_BYTES as KEYS_BYTES
 from panprivacy.cluster.envelopes import Opener, Sealed
+from panprivacy.cluster.marks import Contribution, Message, read_mark
 from panprivacy.cluster.messages import read_message
-from panprivacy.cluster.queues import START, Position, Queue
+from panprivacy.cluster.queues import END, START, Position, Queue
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.vault import Told
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError, without_frames
@@ -46,9 +47,6 @@ _GROUP_BYTES: Final = 4 << 20
 """Of messages that are counted in one pass, unless one is longer."""
 _ALIGNED: Final = 64
 _DAMAGED: Final = "the state is damaged: no contributions are kept like this"
-
-Contribution = tuple[float, int]
-"""Window and number of a contribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ class ShardStream(Resumable):
         with self._lock:
             return self._told()
 
-    def take(self, messages: Iterable[tuple[Position, Sealed]]) -> None:
+    def take(self, messages: Iterable[Message]) -> None:
         """Count messages that were not counted before; of each part of one all rows or none.
 
         What cannot be counted is refused with a line in the journal, and read no more.
@@ -147,15 +145,20 @@ class ShardStream(Resumable):
         window: float,
         number: int,
         *,
+        through: Position = END,
         last: bool,
         next_start: float = 0.0,
         announced: int = 0,
     ) -> None:
         """Have a contribution of the current window; once, however often it is asked for.
 
+        Where messages beyond the cut were counted, nobody knows to which of two windows their rows
+        belong: neither is complete.
+
         Args:
             window: when it began.
             number: of the release, from 1.
+            through: the position of the cut.
             last: whether the window ends with it: its state is wiped.
             next_start: when the next window begins, if it does.
             announced: as for `announce`, which comes first if it has not come yet: so all shards
@@ -174,11 +177,13 @@ class ShardStream(Resumable):
                 raise PlanError(message)
             self._announce(announced)
             fresh = self._fresh() if last else None
+            parted = not last or self._position <= through or not self._position.sequence
+            self._whole = self._whole and parted
             self._pending[window, number] = self._contribution(last=last)
             self._released = number
             if fresh is not None:
                 self._counting.forget()
-                self._counting, self._whole = fresh, True
+                self._counting, self._whole = fresh, parted
                 self._window, self._released, self._announced = next_start, 0, 0
 
     def contribution(self, window: float, number: int) -> bytes:
@@ -265,7 +270,7 @@ class ShardStream(Resumable):
             self._window, self._released, self._announced = window
             self._reception.batch_ids.unpack(earlier.names)
 
-    def _take(self, group: Sequence[tuple[Position, Sealed]]) -> None:
+    def _take(self, group: Sequence[Message]) -> None:
         """Count several messages in one pass; whatever fails, they are not counted again."""
         room = self._room_for(sum(_stride(sealed) for _, sealed in group))
         several: list[Sent] = []
@@ -275,8 +280,9 @@ class ShardStream(Resumable):
                 if position > self._position:
                     self._note_gap(position)
                     self._position = position
-                    self._read(sealed, room[at:], several)
-                    at += _stride(sealed)
+                    if read_mark(sealed) is None:
+                        self._read(sealed, room[at:], several)
+                        at += _stride(sealed)
             for outcome in self._reception.take(self._counting, several):
                 if isinstance(outcome, Exception):
                     self._refuse(outcome)
@@ -435,10 +441,10 @@ def _kept(public: Mapping[str, Any]) -> dict[Contribution, int]:
 
 
 def _groups(
-    messages: Iterable[tuple[Position, Sealed]],
-) -> Iterator[list[tuple[Position, Sealed]]]:
+    messages: Iterable[Message],
+) -> Iterator[list[Message]]:
     """Messages that are opened together."""
-    group: list[tuple[Position, Sealed]] = []
+    group: list[Message] = []
     size = 0
     for one in messages:
         if group and size + _stride(one[1]) > _GROUP_BYTES:

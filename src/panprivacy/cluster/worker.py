@@ -16,13 +16,14 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, ParamSpec, Protocol, TypeVar
 
 from panprivacy._kernels import wipe_stack
 from panprivacy.cluster.broker import Broker
+from panprivacy.cluster.marks import Contribution, Message, before_mark
 from panprivacy.cluster.queues import Position, Queue
 from panprivacy.cluster.shard import ShardStream
 from panprivacy.cluster.vault import LEASE, FencedError, LeasedError, SilentError, Told
@@ -184,15 +185,6 @@ class Worker:
         return {**exposed, **self._troubles.known}
 
     @_plainly
-    def hold(self, stream: str, window: float, number: int, through: Position) -> None:
-        """Count nothing beyond a position until a contribution has been made.
-
-        Calls may overtake each other: after that contribution this does nothing.
-        """
-        if (window, number) >= self._streams[stream].due:
-            self._limits[stream, window, number] = through
-
-    @_plainly
     def contribute(
         self,
         stream: str,
@@ -210,7 +202,7 @@ class Worker:
             stream: which.
             window: when it began.
             number: of the release, from 1.
-            through: behind which message of the queue; what is counted beyond it is in it, too.
+            through: the position of its cut in the queue.
             last: whether the window ends with it.
             next_start: when the next window begins, then.
             recipient: public key of age to which it is sealed.
@@ -229,6 +221,7 @@ class Worker:
                 one.contribute(
                     window,
                     number,
+                    through=through,
                     last=last,
                     next_start=next_start,
                     announced=announced,
@@ -368,13 +361,13 @@ class Worker:
         if (told := self._told.get(name)) and told["position"] != self._removed.get(name):
             self._broker.remove(queue, told["position"])
             self._removed[name] = told["position"]
-        limit = self._limits.get((name, *stream.due))
+        due = stream.due
+        limit = self._limits.get((name, *due))
         if limit is not None and stream.position >= limit:
             self._stopping.wait(_PULL_SECONDS / 10)
             return
         found = self._broker.pull(queue, stream.position, _MOST, _PULL_SECONDS)
-        limit = self._limits.get((name, *stream.due))
-        within = [one for one in found if limit is None or one[0] <= limit]
+        limit, within = self._within(name, due, found)
         stream.take(within)
         if limit is not None and len(within) < len(found):
             stream.go_on_at(limit)  # a queue that was empty at the cut
@@ -388,6 +381,21 @@ class Worker:
             self._changed.notify_all()
         if len(found) < _MOST and limit is None:
             self._stopping.wait(_GATHER_SECONDS)
+
+    def _within(
+        self, name: str, due: Contribution, found: Sequence[Message]
+    ) -> tuple[Position | None, list[Message]]:
+        """The cut of the next contribution, if it is known, and the messages before it.
+
+        The queue has a mark there. A contribution that is asked for has it, too.
+        """
+        before, marked = before_mark(found, due)
+        if marked:
+            position, _ = found[len(before)]
+            cut = Position(position.born, position.sequence - 1)
+            self._limits.setdefault((name, *due), cut)
+        limit = self._limits.get((name, *due))
+        return limit, [one for one in found if limit is None or one[0] <= limit]
 
     # Waiting
 

@@ -11,6 +11,7 @@ import pytest
 
 from panprivacy.dashboard.board import Board
 from panprivacy.dashboard.guard import COOKIE, Guard, Readers, token_of
+from panprivacy.dashboard.origins import Origins
 from panprivacy.service.config.loading import load
 from panprivacy.service.config.tokens import Tokens, hash_of
 from tests.dashboard.rows import HASHES, TOKENS, days, published
@@ -36,9 +37,10 @@ async def reached(scope, receive, send):
     await send({"type": "http.response.body", "body": b"inside"})
 
 
-def ask(tokens, method, path, **given):
-    """What the guard answers."""
-    guard = Guard(reached, Readers(tokens, ["shop", "calls"]))
+def ask(tokens, method, path, app=reached, **given):
+    """What the guard answers; a page of its own asks, unless headers are given."""
+    guard = Guard(app, Readers(tokens, ["shop", "calls"]), Origins())
+    given.setdefault("headers", {"origin": "http://board"})
 
     async def asked():
         transport = httpx.ASGITransport(app=guard)
@@ -88,8 +90,9 @@ def test_a_browser_that_goes_away_is_no_error_and_all_else_is(tokens):
             return {"type": message}
 
         cookie = f"{COOKIE}={TOKENS['board']}".encode()
-        scope = {"type": "http", "path": "/", "method": "GET", "headers": [(b"cookie", cookie)]}
-        await Guard(raising, Readers(tokens, ["shop"]))(scope, receive, None)
+        headers = [(b"cookie", cookie)]
+        scope = {"type": "http", "scheme": "http", "path": "/", "method": "GET", "headers": headers}
+        await Guard(raising, Readers(tokens, ["shop"]), Origins())(scope, receive, None)
 
     asyncio.run(ask_once("http.disconnect"))
     with pytest.raises(RuntimeError):
@@ -103,15 +106,64 @@ def test_every_answer_forbids_what_is_elsewhere(tokens):
     assert "frame-ancestors 'none'" in policy
 
 
-def test_a_web_socket_without_a_token_is_closed(tokens):
+def opened(tokens, *headers):
+    """What becomes of a request for a web socket."""
     sent = []
 
     async def send(message):
         sent.append(message)
 
-    scope = {"type": "websocket", "headers": [(b"cookie", b"a=b")]}
-    asyncio.run(Guard(reached, Readers(tokens, ["shop"]))(scope, None, send))
-    assert sent == [{"type": "websocket.close", "code": 1008}]
+    async def inside(scope, receive, send):
+        await send({"type": "websocket.accept"})
+
+    scope = {"type": "websocket", "scheme": "ws", "headers": [(b"host", b"board"), *headers]}
+    asyncio.run(Guard(inside, Readers(tokens, ["shop"]), Origins())(scope, None, send))
+    return sent
+
+
+COOKIES = b"cookie", f"{COOKIE}={TOKENS['board']}".encode()
+OWN, FOREIGN = (b"origin", b"http://board"), (b"origin", b"http://evil.example")
+
+
+def test_a_web_socket_needs_a_token_and_the_origin_of_the_dashboard(tokens):
+    assert opened(tokens, COOKIES, OWN) == [{"type": "websocket.accept"}]
+    closed = [{"type": "websocket.close", "code": 1008}]
+    assert opened(tokens, (b"cookie", b"a=b"), OWN) == closed
+    assert opened(tokens, COOKIES, FOREIGN) == closed
+    assert opened(tokens, COOKIES, OWN, FOREIGN) == closed
+    assert opened(tokens, COOKIES, (b"origin", b"null")) == closed
+    assert opened(tokens, COOKIES) == closed
+
+
+@pytest.mark.parametrize("path", ["/", "/enter", "/leave", "/_nicegui_ws/socket.io/", "/nothing"])
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "PUT"])
+def test_another_web_site_is_refused_everything(tokens, path, method):
+    for origin in ("http://evil.example", "http://board:81", "https://board", "null", ""):
+        headers = {"origin": origin, "cookie": f"{COOKIE}={TOKENS['board']}"}
+        refused = ask(tokens, method, path, headers=headers, data={"token": TOKENS["board"]})
+        assert refused.status_code == 403
+        assert "--origin" in refused.text
+        assert not {"set-cookie", "access-control-allow-origin"} & {*refused.headers}
+
+
+@pytest.mark.parametrize("path", ["/enter", "/leave"])
+def test_a_request_that_changes_something_names_its_origin(tokens, path):
+    refused = ask(tokens, "POST", path, headers={}, data={"token": TOKENS["shop"]})
+    assert refused.status_code == 403
+    assert ask(tokens, "GET", "/", headers={}).status_code == 401
+
+
+def test_no_answer_lets_other_web_sites_read_it(tokens):
+    async def generous(scope, receive, send):
+        headers = [(b"access-control-allow-origin", b"http://board"),
+                   (b"Access-Control-Allow-Credentials", b"true")]  # fmt: skip
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"inside"})
+
+    headers = {"cookie": f"{COOKIE}={TOKENS['board']}", "origin": "http://board"}
+    answer = ask(tokens, "GET", "/", app=generous, headers=headers)
+    assert answer.text == "inside"
+    assert not any(name.startswith("access-control") for name in answer.headers)
 
 
 def test_a_token_of_one_stream_reads_that_one(tokens):

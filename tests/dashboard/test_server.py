@@ -12,14 +12,14 @@ from panprivacy.service.config.loading import load
 @pytest.fixture
 def ran(monkeypatch):
     found = []
-    monkeypatch.setattr(server, "_application", lambda board, service: (board, service))
+    monkeypatch.setattr(server, "_pages", lambda board, service: (board, service))
 
     class Server:
         def __init__(self, app, said):
             self.app, self.said = app, said
 
         def run(self, sockets):
-            found.append((*self.app, self.said, sockets[0].getsockname()))
+            found.append((*self.app.app, self.said, sockets[0].getsockname()))
             if found[0][1] == "http://fails":
                 raise RuntimeError
 

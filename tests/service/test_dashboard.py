@@ -7,7 +7,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +271,74 @@ def test_without_a_token_that_may_read_there_is_nothing_to_see(site):
     visitor.page.get_by_role("button", name="Leave").click()
     visitor.page.get_by_label("Token").wait_for()
     context.close()
+
+
+ANOTHER_SITE = """<title>another</title><script>
+const opens = () => new Promise(told => {
+  const socket = new WebSocket(base.replace("http", "ws") + path + "websocket");
+  socket.onopen = () => told(true);
+  socket.onerror = () => told(false);
+});
+const asks = async (method, path) => {
+  const body = method === "POST" ? new URLSearchParams({token: "pp_read"}) : undefined;
+  const options = {method, body, credentials: "include", redirect: "manual"};
+  try { return (await fetch(base + path, options)).type; } catch { return "refused"; }
+};
+const path = "/_nicegui_ws/socket.io/?EIO=4&transport=";
+</script>"""
+
+
+@contextmanager
+def another_site():
+    """Serve a page that asks the dashboard for things, at another port of the same host."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(ANOTHER_SITE.encode())
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_page_at_another_port_reaches_nothing_with_the_cookie(visitor, site):
+    """The browser sends it the cookie: a port is no other site."""
+    _, _, base = site
+    page = visitor.page
+    with another_site() as other:
+        asked = {}
+        for at in (other, base):
+            page.goto(other if at is other else f"{base}/")
+            if at is base:  # the same questions by a page of the dashboard: they do work
+                page.add_script_tag(
+                    content=re.search(r"<script>(.*)</script>", ANOTHER_SITE, re.DOTALL)[1]
+                )
+            page.evaluate("at => { globalThis.base = at }", base)
+            asked[at] = [page.evaluate("opens()"), page.evaluate("asks('GET', path + 'polling')"),
+                         page.evaluate("asks('POST', '/enter')")]  # fmt: skip
+        assert asked == {
+            other: [False, "refused", "refused"],
+            base: [True, "basic", "opaqueredirect"],
+        }
+        page.goto(other)
+        page.evaluate("at => { globalThis.base = at }", base)
+        page.evaluate(
+            "async () => { await fetch(base + '/leave', "
+            "{method: 'POST', mode: 'no-cors', credentials: 'include'}) }"
+        )
+    visitor.go("/")  # the cookie is there still
+    visitor.page.locator(".tile").first.wait_for()
 
 
 def test_who_lost_the_token_and_does_not_leave_the_page_is_shown_nothing_more(site):

@@ -23,6 +23,14 @@ def dashboard(
             "given.",
         ),
     ] = None,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="What a browser shows of a proxy in front, such as https://numbers.example. "
+            "Repeat it for more.",
+        ),
+    ] = None,
 ) -> None:
     """Show what was released on pages, until told to stop; it can change nothing."""
     with installed(Extra.service):
@@ -30,4 +38,4 @@ def dashboard(
     loaded = load(config)
     with installed(Extra.dashboard):
         from panprivacy.dashboard.server import serve  # noqa: PLC0415 - an extra, and slow
-    serve(loaded, config.absolute(), listen, service)
+    serve(loaded, config.absolute(), listen, service, origin or ())

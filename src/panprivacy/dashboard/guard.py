@@ -1,8 +1,8 @@
 """Lets in who has a token that may read; all other requests get the page that asks for one.
 
-The token stays in a cookie of the browser session, which no script can read and no other site can
-use. Nothing is kept here, so a token that is taken out of the configuration is good for nothing at
-the next request.
+The token stays in a cookie of the browser session, which no script can read. A request that names
+another site as its origin is refused, whatever it brings. Nothing is kept here, so a token that is
+taken out of the configuration is good for nothing at the next request.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from panprivacy.dashboard.origins import Origins
 from panprivacy.service.config.tokens import AccessError, Role, Tokens
 
 COOKIE: Final = "panprivacy_dashboard"
@@ -23,12 +24,18 @@ ENTER, LEAVE = "/enter", "/leave"
 _LONGEST_BODY: Final = 4_096
 _REFUSED: Final = 1008
 """Of WebSocket: against the policy."""
+_FOREIGN: Final = (
+    "Another web site asked for this. If it is a proxy in front of the dashboard, start the "
+    "dashboard with --origin and what the browser shows: --origin https://numbers.example\n"
+)
+_FOR_OTHERS: Final = b"access-control-allow-origin", b"access-control-allow-credentials"
+"""Headers that let other web sites read an answer: none leaves."""
 HEADERS: Final = {
     # whatever a page is made to hold, the browser sends nothing to anybody else
     "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' "
     "'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; object-src 'none'",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # without any, a form of ours would name no origin
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
@@ -99,19 +106,24 @@ class Guard:
     Args:
         app: what is guarded.
         readers: who may read what.
+        origins: whose pages may talk to it.
     """
 
-    def __init__(self, app: ASGIApp, readers: Readers) -> None:
-        self.app, self._readers = app, readers
+    def __init__(self, app: ASGIApp, readers: Readers, origins: Origins) -> None:
+        self.app, self._readers, self._origins = app, readers, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
         if scope["type"] == "http":
             await self._http(scope, receive, _with_headers(send))
-        elif scope["type"] != "websocket" or self._knows(Headers(scope=scope)):
+        elif scope["type"] != "websocket" or self._may_open(scope):
             await self.app(scope, receive, send)
         else:
             await send({"type": "websocket.close", "code": _REFUSED})
+
+    def _may_open(self, scope: Scope) -> bool:
+        """Whether a page of ours, with a token that may read something, asks for a web socket."""
+        return self._origins.admits(scope) and self._knows(Headers(scope=scope))
 
     def _knows(self, headers: Headers) -> bool:
         """Whether a request has a token that may read something."""
@@ -119,8 +131,10 @@ class Guard:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
-        if path == LEAVE and method == "POST":
-            answer: Response = RedirectResponse("/", 303)
+        if not self._origins.admits(scope):
+            answer: Response = PlainTextResponse(_FOREIGN, 403)
+        elif path == LEAVE and method == "POST":
+            answer = RedirectResponse("/", 303)
             answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         elif path == ENTER and method == "POST":
             answer = self._entered(await _field(receive, "token"), scope["scheme"])
@@ -184,9 +198,11 @@ async def _field(receive: Receive, name: str) -> str:
 def _with_headers(send: Send) -> Callable[[Message], Awaitable[None]]:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
+            ours = [pair for pair in message["headers"] if pair[0].lower() not in _FOR_OTHERS]
+            headers = MutableHeaders(raw=ours)
             for name, value in HEADERS.items():
                 headers[name] = value
+            message = {**message, "headers": headers.raw}
         await send(message)
 
     return sending

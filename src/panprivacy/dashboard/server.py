@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,7 @@ from nicegui import run, ui
 
 from panprivacy.dashboard.board import Board
 from panprivacy.dashboard.guard import Guard
+from panprivacy.dashboard.origins import Origins
 from panprivacy.dashboard.pages import Pages
 from panprivacy.service.config.config import Config
 from panprivacy.service.config.tokens import Role
@@ -26,7 +28,9 @@ _PAUSE: Final = 1.0
 _NOBODY: Final = "no token may read, so nobody can enter: panprivacy token board --may read"
 
 
-def serve(config: Config, file: Path, listen: str, service: str | None) -> None:
+def serve(
+    config: Config, file: Path, listen: str, service: str | None, origins: Sequence[str] = ()
+) -> None:
     """Show a release store in this process until SIGTERM or SIGINT.
 
     Args:
@@ -34,15 +38,18 @@ def serve(config: Config, file: Path, listen: str, service: str | None) -> None:
         file: where it is; its tokens are followed.
         listen: where the pages are served.
         service: where the service listens; None for what the configuration says.
+        origins: of proxies in front of it, such as `https://numbers.example`.
 
     Raises:
-        PlanError: the release store cannot be opened, or nothing can listen there.
+        PlanError: an origin is none, the release store cannot be opened, or nothing can listen.
     """
     write_to_stderr()
+    admitted = Origins(origins)
     board = Board(config, file)
     try:
         with http_socket(http_address(listen)) as sock:
-            app = _application(board, service or config.server.address.url("http"))
+            asked = service or config.server.address.url("http")
+            app = Guard(_pages(board, asked), board.readers, admitted)
             name = sock.getsockname()
             where = Address(path=name) if isinstance(name, str) else Address(name[0], name[1])
             said = f"panprivacy: the dashboard is at {where.url('http')}\n"
@@ -53,8 +60,8 @@ def serve(config: Config, file: Path, listen: str, service: str | None) -> None:
         board.close()
 
 
-def _application(board: Board, service: str) -> Guard:
-    """The pages, behind the guard."""
+def _pages(board: Board, service: str) -> FastAPI:
+    """Return the application that draws the pages."""
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     Pages(board, service)
     pages_app.on_startup(lambda: asyncio.create_task(_follow(board), name="follow"))
@@ -67,7 +74,7 @@ def _application(board: Board, service: str) -> Guard:
         binding_refresh_interval=None,
         show_welcome_message=False,
     )
-    return Guard(outer, board.readers)
+    return outer
 
 
 async def _follow(board: Board) -> None:

@@ -195,13 +195,13 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "return whole(says, _MOST_CELLS, example= 65537)",
     ): "any number will do for an example in a text",
     (
-        "guarantee.py",
+        "guarantee/exact.py",
         "",
         "_DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=~999_999)",
     ): _RANGE,
     (
-        "guarantee.py",
-        "_rounded",
+        "guarantee/exact.py",
+        "rounded",
         "rounding = Context(prec=digits, rounding=direction, Emax= 1000000, Emin=-999_999)",
     ): _RANGE,
     (
@@ -249,7 +249,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
 
 UNFOUND: dict[tuple[str, str, str], str] = {
     (
-        "guarantee.py",
+        "guarantee/exact.py",
         "",
         "_DIGITS = Context(prec= 59, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999)",
     ): "bounds are 1e-50 apart, for which 59 digits are as good as 60",

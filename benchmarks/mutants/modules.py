@@ -141,13 +141,16 @@ _OF_MODULE: dict[str, tuple[str, ...]] = {
         "tests/unit/test_windowed.py",
         "tests/exact/test_windows.py",
     ),
-    "guarantee.py": (
-        "tests/unit/test_guarantee.py",
-        "tests/unit/test_windowed.py",
-        "tests/unit/test_together.py",
-        "tests/unit/test_cells_bits.py",
-        "tests/exact/test_windows.py",
-        *CONTRACT,
+    **dict.fromkeys(
+        (f"guarantee/{name}.py" for name in ("exact", "ledger", "loss", "losses", "promise")),
+        (
+            "tests/unit/test_guarantee.py",
+            "tests/unit/test_windowed.py",
+            "tests/unit/test_together.py",
+            "tests/unit/test_cells_bits.py",
+            "tests/exact/test_windows.py",
+            *CONTRACT,
+        ),
     ),
     "statistics/statistic.py": (
         "tests/unit/test_specification.py",

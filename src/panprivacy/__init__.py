@@ -105,7 +105,7 @@ _HOMES = {
         "PlanError",
         "WeakEpsilonWarning",
     ],
-    "guarantee": ["Budget", "Guarantee", "Ledger"],
+    "guarantee": ["Budget", "Guarantee", "Ledger", "PrivacyLoss"],
     "merging": ["merge"],
     "statistics.cropped.statistic": ["CroppedSum"],
     "statistics.density.statistic": ["Density"],

@@ -246,7 +246,7 @@ class TestBudget:
 
     def test_announced_intrusions(self):
         pages = grouped(partial(density, intrusions=1), epsilon=3)
-        assert pages.guarantee == pp.Guarantee(Fraction(3), 1, 2)
+        assert pages.guarantee == pp.Guarantee(Fraction(3), 1, 2, unseen=pages.unseen)
         before = pages.state()
         pages.announce_intrusion()
         assert len(pages.state()) == pages.state_bytes == len(before)

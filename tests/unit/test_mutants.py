@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy import guarantee
 from panprivacy.addressing import (
     FEISTEL_BITS,
     FEISTEL_ROUNDS,
@@ -40,6 +39,7 @@ from panprivacy.federated.mean import Mean
 from panprivacy.federated.promise import Promise
 from panprivacy.federated.task import Task
 from panprivacy.federated.two_servers import TwoServers
+from panprivacy.guarantee import exp_bounds, losses
 from panprivacy.hashing import may_be_number
 from panprivacy.ids import read_ids, rows_by_code
 from panprivacy.noise import leading_digits
@@ -278,8 +278,8 @@ def test_a_delta_is_used_by_a_single_device_too():
 
 def test_a_joint_loss_rests_on_the_upper_bound_of_an_exponential(monkeypatch):
     """Both are the same in 59 digits, so that no number of ours can tell."""
-    monkeypatch.setattr(guarantee, "exp_bounds", lambda _: (Fraction(2), Fraction(3)))
-    loss = guarantee.joint_loss.__wrapped__(Fraction(1, 2), Fraction(10))
+    monkeypatch.setattr(losses, "exp_bounds", lambda _: (Fraction(2), Fraction(3)))
+    loss = losses.joint_loss.__wrapped__(Fraction(1, 2), Fraction(10))
     assert math.log(2) <= loss < math.log(2) + 1e-12
 
 
@@ -575,7 +575,7 @@ def test_weights_are_as_large_as_they_were_planned_once(epsilon, unit):
     """A state is read by the law that its noise was drawn from."""
     high, low = high_and_low(11, Fraction(epsilon))
     assert high == math.floor(unit * math.exp(epsilon))
-    assert low == -(-high // guarantee.exp_bounds(Fraction(epsilon))[0])
+    assert low == -(-high // exp_bounds(Fraction(epsilon))[0])
     assert low in {unit, unit - 1}
 
 
@@ -595,7 +595,7 @@ WHERE_LEFT_OUT = (
     "continual.methods", "counters.accumulator", "counters.delayed", "counters.endless",
     "counters.factorised", "counters.mechanism", "counters.naive", "counters.running",
     "counters.shapes", "counters.tree", "decoders.intervals", "federated.collector",
-    "federated.elgamal", "federated.distributions", "federated.shares", "guarantee",
+    "federated.elgamal", "federated.distributions", "federated.shares", "guarantee.promise",
     "planning.additive", "service.outgoing.payment", "service.stream",
     "statistics.additive_plans", "statistics.density.decoder", "statistics.grid",
     "statistics.running.stepwise", "statistics.statistic", "statistics.together",

@@ -64,7 +64,7 @@ def test_several_batches_are_counted_in_one_pass():
 def test_the_losses_add_up_under_one_ledger():
     both = make(intrusions=1)
     members = both.members.values()
-    assert both.guarantee == pp.Guarantee(Fraction(20), intrusions=1)
+    assert both.guarantee == pp.Guarantee(Fraction(20), intrusions=1, unseen=both.unseen)
     assert both.state_epsilon == sum(one.state_epsilon for one in members) == both.ledger.spent
     assert both.unseen == sum(one.unseen for one in members)
     cost = both.release_epsilon

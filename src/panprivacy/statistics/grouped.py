@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -146,9 +145,7 @@ class Grouped(Together[Label, S]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user who appears in at most `per_user` groups."""
-        one = self._first.guarantee
-        delta = self._per_user * one.delta
-        return replace(one, epsilon=self._total, delta=delta, groups=self._per_user)
+        return self._first.guarantee.in_groups(self._per_user)
 
     def prepare(
         self,

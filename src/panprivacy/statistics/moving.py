@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
 from panprivacy.cells.protocol import Table
 from panprivacy.errors import InputError, LostReleaseError, PlanError
-from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger
+from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger, PrivacyLoss
 from panprivacy.noise import wipe
 from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
 from panprivacy.planning.request import Request
@@ -165,13 +165,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user."""
-        own = super().guarantee
-        return replace(own, epsilon=own.epsilon + self._cost, delta=own.delta + self._delta)
-
-    @property
-    def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the state, at the same delta."""
-        return super().unseen + self._cost
+        return super().guarantee.compared(PrivacyLoss(self._cost, self._delta))
 
     @property
     def state_epsilon(self) -> Fraction:

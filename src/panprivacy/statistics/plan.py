@@ -265,7 +265,11 @@ class Plan(ABC):
         """What is promised to each user of the stream, or of each event."""
         asked = self.request
         return Guarantee(
-            asked.epsilon, asked.intrusions, adjacency=self.hides, conditions=self.conditions
+            asked.epsilon,
+            asked.intrusions,
+            adjacency=self.hides,
+            conditions=self.conditions,
+            unseen=self.unseen,
         )
 
     @property

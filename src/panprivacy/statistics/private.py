@@ -71,9 +71,9 @@ class Private(Resumable):
         """The budget it draws on; shared if it was given one."""
 
     @property
-    @abstractmethod
     def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the state; see `Windowed`."""
+        """Epsilon if nobody ever sees the state; see `Windowed`."""
+        return self.guarantee.unseen_loss.epsilon
 
     @property
     @abstractmethod

@@ -196,7 +196,7 @@ class Statistic(Private, Generic[P, A]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user of the stream, or of each event, as the plan says."""
-        return self._plan.guarantee
+        return replace(self._plan.guarantee, unseen=self.unseen)
 
     @property
     def unseen(self) -> Fraction:

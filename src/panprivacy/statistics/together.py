@@ -114,11 +114,6 @@ class Together(Private, Generic[K, M]):
         return Guarantee.of_all(one.guarantee for one in self._members.values())
 
     @property
-    def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the states."""
-        return self._sum(lambda one: one.unseen)
-
-    @property
     def state_epsilon(self) -> Fraction:
         """What the states cost with all planned looks."""
         return self._sum(lambda one: one.state_epsilon)

@@ -18,7 +18,6 @@ from typing import Any, Generic, TypeVar, cast, overload
 
 import pyarrow as pa
 
-from panprivacy._validate import whole_number
 from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container
@@ -288,12 +287,7 @@ class Windowed(Resumable, Generic[S]):
             windows: in how many of them the user appears.
             seen: of how many of these somebody sees the state.
         """
-        count = whole_number(1, 1_000_000_000, windows=windows)
-        open_ones = whole_number(0, count, seen=seen)
-        epsilon = self._current.guarantee.epsilon
-        if self._current.lasting:  # it hides an event, which is in one program
-            return epsilon
-        return open_ones * epsilon + (count - open_ones) * self._current.unseen
+        return self._current.guarantee.over(windows, seen=seen).epsilon
 
     def delta(self, windows: int) -> Fraction:
         """The delta of that loss, whether states are seen or not; 0 where no window has one.
@@ -301,7 +295,7 @@ class Windowed(Resumable, Generic[S]):
         Args:
             windows: in how many of them the user appears.
         """
-        return whole_number(1, 1_000_000_000, windows=windows) * self._current.guarantee.delta
+        return self._current.guarantee.over(windows).delta
 
     @property
     def _passed(self) -> tuple[float, float] | None:

@@ -12,6 +12,8 @@ from panprivacy.cluster import actors
 from panprivacy.cluster.actors import RayShards, connected
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.vault import GoneError, SilentError
+from panprivacy.cluster.waiting import Patience
+from panprivacy.errors import PlanError
 from panprivacy.service.config.config import CheckpointConfig, Config
 from tests.cluster.shards import BEGAN, KEY, planned
 
@@ -74,8 +76,28 @@ def test_a_ray_that_is_started_here_has_a_token_that_nobody_else_knows(monkeypat
         return actors.os.environ["RAY_AUTH_TOKEN"]
 
     for address in ("auto", None, None):
-        with connected(address):
+        with connected(address, Patience(0)):
             pass
     assert tokens[0] == "of the operator"
     assert len(set(tokens)) == 3
     assert all(len(one) == 64 for one in tokens[1:])
+
+
+@pytest.mark.parametrize("address", [None, "auto"])
+def test_a_ray_of_this_machine_is_waited_for_and_another_one_is_not(monkeypatch, address):
+    tried = []
+
+    def init(**_):
+        tried.append(1)
+        if len(tried) == 1:
+            raise RuntimeError("it has not started in time")
+
+    monkeypatch.setattr(actors.ray, "init", init)
+    monkeypatch.setattr(actors.ray, "shutdown", lambda: None)
+    patience = Patience(5.0, lambda: 0.0, lambda _: None)
+    if address is None:
+        with connected(address, patience):
+            assert len(tried) == 2
+    else:
+        with pytest.raises(PlanError, match="cannot be reached"), connected(address, patience):
+            pass

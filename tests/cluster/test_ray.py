@@ -30,6 +30,7 @@ from panprivacy.cluster.envelopes import seal
 from panprivacy.cluster.messages import Round
 from panprivacy.cluster.queues import Position, Queue
 from panprivacy.cluster.routing import Router
+from panprivacy.cluster.waiting import Patience
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import CheckpointConfig, ClusterConfig, Config
 from panprivacy.service.config.stream import StreamConfig
@@ -84,7 +85,7 @@ def nodes(tmp_path_factory):
         others = [
             cluster.add_node(num_cpus=cpus, object_store_memory=_STORE_BYTES) for cpus in (0, 1)
         ]
-        with actors.connected(cluster.address):
+        with actors.connected(cluster.address, Patience(0)):
             yield SimpleNamespace(
                 cluster=cluster,
                 others=others,

@@ -12,6 +12,7 @@ from panprivacy.cluster import server
 from panprivacy.cluster.record import RecordFile
 from panprivacy.cluster.server import _Beginning, _broker
 from panprivacy.cluster.vault import Vault
+from panprivacy.cluster.waiting import Patience
 from panprivacy.errors import PlanError
 from panprivacy.service.config.config import ClusterConfig, Config, ReleasesConfig
 from panprivacy.service.config.loading import load
@@ -28,7 +29,7 @@ from tests.service.doubles import Crash
 def test_the_queues_of_another_cluster_are_not_taken_for_what_was_left(broker, tmp_path):
     def check(name):
         config = Config(streams={"visits": planned()}, cluster=ClusterConfig(name=name))
-        _Beginning(config, None, tmp_path / "here.json", broker, None)._check_name()
+        _Beginning(config, None, tmp_path / "here.json", broker, None, Patience(0))._check_name()
 
     broker.tell("theirs", "visits", b"the directory of a cluster that keeps its states elsewhere")
     with pytest.raises(PlanError, match=r"the broker knows a cluster theirs .* --fresh"):
@@ -132,7 +133,7 @@ def test_names_of_batches_outlive_a_coordinator_that_dies_before_the_new_shards_
     for shard in (1, 2, 3):
         (tmp_path / f"panprivacy-{shard}-of-2.sealed").touch()
         (tmp_path / f"panprivacy-{shard}-of-3.sealed").touch()
-    begin = _Beginning(config, None, path, broker, vault).engine
+    begin = _Beginning(config, None, path, broker, vault, Patience(0)).engine
     with pytest.raises(Crash):
         begin(RecordFile.load(path), 3, fresh=False)
     assert vault.found() == []

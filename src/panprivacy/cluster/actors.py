@@ -21,8 +21,10 @@ from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from panprivacy._kernels import compile_kernels
+from panprivacy.cluster.leftovers import ended_with_this_process
 from panprivacy.cluster.routing import Router
 from panprivacy.cluster.vault import GoneError, SilentError, Told, Vault
+from panprivacy.cluster.waiting import Patience
 from panprivacy.cluster.worker import PATIENCE, Worker, WorkerConfig
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import PanPrivacyError, PlanError, without_frames
@@ -178,7 +180,7 @@ def check_address(address: str | None) -> None:
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[None]:
+def connected(address: str | None, patience: Patience) -> Iterator[None]:
     """A connection to Ray, which tells nobody of itself.
 
     A Ray that is started here listens on all addresses of the machine, and runs what it is given.
@@ -186,6 +188,7 @@ def connected(address: str | None) -> Iterator[None]:
 
     Args:
         address: of a cluster of Ray that this machine has joined; None to start one here.
+        patience: with a Ray that does not answer yet.
 
     Raises:
         PlanError: there is none at the address, or this machine is not one of its nodes.
@@ -195,15 +198,21 @@ def connected(address: str | None) -> Iterator[None]:
     if address is None:
         options = _LOCAL
         os.environ["RAY_AUTH_TOKEN"] = SystemCoins().key(_SECRET_BYTES).hex()
-    try:
+
+    def begin() -> None:
+        ray.shutdown()  # what an attempt before has left
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **options)
-    except (OSError, RuntimeError, ValueError) as error:
-        message = f"Ray cannot be reached: {str(error).splitlines()[0]}"
-        raise PlanError(message) from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
+
+    with ended_with_this_process():
+        try:
+            patience.wait_for(begin, *([RuntimeError] if address is None else []))
+        except (OSError, RuntimeError, ValueError) as error:
+            message = f"Ray cannot be reached: {str(error).splitlines()[0]}"
+            raise PlanError(message) from None
+        try:
+            yield
+        finally:
+            ray.shutdown()
 
 
 def start_vault(path: str) -> Any:

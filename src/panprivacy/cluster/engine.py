@@ -28,8 +28,6 @@ from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 
 _MOST_SHARDS: Final = 1_000
-_BEGIN_SECONDS: Final = 120.0
-"""In which all shards have begun."""
 _PAUSE: Final = 0.05
 
 
@@ -58,6 +56,7 @@ class ClusterEngine(Engine):
         shards: Shards,
     ) -> None:
         found, pulse = record.record, Pulse()
+        self._patience = float(config.cluster.start_seconds)
         self.shards, self._record, self._broker, self._config = shards, record, broker, config
         self._queues = queues_of(config, found.shards)
         routers, receptions, countings = {}, {}, {}
@@ -104,7 +103,7 @@ class ClusterEngine(Engine):
         Raises:
             PlanError: they do not.
         """
-        until = time.monotonic() + _BEGIN_SECONDS
+        until = time.monotonic() + self._patience
         while time.monotonic() < until:
             try:
                 if self.coordinator.look():
@@ -117,13 +116,17 @@ class ClusterEngine(Engine):
             if troubles := self._troubles_of_beginning():
                 raise PlanError(troubles)
             time.sleep(_PAUSE)
-        message = f"not all shards have begun within {_BEGIN_SECONDS:g} seconds"
+        message = f"not all shards have begun within {self._patience:g} seconds: give Ray more "
+        message += "processors, or raise start_patience in [cluster]"
         raise PlanError(message)
 
-    def finish(self, seconds: float = _BEGIN_SECONDS) -> None:
+    def finish(self, seconds: float | None = None) -> None:
         """Make all releases that are due, and have the shards forget what they contributed.
 
         Nobody may send meanwhile: what came after the last cut would be in no release.
+
+        Args:
+            seconds: how long that may take; `start_patience` by default.
 
         Raises:
             PlanError: that takes too long; a shard or the store does not answer; or somebody sends.
@@ -134,7 +137,7 @@ class ClusterEngine(Engine):
         before = {name: self._ends(name) for name in self._queues}
         self.wait_for_shards()
         self._check_quiet(before, "stop that first, and start this again")
-        until = time.monotonic() + seconds
+        until = time.monotonic() + (self._patience if seconds is None else seconds)
         while True:
             self.coordinator.advance()
             if self.coordinator.gone is not None:
@@ -174,7 +177,7 @@ class ClusterEngine(Engine):
         """Why a shard cannot begin, if one says so."""
         for shard in range(self._record.record.shards):
             try:
-                found: Mapping[str, str] = self.shards.ask(shard, "troubles").result(_BEGIN_SECONDS)
+                found: Mapping[str, str] = self.shards.ask(shard, "troubles").result(self._patience)
             except (PanPrivacyError, TimeoutError):
                 continue
             if "beginning" in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from panprivacy.cluster.actors import RayShards, asked, check_address, connected
 from panprivacy.cluster.broker import Broker
 from panprivacy.cluster.engine import ClusterEngine, check, queues_of
 from panprivacy.cluster.record import ClusterRecord, RecordFile, StreamRecord, utc
+from panprivacy.cluster.vault import SilentError
+from panprivacy.cluster.waiting import Patience
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import PlanError
 from panprivacy.service.config.config import Config
@@ -61,10 +64,10 @@ def serve_cluster(
         alone(path.with_suffix(".lock")),  # of the vault Ray would only tell that it has ended
         http_socket(config.server.address) as sock,
         _broker(config, shards) as broker,
-        connected(address),
+        connected(address, patience := Patience(config.cluster.start_seconds)),
     ):
-        vault = start_vault(checkpoint.path)
-        engine = _Beginning(config, file, path, broker, vault).engine(known, shards, fresh=fresh)
+        beginning = _Beginning(config, file, path, broker, start_vault(checkpoint.path), patience)
+        engine = beginning.engine(known, shards, fresh=fresh)
         engine.warm_up()
         engine.wait_for_shards()
         run(engine, sock, uncounted)
@@ -76,10 +79,16 @@ class _Beginning:
     """Begins with what is there: what the coordinator knew, sealed states, queues."""
 
     def __init__(
-        self, config: Config, file: Path | None, path: Path, broker: Broker, vault: Any
+        self,
+        config: Config,
+        file: Path | None,
+        path: Path,
+        broker: Broker,
+        vault: Any,
+        patience: Patience,
     ) -> None:
         self._config, self._config_file, self._path = config, file, path
-        self._broker, self._vault = broker, vault
+        self._broker, self._vault, self._patience = broker, vault, patience
 
     def engine(self, known: RecordFile | None, shards: int, *, fresh: bool) -> ClusterEngine:
         """What goes on from what is there, or begins anew; its shards have been started.
@@ -95,7 +104,7 @@ class _Beginning:
         store = ReleaseStore(self._config.releases.store)
         if known is not None:
             self._check_known(known, store)
-        elif not fresh and asked(self._vault.found):
+        elif not fresh and self._asked(self._vault.found):
             message = "there are sealed states, but not what the coordinator knew of them: put "
             message += f"{self._path.name} back, or {_FRESH}"
             raise PlanError(message)
@@ -109,6 +118,10 @@ class _Beginning:
             known = self._begun(shards, {})
         self._give_up(self._counts() - {shards})  # also what a crash has left behind
         return self._started(known, store)
+
+    def _asked(self, method: Any, *arguments: Any) -> Any:
+        """What the vault answers, which Ray may still be starting."""
+        return self._patience.wait_for(partial(asked, method, *arguments), SilentError)
 
     def _check_name(self) -> None:
         """Refuse to take the queues of another cluster for what was left behind."""
@@ -148,7 +161,7 @@ class _Beginning:
 
     def _counts(self) -> set[int]:
         """Of how many shards something is there."""
-        counts = {count for _, count in asked(self._vault.found)}
+        counts = {count for _, count in self._asked(self._vault.found)}
         with suppress(PlanError):
             before = RecordFile.load(self._path)
             counts |= set() if before is None else {before.record.shards}
@@ -160,9 +173,9 @@ class _Beginning:
             for queues in queues_of(self._config, count).values():
                 for queue in queues:
                     self._broker.delete(queue)
-        for shard, count in asked(self._vault.found):
+        for shard, count in self._asked(self._vault.found):
             if count in counts:
-                asked(self._vault.remove, shard, count)
+                self._asked(self._vault.remove, shard, count)
 
     def _close(self, record: RecordFile, store: ReleaseStore) -> dict[str, bytes]:
         """Have as many shards as there were release what they counted in windows that ended.

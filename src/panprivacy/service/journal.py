@@ -27,6 +27,7 @@ class Event(StrEnum):
 
     listening = "listening"
     waiting_for_broker = "waits for the broker"
+    waiting_for_ray = "waits for Ray, which does not answer in time; start_patience says how long"
     starting = "shards are being started, which can take a minute"
     nobody_may = "there are no tokens: over HTTP nobody can send or read anything"
     new_tokens = "takes over the tokens of its configuration; all else of it at the next start"

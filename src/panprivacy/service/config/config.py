@@ -124,7 +124,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         queue_bytes: that a queue of the broker may hold.
         identity: variable of the environment, on each node, that holds the private key.
         identity_command: prints the private key, in place of the variable.
-        patience: for how long a release waits for a shard; the length of the window unless told.
+        patience: how long a release waits for a shard; by default, the length of the window.
+        start_patience: how long the start waits for Ray, and for the shards.
     """
 
     nats: tuple[str, ...] = ("nats://127.0.0.1:4222",)
@@ -134,6 +135,12 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     identity: str = "PANPRIVACY_IDENTITY"
     identity_command: tuple[str, ...] | None = None
     patience: str | None = None
+    start_patience: str = "2m"
+
+    @property
+    def start_seconds(self) -> int:
+        """`start_patience` as a number."""
+        return seconds(DAY, start_patience=self.start_patience)
 
     def patience_seconds(self, window_seconds: int) -> int:
         """`patience` as a number, of a stream with windows of some length."""
@@ -155,7 +162,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if self.identity_command is not None and not all(self.identity_command or [""]):
             message = 'identity_command must be words, such as ["vault", "read", "panprivacy"]'
             raise PlanError(message)
-        _ = self.patience_seconds(1)
+        _ = self.patience_seconds(1), self.start_seconds
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -52,6 +52,7 @@ $mark$recipient  # the public half of the key pair
 #identity = "PANPRIVACY_IDENTITY"  # variable that holds the private key, on each node
 #identity_command = ["vault", "read", "panprivacy"]  # prints it, in place of the variable
 #patience = "1d"  # for how long a release waits for a shard; a window, if left out
+#start_patience = "2m"  # for how long the start waits for Ray, and for the shards
 
 # Who may do what. The tokens themselves are not here.
 [[tokens]]

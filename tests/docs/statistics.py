@@ -11,7 +11,7 @@ from pathlib import Path
 from panprivacy.planning.request import Request
 from panprivacy.service.outgoing.records import FIELDS
 from panprivacy.statistics.catalogue import kinds, summary
-from panprivacy.statistics.release import COLUMNS
+from panprivacy.statistics.frames import COLUMNS
 from panprivacy.statistics.specification import Specification
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"

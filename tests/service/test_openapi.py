@@ -22,7 +22,7 @@ from panprivacy.service.web import app, asked, openapi, protocol
 from panprivacy.service.web.app import application
 from panprivacy.service.web.metrics import FORMATS
 from panprivacy.sources import MEDIA_TYPES
-from panprivacy.statistics.release import COLUMNS
+from panprivacy.statistics.frames import COLUMNS
 from tests.service.asking import STREAMS, client_in, ipc
 from tests.service.running import Service
 

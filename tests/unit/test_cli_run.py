@@ -14,7 +14,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.cli.run import run
-from panprivacy.statistics.release import COLUMNS
+from panprivacy.statistics.frames import COLUMNS
 from tests.commands import run_command
 
 SECRET = "patient-4711"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import panprivacy as pp
-from panprivacy.statistics.release import COLUMNS
+from panprivacy.statistics.frames import COLUMNS
 
 
 def test_quantiles_of_signed_states_count_from_the_lowest():

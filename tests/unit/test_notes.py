@@ -9,11 +9,13 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import panprivacy as pp
 from panprivacy.programs.pictures import plot_answers
-from panprivacy.statistics.release import note_on
+from panprivacy.statistics.notes import note_on
 from panprivacy.testing import SeededCoins
 from tests.commands import run_command
 
@@ -26,6 +28,7 @@ RANGE = 1_000.0, 10_000.0
         (0, 5_000, "more noise than signal"),
         (0, 1_000, "more noise than signal"),
         (0, math.inf, "more noise than signal"),
+        (0, 645, "more noise than signal"),
         (0, 499, "below the planned range of 1,000 to 10,000"),
         (100, 499, "below the planned range of 1,000 to 10,000"),
         (20_001, 30_000, "beyond the planned range of 1,000 to 10,000"),
@@ -48,7 +51,34 @@ def test_a_single_planned_number_is_told_once():
 def test_without_a_planned_range_only_noise_is_noted():
     assert note_on(1, 5) is note_on(1e9, math.inf) is None
     assert note_on(0, 5) == "more noise than signal: the interval reaches down to 0"
-    assert note_on(0, 0) is None
+    assert note_on(-5, 2) == "more noise than signal: the interval reaches up to 0"
+    assert note_on(0, 0) is note_on(7, 7, value=7) is None
+
+
+@given(st.tuples(*[st.floats(-1e9, 1e9)] * 3), st.tuples(*[st.floats(0, 1e9)] * 2))
+def test_what_reaches_0_or_is_wider_than_the_answer_has_the_note(ends, planned):
+    low, value, high = sorted(ends)
+    note = note_on(low, high, tuple(sorted(planned)), value=value) or ""
+    noise = low < high and (low <= 0 <= high or high - low > abs(value))
+    assert ("more noise than signal" in note) == noise
+
+
+def test_an_interval_without_an_end_is_noise_too():
+    assert note_on(10, math.inf, value=20) == "more noise than signal: the interval has no end"
+    assert note_on(10, 40, value=20).endswith("the interval is wider than the answer")
+    assert note_on(10, 30, value=20) is None
+
+
+@pytest.mark.parametrize("users", [0, 100, 700])
+def test_every_answer_of_few_users_that_reaches_0_says_so(users):
+    answers = []
+    for seed in range(20):
+        count = pp.DistinctCount(expected=(1_000, 1_000_000), epsilon=1, coins=SeededCoins(seed))
+        count.update(np.arange(users))
+        answers.append(count.release())
+    noisy = [one for one in answers if not one.low or one.high - one.low > one.value]
+    assert noisy
+    assert all("more noise than signal" in one.note for one in noisy)
 
 
 def test_what_all_answers_of_a_plan_say_stands_behind_what_the_interval_says():
@@ -67,6 +97,7 @@ def test_a_note_costs_nothing_for_it_is_told_the_interval_and_the_plan_alone():
         "planned",
         "unit",
         "caveat",
+        "value",
     ]
 
 
@@ -173,7 +204,7 @@ def test_many_answers_with_one_note_share_a_line(few):
     stat = "incidence,bound=20,expected=500,as=visits"
     words = "--epsilon", "4", "--user", "user", "--stat", stat
     lines = run_command("run", few, *words).stdout.splitlines()
-    (line,) = (one for one in lines if one.startswith("Note on"))
+    line = max((one for one in lines if one.startswith("Note on")), key=len)
     assert line.count("exactly") == 5
     assert " more: more noise than signal" in line
 

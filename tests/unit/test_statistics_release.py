@@ -17,24 +17,13 @@ from hypothesis import strategies as st
 import panprivacy as pp
 from panprivacy.federated import CountNonZero, Histogram, Mean
 from panprivacy.statistics.catalogue import KINDS
-from panprivacy.statistics.release import COLUMNS, Lost, as_table, shown_number
+from panprivacy.statistics.frames import COLUMNS, as_table
+from panprivacy.statistics.notes import shown_number
+from panprivacy.statistics.release import Lost
 
 SUM = pp.Name("visits", "cropped_sum", (("tau", 10),))
 LEVELS = (0.01, 0.5, 0.95, 1 - 1e-6)
 ANSWER = pp.Release(1234.5, 1100.25, 1400.0, 0.95, 0.1, (7, 8), SUM, "visits")
-
-
-@pytest.mark.parametrize("table", ["an answer", "a histogram", "windows"])
-def test_without_pandas_one_line_says_what_to_do(table, monkeypatch):
-    monkeypatch.setattr("panprivacy.statistics.release.find_spec", {"pandas": None}.get)
-    histogram = pp.Incidence(universe=50, bound=2, epsilon=1)
-    windows = pp.Windowed(lambda: pp.Density(universe=20, epsilon=1), every=3_600).release
-    make = {"an answer": lambda: ANSWER, "a histogram": histogram.release, "windows": windows}[
-        table
-    ]
-    with pytest.raises(pp.PlanError, match="needs pandas: pip install pandas") as refused:
-        make().to_pandas()
-    assert "\n" not in str(refused.value)
 
 
 @given(st.tuples(*[st.floats(allow_nan=False)] * 2), st.floats(allow_nan=False))
@@ -145,6 +134,7 @@ class TestRelease:
         assert float(ANSWER) == 1234.5
         assert (round(ANSWER), round(ANSWER, 1)) == (1234, 1234.5)
         assert isinstance(round(ANSWER), int)
+        assert (int(ANSWER), int(dataclasses.replace(ANSWER, value=1234.9))) == (1234, 1234)
         assert (f"{ANSWER:,.0f}", f"{ANSWER:.2e}") == ("1,234", "1.23e+03")
         assert f"{ANSWER}" == str(ANSWER) == "1,234 (1,100 to 1,400, 95 %)"
 
@@ -187,8 +177,13 @@ class TestAnswers:
         assert len(self.ANSWERS) == len(list(self.ANSWERS)) == 4
         assert self.ANSWERS[SUM._replace(group="home")].value == 1234.5
         assert self.ANSWERS[SUM._replace(group="help")] is None
-        with pytest.raises(KeyError):
+        with pytest.raises(
+            KeyError, match="no answer is called that; groups there are: home, help"
+        ):
             self.ANSWERS[SUM]
+        assert SUM not in self.ANSWERS
+        assert self.ANSWERS == dict(self.ANSWERS.items()) == self.ANSWERS.under()
+        assert pp.Answers([ANSWER]) != self.ANSWERS
         assert self.ANSWERS.lost
         assert self.ANSWERS.counts == (7, 8, 9)
 
@@ -218,7 +213,11 @@ class TestAnswers:
         assert as_table([]).column_names == list(COLUMNS)
 
     def test_it_is_shown_in_words(self):
-        assert "cropped sum 10: 1,234" in repr(self.ANSWERS)
+        assert "cropped sum 10 of home: 1,234" in repr(self.ANSWERS)
+        titles, home, lost, *_ = str(self.ANSWERS).splitlines()
+        assert titles.split() == ["answer", "group", "value", "low", "high"]
+        assert home.split() == ["cropped", "sum", "10", "home", "1,234", "1,100", "1,400"]
+        assert lost.split()[-2:] == ["help", "lost"]
         page = self.ANSWERS._repr_html_()
         assert page.count("<tr>") == 5
         assert page.count("<td>lost</td>") == 2
@@ -229,4 +228,8 @@ class TestAnswers:
         assert len(answers) == answers.to_arrow().num_rows == 62  # and who is above the bound
         assert repr(answers).count("exactly") == 21
         assert repr(answers).endswith(", ...>")
+        assert str(answers).endswith("\n... and 40 more")
         assert answers._repr_html_().count("<tr>") == 23
+        histogram = pp.Incidence(universe=1_000, bound=60, epsilon=1).release()
+        assert str(histogram).count("exactly") == repr(histogram).count("exactly") == 21
+        assert histogram[3] == histogram.exactly(3)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import panprivacy as pp
 from panprivacy.guarantee import unseen_loss
 from panprivacy.statistics import grid
-from panprivacy.statistics.release import COLUMNS
+from panprivacy.statistics.frames import COLUMNS
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
 DAY = 86_400

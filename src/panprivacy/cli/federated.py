@@ -19,7 +19,7 @@ from panprivacy._validate import positive_fraction
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.sections import PLAIN, InSections
 from panprivacy.errors import PlanError
-from panprivacy.statistics.release import shown_number
+from panprivacy.statistics.notes import shown_number
 
 if TYPE_CHECKING:
     from panprivacy.federated.kind import Decryption

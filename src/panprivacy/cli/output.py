@@ -17,7 +17,8 @@ from panprivacy.explain.bounds import float_above
 from panprivacy.guarantee import Guarantee, rounded_up, shown
 from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.grid import time_zone
-from panprivacy.statistics.release import Answers, Name, Release, shown_number
+from panprivacy.statistics.notes import shown_number
+from panprivacy.statistics.release import Answers, Name, Release
 from panprivacy.statistics.windowed import Window
 
 _MOST_ROWS = 21

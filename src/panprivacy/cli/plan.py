@@ -19,9 +19,9 @@ from panprivacy.guarantee import rounded_up, shown, warn_if_weak
 from panprivacy.programs.counting import make_moving
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.moving import Continual
+from panprivacy.statistics.notes import shown_number
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.planner import Alternatives, plan_for
-from panprivacy.statistics.release import shown_number
 from panprivacy.statistics.specification import Specification
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))

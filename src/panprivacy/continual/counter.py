@@ -30,6 +30,7 @@ from panprivacy.counters.running import Running
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
 from panprivacy.guarantee import Epsilon, Guarantee, Ledger, log_above
 from panprivacy.noise import wipe
+from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.release import Name, Release
 
 _MOST_PREDICTED = 1 << 27
@@ -194,7 +195,9 @@ class Counter(Stepped[Running]):
         epsilon = float(self.guarantee.epsilon)
         name = Name("counter", "running_count")
         counts = tuple(released.tolist())
-        return Release(self.value, low, high, confidence, epsilon, counts, name, "events")
+        numbers = self.value, low, high, confidence, epsilon, counts
+        note = note_on(low, high, unit="events", value=self.value)
+        return Release(*numbers, name, "events", note)
 
     def run(self, amounts: ArrayLike) -> Floats:
         """Take in many steps at once; the answer after each, float64[n].

@@ -17,7 +17,7 @@ from panprivacy.explain.sentences import BELIEFS, Part
 from panprivacy.guarantee import rounded_up
 from panprivacy.service.outgoing.records import Published
 from panprivacy.statistics.grid import time_zone
-from panprivacy.statistics.release import shown_number
+from panprivacy.statistics.notes import shown_number
 
 _MOST_ROWS: Final = 60
 

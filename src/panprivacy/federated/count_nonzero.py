@@ -19,6 +19,7 @@ from panprivacy.federated.distributions import bernoulli, hockey_stick
 from panprivacy.federated.kind import Counts, Decryption, Kind, lenient
 from panprivacy.federated.promise import Promise, Range, largest_epsilon_0, worst_of_others
 from panprivacy.guarantee import randomised_response
+from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.release import Answers, Name, Release
 
 if TYPE_CHECKING:
@@ -96,8 +97,9 @@ class CountNonZero(Kind, frozen=True, kw_only=True, tag="count-nonzero"):
         (ones,) = sums
         value, low, high = self.reporting.estimate(ones, reports, confidence)
         name = Name("count-nonzero", "at_least", (("events", 1),))
-        one = Release(value, low, high, confidence, epsilon, (ones,), name, "devices")
-        return Answers([one])
+        note = note_on(low, high, unit="devices", value=value)
+        numbers = value, low, high, confidence, epsilon, (ones,)
+        return Answers([Release(*numbers, name, "devices", note)])
 
     def delta(self, epsilon: Fraction, devices: int) -> float:
         """A bound on the delta that belongs to epsilon where so many devices report."""

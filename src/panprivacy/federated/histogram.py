@@ -26,6 +26,7 @@ from panprivacy.federated.kind import Counts, Decryption, Kind, lenient
 from panprivacy.federated.promise import Promise, Range, largest_epsilon_0, worst_of_others
 from panprivacy.federated.rows import entries, joined
 from panprivacy.guarantee import randomised_response
+from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.release import Answers, Name, Release
 
 if TYPE_CHECKING:
@@ -121,7 +122,9 @@ class Histogram(Kind, frozen=True, kw_only=True, tag="histogram"):
             value, low, high = self.reporting.estimate(ones, reports, confidence)
             question = "at_least" if events == self.most else "exactly"
             name = Name("histogram", question, (("events", events),))
-            found.append(Release(value, low, high, confidence, epsilon, (ones,), name, "devices"))
+            numbers = value, low, high, confidence, epsilon, (ones,)
+            note = note_on(low, high, unit="devices", value=value)
+            found.append(Release(*numbers, name, "devices", note))
         return Answers(found)
 
     def delta(self, epsilon: Fraction, devices: int) -> float:

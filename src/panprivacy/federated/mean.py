@@ -25,6 +25,7 @@ from panprivacy.federated.distributions import discrete_gaussian, gaussian_sum, 
 from panprivacy.federated.kind import Counts, Decryption, Kind, lenient
 from panprivacy.federated.promise import Promise
 from panprivacy.federated.rows import entries, joined
+from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.release import Answers, Name, Release
 
 if TYPE_CHECKING:
@@ -150,7 +151,8 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
         )
         name, value = Name("mean", "mean", (("most", self.most),)), total / reports
         unit = "events per device"
-        return Answers([Release(value, low, high, confidence, epsilon, (total,), name, unit)])
+        note = note_on(low, high, unit=unit, value=value)
+        return Answers([Release(value, low, high, confidence, epsilon, (total,), name, unit, note)])
 
     def _reach(self, reports: int, share: float) -> float:
         """How far above 0 the noise of so many reports lies with a probability of `share` at most.

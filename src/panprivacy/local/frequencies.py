@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.errors import PlanError
-from panprivacy.statistics.release import Label, Name, Named, Release, note_on
+from panprivacy.statistics.notes import note_on
+from panprivacy.statistics.release import Label, Name, Named, Release
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ class Spread:
     step: Floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Frequencies(Named[Release]):
     """How many of the users who reported hold each value; it is public.
 
@@ -94,15 +95,16 @@ class Frequencies(Named[Release]):
     def _release(self, value: int) -> Release:
         low, high = float(self.low[value]), float(self.high[value])
         name = Name(self.statistic, "holding", (("value", value),), self.group)
+        number = float(np.clip(self.estimates[value], 0, self.users))
         return Release(
-            float(np.clip(self.estimates[value], 0, self.users)),
+            number,
             low,
             high,
             self.confidence,
             self.epsilon,
             self.counts,
             name,
-            note=note_on(low, high),
+            note=note_on(low, high, value=number),
         )
 
 

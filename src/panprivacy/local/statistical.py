@@ -20,6 +20,7 @@ from panprivacy.guarantee import Epsilon
 from panprivacy.local.oracle import LROracle
 from panprivacy.local.response import RandomisedResponse
 from panprivacy.noise import wipe
+from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.release import Name, Release
 
 GRID = 1 << 16
@@ -169,6 +170,7 @@ class StatisticalQueries:
             (int(reports.sum()), len(reports)),
             Name("statistical-query", "mean", (("query", self._asked),)),
             "share of users",
+            note_on(low, high, unit="share of users", value=value),
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from panprivacy.errors import PlanError
 from panprivacy.guarantee import Epsilon
 from panprivacy.local.oracle import LROracle
 from panprivacy.local.statistical import StatisticalQueries, users_needed
+from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.release import Release
 
 Cuts = Sequence[Sequence[float]]
@@ -126,14 +127,7 @@ def _rules(cuts: Cuts) -> list[Stump]:
 
 
 def _opposite(rule: Stump, error: Release) -> tuple[Stump, Release]:
-    turned = Release(
-        1 - error.value,
-        1 - error.high,
-        1 - error.low,
-        error.confidence,
-        error.epsilon,
-        error.counts,
-        error.name,
-        error.unit,
-    )
+    low, high = 1 - error.high, 1 - error.low
+    note = note_on(low, high, unit=error.unit, value=1 - error.value)
+    turned = replace(error, value=1 - error.value, low=low, high=high, note=note)
     return Stump(rule.feature, rule.cut, 0), turned

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from panprivacy.coins import SystemCoins
 from panprivacy.guarantee import rounded_up
 from panprivacy.ids import read_ids
+from panprivacy.statistics.notes import shown_number
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan
-from panprivacy.statistics.release import Answers, Name, Release, shown_number
+from panprivacy.statistics.release import Answers, Name, Release
 from panprivacy.statistics.statistic import Statistic
 
 _SIDE = 64
@@ -174,7 +175,7 @@ def throw_away_cells(plan: Plan, answers: Answers) -> tuple[NDArray[np.int64], N
         came are on the left, and as many of nobody that came on the right, from the level that is
         nearest to half full.
     """
-    coins, states = SystemCoins(), plan.made_up(answers)
+    coins, states = SystemCoins(), plan.made_up(answers.answers())
     users = _made_up_users(plan.numbered, len(states), coins)
     slots = list(plan.address(coins.key(plan.key_bytes)).slots(read_ids(users)))
     table = plan.table.born(coins)

@@ -26,6 +26,7 @@ from panprivacy.planning.request import Request
 from panprivacy.published.mir_moments import MOST_UNIVERSE, CroppedMomentPlan, plan_moment
 from panprivacy.statistics.arguments import instance, request
 from panprivacy.statistics.cases import Cases, Short, Trial, Walk
+from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.records import Sizes, whole
 from panprivacy.statistics.release import Name, Release
 from panprivacy.statistics.statistic import Batch, Statistic
@@ -322,14 +323,17 @@ class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
         upper, lower = (run.release(confidence=(1 + level) / 2) for run in self._members.values())
         apart = self.plans[0].tau - self.plans[1].tau
         low, high = (upper.low - lower.high) / apart, (upper.high - lower.low) / apart
+        low, high = (min(max(end, 0.0), self._limit) for end in (low, high))
+        value = (upper.value - lower.value) / apart
         return Release(
-            (upper.value - lower.value) / apart,
-            min(max(low, 0.0), self._limit),
-            min(max(high, 0.0), self._limit),
+            value,
+            low,
+            high,
             level,
             upper.epsilon + lower.epsilon,
             upper.counts + lower.counts,
             Name("", "heavy_hitters", (("k", self._limit),)),
+            note=note_on(low, high, value=value),
         )
 
 

@@ -18,8 +18,9 @@ from panprivacy.decoders.intervals import Model, noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.planning.regret import WORST_ERROR, grid
 from panprivacy.statistics.contribution import Form
+from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan, UserStates
-from panprivacy.statistics.release import Name, Release, note_on
+from panprivacy.statistics.release import Name, Release
 
 
 class CountPlan(Plan):
@@ -217,5 +218,6 @@ class CountReading:
         value, low, high = self.model.answer(counts, confidence)
         epsilon = float(self.plan.split.budget.release)
         numbers = value, low, high, confidence, epsilon, tuple(counts.tolist())
-        note = note_on(low, high, self.plan.planned, self.plan.unit, self.plan.caveat)
-        return Release(*numbers, self.plan.name, self.plan.unit, note)
+        plan = self.plan
+        note = note_on(low, high, plan.planned, plan.unit, plan.caveat, value)
+        return Release(*numbers, plan.name, plan.unit, note)

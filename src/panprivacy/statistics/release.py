@@ -6,35 +6,20 @@ Every release is a mapping of names to answers, or one such answer; both make th
 from __future__ import annotations
 
 import functools
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field, replace
-from html import escape
-from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, overload, runtime_checkable
 
 import pyarrow as pa
 
-from panprivacy.errors import PanPrivacyError, PlanError
+from panprivacy.errors import PanPrivacyError
+from panprivacy.statistics.frames import COLUMNS, Framed, Rows, as_html, as_table, as_text
+from panprivacy.statistics.lookup import find
+from panprivacy.statistics.notes import shown_number
 
 Label = str | int
 """Of a group."""
-
-COLUMNS: Mapping[str, tuple[pa.DataType, str]] = {
-    "statistic": (pa.string(), "what was counted: its name, or the one that `as` gives it"),
-    "question": (pa.string(), 'what was asked of it, such as "exactly"'),
-    "argument": (pa.int64(), "the number that belongs to the question; null if none does"),
-    "arguments": (pa.string(), "all that belong to it, such as tau=10,power=2; else empty"),
-    "group": (pa.string(), "the group of users; null if they are not counted by group"),
-    "value": (pa.float64(), "the answer; null if it is lost"),
-    "low": (pa.float64(), "lower end of the interval"),
-    "high": (pa.float64(), "upper end of the interval; it may be infinite"),
-    "confidence": (pa.float64(), "how often the interval holds the truth"),
-    "epsilon": (pa.float64(), "the most that the release cost a user, in nats"),
-    "note": (pa.string(), "what to beware of, such as an answer that is noise; else null"),
-}
-"""Of every table of answers, with their meaning."""
 
 
 class Name(NamedTuple):
@@ -102,7 +87,7 @@ class Answer(Protocol):
         """
 
 
-class Tabular(ABC):
+class Tabular(Framed):
     """Answers that can be shown as a table, with the columns of `COLUMNS`."""
 
     __slots__ = ()
@@ -130,45 +115,21 @@ class Tabular(ABC):
         """A row for each answer."""
         return as_table(self.rows())
 
-    def to_pandas(self) -> Any:  # pandas is not a dependency
-        """The same as a pandas data frame."""
-        return as_frame(self.to_arrow())
+    def _shown(self) -> Iterator[tuple[str, ...]]:
+        """The cells of a small table for people, line by line, from the titles on."""
+        yield "answer", "group", "value", "low", "high", "note"
+        for name, one in self.answers(_MOST_SHOWN).items():
+            group = "" if name.group is None else str(name.group)
+            numbers = ("lost", "", "") if one is None else one.shown()
+            yield str(name), group, *numbers, (one and one.note) or ""
 
     def _repr_html_(self) -> str:
         """A small table for a notebook."""
-        titles = ("answer", "group", "value", "low", "high", "note")
-        heads = "".join(f"<th>{title}</th>" for title in titles)
-        rows = []
-        for name, one in self.answers(_MOST_SHOWN).items():
-            group = "" if name.group is None else escape(str(name.group))
-            numbers = ("lost", "", "") if one is None else one.shown()
-            note = escape((one and one.note) or "")
-            told = escape(str(name)), group, *numbers, note
-            cells = "".join(f"<td>{cell}</td>" for cell in told)
-            rows.append(f"<tr>{cells}</tr>")
-        return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return as_html(self._shown())
 
 
 _MOST_SHOWN = 21
 """States of a histogram, where people look at it."""
-
-
-def as_table(rows: Sequence[Mapping[str, object]], **first: pa.DataType) -> pa.Table:
-    """Rows of answers as an Arrow table; other columns that they have come first."""
-    columns = {**first, **{name: kind for name, (kind, _) in COLUMNS.items()}}
-    return pa.Table.from_pylist(rows, pa.schema(list(columns.items())))
-
-
-def as_frame(table: pa.Table) -> Any:
-    """A table as a pandas data frame.
-
-    Raises:
-        PlanError: pandas is not there.
-    """
-    if find_spec("pandas") is None:
-        message = "to_pandas needs pandas: pip install pandas, or take to_arrow"
-        raise PlanError(message)
-    return table.to_pandas()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +187,10 @@ class Release(Tabular):
     def __float__(self) -> float:
         return self.value
 
+    def __int__(self) -> int:
+        """The value without its digits after the point, as `int` of a number has it."""
+        return int(self.value)
+
     def __round__(self, digits: int | None = None) -> float:
         return round(self.value, digits) if digits is not None else round(self.value)
 
@@ -272,21 +237,92 @@ class Lost:
 A_co = TypeVar("A_co", bound=Release | None, covariant=True)
 
 
-class Named(Tabular, Mapping[Name, A_co]):
-    """Answers by name."""
+class Named(Tabular, Rows, Generic[A_co]):
+    """Answers by name, as a mapping has them; `answers["home"]` finds those of a group.
+
+    It is no `Mapping` to `isinstance`: what makes a data frame of one would take each name for a
+    column.
+    """
 
     @functools.cached_property
     def _named(self) -> Mapping[Name, Any]:
         return self.answers()
 
-    def __getitem__(self, name: Name) -> A_co:
-        return self._named[name]
+    @overload
+    def __getitem__(self, name: Name) -> A_co: ...
+
+    @overload
+    def __getitem__(self, name: Label) -> Any: ...
+
+    def __getitem__(self, name: Name | Label) -> Any:
+        """Return an answer by its name, or by a part of it that says which one is meant.
+
+        Args:
+            name: a `Name`; or a group, the name of a statistic, the words of a question such as
+                "exactly 3", or its number, whichever of them there is.
+
+        Returns:
+            The answer, None if it is lost; of a part that several answers have, all of these.
+
+        Raises:
+            KeyError: no answer is called that; says what there is.
+        """
+        if isinstance(name, Name) and name in self._named:
+            return self._named[name]
+        found = find(self._named, name)
+        if len(found) == 1:
+            return self._named[found[0]]
+        return Answers(self._named[one] or Lost((one,)) for one in found)
+
+    def get(self, name: Name | Label, default: Any = None) -> Any:
+        """The same as `answers[name]`, or another value where no answer is called that."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(name, self) is not self  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Name]:
         return iter(self._named)
 
     def __len__(self) -> int:
         return len(self._named)
+
+    def keys(self) -> KeysView[Name]:
+        """The names."""
+        return self._named.keys()
+
+    def values(self) -> ValuesView[A_co]:
+        """The answers; None for one that is lost."""
+        return self._named.values()
+
+    def items(self) -> ItemsView[Name, A_co]:
+        """Each name with its answer."""
+        return self._named.items()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Named, Mapping)) and dict(self.items()) == dict(other.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        """A table for people, which says how many more answers there are."""
+        lines = list(self._shown())
+        hidden = len(self) - len(lines) + 1
+        return as_text(lines) + (f"\n... and {hidden:,} more" if hidden else "")
+
+    def __repr__(self) -> str:
+        shown = self.answers(_MOST_SHOWN)
+        rest = ", ..." if len(shown) < len(self) else ""
+        each = (f"{_titled(name)}: {one}" for name, one in shown.items())
+        return f"<{type(self).__name__} {'; '.join(each)}{rest}>"
+
+
+def _titled(name: Name) -> str:
+    """A name in words, with its group."""
+    return str(name) if name.group is None else f"{name} of {name.group}"
 
 
 class Answers(Named[Release | None]):
@@ -349,60 +385,3 @@ class Answers(Named[Release | None]):
         """The noised counts of all, each once."""
         each = {id(one.counts): one.counts for one in self._named.values() if one is not None}
         return tuple(count for counts in each.values() for count in counts)
-
-    def __repr__(self) -> str:
-        shown = self.answers(_MOST_SHOWN)
-        rest = ", ..." if len(shown) < len(self) else ""
-        return f"<Answers {'; '.join(f'{name}: {one}' for name, one in shown.items())}{rest}>"
-
-
-_FAR = 2
-"""An interval that lies by such a factor outside of the planned range is said to: nearer by, errors
-are hardly larger than planned."""
-
-
-def note_on(
-    low: float,
-    high: float,
-    planned: tuple[float, float] = (0.0, math.inf),
-    unit: str = "users",
-    caveat: str | None = None,
-) -> str | None:
-    """What to beware of in an answer, a sentence each; None if nothing.
-
-    Guarantee: it costs no privacy. It is a function of an interval that is released and of the
-    public plan alone, so whoever reads the answer could write it.
-
-    Args:
-        low: lower end of the interval.
-        high: its upper end; it may be infinite.
-        planned: the lowest and the highest answer that the plan is made for.
-        unit: of all of these.
-        caveat: what all answers of the plan say.
-    """
-    return "; ".join(filter(None, (_on_interval(low, high, planned, unit), caveat))) or None
-
-
-def _on_interval(low: float, high: float, planned: tuple[float, float], unit: str) -> str | None:
-    """Whether an answer is noise, or not what was planned for."""
-    least, most = planned
-    ends = [shown_number(end, unit) for end in planned]
-    told = f"range of {' to '.join(ends)}" if ends[0] != ends[1] else f"number of {ends[0]}"
-    if low <= 0 < high and high >= least:
-        return "more noise than signal: the interval reaches down to 0"
-    if _FAR * high < least:
-        return f"below the planned {told}: the error is a larger share of the answer"
-    if low > _FAR * most or (math.isinf(high) and math.isfinite(most)):
-        return f"beyond the planned {told}: plan for more, next time"
-    return None
-
-
-_WITH_DIGITS = "share", "events per"
-
-
-def shown_number(value: float, unit: str) -> str:
-    """A number for people: whole where it counts users, with digits where it is a share or mean."""
-    if not math.isfinite(value):
-        return "inf"
-    digits = 4 if unit.startswith(_WITH_DIGITS) else 0
-    return f"{round(value, digits) + 0.0:,.{digits}f}"  # what rounds to -0 is 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,9 +21,10 @@ import pyarrow as pa
 from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container
+from panprivacy.statistics.frames import Rows, as_table
 from panprivacy.statistics.grid import Grid
 from panprivacy.statistics.private import Private, Resumable, check_maker
-from panprivacy.statistics.release import Answer, as_frame, as_table
+from panprivacy.statistics.release import Answer
 from panprivacy.statistics.together import unless_lost
 
 LONGEST = 3_660 * 86_400
@@ -61,7 +62,7 @@ class Window:
     release: Any
 
 
-class Windows(Sequence[Window]):
+class Windows(Rows):
     """What came of windows that have ended, oldest first.
 
     Args:
@@ -86,6 +87,9 @@ class Windows(Sequence[Window]):
     def __len__(self) -> int:
         return len(self._windows)
 
+    def __iter__(self) -> Iterator[Window]:
+        return iter(self._windows)
+
     def to_arrow(self) -> pa.Table:
         """A row for each answer of each window: `start`, `end`, `complete` and those of answers.
 
@@ -98,10 +102,6 @@ class Windows(Sequence[Window]):
             for row in window.release.rows()
         ]
         return as_table(rows, start=_MOMENT, end=_MOMENT, complete=pa.bool_())
-
-    def to_pandas(self) -> Any:  # pandas is not a dependency
-        """The same as a pandas data frame."""
-        return as_frame(self.to_arrow())
 
     def __repr__(self) -> str:
         return f"<Windows {', '.join(f'{one.start:%Y-%m-%d %H:%M}' for one in self._windows)}>"

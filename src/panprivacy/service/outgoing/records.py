@@ -10,7 +10,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from panprivacy.errors import PanPrivacyError
-from panprivacy.statistics.release import COLUMNS
+from panprivacy.statistics.frames import COLUMNS
 
 MOMENT = pa.timestamp("us", tz="UTC")
 

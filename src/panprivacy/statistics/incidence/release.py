@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from panprivacy._validate import proportion
 from panprivacy.errors import PlanError
+from panprivacy.statistics.frames import as_pandas, as_polars
 from panprivacy.statistics.incidence.constrained import most_likely
 from panprivacy.statistics.incidence.decoder import Estimates, SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
-from panprivacy.statistics.release import Answers, Label, Name, Named, Release, as_frame, note_on
+from panprivacy.statistics.notes import note_on
+from panprivacy.statistics.release import Answers, Label, Name, Named, Release
 
 _CLEAR = 0.9999
 """Of one in ten thousand times it is not so."""
@@ -54,7 +56,7 @@ class Whole:
     noise_variance: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IncidenceRelease(Named[Release]):
     """Noised answers, by name; they are public.
 
@@ -143,7 +145,9 @@ class IncidenceRelease(Named[Release]):
         low = smallest(lambda most: estimates(most).bound(self.confidence, 1) > 0)
         high = smallest(lambda most: estimates(most).bound(self.confidence, -1) > 0)
         found = self._release("quantile", value, min(low, value), max(high, value))
-        return replace(found, note=None)  # a state near 0 is no noise
+        return (
+            found if states.lowest >= 0 else replace(found, note=None)
+        )  # 0 is a state like others
 
     def reach(self) -> tuple[int, int]:
         """How far from 0 states reach; it needs the whole histogram.
@@ -220,11 +224,11 @@ class IncidenceRelease(Named[Release]):
 
     def to_pandas(self, *, constrained: bool = False) -> Any:  # pandas is not a dependency
         """The same as a pandas data frame."""
-        return as_frame(self.to_arrow(constrained=constrained))
+        return as_pandas(self.to_arrow(constrained=constrained))
 
-    def __repr__(self) -> str:
-        asked = ", ".join(map(str, self.named)) or f"all {len(self):,} states"
-        return f"<IncidenceRelease {asked}>"
+    def to_polars(self, *, constrained: bool = False) -> Any:  # Polars is not a dependency
+        """The same as a Polars data frame."""
+        return as_polars(self.to_arrow(constrained=constrained))
 
     def _states(self, whole: Whole, most: int | None = None) -> Iterator[Release]:
         """The number of users in each state within the bound, and above it."""
@@ -260,7 +264,7 @@ class IncidenceRelease(Named[Release]):
             exact = one.name.question == "exactly"
             value = float(users[state % len(users)] if exact else users[state : highest + 1].sum())
             low, high = min(one.low, value), max(one.high, value)
-            note = note_on(low, high, caveat=states.caveat(one.name.question))
+            note = note_on(low, high, caveat=states.caveat(one.name.question), value=value)
             yield replace(one, value=value, low=low, high=high, note=note)
 
     def _answer(self, query: LinearQuery) -> Release:
@@ -286,7 +290,7 @@ class IncidenceRelease(Named[Release]):
         name = Name(self.statistic, question, tuple(arguments.items()), self.group)
         unit = "users" if question in _COUNTING else "visits"
         numbers = value, low, high, self.confidence, self.epsilon
-        note = note_on(low, high, caveat=self.population.states.caveat(question))
+        note = note_on(low, high, caveat=self.population.states.caveat(question), value=value)
         return Release(*numbers, self.counts, name, unit, note)
 
     def _histogram(self) -> Whole:

@@ -14,8 +14,9 @@ from panprivacy.cells.protocol import Table
 from panprivacy.counters.running import Running
 from panprivacy.errors import BudgetError
 from panprivacy.noise import wipe
+from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.plan import Plan
-from panprivacy.statistics.release import Release, note_on
+from panprivacy.statistics.release import Release
 from panprivacy.statistics.state import State
 from panprivacy.statistics.statistic import Batch, Statistic
 
@@ -62,7 +63,7 @@ class Stepwise(Statistic[P, Release]):
         wipe(state.table)
         (name,) = plan.names(None)
         numbers = value, low, high, confidence, 0.0, tuple(released.tolist())
-        note = note_on(low, high, unit=plan.unit)
+        note = note_on(low, high, unit=plan.unit, value=value)
         return Release(*numbers, name, plan.unit, note).under(self.name)
 
     def check_release(self, *, confidence: float = 0.95, **asked: object) -> None:

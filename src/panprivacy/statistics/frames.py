@@ -1,0 +1,123 @@
+"""Tables of answers, for Arrow, pandas and Polars."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from panprivacy.errors import PlanError
+
+COLUMNS: Mapping[str, tuple[pa.DataType, str]] = {
+    "statistic": (pa.string(), "what was counted: its name, or the one that `as` gives it"),
+    "question": (pa.string(), 'what was asked of it, such as "exactly"'),
+    "argument": (pa.int64(), "the number that belongs to the question; null if none does"),
+    "arguments": (pa.string(), "all that belong to it, such as tau=10,power=2; else empty"),
+    "group": (pa.string(), "the group of users; null if they are not counted by group"),
+    "value": (pa.float64(), "the answer; null if it is lost"),
+    "low": (pa.float64(), "lower end of the interval"),
+    "high": (pa.float64(), "upper end of the interval; it may be infinite"),
+    "confidence": (pa.float64(), "how often the interval holds the truth"),
+    "epsilon": (pa.float64(), "the most that the release cost a user, in nats"),
+    "note": (pa.string(), "what to beware of, such as an answer that is noise; else null"),
+}
+"""Of every table of answers, with their meaning."""
+
+
+def as_table(rows: Sequence[Mapping[str, object]], **first: pa.DataType) -> pa.Table:
+    """Rows of answers as an Arrow table; other columns that they have come first."""
+    columns = {**first, **{name: kind for name, (kind, _) in COLUMNS.items()}}
+    return pa.Table.from_pylist(rows, pa.schema(list(columns.items())))
+
+
+class Framed(ABC):
+    """Something that can be shown as a table, in any library that reads Arrow.
+
+    `pl.DataFrame(answers)` and `pa.table(answers)` read it as well.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """A row for each answer."""
+
+    def to_pandas(self) -> Any:  # pandas is not a dependency
+        """The same as a pandas data frame.
+
+        Raises:
+            PlanError: pandas is not there.
+        """
+        return as_pandas(self.to_arrow())
+
+    def to_polars(self) -> Any:  # Polars is not a dependency
+        """The same as a Polars data frame.
+
+        Raises:
+            PlanError: Polars is not there.
+        """
+        return as_polars(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table, by the Arrow PyCapsule interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+class Rows(Framed):
+    """Several answers, which are no array: pandas would take their names for the numbers."""
+
+    __slots__ = ()
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        message = (
+            f"{type(self).__name__} is no array: for a data frame take to_pandas(), and of the "
+            "frame the columns that are wanted"
+        )
+        raise TypeError(message)
+
+
+def as_pandas(table: pa.Table) -> Any:
+    """A table as a pandas data frame.
+
+    Raises:
+        PlanError: pandas is not there.
+    """
+    _check_there("pandas")
+    return table.to_pandas()
+
+
+def as_polars(table: pa.Table) -> Any:
+    """A table as a Polars data frame.
+
+    Raises:
+        PlanError: Polars is not there.
+    """
+    _check_there("polars")
+    return import_module("polars").from_arrow(table)
+
+
+def _check_there(library: str) -> None:
+    if find_spec(library) is None:
+        message = f"to_{library} needs {library}: pip install {library}, or take to_arrow"
+        raise PlanError(message)
+
+
+def as_html(lines: Iterable[Sequence[str]]) -> str:
+    """A table for a notebook, of which the first line has the titles."""
+    titles, *others = lines
+    heads = "".join(f"<th>{title}</th>" for title in titles)
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in line) for line in others)
+    rows = "".join(f"<tr>{line}</tr>" for line in cells)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def as_text(lines: Sequence[Sequence[str]]) -> str:
+    """A table for a terminal, of which the first line has the titles; without empty columns."""
+    columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
+    wide = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+    return "\n".join("  ".join(line).rstrip() for line in zip(*wide, strict=True))

@@ -1,0 +1,70 @@
+"""Notes on answers that need care, and numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+_FAR = 2
+"""An interval that lies by such a factor outside of the planned range is said to: nearer by, errors
+are hardly larger than planned."""
+
+
+def note_on(
+    low: float,
+    high: float,
+    planned: tuple[float, float] = (0.0, math.inf),
+    unit: str = "users",
+    caveat: str | None = None,
+    value: float | None = None,
+) -> str | None:
+    """Return what needs care about an answer, a sentence for each thing; None if nothing does.
+
+    Guarantee: it costs no privacy. It is a function of an answer that is released and of the
+    public plan alone, so whoever reads the answer could write it.
+
+    Args:
+        low: lower end of the interval.
+        high: its upper end; it may be infinite.
+        planned: the lowest and the highest answer that the plan is made for.
+        unit: of all of these.
+        caveat: what all answers of the plan say.
+        value: the estimate, which is cut to the interval; None for any value of the interval.
+    """
+    notes = _on_range(low, high, planned, unit), _on_noise(low, high, value), caveat
+    return "; ".join(filter(None, notes)) or None
+
+
+def _on_range(low: float, high: float, planned: tuple[float, float], unit: str) -> str | None:
+    """Return whether the interval lies outside of the range that was planned for."""
+    least, most = planned
+    ends = [shown_number(end, unit) for end in planned]
+    told = f"range of {' to '.join(ends)}" if ends[0] != ends[1] else f"number of {ends[0]}"
+    if _FAR * high < least:
+        return f"below the planned {told}: the error is a larger share of the answer"
+    endless = math.isinf(high) and math.isfinite(most) and low > 0
+    if low > _FAR * most or endless:
+        return f"beyond the planned {told}: plan for more, next time"
+    return None
+
+
+def _on_noise(low: float, high: float, value: float | None) -> str | None:
+    """Return whether an answer is mostly noise: its interval holds 0, or is wider than it."""
+    if low == high:
+        return None
+    if low <= 0 <= high:
+        return f"{_NOISE} reaches {'down' if high > -low else 'up'} to 0"
+    if value is not None and high - low > abs(min(max(value, low), high)):
+        return f"{_NOISE} {'has no end' if math.isinf(high - low) else 'is wider than the answer'}"
+    return None
+
+
+_NOISE = "more noise than signal: the interval"
+_WITH_DIGITS = "share", "events per"
+
+
+def shown_number(value: float, unit: str) -> str:
+    """A number for people: whole where it counts users, with digits where it is a share or mean."""
+    if not math.isfinite(value):
+        return "inf"
+    digits = 4 if unit.startswith(_WITH_DIGITS) else 0
+    return f"{round(value, digits) + 0.0:,.{digits}f}"  # what rounds to -0 is 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from panprivacy.errors import InputError
@@ -15,6 +16,8 @@ from panprivacy.service.outgoing.records import StoreError
 
 class Source:
     """Gives batches, and fails where it is told."""
+
+    skips = None
 
     def __init__(self, *batches, error=None):
         self.given, self.error, self.closed = batches, error, False
@@ -45,10 +48,17 @@ class Stream:
         return self.ids[-1]
 
     def take(self, batches, batch_id):
+        users = [user for one in batches for user in one["user"].to_pylist()]
+        if None in users:
+            raise InputError("no user", row=1 + users.index(None))
         if self.failures:
             self.failures -= 1
             raise StoreError("it is gone")
-        self.taken.append((batches, batch_id))
+        self.taken.append((users, batch_id))
+
+
+def batch(*users):
+    return pa.record_batch({"user": pa.array(users, pa.string())})
 
 
 def run(monkeypatch, stream, source):
@@ -63,16 +73,25 @@ def run(monkeypatch, stream, source):
 
 def test_each_batch_of_the_input_is_taken_once(monkeypatch, caplog):
     stream = Stream()
-    source = Source("a", "b")
+    source = Source(batch("a"), batch("b"))
     run(monkeypatch, stream, source)
     assert stream.taken == [(["a"], b"0"), (["b"], b"1")]
     assert source.closed
     assert not caplog.records
 
 
+def test_all_rows_before_one_that_cannot_be_counted_are(monkeypatch, caplog):
+    stream = Stream()
+    run(monkeypatch, stream, Source(batch("a"), batch("b", "c", "d", None, "e"), batch("f")))
+    assert [user for users, _ in stream.taken for user in users] == ["a", "b", "c", "d"]
+    assert len({batch_id for _, batch_id in stream.taken}) == len(stream.taken)
+    assert "no user" in caplog.text
+    assert "row 4" in caplog.text
+
+
 def test_where_the_store_fails_the_same_batch_is_tried_again(monkeypatch):
     stream = Stream(failures=3)
-    run(monkeypatch, stream, Source("a"))
+    run(monkeypatch, stream, Source(batch("a")))
     assert stream.taken == [(["a"], b"0")]
 
 
@@ -80,7 +99,7 @@ def test_who_stops_does_not_wait_for_the_store():
     stream, stopping = Stream(failures=9), threading.Event()
     stopping.set()
     with pytest.raises(StoreError):
-        listening._take(["a"], stream, stopping)
+        listening._take([batch("a")], stream, stopping)
     assert stream.failures == 8
 
 
@@ -89,7 +108,7 @@ def test_who_stops_does_not_wait_for_the_store():
     [(InputError("no user", row=2), "no user"), (ValueError("ada"), "ValueError")],
 )
 def test_an_input_that_fails_ends_and_shows_no_content(monkeypatch, caplog, error, says):
-    run(monkeypatch, Stream(), Source("a", error=error))
+    run(monkeypatch, Stream(), Source(batch("a"), error=error))
     assert len(caplog.records) == 1
     assert says in caplog.text
     assert "ada" not in caplog.text

@@ -63,7 +63,7 @@ def test_a_silent_pipe_leaves_no_batch_behind():
     """Between two blocks the command holds no ids."""
 
     class Pipe:
-        size, stopped = None, False
+        size, stopped, skips = None, False, None
 
         def batches_or_ticks(self, _deadline):
             batch = pa.record_batch({"id": ["patient-4711"]})

@@ -83,7 +83,7 @@ def test_a_contribution_says_that_not_all_was_counted(started, tmp_path, how):
     key, part = pyrage.x25519.Identity.generate(), tmp_path / "x.part"
     sealed = "--contribute", part, "--recipient", str(key.to_public())
     process = started("-", "--format", "csv", *COUNT, *sealed)
-    send(process, b"id,\n" + rows(70) if how == "bad row" else b"id\n" + rows(70))
+    send(process, b"id\n" + rows(70) + b"one,too many\n" * (how == "bad row"))
     if how == "signal":
         ended(process, signal.SIGTERM)
     else:

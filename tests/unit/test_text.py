@@ -51,7 +51,7 @@ class TestText:
 class Pieces:
     """A feed of these pieces, one a read; it keeps what is pushed back."""
 
-    size = None
+    size = skips = None
 
     def __init__(self, *pieces):
         self._left, self.back = list(pieces), b""
@@ -161,13 +161,14 @@ def test_what_is_utf_8_or_no_text_is_as_it_was():
 
 def test_rows_of_a_file_are_counted_from_block_to_block_and_of_a_pipe_are_not():
     def parse(block):
-        if block == b"bad":
-            raise InputError("no", row=2)
-        return pa.table({"user": [block] * 5})
+        if b"bad" in block:
+            raise InputError("no", row=1 + block.split(b"\n").index(b"bad"))
+        return pa.table({"user": block.splitlines()})
 
+    blocks = [b"a\n" * 5, b"b\n" * 5, b"c\nbad\n"]
     for size, row in ((None, 2), (1, 12)):
         feed = Pieces()
         feed.size = size
         with pytest.raises(InputError, match="no") as refused:
-            list(text.parsed(feed, iter([b"a", b"b", b"bad"]), parse))
+            list(text.parsed(feed, iter(blocks), parse, text.Lines()))
         assert refused.value.row == row

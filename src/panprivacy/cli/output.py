@@ -49,7 +49,7 @@ class Printed:
         zone: name of the time zone that people are told its times in.
         loss: of a user of several windows.
         facts: the truth and the rate, in a demonstration.
-        interrupted: whether a signal ended the count before its time.
+        interrupted: whether a signal or an unreadable row ended the count before its time.
     """
 
     answers: Answers
@@ -138,6 +138,8 @@ def print_text(printed: Printed) -> None:
         span = printed.window.start, printed.window.end
         start, end = (_local(moment, printed.zone) for moment in span)
         console.print(f"{start} to {end} {printed.zone}{partial}")
+    if printed.interrupted:
+        console.print("Incomplete: the count ended before its input did.")
     console.print(table)
     hidden = len(printed.answers) - len(listed)
     if hidden > 0:

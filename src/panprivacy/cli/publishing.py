@@ -22,7 +22,7 @@ from panprivacy.errors import InputError, PlanError
 from panprivacy.hygiene.wiping import wipe_traces
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Intake
-from panprivacy.sources import Source, StartError
+from panprivacy.sources import Source
 from panprivacy.statistics.release import Answers
 from panprivacy.statistics.windowed import LONGEST, Window, Windowed
 
@@ -225,7 +225,7 @@ def publish(
         publisher: says when answers are due, and makes them.
         notice: is called between two batches, and where the source is woken.
     """
-    rows = 0  # of a file; a running count of a pipe's rows would be state
+    rows, came = 0, False  # of a file; a running count of a pipe's rows would be state
     with _progress(source) as advance, _rows_of(source):
         try:
             for batch in source.batches_or_ticks(publisher.deadline):
@@ -233,20 +233,27 @@ def publish(
                 notice()
                 if batch is None:
                     continue
-                intake.take(publisher.counting(), batch, rows)
+                intake.take(publisher.counting(), batch, rows, source.skips)
                 wipe_traces()
+                came = True
                 rows += batch.num_rows if source.size is not None else 0
                 del batch  # ids are not held while a pipe is silent
                 advance()
-        except StartError:  # no row has come: there is nothing to answer
+        except InputError as error:
+            # What has come through a pipe does not come again; before the first row nothing has.
+            if source.size is None and (came or (error.row or 1) > 1):
+                yield from _last(publisher, interrupted=True)
+                reason = f"{error.reason}; the last answer is of all rows before it"
+                raise InputError(reason, row=error.row) from None
             raise
-        except InputError:
-            if source.size is None:  # what has come through a pipe does not come again
-                yield from publisher.last(complete=False)
-            raise
-    *past, last = publisher.last(complete=not source.stopped)
+    yield from _last(publisher, interrupted=source.stopped)
+
+
+def _last(publisher: Publisher, *, interrupted: bool) -> Iterator[Printed]:
+    """What is due at the end of the input, or where it ended before its time."""
+    *past, last = publisher.last(complete=not interrupted)
     yield from past
-    yield replace(last, interrupted=source.stopped)
+    yield replace(last, interrupted=interrupted)
 
 
 def _printed(

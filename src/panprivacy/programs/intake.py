@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,8 @@ from panprivacy.errors import InputError
 from panprivacy.ids import first_null, gatherable, read_deltas
 from panprivacy.programs.counting import Counting
 from panprivacy.sources import Column
-from panprivacy.sources.columns import show
+from panprivacy.sources.columns import StartError, show
+from panprivacy.sources.unreadable import Skips, halves_of_batch, readable
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,14 @@ class Observer(Protocol):
         """Take a batch in, of so many rows before some were left out."""
 
 
+class _Part(NamedTuple):
+    """Some rows, ready to be counted."""
+
+    read: Read
+    checked: Checked
+    num_rows: int
+
+
 @dataclass(frozen=True)
 class Intake:
     """Takes batches in.
@@ -87,32 +97,50 @@ class Intake:
     nulls: Nulls
     observer: Observer | None = None
 
-    def take(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> None:
-        """Have one batch counted; an error names the row, after so many rows before it."""
-        read, checked = self._checked(counting, batch, rows_before)
-        counting.apply(checked)
-        if self.observer is not None:
-            self.observer.observe(read, batch.num_rows)
+    def take(
+        self, counting: Counting, batch: pa.RecordBatch, rows_before: int, skips: Skips | None
+    ) -> None:
+        """Have one batch counted.
+
+        Args:
+            counting: the statistics.
+            batch: of the source.
+            rows_before: number of rows before the batch.
+            skips: counts rows that cannot be counted; None if the first one ends the input.
+
+        Raises:
+            InputError: a row cannot be counted; all rows of the batch before it were.
+        """
+        try:
+            for part in readable(batch, halves_of_batch, partial(self._part, counting), skips):
+                counting.apply(part.checked)
+                if self.observer is not None:
+                    self.observer.observe(part.read, part.num_rows)
+        except InputError as error:
+            raise error.after(rows_before) from None
 
     def prepare(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> Checked:
         """Have one batch checked, for `counting.apply`; an error names the row, as for `take`."""
-        return self._checked(counting, batch, rows_before)[1]
+        try:
+            return self._part(counting, batch).checked
+        except InputError as error:
+            raise error.after(rows_before) from None
 
-    def _checked(
-        self, counting: Counting, batch: pa.RecordBatch, rows_before: int
-    ) -> tuple[Read, Checked]:
+    def _part(self, counting: Counting, batch: pa.RecordBatch) -> _Part:
         """What was read of a batch, and that checked."""
         try:
             read = self._read(batch)
             columns = (read.users,) if read.groups is None else (read.users, read.groups)
             sides = () if read.sides is None else (read.sides,)
-            return read, counting.prepare(*columns, read.deltas, *sides)
+            checked = counting.prepare(*columns, read.deltas, *sides)
         except InputError as error:
-            skips = self.columns.user is not None and self.nulls is Nulls.skip
-            if error.row is not None and skips:  # skipped rows count too
+            if error.row is None:  # the columns are not of the right types
+                raise StartError(error.reason) from None
+            if self.columns.user is not None and self.nulls is Nulls.skip:  # such rows count too
                 kept = np.flatnonzero(np.asarray(batch.column(0).is_valid()))
-                error = InputError(error.reason, row=int(kept[error.row - 1]) + 1)
-            raise error.after(rows_before) from None
+                raise InputError(error.reason, row=int(kept[error.row - 1]) + 1) from None
+            raise
+        return _Part(read, checked, batch.num_rows)
 
     def _read(self, batch: pa.RecordBatch) -> Read:
         """The columns of the rows that count.

@@ -8,6 +8,7 @@ means nothing outside of the machine that wrote it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ import pyarrow as pa
 from panprivacy._kernels import helper, kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.ids import gatherable, offset_type
-from panprivacy.sources.columns import Column, Prefixes
+from panprivacy.sources.columns import Column, Prefixes, StartError
 from panprivacy.sources.reader import Feed
+from panprivacy.sources.unreadable import halves_of_batch, read_before
 
 Bytes = npt.NDArray[np.uint8]
 Groups = npt.NDArray[np.uint16]
@@ -39,16 +41,18 @@ def with_addresses(
     Raises:
         InputError: what is no address, with its row counted over the whole file.
     """
+    if not any(column.address for column in columns):
+        yield from batches
+        return
     rows = 0
     for batch in batches:
-        try:
-            converted = _converted(batch, columns)
-        except InputError as error:
-            raise error.after(rows) from None
+        read = partial(_converted, columns=columns)
+        parts, wrong = read_before(batch, halves_of_batch, read, file.skips)
+        yield from [pa.concat_batches(parts)] if len(parts) > 1 else parts
+        if wrong is not None:
+            raise wrong.after(rows) from None
         rows += batch.num_rows if file.size is not None else 0
-        del batch
-        yield converted
-        del converted
+        del batch, parts
 
 
 def read_addresses(column: pa.Array, prefixes: Prefixes) -> pa.Array:
@@ -81,8 +85,6 @@ def validity(known: npt.NDArray[np.bool_]) -> pa.Buffer | None:
 
 
 def _converted(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:
-    if not any(column.address for column in columns):
-        return batch
     arrays = [
         read_addresses(array, column.address) if column.address else array
         for array, column in zip(batch.columns, columns, strict=True)
@@ -96,7 +98,7 @@ def _layout(column: pa.Array) -> tuple[npt.NDArray[Any], Bytes]:
     width = offset_type(column.type)
     if width is None:
         message = "IP addresses must be texts such as 192.0.2.1 or 2001:db8::1"
-        raise InputError(message)
+        raise StartError(message)
     _, offsets, text = column.buffers()
     ends = frozen(offsets, width) if offsets else np.zeros(1, width)
     return ends[column.offset : column.offset + len(column) + 1], frozen(text, np.uint8)

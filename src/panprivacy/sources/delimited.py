@@ -36,14 +36,15 @@ def read_delimited(
     Raises:
         InputError: it is not such a CSV.
     """
-    blocks = whole_records(file, QuotedLines(delimiter))
+    cutter = QuotedLines(delimiter)
+    blocks = whole_records(file, cutter)
     names, data = _split_header(blocks, delimiter)
     # Without a header line the first record would be listed, and its values are ids.
     columns = check_columns(
         columns, names, known="the first line of the input must name the columns"
     )
     parse = partial(_parse, names=names, columns=columns, delimiter=delimiter)
-    yield from parsed(file, data, parse)
+    yield from parsed(file, data, parse, cutter)
 
 
 class QuotedLines(Lines):
@@ -72,6 +73,25 @@ class QuotedLines(Lines):
             end, self._state = _scan(view, self._state, self._previous, self._delimiter)
         self._previous = block[-1]
         return end
+
+    def end_near(self, block: bytes, at: int) -> int:
+        """The end of a record of a block of whole ones: the last up to a place, or the next."""
+        if b'"' not in block:
+            return super().end_near(block, at)
+        end, least, most = self._last_within(block, at), at, len(block)
+        while not end and least < most:  # the first record goes on beyond that place
+            middle = (least + most) // 2
+            if self._last_within(block, middle):
+                most = middle
+            else:
+                least = middle + 1
+        return end or least
+
+    def _last_within(self, block: bytes, stop: int) -> int:
+        """The last end of a record up to a place of a block of whole ones; 0 if there is none."""
+        view = np.frombuffer(block, np.uint8)[:stop]
+        end, _ = _scan(view, _OUTSIDE, _LF, self._delimiter)
+        return int(end)
 
 
 def _scan_quotes(

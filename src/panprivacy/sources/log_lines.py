@@ -64,7 +64,9 @@ def read_combined(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
     """
     known = f"the fields of a line are {show_all(_COLUMNS)}"
     columns = check_columns(columns, _COLUMNS, known=known)
-    yield from parsed(file, whole_records(file, Lines()), partial(_parse_combined, columns=columns))
+    lines = Lines()
+    parse = partial(_parse_combined, columns=columns)
+    yield from parsed(file, whole_records(file, lines), parse, lines)
 
 
 def read_lines(file: Feed, columns: Sequence[Column], *, pattern: str) -> Iterator[pa.RecordBatch]:
@@ -76,8 +78,9 @@ def read_lines(file: Feed, columns: Sequence[Column], *, pattern: str) -> Iterat
         InputError: a line does not match, or a column of it is not UTF-8.
     """
     found = check_columns(columns, _group_names(pattern))
+    lines = Lines()
     parse = partial(_parse_lines, columns=found, pattern=pattern)
-    return parsed(file, whole_records(file, Lines()), parse)
+    return parsed(file, whole_records(file, lines), parse, lines)
 
 
 def only_wanted_groups(pattern: str, columns: Sequence[Column]) -> str:

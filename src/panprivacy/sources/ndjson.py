@@ -48,7 +48,8 @@ def read_ndjson(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatc
     Raises:
         InputError: it is not NDJSON with such columns.
     """
-    return parsed(file, whole_records(file, Lines()), _Parser(columns))
+    lines = Lines()
+    return parsed(file, whole_records(file, lines), _Parser(columns), lines)
 
 
 class _Parser:
@@ -60,15 +61,18 @@ class _Parser:
     def __init__(self, columns: Sequence[Column]) -> None:
         self._integers = {column.name for column in columns if column.integers}
         self._types = column_types(columns or [_ROW])
-        self._checked = not columns  # by now, whether the fields are there
+        self._absent: list[str] | None = None if columns else []
+        """Fields that the first block with rows does not name; None before it."""
 
     def __call__(self, block: bytes) -> pa.Table:
         """One block of whole lines, as a table of the wanted columns."""
         table = read_plain_lines(block, self._types)
         if table is not None:
-            self._checked = True
+            self._absent = []
             self._types = {field.name: field.type for field in table.schema}
             return check_utf8(table)
+        if self._absent is None:  # of the whole block, also if only halves of it can be read
+            self._absent = [name for name in self._types if not has_field(block, name)]
         for name, kind in self._types.items():
             if kind == pa.null():
                 self._types[name] = _type_of_first_value(block, name)
@@ -76,16 +80,14 @@ class _Parser:
             table = _read(block, self._types)
         except pa.ArrowInvalid:
             raise self._explain(block) from None
-        self._check_fields(block, table)
+        self._check_fields(table)
         return check_utf8(table)
 
-    def _check_fields(self, block: bytes, table: pa.Table) -> None:
+    def _check_fields(self, table: pa.Table) -> None:
         """Refuse a column of which the first block has not even a null."""
-        if self._checked or not table.num_rows:
-            return
-        self._checked = True
-        for name in self._types:
-            if table[name].null_count == table.num_rows and not has_field(block, name):
+        absent, self._absent = self._absent, [] if table.num_rows else None
+        for name in absent or []:
+            if table.num_rows and table[name].null_count == table.num_rows:
                 message = f"there is no field {show(name)} in the first rows"
                 raise StartError(message)
 

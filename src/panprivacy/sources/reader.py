@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from panprivacy.errors import InputError
 from panprivacy.hygiene.wiping import wipe_traces
+from panprivacy.sources.unreadable import Skips
 
 BATCH_ROWS = 1 << 18
 _READ_BYTES = 1 << 20
@@ -60,6 +61,7 @@ class Feed:
         position: bytes read so far; a reader that seeks sets its own estimate. Of a stream without
             a size nothing is counted: the count would be state that an intruder could read.
         closed: pyarrow asks for it.
+        skips: counts rows that cannot be read; None if the first one ends the input.
     """
 
     def __init__(self, raw: BinaryIO, size: int | None) -> None:
@@ -67,6 +69,7 @@ class Feed:
         self.size = size
         self.position = 0
         self.closed = False
+        self.skips: Skips | None = None
         self._ahead = b""
 
     def push_back(self, ahead: bytes) -> None:
@@ -187,6 +190,11 @@ class Source:
         return self._file.position
 
     @property
+    def skips(self) -> Skips | None:
+        """Counts rows that cannot be read; None if the first one ends the input."""
+        return self._file.skips
+
+    @property
     def stopped(self) -> bool:
         """Whether the input was ended before its end."""
         return self._file.stopped
@@ -215,7 +223,7 @@ class Source:
             Record batches of at most 262,144 rows.
 
         Raises:
-            InputError: the input cannot be used. Rows before the bad one may have been handed out.
+            InputError: the input cannot be used. All rows before the bad one were handed out.
         """
         return filter(lambda batch: batch is not None, self.batches_or_ticks(lambda: None))
 

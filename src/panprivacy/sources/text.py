@@ -15,6 +15,7 @@ import pyarrow as pa
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import StartError, show
 from panprivacy.sources.reader import BATCH_ROWS, Feed
+from panprivacy.sources.unreadable import read_before
 
 BLOCK_BYTES = 2 << 20
 RECORD_BYTES = 64 << 20
@@ -42,6 +43,15 @@ class Lines:
     def open_quote(self) -> bool:
         """Whether the blocks so far end inside a quoted field."""
         return False
+
+    def halves(self, block: bytes) -> tuple[bytes, bytes] | None:
+        """Divide whole records, near the middle; None if there is only one."""
+        end = self.end_near(block, len(block) // 2)
+        return (block[:end], block[end:]) if end < len(block) else None
+
+    def end_near(self, block: bytes, at: int) -> int:
+        """The end of a record of a block of whole ones: the last up to a place, or the next."""
+        return block.rfind(b"\n", 0, at) + 1 or block.index(b"\n", at) + 1
 
 
 def whole_records(file: Feed, cutter: Lines) -> Iterator[bytes]:
@@ -77,15 +87,16 @@ def whole_records(file: Feed, cutter: Lines) -> Iterator[bytes]:
 
 
 def parsed(
-    file: Feed, blocks: Iterator[bytes], parse: Callable[[bytes], pa.Table]
+    file: Feed, blocks: Iterator[bytes], parse: Callable[[bytes], pa.Table], cutter: Lines
 ) -> Iterator[pa.RecordBatch]:
-    """Parse block after block.
+    """Parse block after block; all rows before one that cannot be read are handed out.
 
     Args:
         file: where the blocks come from. The rows of a pipe are not counted from block to block: a
             running count of rows is state that an intruder could read.
         blocks: whole records; row 1 of their errors is the first record not handed out.
         parse: reads one block; row 1 of its errors is the block's first.
+        cutter: divides blocks.
 
     Raises:
         InputError: as they raise it, with the row counted over the whole file.
@@ -93,12 +104,27 @@ def parsed(
     rows = 0
     try:
         for block in blocks:
-            table = parse(block)
-            rows += table.num_rows if file.size is not None else 0
-            yield from table.to_batches(max_chunksize=BATCH_ROWS)
-            del block, table
+            skipped = file.skips.rows if file.skips else 0
+            tables, wrong = read_before(block, cutter.halves, parse, file.skips)
+            yield from _batches(tables)
+            if wrong is not None:
+                raise wrong
+            if file.size is not None:
+                rows += sum(table.num_rows for table in tables)
+                rows += file.skips.rows - skipped if file.skips else 0
+            del block, tables
     except InputError as error:
         raise error.after(rows) from None
+
+
+def _batches(tables: list[pa.Table]) -> list[pa.RecordBatch]:
+    """The rows of one block; a column has the null type in tables where it has no value yet."""
+    if not tables:
+        return []
+    table = tables[0]
+    if len(tables) > 1:
+        table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    return table.to_batches(max_chunksize=BATCH_ROWS)
 
 
 def check_utf8(table: T) -> T:

@@ -20,6 +20,7 @@ from panprivacy.service.served import Served
 from panprivacy.service.sockets import datagram_socket
 from panprivacy.sources import Column, Prefixes, open_source, read_body
 from panprivacy.sources.log_lines import only_wanted_groups
+from panprivacy.sources.unreadable import halves_of_batch, readable
 
 _SILENCE = 0.05
 """Seconds without a datagram after which traces are overwritten."""
@@ -101,6 +102,11 @@ class InputThread:
         if self._thread.ident is not None:
             self._thread.join()
 
+    def _take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._stream is not None:
+            _take([batch], self._stream, self._stopping)
+        return batch
+
     def _run(self) -> None:
         stream = self._stream
         stdin = stream.config.stdin if stream else None
@@ -111,7 +117,8 @@ class InputThread:
             source = open_source("-", columns=columns, format=stdin.format, pattern=stdin.pattern)
             self._close = source.close
             for batch in source.batches():
-                _take([batch], stream, self._stopping)
+                for part in readable(batch, halves_of_batch, self._take, source.skips):
+                    del part
                 del batch
                 wipe_traces()
         except InputError as error:

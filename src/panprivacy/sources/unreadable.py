@@ -1,0 +1,118 @@
+"""Rows that cannot be read: all rows before the first one count; it ends the input, or is skipped.
+
+A parser takes a block or refuses it as a whole, and names no more than the first row that is wrong.
+What it refuses is halved until the bad row is alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from panprivacy.errors import InputError
+from panprivacy.sources.columns import StartError
+
+
+class Rows(Protocol):
+    """Some rows that were read."""
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+
+
+W = TypeVar("W")
+R = TypeVar("R", bound=Rows)
+
+Halves = Callable[[W], "tuple[W, W] | None"]
+"""Divides what holds several rows; None for a single row."""
+
+
+class Skips:
+    """Number of rows that were skipped, and why the first one was.
+
+    It depends on the rows that cannot be read, and on nothing else.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.reason = ""
+
+    def add(self, error: InputError) -> None:
+        """Skip a row that cannot be read."""
+        self.rows += 1
+        self.reason = self.reason or error.reason
+
+    def __str__(self) -> str:
+        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        return (
+            f"skipped {rows} that cannot be read" + (self.rows > 0) * f"; the first: {self.reason}"
+        )
+
+
+def readable(
+    whole: W, halves: Halves[W], read: Callable[[W], R], skips: Skips | None
+) -> Iterator[R]:
+    """Read a whole in as few parts as can be.
+
+    Args:
+        whole: some rows.
+        halves: divides them.
+        read: reads them, or raises InputError and has changed nothing.
+        skips: counts rows that cannot be read; None if the first one ends the input.
+
+    Raises:
+        InputError: the first row that cannot be read, by its place in the whole; all rows before
+            it were handed out. What is wrong from the start on is not halved.
+    """
+    rows = 0
+    for part in _in_parts(whole, halves, read):
+        if not isinstance(part, InputError):
+            rows += part.num_rows
+            yield part
+        elif skips is None:
+            raise part.after(rows)
+        else:
+            skips.add(part)
+            rows += 1
+        del part  # ids are not held while nothing comes
+
+
+def read_before(
+    whole: W, halves: Halves[W], read: Callable[[W], R], skips: Skips | None
+) -> tuple[list[R], InputError | None]:
+    """What `readable` hands out, and the error that ends it, if one does."""
+    parts: list[R] = []
+    try:
+        for part in readable(whole, halves, read, skips):
+            parts.append(part)  # noqa: PERF402 - those before the error are needed
+    except InputError as error:
+        return parts, error
+    return parts, None
+
+
+def _in_parts(whole: W, halves: Halves[W], read: Callable[[W], R]) -> Iterator[R | InputError]:
+    """Yield what can be read, and in place of each other row why it cannot, in order."""
+    parts: tuple[W, ...] | None = ()
+    try:
+        outcome: R | InputError = read(whole)
+    except StartError:
+        raise
+    except InputError as error:
+        parts = halves(whole)
+        outcome = InputError(error.reason, row=1)
+    if not parts:
+        del whole
+        yield outcome
+        return
+    del whole, outcome
+    for part in parts:
+        yield from _in_parts(part, halves, read)
+
+
+def halves_of_batch(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch] | None:
+    """The first and the second half of the rows of a batch, in place."""
+    middle = batch.num_rows // 2
+    return (batch.slice(0, middle), batch.slice(middle)) if middle else None

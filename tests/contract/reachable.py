@@ -23,7 +23,7 @@ LOCK = type(Lock())
 
 DECLARED = {
     "_account", "_addressing", "_coins", "_ledger", "_plan", "_kept", "_sizes", "_slice",
-    "_summed", "_told",
+    "_told",
 }  # fmt: skip
 """The attributes of a statistic."""
 

@@ -54,7 +54,7 @@ def measured(case, before, after, seed):
     statistic.update(after, np.full(len(after), state))
     if squared:
         return np.array([statistic.release().value])
-    return statistic.sums(statistic.reading()).astype(float)
+    return statistic.reading().sums(statistic.plan.table, statistic._state.table).astype(float)
 
 
 @pytest.mark.long

@@ -171,8 +171,7 @@ def led(build, deltas, of, user, noise):
     for pair, action in zip(deltas, ACTIONS, strict=True):
         program.update([user] * len(pair[of]), np.array(pair[of], np.int64))
         if action == "release":
-            reading = program.reading()
-            counts.append(int(program.noised(reading, program.sums(reading))[0]))
+            counts.append(program.release().counts[0])
         elif action:
             looks.append((program.state(), program._state.table.copy()))
             if action == "announce":

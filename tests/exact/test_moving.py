@@ -18,7 +18,6 @@ from panprivacy.audit.controls import CONTROLS
 from panprivacy.audit.exact.approximate import OneLook
 from panprivacy.audit.suite.products import Moving
 from panprivacy.planning.comparisons import comparison_cost, comparison_epsilon
-from panprivacy.statistics.moving import _Compared
 
 EPSILON, DELTA = Fraction(24), Fraction(1, 10)
 LIVES = [
@@ -55,10 +54,10 @@ def test_one_look_and_all_answers_keep_the_claim():
 def test_comparisons_with_too_little_noise_are_caught(monkeypatch):
     """A hundredth of the scale that the proof asks for."""
 
-    def scales(one):
-        return [one.factor / 100 * scale for scale in one.reading.scales]
+    def too_much(*spent):
+        return 100 * comparison_epsilon(*spent)
 
-    monkeypatch.setattr(_Compared, "scales", property(scales))
+    monkeypatch.setattr("panprivacy.statistics.comparing.comparison_epsilon", too_much)
     assert lost(moving(density), LIVES[1:2]).epsilon > EPSILON
 
 

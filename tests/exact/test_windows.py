@@ -261,7 +261,7 @@ class Peeking(Windows):
 
     @staticmethod
     def _both(current):
-        ones = int(current.sums(current.reading()).sum())
+        ones = int(current.reading().sums(current.plan.table, current._state.table).sum())
         answers = {"": SimpleNamespace(low=ones, high=ones)}
         made = current.release()
         return SimpleNamespace(counts=made.counts, answers=lambda: answers, under=made.under)

@@ -94,8 +94,8 @@ def test_it_is_paid_for_whether_it_moves_or_not(store, clock):
 def test_a_store_that_fails_keeps_the_comparison_from_being_made(store, clock, monkeypatch):
     compared = []
     monkeypatch.setattr(
-        "panprivacy.statistics.moving.Continual._has_moved",
-        lambda self, level: compared.append(level) or True,
+        "panprivacy.statistics.comparing.Comparisons.moved",
+        lambda *told: compared.append(told) or True,
     )
     stream = make(store, clock)
     store.fail("before spend", times=2)

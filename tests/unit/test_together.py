@@ -238,37 +238,6 @@ def test_a_batch_of_an_equal_plan_is_counted():
     assert members.release().value == pytest.approx(0.1)
 
 
-def test_sums_are_wiped_when_they_are_noised():
-    often = pp.Incidence(universe=200, bound=5, epsilon=1)
-    reading = often.reading()
-    sums = often.sums(reading)
-    assert sums.any()
-    often.noised(reading, sums)
-    assert not sums.any()
-
-
-def test_noise_goes_only_on_the_sums_of_the_same_reading():
-    """Those of a larger epsilon or of another question have too little of it."""
-    often = pp.Incidence(universe=200, bound=5, epsilon=1, intrusions=1)
-    other = pp.Incidence(universe=200, bound=5, epsilon=1_000)
-    whole, few = often.reading(), often.reading(exactly=1)
-    for given, summed in [
-        (other.reading(), lambda: often.sums(whole)),
-        (few, lambda: often.sums(whole)),
-        (whole, lambda: often.sums(whole)[1:]),
-        (whole, lambda: np.append(often.sums(whole), 7)),
-        (whole, lambda: (often.sums(whole), often.announce_intrusion())[0]),
-    ]:
-        sums = summed()  # right before, as each is refused for a reason of its own
-        with pytest.raises(pp.PanPrivacyError, match="noise goes on"):
-            often.noised(given, sums)
-        assert not sums.any()
-    assert (often.releases, often.ledger.spent) == (0, often.state_epsilon)
-    merged = often.sums(whole) + often.sums(whole)
-    often.noised(whole, merged)
-    assert often.releases == 1
-
-
 def test_equal_counts_of_two_statistics_are_two():
     names = [Name(statistic, "density") for statistic in ("a", "b")]
     counts = [(7,), tuple(range(7, 8))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -79,6 +79,16 @@ class Split:
     budget: Budget
     contrast: float
     noise_variance: float
+
+    def at(self, release: Fraction, moved: float = 1) -> Split:
+        """The same split with another epsilon of each release.
+
+        Args:
+            release: its epsilon.
+            moved: by how much a user moves a released count, at most.
+        """
+        budget = replace(self.budget, release=release)
+        return replace(self, budget=budget, noise_variance=noise_variance(moved, budget))
 
 
 @functools.cache

@@ -326,7 +326,6 @@ class StableDistinctCount(Statistic[StablePlan, Release], sizes=StableSizes):
 
     __slots__ = ()
 
-    adds_noise = False  # but a point of the lattice
     trials = STABLE_TRIALS
     walks = STABLE_WALKS
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,10 @@ class CountPlan(Plan):
     def sensitivity(self, epoch: int) -> int:  # noqa: ARG002
         """By how much a user may move the counts, all together, after announced intrusions."""
         return 1
+
+    def at(self, release: Fraction) -> Self:
+        """The plan of the same cells with another epsilon of each release."""
+        return self._at(release, self.sensitivity(0))
 
     @abstractmethod
     def model(self, epoch: int) -> Model:

@@ -15,23 +15,18 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
 from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
-from panprivacy.cells.protocol import Table
-from panprivacy.errors import InputError, LostReleaseError, PlanError
-from panprivacy.guarantee import Budget, Epsilon, Guarantee, Ledger, PrivacyLoss
-from panprivacy.noise import wipe
-from panprivacy.planning.comparisons import MOST_UPDATES, comparison_epsilon
-from panprivacy.planning.request import Request
+from panprivacy.errors import InputError, PlanError
+from panprivacy.guarantee import Epsilon, Guarantee, Ledger, PrivacyLoss, shown
+from panprivacy.planning.comparisons import MOST_UPDATES
 from panprivacy.statistics.contribution import Form
-from panprivacy.statistics.plan import Plan, Reading
+from panprivacy.statistics.plan import Plan
+from panprivacy.statistics.private import check_maker
 from panprivacy.statistics.release import Answer, Answers, Lost
 from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.together import Together
@@ -40,7 +35,6 @@ DELTA: Final = Fraction(1, 10**9)
 """How likely outcomes may be that tell more than epsilon, unless told."""
 _SILENT: Final = Fraction(1_000)
 """Epsilon of a release without noise, as good as."""
-_LEAST_DELTA: Final = Fraction(1, 10**30)
 _OWN = struct.Struct("<d")
 """In a state, before that of the statistic: the answer that stands."""
 
@@ -84,7 +78,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
             answers or noise of its own.
     """
 
-    __slots__ = ("_compared", "_cost", "_delta", "_kept", "_name", "_stands", "_threshold")
+    __slots__ = ("_comparisons", "_kept", "_name", "_stands", "_threshold")
 
     def __init__(
         self,
@@ -99,41 +93,31 @@ class Continual(Together[str, Statistic[Any, Any]]):
         label: str | None = None,
         asked: Mapping[str, Any] | None = None,
     ) -> None:
+        check_maker(statistic, "partial(DistinctCount, ...)")
         self._threshold = positive_fraction(threshold=threshold)
         most = positive_integer(MOST_UPDATES, updates=updates)
-        self._delta = positive_fraction(delta=delta)
-        if not _LEAST_DELTA <= self._delta <= Fraction(1, 10):
-            message = f"delta must be from {float(_LEAST_DELTA):g} to 0.1; most take 1e-9"
-            raise PlanError(message)
         self._kept = whole_number(0, MOST_UPDATES, at_end=at_end)
         total = positive_fraction(epsilon=epsilon)
-        self._cost = total / 2 if comparisons is None else positive_fraction(epsilon=comparisons)
-        if self._cost >= total:
+        cost = total / 2 if comparisons is None else positive_fraction(epsilon=comparisons)
+        if cost >= total:
             message = "comparisons must leave some of epsilon to the statistic"
             raise PlanError(message)
         ledger, releases = Ledger(total), most + self._kept
-        made = statistic(epsilon=total - self._cost, releases=releases, ledger=ledger)
-        self._name = getattr(made, "name", "") if label is None else label
-        super().__init__({self._name: made}, {self._name: dict(asked or {})})
-        looks = made.guarantee.intrusions + 1  # each may see the numbers of a comparison
-        self._compared = comparison_epsilon(self._cost, most, self._delta, total, looks)
+        made = statistic(epsilon=total - cost, releases=releases, ledger=ledger)
+        self._name, named = getattr(made, "name", "") if label is None else label, dict(asked or {})
+        super().__init__({self._name: made}, {self._name: named})
+        _check_made(made, ledger, total - cost, releases)
+        left = positive_fraction(delta=delta)
+        self._comparisons = made.comparisons(cost, delta=left, updates=most, asked=named)
         self._stands = 0.0
-        ledger.open(self._cost).spend(self._cost)
 
     def _check_members(self) -> None:
-        """Refuse a statistic whose number cannot be compared."""
+        """Refuse groups, and several statistics."""
         super()._check_members()
-        made = self._first
+        made: object = self._first
         if not isinstance(made, Statistic) or made.guarantee.adjacency != "user":
             message = "what moves is one statistic of users; a running count has an answer at "
             message += "every step, and groups have many"
-            raise PlanError(message)
-        if not made.adds_noise:
-            message = f"{self._name} has noise of its own, and is not compared with it"
-            raise PlanError(message)
-        reading = made.reading(**self._asks(self._name))
-        if len(reading.answer(np.zeros(reading.size, np.int64), 0.95).answers()) != 1:
-            message = f"{self._name} has several answers: ask for the one that moves"
             raise PlanError(message)
 
     @property
@@ -144,7 +128,7 @@ class Continual(Together[str, Statistic[Any, Any]]):
     @property
     def left(self) -> int:
         """How many answers may still be published because the number has moved."""
-        return max(self.planned - self._kept - self.releases, 0)
+        return self._comparisons.left
 
     @property
     def stands(self) -> float:
@@ -165,12 +149,13 @@ class Continual(Together[str, Statistic[Any, Any]]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each user."""
-        return super().guarantee.compared(PrivacyLoss(self._cost, self._delta))
+        paid = self._comparisons
+        return super().guarantee.compared(PrivacyLoss(paid.cost, paid.delta))
 
     @property
     def state_epsilon(self) -> Fraction:
         """What the state and all comparisons cost; it is paid at birth."""
-        return super().state_epsilon + self._cost
+        return super().state_epsilon + self._comparisons.cost
 
     def check(self, *, confidence: float = 0.95) -> Answers | None:
         """Compare, and publish an answer if the number has moved; else what stands, stands.
@@ -183,11 +168,11 @@ class Continual(Together[str, Statistic[Any, Any]]):
             nothing is compared any more.
         """
         level = proportion(confidence=confidence)
-        if not self.left or not self._has_moved(level):
+        if not self._comparisons.moved(self._stands, self._threshold, level):
             return None
         last = self.left == 1
         answers = self.release(confidence=level)
-        return _marked(answers, self.planned - self._kept) if last else answers
+        return _marked(answers, self._comparisons.updates) if last else answers
 
     def release(self, **asked: Any) -> Answers:
         """Publish the answer, whether it has moved or not: one of the updates, or of `at_end`.
@@ -219,23 +204,6 @@ class Continual(Together[str, Statistic[Any, Any]]):
         message = "a running answer is not merged: contribute from a statistic without a threshold"
         raise PlanError(message)
 
-    def _has_moved(self, confidence: float) -> bool:
-        """One comparison, with fresh noise."""
-        statistic = self._first
-        reading = _Compared(
-            statistic.reading(**self._asks(self._name)),
-            statistic.plan.split.budget.release / self._compared,
-        )
-        counts = statistic.compared(reading)
-        try:
-            answer = reading.answer(counts, confidence)
-        except LostReleaseError:  # which its noised counts decide
-            return False
-        finally:
-            wipe(counts)
-        (one,) = answer.answers().values()
-        return one is not None and abs(one.value - self._stands) >= self._threshold
-
     def absolute_margin(self, confidence: float = 0.95, truth: float | None = None) -> float:
         """How far what stands strays at most with this probability, in the unit of answers.
 
@@ -246,8 +214,8 @@ class Continual(Together[str, Statistic[Any, Any]]):
             confidence: how often it strays by no more.
             truth: the number; None for where it strays farthest.
         """
-        read, level = plan_with(self._first, self._compared), proportion(confidence=confidence)
-        return float(self._threshold) + read.absolute_margin(level, truth)
+        level = proportion(confidence=confidence)
+        return float(self._threshold) + self._comparisons.plan.absolute_margin(level, truth)
 
     def noise(self) -> float:
         """The deviation of one comparison where nothing moves, in the unit of answers.
@@ -255,11 +223,9 @@ class Continual(Together[str, Statistic[Any, Any]]):
         It is that of fresh noise and of the answer that stands, at the best place of the planned
         range.
         """
-        first = self._first
-        least = [
-            least_deviation(plan_with(first, release))
-            for release in (self._compared, first.plan.split.budget.release, _SILENT)
-        ]
+        plan = self._first.plan
+        read = self._comparisons.plan, plan, plan.at(_SILENT)
+        least = [least_deviation(one) for one in read]
         return math.sqrt(max(least[0] ** 2 + least[1] ** 2 - 2 * least[2] ** 2, 0))
 
     def check_threshold(self) -> None:
@@ -295,43 +261,26 @@ class Continual(Together[str, Statistic[Any, Any]]):
     @property
     def _public(self) -> dict[str, Any]:
         return {
-            **super()._public, "threshold": self._threshold, "comparisons": self._cost,
-            "delta": self._delta, "at_end": self._kept,
+            **super()._public, "threshold": self._threshold,
+            "comparisons": self._comparisons.cost, "delta": self._comparisons.delta,
+            "at_end": self._kept,
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """A reading with noise of a comparison: so many times larger, so it costs so much less.
-
-    Args:
-        reading: of a release.
-        factor: epsilon of a release over that of a comparison.
-    """
-
-    reading: Reading
-    factor: Fraction
-
-    @property
-    def scales(self) -> Sequence[Fraction]:
-        return [self.factor * scale for scale in self.reading.scales]
-
-    @property
-    def size(self) -> int:
-        return self.reading.size
-
-    def sums(self, cells: Any, table: Table) -> NDArray[np.int64]:
-        return self.reading.sums(cells, table)
-
-    def answer(self, counts: NDArray[np.int64], confidence: float) -> Answer:
-        return self.reading.answer(counts, confidence)
-
-
-def plan_with(statistic: Statistic[Any, Any], release: Fraction) -> Plan:
-    """The plan of a statistic with the same cells, if its one release had this epsilon."""
-    asked, state = statistic.plan.request, statistic.plan.split.budget.state
-    total = asked.looks * state + release
-    return statistic.sizes.planned(Request(total, 1, asked.intrusions, Budget(state, release)))
+def _check_made(
+    made: Statistic[Any, Any], ledger: Ledger, epsilon: Fraction, releases: int
+) -> None:
+    """Refuse a factory that does not give all that it is given to one new statistic."""
+    if made.ledger is not ledger or ledger.spent != made.state_epsilon:
+        message = "the factory must make one new statistic, with the ledger= that it is given"
+        raise PlanError(message)
+    share = ledger.total - ledger.available
+    if not made.guarantee.epsilon == share == epsilon:
+        message = f"the factory must make the statistic with its epsilon=, {shown(epsilon)}"
+        raise PlanError(message)
+    if made.planned != releases or made.releases or made.announced:
+        message = f"the factory must make a new statistic with its releases=, {releases:,}"
+        raise PlanError(message)
 
 
 def least_deviation(plan: Plan) -> float:

@@ -111,6 +111,19 @@ class Plan(ABC):
         """Into how many equal runs its cells are divided: levels, or tables."""
         return 1
 
+    def at(self, release: Fraction) -> Self:
+        """The plan of the same cells with another epsilon of each release."""
+        return self._at(release, 1)
+
+    def _at(self, release: Fraction, moved: float) -> Self:
+        plan: Any = self
+        return replace(plan, split=self.split.at(release, moved))
+
+    @property
+    def readable(self) -> bool:
+        """Whether a release can be read of as many users as are planned for."""
+        return True
+
     def sliced(self, slice_: Slice) -> Self:
         """The plan of as many cells as a slice has, of each run.
 
@@ -318,6 +331,10 @@ class Plan(ABC):
     @abstractmethod
     def names(self, query: Any) -> tuple[Name, ...]:
         """What is published where a query is asked."""
+
+    def single(self, query: Any) -> bool:
+        """Whether a release that is asked this has one answer."""
+        return len(self.names(query)) == 1
 
     @property
     @abstractmethod

@@ -29,6 +29,7 @@ from panprivacy.planning.learning import Evidence, Learned, Reach
 from panprivacy.slices import Slice
 from panprivacy.statistics.arguments import instance, request, shared_key
 from panprivacy.statistics.cases import Cases, Trial, Walk
+from panprivacy.statistics.comparing import Comparisons
 from panprivacy.statistics.contribution import ID_BYTES, Form, Part, Told
 from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
@@ -90,7 +91,7 @@ class Statistic(Private, Generic[P, A]):
 
     __slots__ = (
         "_account", "_addressing", "_coins", "_kept", "_ledger", "_plan", "_sizes", "_slice",
-        "_summed", "_told",
+        "_told",
     )  # fmt: skip
 
     name: ClassVar[str]
@@ -100,7 +101,7 @@ class Statistic(Private, Generic[P, A]):
     query_type: ClassVar[type[Query]]
 
     adds_noise: ClassVar[bool] = True
-    """Whether a release is its sums with noise of the scales that its reading says."""
+    """Whether a release is its sums with noise of the scales that its reading says; derived."""
 
     trials: ClassVar[Sequence[Trial]] = ()
     """The lives that the contract suite leads it through."""
@@ -112,6 +113,7 @@ class Statistic(Private, Generic[P, A]):
         cls, sizes: type[Sizes] | None = None, query: type[Query] = Query, **rest: Any
     ) -> None:
         super().__init_subclass__(**rest)
+        cls.adds_noise = cls._add_noise is Statistic._add_noise
         if sizes is not None:
             cls.sizes_type, cls.query_type = sizes, query
             cls.trials, cls.walks = Cases(cls.trials), Cases(cls.walks)
@@ -143,7 +145,6 @@ class Statistic(Private, Generic[P, A]):
             raise PlanError(message)
         plan: P = read.planned(asked)
         self._told = plan  # which deltas there may be: a bound that windows learn refuses no row
-        self._summed: tuple[Reading, int] | None = None
         self._coins = SystemCoins() if coins is None else coins
         self._ledger = instance(Ledger, ledger=ledger) or Ledger(asked.epsilon)
         self._ledger.check(asked.epsilon)
@@ -389,11 +390,10 @@ class Statistic(Private, Generic[P, A]):
             LostReleaseError: too many users for the cells. This has been spent.
         """
         level, reading = proportion(confidence=confidence), self.reading(**asked)
-        self._check_left()
-        return self.answer(reading, self.noised(reading, self.sums(reading)), level)
+        return self.answer(reading, self._noised(reading), level)
 
     def reading(self, **asked: Any) -> Reading:
-        """How a release that is asked this is made: the first of the three steps of `release`.
+        """How a release that is asked this is made, and what its noised sums say.
 
         Raises:
             PlanError: something cannot be asked.
@@ -401,42 +401,17 @@ class Statistic(Private, Generic[P, A]):
         query = self.query_type.read(self.name, asked)
         return self._plan.reading(query, self._state.intrusions)
 
-    def sums(self, reading: Reading) -> NDArray[np.int64]:
-        """What is to be noised, as whole numbers.
-
-        They are a part of the state: whoever sees them has looked. `contribute` hands them out.
-        """
-        sums = reading.sums(self._cells, self._state.table)
-        self._summed = reading, len(sums)
-        return sums
-
-    def noised(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _noised(self, reading: Reading) -> NDArray[np.int64]:
         """Pay for a release, and add output noise to its sums, which are wiped.
-
-        Args:
-            reading: that of the last `sums` of this statistic.
-            sums: what these gave.
 
         Raises:
             BudgetError: all planned releases have been made. Nothing was spent.
-            PanPrivacyError: these are other sums, or another reading, or those of a slice. Nothing
-                was spent.
+            PanPrivacyError: this is a slice. Nothing was spent.
         """
-        try:
-            self._check_whole()
-            if (
-                self._summed is None
-                or self._summed[0] is not reading
-                or len(sums) != self._summed[1]
-            ):
-                message = "noise goes on what sums() of this statistic gave last, for that reading"
-                raise PanPrivacyError(message)
-            self._check_left()
-            self._summed = None
-            self._account.spend(self.release_epsilon)
-            counts = self._add_noise(reading, sums)
-        finally:
-            wipe(sums)
+        self._check_whole()
+        self._check_left()
+        self._account.spend(self.release_epsilon)
+        counts = self._with_noise(reading)
         self._state.releases += 1
         return counts
 
@@ -445,13 +420,32 @@ class Statistic(Private, Generic[P, A]):
         answer: Any = reading.answer(counts, confidence)
         return answer.under(self.name)
 
-    def compared(self, reading: Reading) -> NDArray[np.int64]:
-        """Sums with fresh noise for which nothing is paid here: who calls it has paid."""
-        self._check_whole()
+    def comparisons(
+        self, epsilon: Fraction, *, delta: Fraction, updates: int, asked: Mapping[str, Any]
+    ) -> Comparisons:
+        """Pay for all comparisons of its number with an answer that stands; see `Continual`.
+
+        Args:
+            epsilon: of all comparisons together, beside that of the statistic.
+            delta: of all comparisons together.
+            updates: after how many releases nothing is compared any more.
+            asked: what a release is asked: it has one answer.
+
+        Raises:
+            PlanError: its number cannot be compared. Nothing was spent.
+            BudgetError: the ledger has less than `epsilon` available. Nothing was spent.
+        """
+        self._check_new()
+        noised = self._with_noise
+        return Comparisons(self, noised, cost=epsilon, delta=delta, updates=updates, asked=asked)
+
+    def _with_noise(self, reading: Reading) -> NDArray[np.int64]:
+        """The sums of a reading that is paid for, with fresh noise."""
         sums = reading.sums(self._cells, self._state.table)
-        counts = self._add_noise(reading, sums)
-        wipe(sums)
-        return counts
+        try:
+            return self._add_noise(reading, sums)
+        finally:
+            wipe(sums)
 
     def _add_noise(self, reading: Reading, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums with discrete Laplace noise on each; who draws another one says how."""
@@ -549,7 +543,6 @@ class Statistic(Private, Generic[P, A]):
         noise = self._fresh_noise(self._state)
         try:
             yield
-            self._summed = None  # of the state before
             self._rerandomise(self._state, noise)
             self._state.intrusions += 1
         finally:

@@ -106,8 +106,8 @@ class KeptThreshold:
 
     def release(self) -> Counted:
         """Whether the ones have reached the threshold."""
-        ones = self._density.sums(self._density.reading())
-        return Counted((int(ones[0] >= self._threshold),))
+        ones = self._density.state()[-1].bit_count()  # the table is the last byte
+        return Counted((int(ones >= self._threshold),))
 
     def state(self) -> bytes:
         """The table and the threshold."""

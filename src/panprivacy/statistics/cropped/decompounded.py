@@ -124,6 +124,12 @@ class DecompoundedPlan(Cropped):
         """Errors are largest where most users share counters."""
         return np.array([self.largest])
 
+    @property
+    def readable(self) -> bool:
+        """Whether the counters of as many users as are planned for can be read."""
+        model = self.model(self.request.intrusions)
+        return model.shared.is_readable(self.expected / self.cells, model.noise_variance)
+
     def sensitivity(self, epoch: int) -> int:  # noqa: ARG002
         """A user moves two counts of the histogram by one."""
         return 2

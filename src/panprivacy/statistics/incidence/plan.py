@@ -199,6 +199,10 @@ class IncidencePlan(Plan):
         """What is asked; a whole histogram has an answer for each state in its place."""
         return tuple(one.name for one in self.linear(query)) or (Name("", "histogram"),)
 
+    def single(self, query: IncidenceQuery) -> bool:
+        """Whether one thing is asked; the whole histogram has an answer for each state."""
+        return len(self.linear(query)) == 1
+
     @property
     def largest(self) -> float:
         """The most users that are planned for."""

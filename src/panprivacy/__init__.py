@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         PlanError,
         WeakEpsilonWarning,
     )
-    from panprivacy.guarantee import Budget, Guarantee, Ledger
+    from panprivacy.guarantee import Budget, Guarantee, Ledger, PrivacyLoss
     from panprivacy.merging import merge
     from panprivacy.statistics.cropped.statistic import CroppedSum
     from panprivacy.statistics.density.statistic import Density
@@ -77,6 +77,7 @@ __all__ = [
     "Name",
     "PanPrivacyError",
     "PlanError",
+    "PrivacyLoss",
     "Release",
     "RunningCount",
     "RunningCroppedSum",

@@ -96,6 +96,6 @@ def test_what_a_stream_released_is_what_is_shown(store, file):
     assert [bar.label for bar in bars] == ["1", "2", "3"]
     promise = StreamPromise("shop", config)
     year = promise.year(store, datetime.fromtimestamp(clock[0], UTC))
-    assert (year.windows, year.loss) == (4, promise._windowed.loss(4))
+    assert (year.windows, year.loss) == (4, promise.guarantee.over(4))
     with pytest.raises(PlanError):
         promise._windowed.loss(0)

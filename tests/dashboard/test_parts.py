@@ -11,6 +11,7 @@ import pytest
 
 from panprivacy.dashboard import parts
 from panprivacy.dashboard.parts import gauges, newest_table, sentence, show, tiles, when
+from panprivacy.guarantee import PrivacyLoss
 from tests.dashboard.rows import ROW, START
 
 LOST = replace(ROW, value=None, low=None, high=None)
@@ -93,7 +94,7 @@ def test_a_stream_of_windows_has_a_gauge_of_a_year_too(page, board):
         "Somebody who is in every window for a year",
     ]
     look = board.looks["shop"]
-    spent, whole = look.spent.epsilon, look.promise.guarantee.epsilon
+    spent, whole = look.spent.loss.epsilon, look.promise.guarantee.epsilon
     assert 0 < spent <= whole
     meter = page.root.all("div", "meter")[0]
     assert meter.props["aria-valuenow"] == f"{float(100 * spent / whole):.0f}"
@@ -103,10 +104,12 @@ def test_a_stream_of_windows_has_a_gauge_of_a_year_too(page, board):
 
 
 def test_epsilon_is_rounded_up_and_huge_odds_are_beyond_measure():
-    assert parts._epsilon(Fraction(0)) == "0"
-    assert float(parts._epsilon(Fraction(1, 3))) >= 1 / 3
-    assert parts._odds(Fraction(1)) == "2.72 times"
-    assert parts._odds(Fraction(10**6)) == "beyond measure"
+    assert parts._loss(PrivacyLoss(Fraction(0))) == "epsilon 0"
+    assert parts._loss(PrivacyLoss(Fraction(1, 3))) == "epsilon 0.334"
+    assert parts._odds(PrivacyLoss(Fraction(1))) == "2.72 times at most"
+    assert parts._odds(PrivacyLoss(Fraction(10**6))) == "beyond measure"
+    rarely = "6.44 times at most, but for outcomes of probability 0.2"
+    assert parts._odds(PrivacyLoss(Fraction(1), Fraction(1, 10))) == rarely
 
 
 def test_a_chart_is_drawn_anew(page):

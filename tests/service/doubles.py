@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -37,8 +38,8 @@ class Store(ReleaseStore):
         self.fails[place] = times
         self.error = error or StoreError("the disk is full")
 
-    def spend(self, entries):
-        self._called("spend", super().spend, entries)
+    def spend(self, entries, promise=None):
+        self._called("spend", partial(super().spend, promise=promise), entries)
 
     def publish(self, answers):
         self._called("publish", super().publish, answers)

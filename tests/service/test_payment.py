@@ -26,7 +26,8 @@ def test_a_line_that_another_service_pays_in_between_is_not_ours(store, clock, m
 
 @pytest.mark.parametrize("hours", [(0, 1), (1, 0)])
 def test_what_failed_for_one_window_does_not_pay_for_another(hours, store):
-    payment, counting = Payment("visits", store), planned().make_counting()
+    counting = planned().make_counting()
+    payment = Payment("visits", store, counting.guarantee)
     failed, made = (datetime.fromtimestamp(START + hour * HOUR, UTC) for hour in hours)
     store.fail("before spend")
     with pytest.raises(StoreError):

@@ -21,9 +21,17 @@ from sqlalchemy import create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import NullPool
 
+import panprivacy as pp
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError, PlanError
 from panprivacy.service.outgoing.reader import ReleaseReader
-from panprivacy.service.outgoing.records import Announcement, Begun, Entry, Published, StoreError
+from panprivacy.service.outgoing.records import (
+    Announcement,
+    Begun,
+    Entry,
+    Promised,
+    Published,
+    StoreError,
+)
 from panprivacy.service.outgoing.store import ReleaseStore
 
 START = datetime(2026, 1, 5, 7, 30, 0, 123_456, tzinfo=UTC)
@@ -103,26 +111,40 @@ def test_the_ledger_comes_back_exactly(store):
     assert store.ledger()[0].start.tzinfo is UTC
 
 
-def test_windows_are_counted_by_what_their_states_cost(store):
-    third, half = Fraction(1, 3), Fraction(1, 2)
-    each = [(0, third, 3), (1, third, 1), (2, half, 2), (3, half, 0)]  # start, of a state, releases
-    store.spend(
-        [
-            replace(window(hour), number=number, epsilon=cost if number == 0 else Fraction(1, 7))
-            for hour, cost, releases in each
-            for number in range(releases + 1)
-        ]
-    )
+def promised(hour, unseen, delta=0):
+    return Promised("shop", START + hour * HOUR, Fraction(1), Fraction(delta), Fraction(unseen))
+
+
+def test_windows_are_counted_by_what_was_promised_to_their_users(store):
+    """Two plans whose states cost the same may lose different amounts where nobody sees them."""
+    both = promised(0, "1/9"), promised(1, "1/9")
+    for promise in *both, promised(2, "1/4"), promised(3, 1, "0.1"):
+        store.spend([replace(window(0), start=promise.start, number=0)], promise)
+    store.announce(Announcement("shop", START + HOUR, 1, "0" * 64, START))
+    store.spend([replace(window(4), number=n, epsilon=Fraction(1, 7)) for n in (0, 1, 2)])
     store.spend([replace(ENTRY, stream="app", number=0)])
-    assert store.begun("shop", START) == {
-        third: Begun(2, 2 * third + Fraction(4, 7)),
-        half: Begun(2, 2 * half + Fraction(2, 7)),
-    }
-    assert store.begun("shop", START + HOUR)[third] == Begun(1, third + Fraction(1, 7))
-    assert store.begun("shop", START + 9 * HOUR) == {}
-    assert store.ledger("shop", since=START + 3 * HOUR) == [
-        replace(window(3), number=0, epsilon=half)
+
+    def of(unseen, delta=0):
+        return pp.Guarantee(Fraction(1), delta=Fraction(delta), unseen=Fraction(unseen))
+
+    found = store.begun("shop", START)
+    assert sorted(found, key=lambda one: one.promise.unseen_loss.epsilon) == [
+        Begun(2, 1, of("1/9")),
+        Begun(1, 0, of("1/4")),
+        Begun(1, 0, pp.Guarantee(Fraction(3, 7))),
+        Begun(1, 0, of(1, "0.1")),
     ]
+    assert store.begun("shop", START + HOUR)[0].windows == 1
+    assert store.begun("shop", START + 9 * HOUR) == []
+    assert len(store.ledger("shop", since=START + 3 * HOUR)) == 4
+
+
+def test_a_promise_is_written_with_the_first_line_or_not_at_all(store):
+    first = replace(window(0), number=0)
+    store.spend([first], promised(0, "1/9"))
+    with pytest.raises(pp.BudgetError):
+        store.spend([first], promised(1, "1/9"))
+    assert [one.windows for one in store.begun("shop", START)] == [1]
 
 
 def test_windows_of_which_a_look_was_announced_are_found(store):
@@ -430,9 +452,9 @@ def test_programs_may_open_a_new_store_at_once(url):
 def test_a_store_of_another_version_is_refused_by_name(store, url):
     store.spend([ENTRY])
     run_sql(url, "UPDATE panprivacy_schema SET version = 7")
-    with pytest.raises(PlanError, match=r"version 7, this program needs 4: .*another database"):
+    with pytest.raises(PlanError, match=r"version 7, this program needs 5: .*another database"):
         ReleaseStore(url)
-    run_sql(url, "UPDATE panprivacy_schema SET version = 4")
+    run_sql(url, "UPDATE panprivacy_schema SET version = 5")
     with contextlib.closing(ReleaseStore(url)) as again:
         assert again.ledger() == [ENTRY]
 
@@ -441,9 +463,9 @@ def test_a_store_of_another_version_is_left_as_it_was(url):
     run_sql(
         url,
         "CREATE TABLE panprivacy_schema (version INTEGER)",
-        "INSERT INTO panprivacy_schema VALUES (5)",
+        "INSERT INTO panprivacy_schema VALUES (6)",
     )
-    with pytest.raises(PlanError, match="version 5"):
+    with pytest.raises(PlanError, match="version 6"):
         ReleaseStore(url)
     with pytest.raises(Exception, match="panprivacy_ledger"):
         run_sql(url, "SELECT * FROM panprivacy_ledger")
@@ -567,7 +589,7 @@ def test_a_healthy_store_is_left_as_it_was(store, url):
     for _ in range(3):
         store.check()
     assert (store.ledger(), store.answers()) == ([ENTRY], [ANSWER])
-    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(4, None)]
+    assert run_sql(url, "SELECT version, probe FROM panprivacy_schema") == [(5, None)]
 
 
 def test_a_full_disk_spends_nothing_and_is_noticed(file_store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import time
@@ -19,12 +20,18 @@ import panprivacy as pp
 from panprivacy.cells.bits import keep_probability
 from panprivacy.cells.law import Law
 from panprivacy.errors import InputError
-from panprivacy.explain.bounds import PRIORS, Bound, float_above, float_below
-from panprivacy.explain.document import as_document, promised, so_far
+from panprivacy.explain.document import PRIORS, as_document, promised, so_far
 from panprivacy.explain.reading import read_states
 from panprivacy.explain.sentences import _at_least, _at_most
-from panprivacy.guarantee import randomised_response, rounded_up
+from panprivacy.guarantee import (
+    PrivacyLoss,
+    float_above,
+    float_below,
+    randomised_response,
+    rounded_up,
+)
 from panprivacy.statistics.containers import Container
+from panprivacy.statistics.header import Header, read_header
 from panprivacy.statistics.planner import plan
 from tests.commands import run_command
 
@@ -146,7 +153,7 @@ CHANCES = st.fractions(Fraction(1, 10**9), 1 - Fraction(1, 10**9), max_denominat
 @pytest.mark.long
 @given(EPSILONS, CHANCES)
 def test_beliefs_are_those_of_bayes_at_the_worst_ratio_and_no_others(epsilon, prior):
-    low, high = Bound(epsilon).posterior(prior)
+    low, high = PrivacyLoss(epsilon).posterior(prior)
     odds, factor = prior / (1 - prior), precise_exp(epsilon)
     for bound, worst in ((low, odds / factor), (high, odds * factor)):
         exact = worst / (1 + worst)
@@ -253,7 +260,7 @@ def test_a_count_of_heavy_hitters_tells_its_threshold(file):
 
 
 def test_a_loss_beyond_all_numbers_promises_nothing(file):
-    bound = Bound(Fraction(10_001))
+    bound = PrivacyLoss(Fraction(10_001))
     assert bound.odds is None
     assert bound.posterior(Fraction(1, 2)) == (0, 1)
     states = explained(file, STATISTICS["density"](epsilon=900_000).state())
@@ -338,6 +345,49 @@ def test_a_stream_of_a_service_is_explained_with_its_batch_ids(file):
     assert (alike.count, alike.within) == (2, ("Stream", "Windowed", "Grouped"))
     page = " ".join(run_command("explain", file).stdout.split())
     assert "Hashes of the last batch ids" in page
+
+
+def moving(**more):
+    density = partial(pp.Density, universe=1_000)
+    return pp.Continual(density, threshold=600, updates=2, epsilon=1, **more)
+
+
+def test_an_answer_that_moves_tells_its_delta(file):
+    """Delta is in every number that is said, and in what they mean."""
+    statistic = moving(delta="0.1")
+    states = explained(file, statistic.state())
+    document = as_document(states)["states"][0]
+    assert document["promised"]["delta"] == document["so_far"]["delta"] == 0.1
+    assert document["promised"]["exceptions"] == 0.2
+    assert states[0].description.guarantee.loss == statistic.guarantee.loss
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert "Whatever somebody believed before" not in page
+    assert "But for outcomes of probability 0.2 in all" in page
+    assert "epsilon 1 and delta 0.1" in page
+    assert "a factor of 6.437, but for outcomes of probability 0.2" in page
+    assert "On average over all outcomes a belief of 10 % ends up between" in page
+    assert "docs/guarantees/beliefs.md" in page
+    assert "2.719" not in page
+
+
+@pytest.mark.parametrize("broken", [{"comparisons": "1/3"}, {"comparisons": 0}, {"delta": "x"}])
+def test_comparisons_that_do_not_go_together_are_refused(broken, file):
+    state = moving().state()
+    header = read_header(io.BytesIO(state))
+    public = json.dumps({**header.public(), **broken}).encode()
+    file.write_bytes(Header(public, header.body_bytes).packed() + state[header.front_bytes :])
+    with pytest.raises(InputError, match="do not go together"):
+        read_states(file)
+
+
+def test_of_groups_those_count_in_which_one_user_may_be(file):
+    groups = pp.Grouped(
+        lambda share: pp.Density(universe=50, epsilon=share), [*"abcde"], epsilon=2, per_user=2
+    )
+    states = explained(file, groups.state())
+    assert promised(states) == groups.guarantee.loss
+    page = " ".join(run_command("explain", file).stdout.split())
+    assert "in all of them, or in as many groups as one may be, it is at most epsilon" in page
 
 
 def test_what_holds_states_and_is_not_known_is_refused(file):

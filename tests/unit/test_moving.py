@@ -318,7 +318,7 @@ def test_what_is_explained_of_a_state_has_the_comparisons_in_it(tmp_path):
     path.write_bytes(share.state())
     (alike,) = read_states(path)
     assert alike.within == ("Continual",)
-    assert alike.description.promised.epsilon == 2
+    assert alike.description.guarantee.epsilon == 2
     assert alike.description.so_far.epsilon == share.ledger.spent
     assert "docs/guarantees/moves.md" in alike.description.proofs
 

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from panprivacy.cli.demonstration import Facts
-from panprivacy.explain.bounds import float_above
-from panprivacy.guarantee import Guarantee, rounded_up, shown
+from panprivacy.guarantee import Guarantee, float_above, rounded_up, shown
 from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.grid import time_zone
 from panprivacy.statistics.notes import shown_number

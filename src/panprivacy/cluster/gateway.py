@@ -26,6 +26,7 @@ from panprivacy.cluster.rounds import Rounds
 from panprivacy.cluster.routing import Router
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import without_frames
+from panprivacy.guarantee import Guarantee
 from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Columns, Nulls, with_users
 from panprivacy.service.batches import ID_BYTES, BusyError, Outcome, Reception, Sent
@@ -244,13 +245,13 @@ class ClusterStream:
             announced=self.config.intrusions - self.looks_left,
             state_bytes=self._gateway.shards * self._counting.state_bytes,
         )
-        promise = self._counting.guarantee
-        promise = replace(
-            promise,
-            intrusions=self.config.intrusions,
-            conditions=(*promise.conditions, *self._looks),
-        )
-        return described(self.name, self.config, self._counting, shown, promise)
+        return described(self.name, self.config, self._counting, shown, self.guarantee)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to the users of a window."""
+        promise = self._counting.guarantee.on_condition(*self._looks)
+        return replace(promise, intrusions=self.config.intrusions)
 
     @staticmethod
     def new_batch_id() -> bytes:

@@ -122,7 +122,7 @@ class Releaser:
         self._mark, self._patience, self._broken, self._clock = mark, patience, broken, clock
         self._grid = Grid(config.window_seconds, config.zone)
         self._plan = config.make_counting(router.slice(0))
-        self._payment = Payment(name, store)
+        self._payment = Payment(name, store, self._plan.guarantee)
         if self._own.paid:
             self._payment.check(bytes.fromhex(self._own.paid))
             self._payment.unpack(bytes.fromhex(self._own.paid))

@@ -12,9 +12,8 @@ from panprivacy.dashboard import charts
 from panprivacy.dashboard.board import Look
 from panprivacy.dashboard.elements import tag
 from panprivacy.dashboard.series import SeriesName, histograms
-from panprivacy.explain.bounds import Bound
 from panprivacy.explain.sentences import BELIEFS, Part
-from panprivacy.guarantee import rounded_up
+from panprivacy.guarantee import PrivacyLoss, shown
 from panprivacy.service.outgoing.records import Published
 from panprivacy.statistics.grid import time_zone
 from panprivacy.statistics.notes import shown_number
@@ -121,17 +120,17 @@ def gauges(look: Look) -> None:
         made += f"; begun {spent.begun} times, and who is in all of them loses as often"
     _gauge(
         "Whole life" if look.promise.lasting else "This window",
-        f"epsilon {_epsilon(spent.epsilon)} of {_epsilon(guarantee.epsilon)} for one "
-        f"{guarantee.adjacency}, whose odds change {_odds(guarantee.epsilon)} at most",
-        spent.epsilon / guarantee.epsilon,
+        f"{_loss(spent.loss)} of {_numbers(guarantee.loss)} for one {guarantee.adjacency}, whose "
+        f"odds change {_odds(guarantee.loss)}",
+        spent.loss.share_of(guarantee.loss),
         made,
     )
     if not look.promise.lasting:
         seized = f"{year.announced:,} announced as seen and" if year.announced else "with"
         _gauge(
             "Somebody who is in every window for a year",
-            f"epsilon {_epsilon(year.loss)} of {_epsilon(year.whole_loss)}, {seized} one seized",
-            year.loss / year.whole_loss,
+            f"{_loss(year.loss)} of {_numbers(year.whole_loss)}, {seized} one seized",
+            year.loss.share_of(year.whole_loss),
             f"{year.windows:,} of {year.all_windows:,} windows of 365 days",
         )
 
@@ -149,13 +148,20 @@ def _gauge(name: str, says: str, share: Fraction, more: str) -> None:
         tag("div", more, "small")
 
 
-def _epsilon(epsilon: Fraction) -> str:
-    return f"{rounded_up(epsilon, 3):,f}" if epsilon else "0"
+def _loss(loss: PrivacyLoss) -> str:
+    return f"epsilon {_numbers(loss)}"
 
 
-def _odds(epsilon: Fraction) -> str:
-    odds = Bound(epsilon).odds
-    return "beyond measure" if odds is None else f"{rounded_up(odds, 3):,f} times"
+def _numbers(loss: PrivacyLoss) -> str:
+    delta = f" and delta {shown(loss.delta, 3)}" if loss.delta else ""
+    return f"{shown(loss.epsilon, 3)}{delta}"
+
+
+def _odds(loss: PrivacyLoss) -> str:
+    if loss.odds is None:
+        return "beyond measure"
+    rarely = f", but for outcomes of probability {shown(loss.exceptions, 3)}" if loss.delta else ""
+    return f"{shown(loss.odds, 3)} times at most{rarely}"
 
 
 def explanation(part: Part) -> None:

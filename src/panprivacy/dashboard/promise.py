@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from panprivacy.explain.description import Description, Progress
 from panprivacy.explain.reading import Alike, states_in
-from panprivacy.guarantee import Guarantee
+from panprivacy.guarantee import Guarantee, PrivacyLoss
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.outgoing.reader import ReleaseReader
 from panprivacy.service.outgoing.records import Begun
@@ -31,14 +31,14 @@ class Spent:
     Args:
         ends: when the window ends.
         begun: how often it was begun, as after a crash without a checkpoint; each begins anew.
-        epsilon: what its state and its releases cost so far, in nats, since it was begun last.
+        loss: by its state and its releases so far, since it was begun last.
         releases: how many answers left, of how many that are planned.
         announced: how many looks were announced, of how many that are planned.
     """
 
     ends: datetime
     begun: int
-    epsilon: Fraction
+    loss: PrivacyLoss
     releases: Progress
     announced: Progress
 
@@ -57,9 +57,9 @@ class Year:
 
     windows: int
     announced: int
-    loss: Fraction
+    loss: PrivacyLoss
     all_windows: int
-    whole_loss: Fraction
+    whole_loss: PrivacyLoss
 
 
 class StreamPromise:
@@ -83,7 +83,7 @@ class StreamPromise:
     @property
     def guarantee(self) -> Guarantee:
         """Of one window, or of the life of what goes on from window to window."""
-        return self._windowed.current.guarantee
+        return self.config.promised(self._windowed.current.guarantee)
 
     @property
     def plans(self) -> Mapping[str, Plan]:
@@ -126,7 +126,7 @@ class StreamPromise:
             ends=end,
             begun=max(len(begun), 1),
             # the state is paid at birth, and comes into the ledger with the first release
-            epsilon=current.state_epsilon + current.of_releases(made),
+            loss=self.guarantee.so_far(current.state_epsilon + current.of_releases(made)),
             releases=Progress(made, current.planned),
             announced=Progress(announced, current.guarantee.intrusions),
         )
@@ -135,8 +135,7 @@ class StreamPromise:
         """What a user lost over the windows of a year, whoever saw the state of one of them.
 
         So were the states of those to which a look was announced. The windows are those that the
-        ledger has, and the one that is open. Windows whose states cost what one costs now are taken
-        to be planned like it; the others count with all that the ledger has of them.
+        ledger has, each with what was promised to it, and the one that is open.
 
         Raises:
             StoreError: the store cannot be read now.
@@ -145,20 +144,20 @@ class StreamPromise:
         start, _ = self._around(now)
         since = min(start, start - YEAR + length)
         begun, seen = reader.begun(self.name, since), reader.seen_since(self.name, since)
-        alike = begun.pop(self._windowed.current.state_epsilon, Begun(0, Fraction(0)))
         silent = [  # windows that ended without an answer, and are not in the ledger
             one for one in seen if one < start and reader.payer(self.name, one, 0) is None
         ]
-        windows = alike.windows + len(silent) + (not reader.ledger(self.name, since=start))
-        others = sum((one.spent for one in begun.values()), Fraction(0))
-        every = max(round(YEAR / length), 1)
-        own = self._windowed.loss(windows, seen=min(1 + len(seen), windows)) if windows else 0
+        # of the window that is open nobody knows yet whether it will be seen
+        open_ones = [] if reader.ledger(self.name, since=start) else [Begun(1, 0, self.guarantee)]
+        if silent:
+            open_ones.append(Begun(len(silent), len(silent), self.guarantee))
+        windows, whole = self.guarantee.year(self.config.window_seconds)
         return Year(
-            windows=windows + sum(one.windows for one in begun.values()),
+            windows=sum(one.windows for one in [*begun, *open_ones]),
             announced=len(seen),
-            loss=own + others,
-            all_windows=every,
-            whole_loss=self._windowed.loss(every),
+            loss=self.guarantee.loss if self.lasting else over_windows([*begun, *open_ones]),
+            all_windows=windows,
+            whole_loss=whole,
         )
 
     def _around(self, now: datetime) -> tuple[datetime, datetime]:
@@ -173,6 +172,13 @@ class StreamPromise:
         return [
             replace(alike, description=_made(alike.description, spent)) for alike in self._states
         ]
+
+
+def over_windows(begun: Sequence[Begun]) -> PrivacyLoss:
+    """Return the loss over windows, and by one look more: at the window where it costs most."""
+    lost = PrivacyLoss.total(one.promise.over(one.windows, seen=one.seen) for one in begun)
+    more = [one.promise.unannounced for one in begun if one.seen < one.windows]
+    return lost + PrivacyLoss(max(more, default=Fraction(0)))
 
 
 def _made(described: Description, spent: Spent) -> Description:

@@ -13,8 +13,7 @@ from panprivacy._validate import positive_fraction
 from panprivacy._version import VERSION
 from panprivacy.cells.protocol import Cells
 from panprivacy.errors import InputError, PlanError
-from panprivacy.explain.bounds import Bound
-from panprivacy.guarantee import Budget
+from panprivacy.guarantee import Budget, Guarantee, PrivacyLoss
 from panprivacy.planning.request import Request
 from panprivacy.slices import Slice
 from panprivacy.statistics.arguments import request
@@ -52,7 +51,7 @@ class Description:
         releases: answers that were published.
         intrusions: looks at the state that were announced.
         state_bytes: size of the whole state.
-        compared: what comparisons cost beside, where an answer stands until it has moved.
+        compared: the loss by comparisons, where an answer stands until it has moved.
         slice_: which slice of the table it is; None for the whole.
     """
 
@@ -64,7 +63,7 @@ class Description:
     releases: Progress
     intrusions: Progress
     state_bytes: int
-    compared: Fraction = Fraction(0)
+    compared: PrivacyLoss = PrivacyLoss(Fraction(0))  # noqa: RUF009
     slice_: Slice | None = None
 
     @property
@@ -81,8 +80,9 @@ class Description:
     def proofs(self) -> tuple[str, ...]:
         """The pages that prove its guarantee."""
         mapped = ("addressing", "composition") if self.plan.reads_ids else ()
-        moves = ("moves",) if self.compared else ()
-        pages = *self.plan.proofs, *mapped, *moves
+        moves = ("moves",) if self.compared.epsilon else ()
+        deltas = ("beliefs",) if self.guarantee.delta else ()
+        pages = *self.plan.proofs, *mapped, *moves, *deltas
         return tuple(f"docs/guarantees/{page}.md" for page in pages)
 
     @property
@@ -100,15 +100,15 @@ class Description:
         return found
 
     @property
-    def promised(self) -> Bound:
-        """What holds over the whole life: all planned looks, one more, and all releases."""
-        return Bound(self.epsilon + self.compared)
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the whole life: all planned looks, one more, and all releases."""
+        return self.plan.guarantee.compared(self.compared)
 
     @property
-    def so_far(self) -> Bound:
-        """What holds for whoever saw this state, those announced before, and all releases."""
-        looks = self.budget.of_state(self.intrusions.made)
-        return Bound(looks + self.budget.of_releases(self.releases.made) + self.compared)
+    def so_far(self) -> PrivacyLoss:
+        """The loss by this state, the looks announced before it, and all releases so far."""
+        made, looks = self.releases.made, self.intrusions.made
+        return self.compared + PrivacyLoss(self.budget.total(releases=made, intrusions=looks))
 
 
 def describe(header: Header) -> Description:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from panprivacy.explain.bounds import PRIORS, Bound, float_above, float_below
 from panprivacy.explain.reading import Alike
+from panprivacy.guarantee import PrivacyLoss, float_above, float_below, number_above
 
-Number = float | str
+PRIORS = tuple(Fraction(text) for text in ("1/1000000", "1/1000", "1/100", "1/10", "1/2", "9/10"))
+"""What somebody may have believed before; the bounds hold for every other belief too."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,22 +31,25 @@ class SharedLedger:
         return self.promised <= self.total
 
 
-def so_far(states: Sequence[Alike]) -> Bound:
-    """What all states of a file tell together, with what came before: losses add up."""
-    return Bound(sum((one.count * one.description.so_far.epsilon for one in states), Fraction(0)))
+def so_far(states: Sequence[Alike]) -> PrivacyLoss:
+    """Return the loss by all states of a file, and by what came before: losses add up.
+
+    Of tables of groups those count in which one user may be.
+    """
+    return PrivacyLoss.total(one.description.so_far.times(one.of_a_user) for one in states)
 
 
-def promised(states: Sequence[Alike]) -> Bound:
-    """The same over their whole lives."""
-    return Bound(sum((one.count * one.description.promised.epsilon for one in states), Fraction(0)))
+def promised(states: Sequence[Alike]) -> PrivacyLoss:
+    """Return the same over their whole lives."""
+    return PrivacyLoss.total(one.description.guarantee.loss.times(one.of_a_user) for one in states)
 
 
 def ledgers(states: Sequence[Alike]) -> list[SharedLedger]:
     """The totals that the states name, in order."""
     sums: dict[Fraction, Fraction] = {}
     for one in states:
-        total, epsilon = one.description.ledger, one.count * one.description.promised.epsilon
-        sums[total] = sums.get(total, Fraction(0)) + epsilon
+        total, promise = one.description.ledger, one.description.guarantee.loss.times(one.count)
+        sums[total] = sums.get(total, Fraction(0)) + promise.epsilon
     return [SharedLedger(total, epsilon) for total, epsilon in sums.items()]
 
 
@@ -65,8 +68,8 @@ def as_document(states: Sequence[Alike]) -> dict[str, object]:
             "promised": _bound(promised(states)),
             "ledgers": [
                 {
-                    "total": _above(one.total),
-                    "promised": _above(one.promised),
+                    "total": number_above(one.total),
+                    "promised": number_above(one.promised),
                     "possible": one.possible,
                 }
                 for one in ledgers(states)
@@ -90,16 +93,17 @@ def _one(alike: Alike) -> dict[str, object]:
         "sizes": {entry.name: _plain(value) for entry, value in described.settled()},
         "releases": dataclasses.asdict(described.releases),
         "intrusions": dataclasses.asdict(described.intrusions),
-        "epsilon": _above(described.epsilon),
+        "epsilon": number_above(described.epsilon),
         "split": {
-            "look": _above(described.budget.state),
-            "release": _above(described.budget.release),
+            "look": number_above(described.budget.state),
+            "release": number_above(described.budget.release),
         },
-        "comparisons": _above(described.compared),
-        "ledger": _above(described.ledger),
+        "comparisons": number_above(described.compared.epsilon),
+        "ledger": number_above(described.ledger),
         "so_far": _bound(described.so_far),
-        "promised": _bound(described.promised),
-        "conditions": list(described.plan.conditions),
+        "promised": _bound(described.guarantee.loss),
+        "adjacency": described.guarantee.adjacency,
+        "conditions": list(described.guarantee.conditions),
         "proofs": list(described.proofs),
         "checks": list(described.checks),
     }
@@ -112,24 +116,22 @@ def _plain(value: object) -> object:
     return value if isinstance(value, bool | int) else str(value)
 
 
-def _bound(bound: Bound) -> dict[str, object]:
+def _bound(loss: PrivacyLoss) -> dict[str, object]:
     beliefs = []
     for prior in PRIORS:
-        low, high = bound.posterior(prior)
+        (low, high), (least, most) = loss.posterior(prior), loss.average(prior)
         belief = {"before": float(prior), "low": float_below(low), "high": float_above(high)}
+        belief |= {"average_low": float_below(least), "average_high": float_above(most)}
         beliefs.append(belief)
     return {
-        "epsilon": _above(bound.epsilon),
-        "odds": _factor(bound),
-        "replaced_odds": _factor(bound.replaced),
+        **loss.document(),
+        "odds": _factor(loss),
+        "exceptions": float_above(loss.exceptions),
+        "replaced_odds": _factor(loss.of_people(2)),
+        "replaced_exceptions": float_above(loss.of_people(2).exceptions),
         "beliefs": beliefs,
     }
 
 
-def _factor(bound: Bound) -> Number:
-    return "inf" if bound.odds is None else _above(bound.odds)
-
-
-def _above(number: Fraction) -> Number:
-    near = float_above(number)
-    return near if math.isfinite(near) else "inf"
+def _factor(loss: PrivacyLoss) -> float | str:
+    return "inf" if loss.odds is None else number_above(loss.odds)

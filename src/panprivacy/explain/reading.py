@@ -6,13 +6,16 @@ import dataclasses
 import io
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import BinaryIO
 
-from panprivacy.errors import InputError
+from panprivacy._validate import positive_fraction
+from panprivacy.errors import InputError, PlanError
 from panprivacy.explain.description import DAMAGED, Description, describe
+from panprivacy.guarantee import PrivacyLoss
 from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
 from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
@@ -29,7 +32,8 @@ _OWN_BYTES = {
 _DEEPEST = 8
 """So many of them may be within one another."""
 
-_Found = tuple[Header, tuple[str, ...]]
+_Around = tuple[Header, ...]
+_Found = tuple[Header, _Around]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +45,24 @@ class Alike:
         last: place of the last one.
         description: of each.
         within: in what they stand, from the outside in: "Stream", "Windowed", "Grouped".
+        share: of tables of groups, the share of those in which one user may be.
     """
 
     first: int
     last: int
     description: Description
     within: tuple[str, ...] = ()
+    share: Fraction = Fraction(1)
 
     @property
     def count(self) -> int:
         """How many there are."""
         return self.last - self.first + 1
+
+    @property
+    def of_a_user(self) -> Fraction:
+        """The number of these states in which one user may be; of groups an average."""
+        return self.count * self.share
 
 
 def read_states(path: Path, identity: Path | None = None) -> list[Alike]:
@@ -90,9 +101,9 @@ def _headers(stream: BinaryIO) -> Iterator[_Found]:
     """The front of each state, in turn; of those that hold others, the fronts of these."""
     size = stream.seek(0, os.SEEK_END)
     start, place = 0, 1
-    around: list[tuple[str, int]] = []
+    around: list[tuple[Header, int]] = []
     while start < size or place == 1:
-        around = [(name, end) for name, end in around if start < end]
+        around = [(outer, end) for outer, end in around if start < end]
         end = around[-1][1] if around else size
         try:
             stream.seek(start)
@@ -102,11 +113,11 @@ def _headers(stream: BinaryIO) -> Iterator[_Found]:
             where = f"after state {place - 1:,} of the file: " if place > 1 else ""
             raise InputError(where + error.reason) from None
         if own_bytes is None:
-            yield header, tuple(name for name, _ in around)
+            yield header, tuple(outer for outer, _ in around)
             place += 1
             start += header.state_bytes
         else:
-            around.append((str(header.public()["statistic"]), start + header.state_bytes))
+            around.append((header, start + header.state_bytes))
             start += header.front_bytes + own_bytes
 
 
@@ -142,14 +153,45 @@ def _grouped(found: Iterable[_Found]) -> list[Alike]:
     """One description for each run of equal headers in the same surroundings."""
     runs: list[Alike] = []
     before = None
-    for place, (header, within) in enumerate(found, start=1):
-        if (header, within) == before:
+    for place, (header, around) in enumerate(found, start=1):
+        fronts = header, tuple(outer.front for outer in around)
+        if fronts == before:
             runs[-1] = dataclasses.replace(runs[-1], last=place)
         else:
-            described = describe(header)
-            if "Continual" in within:  # which has a ledger of its own, for the comparisons too
-                compared = described.ledger - described.epsilon
-                described = dataclasses.replace(described, compared=compared)
-            runs.append(Alike(place, place, described, within))
-        before = header, within
+            within = tuple(str(outer.public()["statistic"]) for outer in around)
+            described, share = _within(describe(header), around)
+            runs.append(Alike(place, place, described, within, share))
+        before = fronts
     return runs
+
+
+def _within(described: Description, around: _Around) -> tuple[Description, Fraction]:
+    """Return a description with what holds around it, and the share of such states of one user.
+
+    Raises:
+        InputError: they do not go together.
+    """
+    share = Fraction(1)
+    for public in (outer.public() for outer in around):
+        if public["statistic"] == "Continual":  # which has a ledger of its own
+            compared = _compared(public)
+            if described.epsilon + compared.epsilon != described.ledger:
+                raise InputError(DAMAGED)
+            described = dataclasses.replace(described, compared=compared)
+        if public["statistic"] == "Grouped":
+            groups, per_user = public.get("groups"), public.get("per_user")
+            if not (type(groups) is type(per_user) is int and 1 <= per_user <= groups):
+                raise InputError(DAMAGED)
+            share = Fraction(per_user, groups)
+    return described, share
+
+
+def _compared(public: Mapping[str, object]) -> PrivacyLoss:
+    """Return the loss by comparisons that a front names."""
+    try:
+        return PrivacyLoss(
+            positive_fraction(comparisons=public.get("comparisons")),
+            positive_fraction(delta=public.get("delta")),
+        )
+    except PlanError:
+        raise InputError(DAMAGED) from None

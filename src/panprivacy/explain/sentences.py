@@ -9,11 +9,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from panprivacy._version import VERSION
-from panprivacy.explain.bounds import PRIORS, Bound
 from panprivacy.explain.description import Description
-from panprivacy.explain.document import ledgers, promised, so_far
+from panprivacy.explain.document import PRIORS, ledgers, promised, so_far
 from panprivacy.explain.reading import Alike
-from panprivacy.guarantee import rounded_up
+from panprivacy.guarantee import PrivacyLoss, shown
 
 _MOST_IN = 10**15
 """A chance below one in so many is shown as 0 where it bounds from below."""
@@ -21,10 +20,17 @@ _RARE = Fraction(1, 100)
 """Chances below it are shown as one in so many."""
 _MOST_DECIMALS = 12
 _DIGITS = 4
+_BEFORE = Fraction(1, 10)
+"""A belief for which the mean is told."""
 
 _ANYBODY = (
     "Whatever somebody believed before, here is between what chances the belief that a given {} "
     "was in the stream can end up:"
+)
+_RARELY = (
+    "But for outcomes of probability {} in all (of which {} is for what came out so far), here is "
+    "between what chances the belief that a given {} was in the stream can end up, whatever it was "
+    "before:"
 )
 _ONE = {
     "user": "The bounds hold for one person, and for a reader who knows the addressing key and "
@@ -123,8 +129,8 @@ def _of(alike: Alike, count: int) -> Section:
     article = "an" if one == "event" else "a"
     said = Part(
         f"What it can say about {article} {one}",
-        sentences=[_ANYBODY.format(one)],
-        beliefs=_beliefs(described.so_far, described.promised),
+        sentences=[_anybody(one, described.so_far, described.guarantee.loss)],
+        beliefs=_beliefs(described.so_far, described.guarantee.loss),
         after=_bounds(described),
     )
     return Section(
@@ -142,9 +148,10 @@ def _together(states: Sequence[Alike]) -> Part:
     now, life = so_far(states), promised(states)
     text = (
         "Losses add up over the states in which a person may be. For a person who is in all of "
-        f"them it is at most epsilon {_epsilon(now.epsilon)} so far and {_epsilon(life.epsilon)} "
-        "over their lives:"
+        f"them it is at most {_loss(now)} so far and {_numbers(life)} over their lives:"
     )
+    if any(one.share < 1 for one in states):
+        text = text.replace("them it", "them, or in as many groups as one may be, it")
     shares = []
     for shared in ledgers(states):
         total, sums = _epsilon(shared.total), _epsilon(shared.promised)
@@ -162,7 +169,14 @@ def _together(states: Sequence[Alike]) -> Part:
     return Part(heading, sentences=[text], beliefs=_beliefs(now, life), after=shares)
 
 
-def _beliefs(now: Bound, life: Bound) -> list[tuple[str, str, str]]:
+def _anybody(one: str, now: PrivacyLoss, life: PrivacyLoss) -> str:
+    """What the table of beliefs is about."""
+    if not life.delta:
+        return _ANYBODY.format(one)
+    return _RARELY.format(_epsilon(life.exceptions), _epsilon(now.exceptions), one)
+
+
+def _beliefs(now: PrivacyLoss, life: PrivacyLoss) -> list[tuple[str, str, str]]:
     """How beliefs end up, so far and after everything that was promised."""
     rows = []
     for prior in PRIORS:
@@ -211,20 +225,31 @@ def _size(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _bounds(described: Description) -> tuple[str, str]:
+def _bounds(described: Description) -> tuple[str, ...]:
     """What the middle column is for, and the last one."""
-    now, life = described.so_far, described.promised
+    now, life = described.so_far, described.guarantee.loss
     releases, earlier = _counted(described.releases.made, "release"), described.intrusions.made
     seen = "this state"
     if earlier:
         seen += f", the {_counted(earlier, 'announced look')} before it (if by the same party)"
-    first = f"So far: {seen} and {releases}, epsilon {_epsilon(now.epsilon)}."
-    last = f"Promised over its whole life: epsilon {_epsilon(life.epsilon)}."
+    first = f"So far: {seen} and {releases}, {_loss(now)}."
+    last = f"Promised over its whole life: {_loss(life)}."
     first += f" The odds change by at most {_factor(now)}."
     last += f" The odds change by at most {_factor(life)}; the odds of one {_hidden(described)} "
     last += "having been "
-    last += f"there in place of another by at most {_factor(life.replaced)}."
-    return first, last
+    last += f"there in place of another by at most {_factor(life.of_people(2))}."
+    return (first, last, _mean(life)) if life.delta else (first, last)
+
+
+def _mean(life: PrivacyLoss) -> str:
+    """What a delta means, and what holds on average without any exception."""
+    low, high = life.average(_BEFORE)
+    return (
+        f"Delta {shown(life.delta, 3)}: no set of outcomes has, with somebody in the stream, a "
+        f"probability of more than e**epsilon times that without them and {shown(life.delta, 3)}. "
+        f"On average over all outcomes a belief of {float(100 * _BEFORE):g} % ends up between "
+        f"{_at_least(low)} and {_at_most(high)}."
+    )
 
 
 def _guarantee(described: Description) -> list[str]:
@@ -238,14 +263,12 @@ def _guarantee(described: Description) -> list[str]:
         if budget.release
         else f"Epsilon {epsilon} is paid at birth, and covers {looks} at the state and {releases}."
     )
-    total = budget.state * (described.intrusions.planned + 1)
-    total += budget.release * described.releases.planned
-    if budget.release and total > described.epsilon:
+    made, seen = described.releases.planned, described.intrusions.planned
+    if budget.release and budget.separate(releases=made, intrusions=seen) > described.epsilon:
         covers += " Together they cost less than the sum: a release reads noisy bits."
-    if described.compared:
-        compared = _epsilon(described.compared)
-        covers += f" Its answer stands until it has moved: all comparisons cost {compared} beside,"
-        covers += " but for outcomes as rare as its delta says."
+    if described.compared.epsilon:
+        covers += " Its answer stands until it has moved: all comparisons cost "
+        covers += f"{_numbers(described.compared)} beside."
     return [
         _ADJACENCY[described.plan.hides],
         covers,
@@ -293,22 +316,28 @@ def _counted(number: int, noun: str) -> str:
 
 def _epsilon(epsilon: Fraction) -> str:
     """Four digits, rounded up."""
-    if not epsilon:
-        return "0"
-    shown = rounded_up(epsilon, _DIGITS)
-    return f"{shown:,f}" if Fraction(1, 10**6) < epsilon < _MOST_IN else f"{shown:e}"
+    return shown(epsilon, _DIGITS)
 
 
-def _factor(bound: Bound) -> str:
-    """By what factor odds change, rounded up."""
-    if bound.odds is None:
+def _loss(loss: PrivacyLoss) -> str:
+    return f"epsilon {_numbers(loss)}"
+
+
+def _numbers(loss: PrivacyLoss) -> str:
+    delta = f" and delta {shown(loss.delta, 3)}" if loss.delta else ""
+    return f"{_epsilon(loss.epsilon)}{delta}"
+
+
+def _factor(loss: PrivacyLoss) -> str:
+    """The factor by which odds change, rounded up, and how often they may change by more."""
+    if loss.odds is None:
         return "a factor that is too large to write"
-    shown = rounded_up(bound.odds, _DIGITS)
-    return f"a factor of {shown:,f}" if shown < _MOST_IN else f"a factor of {shown:e}"
+    rarely = f", but for outcomes of probability {shown(loss.exceptions, 3)}" if loss.delta else ""
+    return f"a factor of {shown(loss.odds, _DIGITS)}{rarely}"
 
 
-def _range(bound: Bound, prior: Fraction) -> str:
-    low, high = bound.posterior(prior)
+def _range(loss: PrivacyLoss, prior: Fraction) -> str:
+    low, high = loss.posterior(prior)
     return f"{_at_least(low)} to {_at_most(high)}"
 
 

@@ -45,6 +45,10 @@ class Budget:
         """What the state, `releases` releases and `intrusions` announced intrusions cost."""
         return self.of_state(intrusions) + self.of_releases(releases)
 
+    def separate(self, *, releases: int, intrusions: int) -> Fraction:
+        """Return what looks and releases cost apart, which together may cost less."""
+        return (intrusions + 1) * self.state + releases * self.release
+
     def unseen(self, *, releases: int, intrusions: int) -> Fraction:  # noqa: ARG002
         """What `releases` releases cost if nobody ever sees the state."""
         return unseen_loss(self.state, self.release, releases)

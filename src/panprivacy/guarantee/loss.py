@@ -59,6 +59,10 @@ class PrivacyLoss:
             delta *= 1 + sum(exp_bounds(step * self.epsilon)[1] for step in range(1, count))
         return PrivacyLoss(total, min(delta, Fraction(1)))
 
+    def share_of(self, whole: PrivacyLoss) -> Fraction:
+        """Return the share of the epsilon of another loss."""
+        return self.epsilon / whole.epsilon
+
     @property
     def exceptions(self) -> Fraction:
         """The probability of outcomes that may change odds by more than `odds`.

@@ -77,6 +77,15 @@ class Guarantee:
         """The loss in a window whose state nobody sees."""
         return PrivacyLoss(self.epsilon if self.unseen is None else self.unseen, self.delta)
 
+    @property
+    def unannounced(self) -> Fraction:
+        """The epsilon that a look at a window costs on top of what it loses without one."""
+        return self.epsilon - self.unseen_loss.epsilon
+
+    def so_far(self, spent: Fraction) -> PrivacyLoss:
+        """Return the loss by a state and releases that were charged so much, with all of delta."""
+        return PrivacyLoss(spent, self.delta)
+
     def over(self, windows: int, *, seen: int = 1) -> PrivacyLoss:
         """Return the loss of a user who is in several windows, with an intruder in some of them.
 

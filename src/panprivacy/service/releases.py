@@ -72,7 +72,8 @@ class Releases:
             None if config.contribute is None else Contributions(folder, name, config.contribute)
         )
         self._outbox = Outbox(name, store, self._contributions)
-        self.payment, self._paid_before = Payment(name, store), 0
+        promise = config.promised(self.windowed.current.guarantee)
+        self.payment, self._paid_before = Payment(name, store, promise), 0
         self._looks_up_what_stands, self._tells_paid = False, True
         self._counts_since = self._last_moment = self.windowed.began
         self.completeness = Completeness(broken, self._counts_since)

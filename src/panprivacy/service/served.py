@@ -75,13 +75,15 @@ def described(
         guarantee: to the users of a window.
         missing: from when to when what came may be missing.
     """
+    windows, year = guarantee.year(config.window_seconds)
     since, until = (one.isoformat() for one in missing or (shown.began, shown.began))
     return {
         "name": name,
         "statistics": list(counting.statistics),
         "questions": {label: one.plan.question for label, one in counting.statistics.items()},
-        "epsilon": float(counting.guarantee.epsilon),
         "guarantee": str(guarantee),
+        **guarantee.document(),
+        "year": {"windows": windows, **year.document()},
         "window_seconds": config.window_seconds,
         "zone": config.zone,
         "window_began": shown.began.isoformat(),
@@ -115,6 +117,10 @@ class Served(Protocol):
     @property
     def ends(self) -> datetime:
         """When the current window ends."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to the users of a window."""
 
     @property
     def looks_left(self) -> int:

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -125,16 +124,12 @@ class Stream(Resumable):
     def described(self) -> dict[str, object]:
         """What is counted and promised, for people and programs; it waits for no other thread."""
         counting, shown = self._windowed.current, self._shown
-        return described(self.name, self.config, counting, shown, self._guarantee, self._missing)
+        return described(self.name, self.config, counting, shown, self.guarantee, self._missing)
 
     @property
-    def _guarantee(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """What is promised to the users of a window."""
-        promise = self._windowed.current.guarantee
-        if self.config.contribute is None:
-            return promise
-        look = "a contribution is the look at its window"
-        return replace(promise, conditions=(*promise.conditions, look))
+        return self.config.promised(self._windowed.current.guarantee)
 
     @property
     def looks_left(self) -> int:

@@ -10,6 +10,7 @@ import msgspec
 
 from panprivacy._validate import positive_fraction, positive_integer, proportion, whole_number
 from panprivacy.errors import PlanError
+from panprivacy.guarantee import Guarantee
 from panprivacy.programs.counting import (
     Counting,
     Grouping,
@@ -197,6 +198,10 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             )
         except SpecificationError as error:
             raise ConfigError(("stat", error.position), error.reason) from None
+
+    def promised(self, guarantee: Guarantee) -> Guarantee:
+        """Return what is promised to the users of a window, by what its statistics promise."""
+        return guarantee if self.contribute is None else guarantee.contributed()
 
     def check(self) -> None:
         """Raise `ConfigError`, `PlanError` or `InputError` if it cannot be counted like this."""

@@ -11,7 +11,8 @@ from typing import Protocol
 
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import BudgetError, InputError
-from panprivacy.service.outgoing.records import Entry, StoreError
+from panprivacy.guarantee import Guarantee
+from panprivacy.service.outgoing.records import Entry, Promised, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.outgoing.tables import IDENTITY_BYTES
 
@@ -53,10 +54,11 @@ class Payment:
     Args:
         stream: name of the stream.
         store: where the ledger is.
+        guarantee: to the users of each window.
     """
 
-    def __init__(self, stream: str, store: ReleaseStore) -> None:
-        self._stream, self._store = stream, store
+    def __init__(self, stream: str, store: ReleaseStore, guarantee: Guarantee) -> None:
+        self._stream, self._store, self._guarantee = stream, store, guarantee
         self._attempt: _Attempt | None = None
         self._last: _Attempt | None = None
 
@@ -98,7 +100,9 @@ class Payment:
             raise StoreError(_LOST)
         if self._store.released(self._stream, began) < number:
             with suppress(BudgetError):  # another service was faster
-                self._store.spend(self._entries(ends, counting, attempt))
+                entries = self._entries(ends, counting, attempt)
+                first = Promised.of(self._stream, began, self._guarantee) if number == 1 else None
+                self._store.spend(entries, first)
         attempt.paid = self._is_there(attempt)
         if attempt.paid:
             self._last = attempt

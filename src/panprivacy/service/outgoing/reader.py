@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from panprivacy.errors import InputError, PlanError
+from panprivacy.guarantee import Guarantee
 from panprivacy.service.outgoing.databases import checked, read_only_engine, shown, told
 from panprivacy.service.outgoing.records import (
     Announcement,
@@ -27,6 +28,7 @@ from panprivacy.service.outgoing.tables import (
     ANSWERS,
     ASKED,
     LEDGER,
+    PROMISES,
     check_tables,
 )
 
@@ -180,28 +182,26 @@ class ReleaseReader:
             lines = lines.where(LEDGER.c.start >= since)
         return self._read(lines, Entry)
 
-    def begun(self, stream: str, since: datetime) -> dict[Fraction, Begun]:
-        """Windows that began at some moment or later, by what the state of each cost.
+    def begun(self, stream: str, since: datetime) -> list[Begun]:
+        """Windows that began at some moment or later, together where the same was promised.
 
         Raises:
             StoreError: the database failed.
         """
-        state, line = LEDGER.alias().c, LEDGER.alias().c
-        is_state = func.sum(case((line.number == 0, 1), else_=0))
+        promise, line = PROMISES.c, ANNOUNCEMENTS.c
+        seen = select(line.start).where(line.stream == stream, line.start >= since)
+        is_seen = func.sum(case((promise.start.in_(seen), 1), else_=0))
+        same = promise.epsilon, promise.delta, promise.unseen
         each = (
-            select(state.epsilon, line.epsilon, func.count(), is_state)
-            .where(
-                *(state.stream == stream, state.number == 0, state.start >= since),
-                *(line.stream == state.stream, line.start == state.start),
-            )
-            .group_by(state.epsilon, line.epsilon)
+            select(func.count(), is_seen, *same)
+            .where(promise.stream == stream, promise.start >= since)
+            .group_by(*same)
         )
-        found: dict[Fraction, Begun] = {}
         with self._transaction() as connection:
-            for cost, epsilon, lines, states in connection.execute(each):
-                before = found.get(cost, Begun(0, Fraction(0)))
-                found[cost] = Begun(before.windows + states, before.spent + lines * epsilon)
-        return found
+            return [
+                Begun(windows, looks, Guarantee(epsilon, delta=delta, unseen=unseen))
+                for windows, looks, epsilon, delta, unseen in connection.execute(each)
+            ] + _without_promise(connection, stream, since)
 
     def close(self) -> None:
         """Close all connections, when no thread uses the store any more."""
@@ -260,3 +260,16 @@ class ReleaseReader:
 def _all(table: Table, record: type[R]) -> Select[Any]:
     """Every row, its columns in the order of the fields."""
     return select(*(table.c[field.name] for field in fields(record)))
+
+
+def _without_promise(connection: Connection, stream: str, since: datetime) -> list[Begun]:
+    """Windows of which the ledger has no promise: each loses all that it paid for."""
+    line, promise = LEDGER.c, PROMISES.c
+    promised = select(promise.start).where(promise.stream == stream, promise.start >= since)
+    paid = select(line.start, line.epsilon).where(
+        line.stream == stream, line.start >= since, line.start.not_in(promised)
+    )
+    spent: dict[datetime, Fraction] = {}
+    for start, epsilon in connection.execute(paid):
+        spent[start] = spent.get(start, Fraction(0)) + epsilon
+    return [Begun(1, 0, Guarantee(each)) for each in spent.values()]

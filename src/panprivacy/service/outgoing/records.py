@@ -10,6 +10,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from panprivacy.errors import PanPrivacyError
+from panprivacy.guarantee import Guarantee
 from panprivacy.statistics.frames import COLUMNS
 
 MOMENT = pa.timestamp("us", tz="UTC")
@@ -62,16 +63,43 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Promised:
+    """What was promised to the users of a window when it was paid for.
+
+    Args:
+        stream: name of the stream.
+        start: when the count of the window began, in UTC.
+        epsilon: the loss if somebody sees its state.
+        delta: of that loss, and of the loss if nobody does.
+        unseen: epsilon if nobody sees its state.
+    """
+
+    stream: str
+    start: datetime
+    epsilon: Fraction
+    delta: Fraction
+    unseen: Fraction
+
+    @classmethod
+    def of(cls, stream: str, start: datetime, guarantee: Guarantee) -> Promised:
+        """What a guarantee promises of one window."""
+        unseen = guarantee.unseen_loss.epsilon
+        return cls(stream, start, guarantee.epsilon, guarantee.delta, unseen)
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
-    """What is in the ledger of several windows.
+    """Windows that are in the ledger, and were promised the same.
 
     Args:
         windows: how many there are.
-        spent: what all their lines add up to, in nats.
+        seen: of how many of them a look at the state was announced.
+        promise: to the users of each of them.
     """
 
     windows: int
-    spent: Fraction
+    seen: int
+    promise: Guarantee
 
 
 @dataclass(frozen=True, slots=True)

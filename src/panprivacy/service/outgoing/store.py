@@ -16,11 +16,18 @@ from sqlalchemy.exc import IntegrityError
 from panprivacy.errors import BudgetError, PanPrivacyError
 from panprivacy.service.outgoing.databases import checked, create_file, writing_engine
 from panprivacy.service.outgoing.reader import ReleaseReader
-from panprivacy.service.outgoing.records import Announcement, Entry, Published, StoreError
+from panprivacy.service.outgoing.records import (
+    Announcement,
+    Entry,
+    Promised,
+    Published,
+    StoreError,
+)
 from panprivacy.service.outgoing.tables import (
     ANNOUNCEMENTS,
     ANSWERS,
     LEDGER,
+    PROMISES,
     SCHEMA,
     create_tables,
 )
@@ -28,6 +35,8 @@ from panprivacy.service.outgoing.tables import (
 _PROBE: Final = bytes(8_192)
 """More than fits on a page of SQLite, so that a full disk is noticed."""
 _REPLACED: Final = "another release store is in the place of the one that was opened: put it back"
+
+_Record = Announcement | Entry | Promised | Published
 
 
 class ReleaseStore(ReleaseReader):
@@ -68,11 +77,12 @@ class ReleaseStore(ReleaseReader):
         """Whether its tables were not there before it was opened."""
         return self._is_new
 
-    def spend(self, entries: Sequence[Entry]) -> None:
+    def spend(self, entries: Sequence[Entry], promise: Promised | None = None) -> None:
         """Write lines of the ledger, all or none; they are durable when this returns.
 
         Args:
             entries: what is paid for, before it is released.
+            promise: to the users of the window, with its first line; None with later ones.
 
         Raises:
             BudgetError: a line of the same stream, start and number is there; nothing was spent.
@@ -80,7 +90,8 @@ class ReleaseStore(ReleaseReader):
             InputError: a time without a time zone; nothing was spent.
         """
         message = "a release is paid for once, and one of these is in the ledger; nothing was spent"
-        self._insert(LEDGER, entries, BudgetError(message))
+        promises = [] if promise is None else [promise]
+        self._insert(BudgetError(message), (LEDGER, entries), (PROMISES, promises))
 
     def announce(self, line: Announcement) -> None:
         """Write that an intrusion was announced; it is durable when this returns.
@@ -94,7 +105,7 @@ class ReleaseStore(ReleaseReader):
             InputError: a time without a time zone; nothing was written.
         """
         message = "another service with this release store has announced one as well; come again"
-        self._insert(ANNOUNCEMENTS, [line], StoreError(message))
+        self._insert(StoreError(message), (ANNOUNCEMENTS, [line]))
 
     def publish(self, answers: Sequence[Published]) -> None:
         """Write answers, all or none.
@@ -109,7 +120,7 @@ class ReleaseStore(ReleaseReader):
             InputError: a time without a time zone; nothing was published.
         """
         message = "an answer is published once, and after it was spent; nothing was published"
-        self._insert(ANSWERS, answers, PanPrivacyError(message))
+        self._insert(PanPrivacyError(message), (ANSWERS, answers))
 
     def check_file(self) -> None:
         """Look whether a file of SQLite is still there; it waits for nothing.
@@ -136,21 +147,21 @@ class ReleaseStore(ReleaseReader):
             self._is_new = create_tables(connection)
             self._identity = str(connection.scalar(select(SCHEMA.c.identity)))
 
-    def _insert(
-        self,
-        table: Table,
-        records: Sequence[Announcement | Entry | Published],
-        refusal: PanPrivacyError,
-    ) -> None:
+    def _insert(self, refusal: PanPrivacyError, *written: tuple[Table, Sequence[_Record]]) -> None:
         """Insert all records or none; a refusal says that a constraint forbids one."""
-        if not records:
+        rows = [(table, list(map(_row, records))) for table, records in written if records]
+        if not rows:
             return
-        names = [field.name for field in fields(records[0])]
-        rows = [{name: getattr(record, name) for name in names} for record in records]
         try:
             with self._transaction(writes=True) as connection:
                 if connection.scalar(select(SCHEMA.c.identity)) != self._identity:
                     raise StoreError(_REPLACED)
-                connection.execute(insert(table), rows)
+                for table, each in rows:
+                    connection.execute(insert(table), each)
         except IntegrityError:
             raise refusal from None
+
+
+def _row(record: _Record) -> dict[str, object]:
+    """The columns of a record."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}

@@ -34,7 +34,7 @@ from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError, PlanError
 from panprivacy.service.outgoing.databases import CREATING
 
-_VERSION: Final = 4
+_VERSION: Final = 5
 """Of the tables; whoever changes them counts on."""
 IDENTITY_BYTES: Final = 16
 """Of the random number by which a store is told from any other."""
@@ -87,6 +87,15 @@ LEDGER: Final = Table(
     Column("end", _Moment),
     Column("epsilon", _Exact, nullable=False),
     Column("payer", Text, nullable=False),
+)
+PROMISES: Final = Table(
+    "panprivacy_promises",
+    _TABLES,
+    Column("stream", Text, primary_key=True),
+    Column("start", _Moment, primary_key=True),
+    Column("epsilon", _Exact, nullable=False),
+    Column("delta", _Exact, nullable=False),
+    Column("unseen", _Exact, nullable=False),
 )
 ANNOUNCEMENTS: Final = Table(
     "panprivacy_announcements",

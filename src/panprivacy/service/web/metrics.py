@@ -14,8 +14,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector
 
+from panprivacy.guarantee import float_above
 from panprivacy.service.engine import Engine
 from panprivacy.service.outgoing.records import Published, StoreError
+from panprivacy.service.served import Served
 
 _QUESTION = ["stream", "statistic", "question", "arguments", "group"]
 
@@ -51,14 +53,12 @@ class _Metrics(Collector):
             latest = []
         yield from _of_releases(latest)
         ends = _gauge("stream_window_end_timestamp_seconds", "end of the window", ["stream"])
-        loss = "loss of a user in one window, or of an event, in nats"
-        epsilon = _gauge("stream_epsilon", loss, ["stream"])
+        losses = _losses(self._engine.streams)
         left = _gauge("stream_announcements_left", "intrusions that may be announced", ["stream"])
         for name, stream in self._engine.streams.items():
             left.add_metric([name], float(stream.looks_left))
             ends.add_metric([name], stream.ends.timestamp())
-            epsilon.add_metric([name], float(stream.config.epsilon))
-        yield from (ends, epsilon, left)
+        yield from (ends, *losses, left)
         waiting = _gauge("waiting_for_restore", "1 while the checkpoint is not restored", [])
         waiting.add_metric([], float(self._engine.waiting))
         troubles = _gauge("trouble", "1 for what does not work at the moment", ["what"])
@@ -87,6 +87,25 @@ def _of_releases(latest: list[Published]) -> Iterator[GaugeMetricFamily]:
         high.add_metric(labels, answer.high)
         when.add_metric(labels, answer.released.timestamp())
     yield from (value, low, high, when)
+
+
+def _losses(streams: Mapping[str, Served]) -> list[GaugeMetricFamily]:
+    """The promise of each stream, rounded up."""
+    kinds = ["stream", "adjacency"]
+    epsilon = _gauge("stream_epsilon", "loss in one window, in nats", kinds)
+    delta = _gauge("stream_delta", "delta of that loss", kinds)
+    year_epsilon = _gauge("stream_year_epsilon", "loss in a year if one window is seen", kinds)
+    year_delta = _gauge("stream_year_delta", "delta of that loss", kinds)
+    for name, stream in streams.items():
+        promise = stream.guarantee
+        _, year = promise.year(stream.config.window_seconds)
+        labels = [name, promise.adjacency]
+        for gauge, bound in (
+            (epsilon, promise.epsilon), (delta, promise.delta),
+            (year_epsilon, year.epsilon), (year_delta, year.delta),
+        ):  # fmt: skip
+            gauge.add_metric(labels, float_above(bound))
+    return [epsilon, delta, year_epsilon, year_delta]
 
 
 def _gauge(name: str, says: str, labels: list[str]) -> GaugeMetricFamily:

@@ -104,6 +104,30 @@ _ANNOUNCED: _Object = {
         "left": {"type": "integer", "description": "how many may still be announced"},
     },
 }
+_BOUND = {"type": ["number", "string"], "description": "rounded up; inf beyond all numbers"}
+_LOSS = {"epsilon": _BOUND, "delta": _BOUND}
+_PROMISED: _Object = {
+    "type": "object",
+    "required": ["name", "epsilon", "delta", "adjacency", "conditions", "year", "guarantee"],
+    "properties": {
+        "name": _TEXT,
+        "guarantee": {**_TEXT, "description": "all that is promised, in words"},
+        **_LOSS,
+        "adjacency": {**_TEXT, "description": "what one of is hidden: user, event or device"},
+        "conditions": {"type": "array", "items": _TEXT},
+        "replace": {"type": "object", "properties": _LOSS},
+        "unseen": {**_BOUND, "description": "epsilon of a window whose state nobody sees"},
+        "crash": {
+            **_BOUND,
+            "description": "epsilon that a crash adds",
+        },
+        "year": {
+            "type": "object",
+            "description": "the loss of somebody in all windows of a year, if one is seen",
+            "properties": {"windows": {"type": "integer"}, **_LOSS},
+        },
+    },
+}
 _STATUS = {"type": "object", "required": ["status", "version", "troubles"]}
 _BYTES = {"type": "string", "format": "binary"}
 _ROWS = {"type": "array", "items": {"type": ["object", "null"]}}
@@ -182,7 +206,7 @@ _RELEASES = _operation(
 _STREAMS = _operation(
     "streams",
     "The streams, and what is promised to their users.",
-    {"200": _answer("The streams.", {"type": "array", "items": {"type": "object"}})},
+    {"200": _answer("The streams.", {"type": "array", "items": _PROMISED})},
     *(400, 401, 403, 500, 503),
 )
 _METRICS = _operation(

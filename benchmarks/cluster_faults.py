@@ -2,12 +2,13 @@
 
 Senders post bodies under an Idempotency-Key and repeat each until it is taken: half of them wait
 for `durable=1`. No id is sent in two bodies, and epsilon is so large that answers are exact. So the
-answers of all windows tell what was lost, and what was counted twice. While they send, something
-breaks just before the end of a window. Ray, NATS and the cluster are real; the second node of Ray
+answers of all windows tell what was lost, and what was counted twice; and each window that is
+`complete` must have the rows that were taken in it. While they send, something breaks just before
+the end of a window, or just after it. Ray, NATS and the cluster are real; the second node of Ray
 has a network namespace of its own, and another way to NATS than to Ray, which can be cut.
 
 Prints a line for each fault, and then what senders, `/healthz` and the journal said. The script
-exits with 1 where an acknowledged event is lost or counted twice.
+exits with 1 where an acknowledged event is lost, counted twice, or in a wrong window.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ class Sent:
     """What a sender has sent, and was told."""
 
     events: int = 0
+    taken: list[tuple[float, float, int]] = field(default_factory=list)
     acknowledged: list[float] = field(default_factory=list)
     told: Counter[str] = field(default_factory=Counter)
 
@@ -109,12 +111,18 @@ class Senders:
                 rows = 3 + (37 * number + 11 * sender) % 23
                 with self._lock:
                     ids = list(itertools.islice(self._ids[stream], rows))
-                for _ in range(2 if number % 5 == 0 else 1):
-                    while not self._post(client, stream, f"{sender}-{number}", ids):
-                        time.sleep(0.3)
+                began = time.time()
+                self._insist(client, stream, f"{sender}-{number}", ids)
                 with self._lock:
                     self.sent[stream].events += rows
+                    self.sent[stream].taken.append((began, time.time(), rows))
+                if number % 5 == 0:
+                    self._insist(client, stream, f"{sender}-{number}", ids)
                 self._stopping.wait(PAUSE)
+
+    def _insist(self, client: httpx.Client, stream: str, key: str, ids: list[int]) -> None:
+        while not self._post(client, stream, key, ids):
+            time.sleep(0.3)
 
     def _post(self, client: httpx.Client, stream: str, key: str, ids: list[int]) -> bool:
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
@@ -358,6 +366,13 @@ def shard_killed(scene: Scene) -> None:
     os.kill(scene.cluster.workers[0], signal.SIGKILL)
 
 
+def shard_killed_at_the_end(scene: Scene) -> None:
+    """The process of a shard is killed 0.1 s after the end of a window, two seconds later."""
+    now = time.time()
+    time.sleep((now // WINDOW + 1) * WINDOW + 0.1 - now)
+    os.kill(scene.cluster.workers[0], signal.SIGKILL)
+
+
 def coordinator_killed(scene: Scene) -> None:
     """The coordinator is killed, and started again."""
     scene.cluster.kill()
@@ -500,6 +515,7 @@ def _fill(folder: Path) -> None:
 HERE = (
     nothing,
     shard_killed,
+    shard_killed_at_the_end,
     coordinator_killed,
     told_to_stop,
     broker_killed,
@@ -520,6 +536,8 @@ SMALL_DISKS = {vault_full: "vault", store_full: "store"}
 ALONE, IMPATIENT = "one_shard", "network_cut_impatient"
 VARIANTS = {ALONE: "shard_killed", IMPATIENT: "network_cut"}
 """The same with a single shard; and with a patience that is shorter than the fault."""
+SHARP_SECONDS = 0.5
+"""How far from the clock a complete window may end."""
 LITTLE_PATIENCE = 5
 MAY_LOSE = {"broker_killed": {_QUEUED}, "broker_and_shard_killed": {_QUEUED},
             IMPATIENT: {_QUEUED, _SEALED}}  # fmt: skip
@@ -574,6 +592,9 @@ def _tell(name: str, what: str, scene: Scene) -> bool:
         lost = sent.events - sum(state * times for state, times in counted.items())
         right &= not doubled and (lost == 0 or (lost > 0 and stream in MAY_LOSE.get(name, ())))
         line.append(f"{stream} {sent.events:,} lost {lost:,} twice {doubled:,}")
+    wrong = [one for stream in rows for one in _wrong_windows(scene, stream, rows[stream])]
+    right &= not wrong
+    line += wrong
     for stream, sent in scene.senders.sent.items():
         pause, over = _still(sent.acknowledged, scene.broke)
         back = max(0.0, over - scene.healed)
@@ -598,6 +619,30 @@ def _tell(name: str, what: str, scene: Scene) -> bool:
             print(f"  journal: {times} x {said}")
     print("  " + ("as it should be" if right else "WRONG"), flush=True)
     return right
+
+
+def _wrong_windows(scene: Scene, stream: str, rows: list[dict]) -> list[str]:
+    """The complete windows that lack rows which were taken in them, or have others."""
+    counted: Counter[tuple[float, float]] = Counter()
+    for row in rows:
+        if row["complete"]:
+            window = _seconds(row["start"]), _seconds(row["end"])
+            state = int(_ARGUMENT.fullmatch(row["arguments"])[1])
+            counted[window] += state * round(row["value"])
+    found = []
+    for (start, end), count in counted.items():
+        taken = scene.senders.sent[stream].taken
+        least = _taken(taken, start + SHARP_SECONDS, end - SHARP_SECONDS, whole=True)
+        most = _taken(taken, start - SHARP_SECONDS, end + SHARP_SECONDS, whole=False)
+        if not least <= count <= most:
+            found.append(f"{stream} from {start:.0f} counted {count:,}, not {least:,} to {most:,}")
+    return found
+
+
+def _taken(taken: list[tuple[float, float, int]], start: float, end: float, *, whole: bool) -> int:
+    """The rows that were posted and acknowledged between two moments; else those that may be."""
+    edges = (0, 1) if whole else (1, 0)
+    return sum(one[2] for one in taken if one[edges[0]] >= start and one[edges[1]] <= end)
 
 
 def _seconds(moment: str) -> float:

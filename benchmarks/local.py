@@ -73,7 +73,7 @@ def statistical():
     truth, rows = float((hours >= 18).mean()), []
     for tolerance in (0.02, 0.01):
         for epsilon in (1, 2):
-            oracle = local.LROracle(hours, epsilon)
+            oracle = local.LROracle(hours, epsilon, domain=24)
             needed = local.users_needed(tolerance, epsilon, failure=0.05)
             asked = local.StatisticalQueries(oracle, tolerance=tolerance, queries=1)
             off = abs(asked.ask(lambda held: held >= 18).value - truth)

@@ -144,14 +144,14 @@ def adaptive(record, *, greedy=False):
     other = local.MatrixRandomiser([["2/5", "3/5"], ["3/5", "2/5"]], "1/2")
 
     def draw(coins):
-        oracle = local.LROracle([record, 1], 1, coins=coins)
+        oracle = local.LROracle([record, 1], 1, domain=3, coins=coins)
         first = oracle.ask(half).tolist()
         if first[0] == first[1]:
             second = oracle.ask(half, users=[0]).tolist()
         else:
             second = oracle.ask(other, of=lambda held: held > 0, users=[1, 0]).tolist()
         with pytest.raises(BudgetError):
-            oracle.ask(local.RandomisedResponse(2, "1/1000"), users=[0])
+            oracle.ask(local.RandomisedResponse(3, "1/1000"), users=[0])
         return (*first, *second)
 
     return draw
@@ -176,7 +176,7 @@ def test_an_oracle_that_does_not_count_is_caught():
 
     def survey(record):
         def draw(coins):
-            oracle = Forgetful([record], 1, coins=coins)
+            oracle = Forgetful([record], 1, domain=2, coins=coins)
             return (*oracle.ask(once).tolist(), *oracle.ask(once).tolist())
 
         return law(draw)
@@ -188,15 +188,16 @@ def test_statistical_queries_and_what_is_learned_cost_a_user_his_epsilon(monkeyp
     """Two users and two cuts: whichever of them a user answers, through one noisy bit."""
     monkeypatch.setattr("panprivacy.local.statistical.users_needed", lambda *_, **__: 1)
 
+    records = list(itertools.product([0, 1, 2, 3], [0, 1]))
+
     def survey(record):
         def draw(coins):
-            oracle = local.LROracle([record, (3, 1)], 1, coins=coins)
+            oracle = local.LROracle([record, (3, 1)], 1, domain=records, coins=coins)
             learned = local.learn_stump(oracle, [[1, 2]], 0.5)
             assert oracle.spent([0, 1]) == [1, 1]
             return learned.stump, learned.error.counts
 
         return law(draw)
 
-    records = list(itertools.product([0, 1, 2], [0, 1]))
     found = worst([survey(record) for record in records])
     assert found == local.RandomisedResponse(2, 1).ratio <= exp_bounds(Fraction(1))[0]

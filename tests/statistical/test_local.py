@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -112,7 +113,7 @@ def test_all_answers_are_within_the_tolerance_as_often_as_they_say():
     late = 0
     deviations = []
     for _ in range(runs):
-        oracle = local.LROracle(records, 1)
+        oracle = local.LROracle(records, 1, domain=2)
         asked = local.StatisticalQueries(
             oracle, tolerance=tolerance, queries=queries, failure=failure
         )
@@ -132,7 +133,7 @@ def test_a_query_of_shares_is_answered_without_bias():
     records = np.linspace(0, 1, 3_000)
     errors = []
     for _ in range(400):
-        oracle = local.LROracle(records, 4)
+        oracle = local.LROracle(records, 4, domain=records)
         asked = local.StatisticalQueries(oracle, tolerance=0.2, queries=1, failure=1e-3)
         errors.append(asked.ask(lambda held: held**2).value - float((records**2).mean()))
     assert accepted(centred(np.array(errors)))
@@ -151,9 +152,11 @@ def test_what_is_learned_errs_little_more_than_the_best_rule():
     records = np.column_stack([features, labels])
     rules = [local.Stump(j, c, a) for j, tried in enumerate(cuts) for c in tried for a in (0, 1)]
     best = min(rule.errs(records).mean() for rule in rules)
+    domain = list(itertools.product(range(10), range(10), (0, 1)))
     good = 0
     for _ in range(runs):
-        learned = local.learn_stump(local.LROracle(records, 2), cuts, accuracy, failure=failure)
+        oracle = local.LROracle(records, 2, domain=domain)
+        learned = local.learn_stump(oracle, cuts, accuracy, failure=failure)
         good += learned.stump.errs(records).mean() <= best + accuracy
         assert learned.error.confidence == 1 - failure
     assert accepted(happens(good, runs, 1 - failure, 1))

@@ -177,3 +177,34 @@ def test_the_spread_is_that_of_all_reports(randomiser):
 
 
 # Statistical queries
+
+
+class Calls(SeededCoins):
+    """Coins that note what they are asked for."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.calls = []
+
+    def bernoulli(self, probability, size):
+        self.calls.append((probability, size))
+        return super().bernoulli(probability, size)
+
+    def categorical(self, weights, size):
+        self.calls.append((tuple(weights), size))
+        return super().categorical(weights, size)
+
+
+UNEQUAL = local.MatrixRandomiser([["1/2", "1/2"], ["3/8", "5/8"]], 1)
+"""Two laws whose weights are of different sizes."""
+
+
+@pytest.mark.parametrize("randomiser", [*EACH, UNEQUAL], ids=lambda one: type(one).__name__)
+def test_what_is_drawn_does_not_depend_on_the_values(randomiser):
+    """How long a report takes would tell its value."""
+    found = set()
+    for value in range(min(randomiser.values, 20)):
+        coins = Calls()
+        reports = randomiser.randomise([value, 0, value], coins)
+        found.add((tuple(coins.calls), reports.shape, reports.dtype))
+    assert len(found) == 1

@@ -9,11 +9,8 @@ import pytest
 
 import panprivacy as pp
 from panprivacy import local
-
-
-@pytest.fixture
-def oracle():
-    return local.LROracle([0, 1, 0, 1], 1)
+from panprivacy.coins import SystemCoins
+from panprivacy.local.response import GRID, ShareResponse
 
 
 def test_a_plan_says_how_many_users_it_takes():
@@ -21,10 +18,9 @@ def test_a_plan_says_how_many_users_it_takes():
     needed = local.users_needed(0.05, 1, queries=3, failure=0.01)
     formula = math.log(6 / 0.01) / (2 * ((0.05 - 2**-17) * t) ** 2)
     assert needed == math.ceil(formula * (1 + 1e-9))
+    oracle = local.LROracle(np.zeros(3 * needed - 1), 1, domain=1)
     with pytest.raises(pp.PlanError, match=f"3 queries take {3 * needed:,} users"):
-        local.StatisticalQueries(
-            local.LROracle(np.zeros(3 * needed - 1), 1), tolerance=0.05, queries=3, failure=0.01
-        )
+        local.StatisticalQueries(oracle, tolerance=0.05, queries=3, failure=0.01)
 
 
 @pytest.mark.parametrize(
@@ -44,14 +40,13 @@ def test_a_plan_out_of_range_is_refused(arguments, says):
 
 @pytest.fixture
 def asked():
-    oracle = local.LROracle(np.arange(2_000) % 10, 8)
+    oracle = local.LROracle(np.arange(2_000) % 10, 8, domain=10)
     return local.StatisticalQueries(oracle, tolerance=0.1, queries=2, failure=1e-6)
 
 
 def test_there_are_as_many_queries_as_planned(asked):
-    users = set()
     for _ in range(2):
-        answer = asked.ask(lambda held: users.update(held) or held / 9)
+        answer = asked.ask(lambda held: held / 9)
         assert abs(answer.value - 0.5) < 0.1
         assert answer.high - answer.low == pytest.approx(0.2)
     with pytest.raises(pp.BudgetError, match="all 2 queries were asked"):
@@ -65,9 +60,11 @@ def test_users_are_asked_in_an_order_drawn_at_random(asked):
 
 
 @pytest.mark.parametrize("query", [lambda held: held, lambda held: held / 9 - 1, lambda held: 0.5])
-def test_a_query_gives_a_share_for_each_user(asked, query):
+def test_a_query_gives_a_share_for_each_record(asked, query):
     with pytest.raises(pp.InputError, match="number of 0 to 1"):
         asked.ask(query)
+    assert asked.oracle.spent(range(2_000)) == [0] * 2_000
+    assert asked.ask(lambda held: held / 9).name.arguments == (("query", 1),)
 
 
 class EachPairOfBytes:
@@ -80,7 +77,18 @@ class EachPairOfBytes:
 
 
 @pytest.mark.parametrize("share", [0, 0.3, 1e-5, 0.5, 1])
-def test_the_coin_of_a_share_has_its_probability_exactly(asked, share):
-    asked.oracle._coins = EachPairOfBytes()
-    tossed = asked._coins_of(np.full(1 << 16, share, float))
-    assert tossed.sum() == round(share * (1 << 16))
+def test_the_coin_of_a_share_has_its_probability_exactly(share, monkeypatch):
+    tossed, draw = [], local.RandomisedResponse._draw
+
+    def noted(one, values, coins):
+        tossed.append(values.sum())
+        return draw(one, values, coins)
+
+    class Both(EachPairOfBytes, SystemCoins):
+        def categorical(self, weights, size):
+            wide = len(weights) == 256
+            return (EachPairOfBytes if wide else SystemCoins).categorical(self, weights, size)
+
+    monkeypatch.setattr(local.RandomisedResponse, "_draw", noted)
+    ShareResponse(1).randomise(np.full(1 << 16, round(share * GRID)), Both())
+    assert tossed == [round(share * GRID)]

@@ -5,6 +5,8 @@ Reference: Dwork and Roth, Definition 12.1.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,10 +19,19 @@ from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import LARGEST_EXPONENT, Epsilon, exp_bounds
 from panprivacy.local.frequencies import Spread
-from panprivacy.local.randomiser import Randomiser, Reports, Values, read_epsilon, read_reports
+from panprivacy.local.randomiser import (
+    Randomiser,
+    Reports,
+    Values,
+    pieces,
+    read_epsilon,
+    read_reports,
+)
+from panprivacy.noise import wipe
 
 Column = tuple[Fraction, ...]
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 MOST_ENTRIES = 1 << 20
 _LEAST_SIGNAL = 1e-9
@@ -91,12 +102,13 @@ class MatrixRandomiser(Randomiser):
         return float(self._variances(self._weights()).mean())
 
     def _draw(self, values: Values, coins: Coins) -> Reports:
+        """One draw, and a comparison with every end: the same steps whatever the values are."""
+        weights, ends = _parts(self.matrix)
+        drawn = coins.categorical(weights, len(values))
         reports = np.empty(len(values), np.uint32)
-        order = np.argsort(values, kind="stable")
-        ends = np.cumsum(np.bincount(values, minlength=self.values))
-        for law, rows in zip(self.matrix, np.split(order, ends[:-1]), strict=True):
-            if rows.size:
-                reports[rows] = coins.categorical(_whole(law), rows.size)
+        for rows in pieces(len(values), self.outcomes):
+            reports[rows] = (ends[values[rows]] <= drawn[rows, None]).sum(axis=1)
+        wipe(drawn)
         return reports
 
     def _scores(self, reports: Reports) -> NDArray[np.int64]:
@@ -170,7 +182,16 @@ def _ratio(report: int, column: Column) -> Fraction:
     return most / least
 
 
-def _whole(law: Column) -> list[int]:
-    """The same law in whole weights."""
-    unit = math.lcm(*(one.denominator for one in law))
-    return [int(one * unit) for one in law]
+@functools.lru_cache(maxsize=64)
+def _parts(matrix: tuple[Column, ...]) -> tuple[list[int], Integers]:
+    """Parts of 0 .. 1 that no report of any value divides: whole weights, and where reports end.
+
+    A report w of a value has the parts from the end of the report before it on to its own,
+    `ends[value, w]`.
+    """
+    found = [list(itertools.accumulate(law)) for law in matrix]
+    marks = sorted({Fraction(0)}.union(*found))
+    places = {mark: place for place, mark in enumerate(marks)}
+    unit = math.lcm(*(mark.denominator for mark in marks))
+    weights = [int((after - before) * unit) for before, after in itertools.pairwise(marks)]
+    return weights, np.array([[places[end] for end in law] for law in found], np.int64)

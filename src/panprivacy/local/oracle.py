@@ -8,18 +8,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from panprivacy._validate import whole_number
 from panprivacy.coins import Coins, SystemCoins
-from panprivacy.errors import BudgetError, InputError
+from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.guarantee import Epsilon, shown
-from panprivacy.local.randomiser import Randomiser, Reports, check_below, one_column, read_epsilon
+from panprivacy.local.hadamard import HadamardResponse
+from panprivacy.local.matrix import MatrixRandomiser
+from panprivacy.local.randomiser import (
+    MOST_VALUES,
+    Randomiser,
+    Reports,
+    Values,
+    check_below,
+    one_column,
+    read_epsilon,
+    read_values,
+)
+from panprivacy.local.response import RandomisedResponse, ShareResponse
+from panprivacy.local.unary import UnaryEncoding
 
 Encode = Callable[[Any], ArrayLike]
-"""From the records of some users to a value for each, one user at a time or as if it were so."""
+"""From the records that a user may hold, all of them, to a value for each."""
+
+_KNOWN: Final = frozenset(
+    {HadamardResponse, MatrixRandomiser, RandomisedResponse, ShareResponse, UnaryEncoding}
+)
 
 
 class LROracle:
@@ -27,7 +45,7 @@ class LROracle:
 
     >>> import panprivacy as pp
     >>> from panprivacy import local
-    >>> oracle = local.LROracle([3, 1, 4, 1, 5], epsilon=1)
+    >>> oracle = local.LROracle([3, 1, 4, 1, 5], epsilon=1, domain=6)
     >>> reports = oracle.ask(local.RandomisedResponse(6, "1/2"))
     >>> odd = oracle.ask(local.RandomisedResponse(2, "1/2"), of=lambda held: held % 2, users=[0, 4])
     >>> oracle.spent([0, 1])
@@ -37,31 +55,40 @@ class LROracle:
     ...
     panprivacy.errors.BudgetError: this costs epsilon 0.5, and somebody asked has less left of 1: nobody was asked
 
-    Guarantee: the joint law of all reports changes by a factor of at most `e**epsilon` when one user's
-    record is another one, whatever is asked of whom, and however that follows from earlier
-    reports. [tests/exact/test_local.py, docs/guarantees/local.md]
+    Guarantee: the joint law of all reports and errors of `ask` changes by a factor of at most
+    `e**epsilon` when one user's record is another one of the domain, whatever is asked of whom, and
+    however that follows from earlier reports. [tests/exact/test_local.py, docs/guarantees/local.md]
 
     Args:
         records: what the users hold, an array whose first axis is users.
         epsilon: what each user may lose in all, in nats.
+        domain: the records that a user may hold, which is public: a number for whole numbers of
+            0 .. domain-1, or an array of them, with records along the first axis.
         coins: source of all randomness; None for the operating system's.
 
     Raises:
-        InputError: the records have no axis of users.
+        PlanError: no such domain.
+        InputError: a record that is not in the domain; the message names the row. From here on no
+            error depends on the records.
     """  # noqa: E501 - a message of one line
 
-    __slots__ = ("_coins", "_epsilon", "_lock", "_records", "_spent", "_sums")
+    __slots__ = ("_coins", "_domain", "_epsilon", "_held", "_lock", "_spent", "_sums")
 
-    def __init__(self, records: ArrayLike, epsilon: Epsilon, *, coins: Coins | None = None) -> None:
+    def __init__(
+        self,
+        records: ArrayLike,
+        epsilon: Epsilon,
+        *,
+        domain: int | ArrayLike,
+        coins: Coins | None = None,
+    ) -> None:
         self._epsilon = read_epsilon(epsilon)
-        self._records = np.asarray(records)
-        if self._records.ndim == 0:
-            message = "records must be an array whose first axis is users"
-            raise InputError(message)
+        self._domain = _read_domain(domain)
+        self._held = _places(np.asarray(records), self._domain)
         self._coins = coins or SystemCoins()
         # Fractions are few, users are many: each has the number of what he spent.
         self._sums = [Fraction(0)]
-        self._spent = np.zeros(len(self._records), np.int64)
+        self._spent = np.zeros(len(self._held), np.int64)
         self._lock = Lock()
 
     @property
@@ -70,13 +97,18 @@ class LROracle:
         return self._epsilon
 
     @property
+    def domain(self) -> NDArray[Any]:
+        """The records that a user may hold; it cannot be written to."""
+        return self._domain
+
+    @property
     def coins(self) -> Coins:
         """The source of all randomness."""
         return self._coins
 
     def __len__(self) -> int:
         """The number of users."""
-        return len(self._records)
+        return len(self._held)
 
     def spent(self, users: ArrayLike) -> list[Fraction]:
         """What some users have lost so far.
@@ -92,25 +124,42 @@ class LROracle:
         """A report of each user who is asked.
 
         Args:
-            randomiser: through which they answer; of one's own only as a `MatrixRandomiser`, for an
-                oracle cannot check what another class draws.
-            of: what of their records they are asked for: takes the records of those who are asked,
-                gives a value for each. It has to look at each record by itself.
+            randomiser: through which they answer, one of this package; a law of one's own is a
+                `MatrixRandomiser`.
+            of: what records are asked for: takes the whole domain, never what users hold, and gives
+                a value for each record; None for the place of a record in the domain.
             users: who is asked, by number from 0, each once; None for all.
 
         Returns:
             The reports, in the order of `users`.
 
         Raises:
+            PlanError: another class of randomiser, whose law nobody checks.
             BudgetError: one of them would lose more than he may; nobody was asked, nothing spent.
-            InputError: no such users, one of them twice, or values that the randomiser has not.
+            InputError: no such users, one of them twice, or records of the domain for which the
+                randomiser has no value; nothing was spent.
         """
-        asked = self._read(users)
+        asked, values = self._read(users), self._values(randomiser, of)
         with self._lock:
             before = self._affordable(asked, randomiser.epsilon)
             self._spend(asked, before, randomiser.epsilon)
-        held = self._records[asked]
-        return randomiser.randomise(held if of is None else of(held), self._coins)
+        return randomiser.randomise(values[self._held[asked]], self._coins)
+
+    def _values(self, randomiser: Randomiser, of: Encode | None) -> Values:
+        """A value of the randomiser for each record of the domain: public, so it may be refused."""
+        if type(randomiser) not in _KNOWN:
+            message = "an oracle asks through the randomisers of this package: write a law of your "
+            message += "own as a MatrixRandomiser"
+            raise PlanError(message)
+        given = np.arange(len(self._domain)) if of is None else of(self._domain)
+        values = read_values(given, randomiser.inputs)
+        if len(values) != len(self._domain):
+            message = (
+                f"of= must give a value for each of the {len(self._domain):,} records of the "
+                f"domain, and gave {len(values):,}"
+            )
+            raise InputError(message)
+        return values
 
     def _affordable(self, asked: NDArray[np.int64], cost: Fraction) -> NDArray[np.int64]:
         """The numbers of what those who are asked have spent, if each of them can pay."""
@@ -142,3 +191,35 @@ class LROracle:
             message = "a user is named twice: ask in two calls"
             raise InputError(message)
         return asked.astype(np.int64)
+
+
+def _read_domain(domain: int | ArrayLike) -> NDArray[Any]:
+    """The records that a user may hold, each once."""
+    if isinstance(domain, (int, np.integer)):
+        records = np.arange(whole_number(1, MOST_VALUES, domain=domain))
+    else:
+        records = np.array(domain)
+    if records.ndim == 0 or not 1 <= len(records) <= MOST_VALUES:
+        message = f"domain must be a number, or an array of 1 to {MOST_VALUES:,} records"
+        raise PlanError(message)
+    if len(np.unique(records, axis=0)) < len(records):
+        message = "domain has a record twice: name each once"
+        raise PlanError(message)
+    records.flags.writeable = False
+    return records
+
+
+def _places(records: NDArray[Any], domain: NDArray[Any]) -> Values:
+    """The place of each record in the domain."""
+    if records.ndim == 0 or records.shape[1:] != domain.shape[1:]:
+        message = "records must be an array whose first axis is users, of records like the domain's"
+        raise InputError(message)
+    _, found = np.unique(np.concatenate([domain, records]), axis=0, return_inverse=True)
+    found, place = found.reshape(-1), np.full(len(domain) + len(records), -1)
+    place[found[: len(domain)]] = np.arange(len(domain))
+    places = place[found[len(domain) :]]
+    outside = np.flatnonzero(places < 0)
+    if outside.size:
+        message = "a record is not in the domain: name all records that a user may hold"
+        raise InputError(message, row=int(outside[0]) + 1)
+    return places

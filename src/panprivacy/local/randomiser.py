@@ -62,6 +62,11 @@ class Randomiser(ABC):
         object.__setattr__(self, "epsilon", read_epsilon(epsilon))
 
     @property
+    def inputs(self) -> int:
+        """The number of values that `randomise` takes: 0 .. inputs-1."""
+        return self.values
+
+    @property
     @abstractmethod
     def ratio(self) -> Fraction:
         """The largest ratio of two probabilities of one report: at most `e**epsilon`, exactly."""
@@ -95,7 +100,7 @@ class Randomiser(ABC):
         `ratio`, and so of `e**epsilon`. [tests/exact/test_local.py]
 
         Args:
-            values: one for each user, whole numbers of 0 .. values-1, [n].
+            values: one for each user, whole numbers of 0 .. inputs-1, [n].
             coins: source of all randomness; None for the operating system's.
 
         Returns:
@@ -104,7 +109,7 @@ class Randomiser(ABC):
         Raises:
             InputError: something else than such values; no coin was tossed.
         """
-        return self._draw(read_values(values, self.values), coins or SystemCoins())
+        return self._draw(read_values(values, self.inputs), coins or SystemCoins())
 
     def estimate(self, reports: Reports, confidence: float = 0.95) -> Frequencies:
         """How many users hold each value.

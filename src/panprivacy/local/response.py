@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panprivacy.coins import Coins
+from panprivacy.guarantee import Epsilon
 from panprivacy.local.frequencies import Spread
 from panprivacy.local.randomiser import (
     Randomiser,
@@ -86,6 +87,42 @@ class RandomisedResponse(Randomiser):
 
     def _spread(self, scores: NDArray[np.int64], users: int) -> Spread:
         return two_coins(scores, users, *self._own_and_other(), float(self.keep))
+
+
+GRID = 1 << 16
+"""A probability is a multiple of 1/GRID; a number of two bytes decides the coin."""
+
+
+@dataclass(frozen=True, init=False)
+class ShareResponse(RandomisedResponse):
+    """Randomised response to a coin, which is 1 with probability v/GRID for the value v.
+
+    Guarantee: as for each `Randomiser`: a coin of the user's own before a randomiser costs nothing.
+    [tests/unit/test_statistical.py, docs/guarantees/local.md]
+
+    Args:
+        epsilon: the loss of a report, in nats.
+
+    Raises:
+        PlanError: epsilon is out of range.
+    """
+
+    def __init__(self, epsilon: Epsilon) -> None:
+        super().__init__(2, epsilon)
+
+    @property
+    def inputs(self) -> int:
+        """The probabilities 0 .. 1."""
+        return GRID + 1
+
+    def _draw(self, values: Values, coins: Coins) -> Reports:
+        high, low = coins.categorical([1] * 256, 2 * len(values)).reshape(2, -1)
+        tossed = (256 * high + low < values).astype(np.int64)
+        wipe(high, low)
+        try:
+            return super()._draw(tossed, coins)
+        finally:
+            wipe(tossed)
 
 
 def two_coins(

@@ -18,16 +18,12 @@ from panprivacy.coins import Coins
 from panprivacy.errors import BudgetError, InputError, PlanError
 from panprivacy.guarantee import Epsilon
 from panprivacy.local.oracle import LROracle
-from panprivacy.local.response import RandomisedResponse
-from panprivacy.noise import wipe
+from panprivacy.local.response import GRID, RandomisedResponse, ShareResponse
 from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.release import Name, Release
 
-GRID = 1 << 16
-"""A query's numbers are rounded to multiples of 1/GRID; a number of two bytes decides the coin."""
-
 Query = Callable[[Any], ArrayLike]
-"""From the records of some users to a number of 0 to 1 for each."""
+"""From the records that a user may hold, all of them, to a number of 0 to 1 for each."""
 
 
 def users_needed(tolerance: float, epsilon: Epsilon, *, queries: int = 1, failure: float) -> int:
@@ -64,7 +60,7 @@ class StatisticalQueries:
 
     >>> import numpy as np
     >>> from panprivacy import local
-    >>> oracle = local.LROracle(np.arange(20_000) % 100, epsilon=2)
+    >>> oracle = local.LROracle(np.arange(20_000) % 100, epsilon=2, domain=100)
     >>> asked = local.StatisticalQueries(oracle, tolerance=0.05, queries=2, failure=1e-6)
     >>> asked.users_each
     10000
@@ -91,7 +87,7 @@ class StatisticalQueries:
         PlanError: an argument out of range, or an oracle with fewer users than that takes.
     """  # noqa: E501 - a sentence
 
-    __slots__ = ("_asked", "_order", "_response", "failure", "oracle", "queries", "tolerance")
+    __slots__ = ("_asked", "_order", "failure", "oracle", "queries", "tolerance")
 
     def __init__(
         self, oracle: LROracle, *, tolerance: float, queries: int, failure: float = 0.05
@@ -105,7 +101,6 @@ class StatisticalQueries:
             raise PlanError(message)
         self.oracle, self.tolerance = oracle, tolerance
         self.queries, self.failure = queries, failure
-        self._response = RandomisedResponse(2, oracle.epsilon)
         self._order = shuffled(len(oracle), oracle.coins)
         self._asked = 0
 
@@ -118,45 +113,29 @@ class StatisticalQueries:
         """The mean of a query over all users.
 
         Args:
-            query: takes the records of the users who are asked, gives a number of 0 to 1 for
-                each; it has to look at each record by itself.
+            query: takes the domain of the oracle, never what users hold, and gives a number of 0
+                to 1 for each record, rounded to a multiple of 1/65,536; or yes or no.
 
         Returns:
             A share; its interval is the tolerance, and its confidence that of all answers together.
 
         Raises:
             BudgetError: there were as many queries as planned; nobody was asked.
-            InputError: the query gives something else.
+            InputError: the query gives something else; nobody was asked.
         """
         if self._asked == self.queries:
             message = f"all {self.queries:,} queries were asked: plan for more with queries="
             raise BudgetError(message)
-        start, self._asked = self._asked * self.users_each, self._asked + 1
+        shares = _shares(query(self.oracle.domain))
+        sure = shares.dtype == np.bool_  # else a coin has the share as its probability
+        epsilon = self.oracle.epsilon
+        response = RandomisedResponse(2, epsilon) if sure else ShareResponse(epsilon)
+        values = shares if sure else np.rint(shares * GRID).astype(np.int64)
+        start = self._asked * self.users_each
         users = self._order[start : start + self.users_each]
-        reports = self.oracle.ask(
-            self._response, of=lambda held: self._coins_of(query(held)), users=users
-        )
-        return self._release(self._response.estimate(reports).shares[1], reports)
-
-    def _coins_of(self, shares: ArrayLike) -> NDArray[np.uint8]:
-        """A coin for each user: his number, rounded to a multiple of 1/GRID, is its probability.
-
-        Of a query of yes or no it is the answer itself.
-        """
-        given = np.asarray(shares)
-        if (
-            given.ndim != 1
-            or given.dtype.kind not in "biuf"
-            or not ((given >= 0) & (given <= 1)).all()
-        ):
-            message = "a query must give a number of 0 to 1 for each user"
-            raise InputError(message)
-        if given.dtype == np.bool_:
-            return given.view(np.uint8)
-        high, low = self.oracle.coins.categorical([1] * 256, 2 * len(given)).reshape(2, -1)
-        coins = (256 * high + low < np.rint(given * GRID)).astype(np.uint8)
-        wipe(high, low)
-        return coins
+        reports = self.oracle.ask(response, of=lambda _: values, users=users)
+        self._asked += 1
+        return self._release(response.estimate(reports).shares[1], reports)
 
     def _release(self, share: float, reports: NDArray[Any]) -> Release:
         low, high = share - self.tolerance, share + self.tolerance
@@ -172,6 +151,16 @@ class StatisticalQueries:
             "share of users",
             note_on(low, high, unit="share of users", value=value),
         )
+
+
+def _shares(given: ArrayLike) -> NDArray[Any]:
+    """What a query gives for each record."""
+    shares = np.asarray(given)
+    numbers = shares.ndim == 1 and shares.dtype.kind in "biuf"
+    if not numbers or not ((shares >= 0) & (shares <= 1)).all():
+        message = "a query must give a number of 0 to 1 for each record"
+        raise InputError(message)
+    return shares
 
 
 def shuffled(count: int, coins: Coins) -> NDArray[np.int64]:

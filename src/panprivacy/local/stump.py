@@ -87,7 +87,8 @@ def learn_stump(oracle: LROracle, cuts: Cuts, accuracy: float, *, failure: float
     >>> import numpy as np
     >>> from panprivacy import local
     >>> age = np.arange(60_000) % 100
-    >>> oracle = local.LROracle(np.column_stack([age, age >= 40]), epsilon=2)
+    >>> domain = [(years, label) for years in range(100) for label in (0, 1)]
+    >>> oracle = local.LROracle(np.column_stack([age, age >= 40]), epsilon=2, domain=domain)
     >>> learned = local.learn_stump(oracle, [[20, 30, 40, 50]], accuracy=0.1, failure=1e-6)
     >>> learned.stump
     Stump(feature=0, cut=40, above=1)

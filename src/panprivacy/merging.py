@@ -18,7 +18,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from panprivacy._validate import proportion
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import InputError, LostReleaseError, PanPrivacyError, PlanError
 from panprivacy.explain.description import Description, describe
-from panprivacy.guarantee import Guarantee, shown
+from panprivacy.guarantee import Guarantee, PrivacyLoss, shown
 from panprivacy.noise import wipe
 from panprivacy.statistics.contribution import Part, read_parts
 from panprivacy.statistics.header import differing
@@ -128,14 +127,11 @@ class Merger:
     def guarantee(self) -> Guarantee:
         """What is promised to each user of one shard."""
         each = self._of_one_group
-        further = sum(((one.told.per_user or 1) * one.further for one in each), Fraction(0))
+        further = PrivacyLoss.total(one.further for one in each)
         promise = Guarantee.of_all(one.guarantee for one in each)
-        conditions = (
-            *promise.conditions,
-            "a contribution is the look at its shard",
-            f"a user is in one contribution; each further one costs {shown(further)}",
+        return promise.contributed("a contribution is the look at its shard").on_condition(
+            f"a user is in one contribution; each further one costs {shown(further.epsilon)}"
         )
-        return replace(promise, conditions=conditions)
 
     @property
     def _of_one_group(self) -> list[_Merged]:
@@ -251,20 +247,14 @@ class _Merged:
     @property
     def guarantee(self) -> Guarantee:
         """What each shard promises to its users, in as many groups as they may be in."""
-        plan, groups = self.described.plan, self.told.per_user
-        asked = plan.request
-        return Guarantee(
-            (groups or 1) * asked.epsilon,
-            asked.intrusions,
-            groups,
-            adjacency=plan.hides,
-            conditions=plan.conditions,
-        )
+        promise, groups = self.described.guarantee, self.told.per_user
+        return promise if groups is None else promise.in_groups(groups)
 
     @property
-    def further(self) -> Fraction:
-        """What a user of one more shard loses there, at most."""
-        return self.described.plan.of_further(self.told.form)
+    def further(self) -> PrivacyLoss:
+        """The loss of a user of one more shard there, at most."""
+        further = PrivacyLoss(self.described.plan.of_further(self.told.form))
+        return further.times(self.told.per_user or 1)
 
     @property
     def remark(self) -> str:

@@ -29,7 +29,9 @@ def test_a_contribution_that_cannot_be_written_is_lost_and_leaves_no_file(shards
 
 def test_a_contribution_says_what_it_is_in_json(shards, keys):
     part, said = contribute(shards[0], keys, "--json")
-    assert json.loads(said.stdout) == {"contributed": str(part), "epsilon": 4.0}
+    document = json.loads(said.stdout)
+    assert (document["contributed"], document["epsilon"], document["unseen"]) == (str(part), 4, 4)
+    assert document["conditions"] == ["who opens the contribution has had that look"]
 
 
 def test_a_contribution_that_a_signal_ended_says_so_in_json(capsys, tmp_path):

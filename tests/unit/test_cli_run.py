@@ -43,7 +43,8 @@ def test_distinct_and_density_share_epsilon(visits):
         "--stat", "distinct,expected=1000:10000", "--stat", "density,universe=6000",
     )  # fmt: skip
     assert document["epsilon"] == 8
-    assert set(document) == {"answers", "epsilon", "state_bytes"}
+    promised = {"epsilon", "delta", "adjacency", "conditions", "replace", "unseen", "crash"}
+    assert set(document) == {"answers", "state_bytes", *promised}
     distinct, density = document["answers"]
     assert [distinct["statistic"], density["statistic"]] == ["distinct", "density"]
     assert list(distinct) == list(COLUMNS)

@@ -47,6 +47,7 @@ from panprivacy.federated.elgamal import DecryptionKey
 from panprivacy.federated.joint import own_key
 from panprivacy.federated.shares import SERVER_BYTES, open_leader
 from panprivacy.federated.task import Task
+from panprivacy.guarantee import float_above
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.vdaf import Prio3Count, unshard
 
@@ -200,9 +201,10 @@ class Leader:
     def _told(self, sums: Sequence[int], came: int) -> bytes:
         """The answer for some sums."""
         task = self._task
-        epsilon = no_less(float(task.promise.epsilon), task)
+        epsilon = no_less(float_above(task.promise.epsilon), task)
         answers = task.kind.release(sums, came, _CONFIDENCE, epsilon).rows()
-        told = {"reports": came, "guarantee": str(task.promise), "answers": answers}
+        promise = {"guarantee": str(task.promise), **task.promise.guarantee.document()}
+        told = {"reports": came, **promise, "answers": answers}
         return msgspec.json.encode(told)
 
 

@@ -102,6 +102,11 @@ class Subject:
             for adjacency, each in tried.items()
         }
 
+    @property
+    def allowed(self) -> Fraction:
+        """The delta of the claim."""
+        return Fraction(0)
+
     def limit(self, adjacency: Adjacency) -> Fraction | float:
         """What the claim says of an adjacency: to replace is to remove and to add.
 
@@ -122,6 +127,11 @@ class Approximate(Subject):
     """
 
     delta: Fraction = Fraction(0)
+
+    @property
+    def allowed(self) -> Fraction:
+        """The delta of the claim."""
+        return self.delta
 
     def losses(self) -> Losses:
         """The worst loss over all streams at the delta, every state seen, for each adjacency."""

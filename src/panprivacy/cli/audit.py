@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import math
+from fractions import Fraction
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from panprivacy.audit.exact.loss import Loss
 from panprivacy.audit.subject import ADJACENCIES, Row
 from panprivacy.audit.suite.run import known_names, rows
 from panprivacy.errors import PlanError
+from panprivacy.guarantee import float_above
 
 _LINE = "{:<25}{:<9}{:>9}{:>12}{:>9}{:>9}{:>11}  {}"
 _HEADINGS = "name", "kind", "claimed", "add/remove", "replace", "event", "set aside", ""
@@ -78,7 +80,10 @@ def _document(row: Row) -> dict[str, object]:
     return {
         "name": row.subject.name,
         "kind": row.subject.kind,
-        "claimed": float(row.subject.claimed),
+        "adjacency": row.subject.adjacency,
+        "claimed": float_above(row.subject.claimed),
+        "delta": float_above(row.subject.allowed),
+        "limits": {name: _limit(row.subject.limit(name)) for name in ADJACENCIES},
         **{name: None if loss is None else _number(loss) for name, loss in losses.items()},
         "verdict": row.verdict,
     }
@@ -86,3 +91,7 @@ def _document(row: Row) -> dict[str, object]:
 
 def _number(loss: Loss) -> float | str:
     return "inf" if math.isinf(loss.epsilon) else loss.epsilon
+
+
+def _limit(limit: Fraction | float) -> float | str:
+    return "inf" if isinstance(limit, float) else float_above(limit)

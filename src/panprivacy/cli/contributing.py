@@ -123,7 +123,8 @@ class Contributing:
     def last(self, *, complete: bool = True) -> Iterable[Printed]:
         """What is said of the contribution once it is written."""
         counting = self._counting
-        said = Printed(Answers([]), counting.guarantee, counting.state_bytes, self._confidence)
+        guarantee = counting.guarantee.contributed("who opens the contribution has had that look")
+        said = Printed(Answers([]), guarantee, counting.state_bytes, self._confidence)
         self._contribution.write(counting, complete=complete)
         return [said]
 
@@ -135,14 +136,14 @@ class Contributing:
                 json.dumps(
                     {
                         "contributed": str(path),
-                        "epsilon": float(said.guarantee.epsilon),
+                        **said.guarantee.document(),
                         **({"interrupted": True} if said.interrupted else {}),
                     }
                 )
             )
         return lambda said: print(
             f"Contributed to {path}: panprivacy merge reads it beside those of other shards.\n"
-            f"Guarantee: {said.guarantee}; who opens the contribution has had that look."
+            f"Guarantee: {said.guarantee}."
         )
 
 

@@ -19,6 +19,7 @@ from panprivacy._validate import positive_fraction
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.sections import PLAIN, InSections
 from panprivacy.errors import PlanError
+from panprivacy.guarantee import float_above, shown
 from panprivacy.statistics.notes import shown_number
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def _key(kind: AnyKind, promise: Promise, collusion: Any) -> Decryption:
 def _least_without(population: Population, promise: Promise) -> float:
     from panprivacy.federated.every_tick import least_error  # noqa: PLC0415
 
-    return least_error(population.devices, population.ticks, float(promise.epsilon))
+    return least_error(population.devices, population.ticks, float_above(promise.epsilon))
 
 
 def _print_json(found: Simulated, promise: Promise, population: Population) -> None:
@@ -182,7 +183,7 @@ def _said(promise: Promise, population: Population) -> Iterator[str]:
     least = _least_without(population, promise)
     yield (
         f"Devices without ciphertexts, whose memory hides each event at epsilon "
-        f"{float(promise.epsilon):g} after each of {population.ticks:,} ticks: no unbiased count "
+        f"{shown(promise.epsilon)} after each of {population.ticks:,} ticks: no unbiased count "
         f"of those with an event errs by less than {least:,.0f}, even if none has two."
     )
 

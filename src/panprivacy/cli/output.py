@@ -7,13 +7,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from fractions import Fraction
 
 from rich.console import Console
 from rich.table import Table
 
 from panprivacy.cli.demonstration import Facts
-from panprivacy.guarantee import Guarantee, float_above, rounded_up, shown
+from panprivacy.guarantee import Guarantee, PrivacyLoss
 from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.grid import time_zone
 from panprivacy.statistics.notes import shown_number
@@ -27,11 +26,10 @@ _LOST = "too many users share a counter; plan for more with expected=, next time
 
 @dataclass(frozen=True)
 class LossOverWindows:
-    """What a user loses who is in each of so many windows, of which one is seen."""
+    """The loss of a user who is in each of several windows, of which one is seen."""
 
     windows: int
-    epsilon: Fraction
-    delta: Fraction
+    loss: PrivacyLoss
 
 
 @dataclass(frozen=True)
@@ -67,11 +65,9 @@ def print_json(printed: Printed) -> None:
     """Print one JSON object on one line, in a demonstration with the truth and the rate."""
     document: dict[str, object] = {
         "answers": list(_rows(printed)),
-        "epsilon": float(printed.guarantee.epsilon),
+        **printed.guarantee.document(),
         "state_bytes": printed.state_bytes,
     }
-    if printed.guarantee.delta:
-        document["delta"] = float_above(printed.guarantee.delta)
     if printed.guarantee.groups:
         document["per_user"] = printed.guarantee.groups
     if printed.window and printed.loss:
@@ -80,7 +76,8 @@ def print_json(printed: Printed) -> None:
             "end": printed.window.end.isoformat(timespec="milliseconds"),
             "complete": printed.window.complete,
         }
-        document["loss"] = _loss(printed.loss)
+        several = printed.loss
+        document["loss"] = {"windows": several.windows, "seen": 1, **several.loss.document()}
     if printed.interrupted:
         document["interrupted"] = True
     if printed.facts:
@@ -102,17 +99,6 @@ def _rows(printed: Printed) -> Iterator[dict[str, object]]:
             key: "inf" if isinstance(value, float) and math.isinf(value) else value
             for key, value in {**row, **truth}.items()
         }
-
-
-def _loss(loss: LossOverWindows) -> dict[str, object]:
-    """What a user of several windows loses, rounded up."""
-    delta = {"delta": float_above(loss.delta)} if loss.delta else {}
-    return {
-        "windows": loss.windows,
-        "seen": 1,
-        "epsilon": float_above(loss.epsilon),
-        **delta,
-    }
 
 
 def print_text(printed: Printed) -> None:
@@ -183,7 +169,5 @@ def _promise(printed: Printed) -> str:
     promise = str(printed.guarantee)
     if printed.loss:
         promise = f"in this window {promise}; over {printed.loss.windows:,} windows, one of them "
-        promise += f"seen, epsilon {shown(printed.loss.epsilon)}"
-        if printed.loss.delta:
-            promise += f" and delta {rounded_up(printed.loss.delta, 3).normalize():g}"
+        promise += f"seen, {printed.loss.loss}"
     return promise

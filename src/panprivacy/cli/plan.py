@@ -15,7 +15,7 @@ from panprivacy._parse import parse_whole
 from panprivacy._validate import MOST_BYTES, positive_fraction, positive_integer, proportion
 from panprivacy.cli.stats import completed
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import rounded_up, shown, warn_if_weak
+from panprivacy.guarantee import PrivacyLoss, shown, warn_if_weak
 from panprivacy.programs.counting import make_moving
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.moving import Continual
@@ -107,7 +107,7 @@ def _print_reached(reached: Plan, confidence: float) -> None:
     typer.echo(
         f"{reached.table.nbytes:,} bytes of table reach an error of "
         f"±{reached.relative_margin(confidence):.3g} of {reached.measure} with confidence "
-        f"{confidence:g} at epsilon {float(reached.request.epsilon):g}"
+        f"{confidence:g} at epsilon {shown(reached.request.epsilon)}"
     )
 
 
@@ -132,19 +132,19 @@ def _print_shards(best: Plan, shards: int, confidence: float) -> None:
     """What shards cost beside one machine, for either form of a contribution; nothing for one."""
     if shards == 1:
         return
-    epsilon = best.request.epsilon
-    typer.echo(f"one machine: epsilon {shown(epsilon)}{_strays(best, confidence, 1)}")
+    promise = PrivacyLoss(best.request.epsilon)
+    typer.echo(f"one machine: {promise}{_strays(best, confidence, 1)}")
     for form, how in _FORMS:
         try:
             times = best.merged_error(form, 0, shards)
         except PlanError as reason:
             typer.echo(f"{shards} shards, {how}: {reason}")
             continue
-        cost = f"epsilon {shown(epsilon)}"
+        cost = str(promise)
         if form == "cells":
-            further = best.of_further(form)
-            cost += f", and {shown(further)} more for each further shard of a user: "
-            cost += f"{shown(epsilon + (shards - 1) * further)} in all of them"
+            further = PrivacyLoss(best.of_further(form))
+            cost += f", and {shown(further.epsilon)} more for each further shard of a user: "
+            cost += f"{shown((promise + further.times(shards - 1)).epsilon)} in all of them"
         errs = f"errs {times:.2g} times as much{_strays(best, confidence, times)}"
         typer.echo(f"{shards} shards, {how}: {cost}; {errs}")
     typer.echo("who opens a contribution has seen the memory of its shard: that is the look")
@@ -190,9 +190,9 @@ def _print_moves(counting: Continual | None, clock: Plan, confidence: float) -> 
         f"with --moves {threshold:,g}: {updates:,} answers where it has moved by so much, which "
         f"reach {_told([updates * threshold], unit)} {unit}, and one at the end"
     )
-    delta = rounded_up(counting.guarantee.delta, 3).normalize()
+    delta = shown(counting.guarantee.delta, 3)
     stands = _told([counting.absolute_margin(confidence, truth) for truth in places], unit)
-    typer.echo(f"what stands is within {stands} {unit} of the truth at any time; delta {delta:g}")
+    typer.echo(f"what stands is within {stands} {unit} of the truth at any time; delta {delta}")
     each = _told([clock.absolute_margin(confidence, truth) for truth in places], unit)
     typer.echo(
         f"on a clock each of {updates + 1:,} answers is within {each} {unit} of the truth when it "
@@ -213,13 +213,13 @@ def _print_table(
         table.add_column(name, justify="right")
     for row in (loss * factor for factor in _FACTORS):
         cells = (_cell(search, row, nbytes, confidence) for nbytes in memories)
-        table.add_row(f"{float(row):g}", *cells)
+        table.add_row(shown(row), *cells)
     Console(width=120, highlight=False).print(table)
 
 
 def _print_intrusions(errors: list[str], loss: Fraction) -> None:
     """Errors by how many announced intrusions epsilon covers, all of which took place."""
-    typer.echo(f"at epsilon {float(loss):g}, by how many announced intrusions it covers:")
+    typer.echo(f"at epsilon {shown(loss)}, by how many announced intrusions it covers:")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right")
     for covered, error in enumerate(errors):

@@ -152,8 +152,8 @@ class InWindows:
             answers=attrgetter("answers"),
         )
         windows = schedule.windows or _YEAR
-        each = self._windowed
-        self._loss = LossOverWindows(windows, each.loss(windows), each.delta(windows))
+        loss = self._windowed.current.guarantee.over(windows)
+        self._loss = LossOverWindows(windows, loss)
 
     def counting(self) -> Counting:
         """The statistics of the current window."""

@@ -62,8 +62,7 @@ class _Costs:
     @classmethod
     def of(cls, plan: Counting, number: int) -> _Costs:
         """Of statistics that count elsewhere."""
-        release = plan.of_releases(number) - plan.of_releases(number - 1)
-        return cls(plan.planned, plan.state_epsilon, release)
+        return cls(plan.planned, plan.state_epsilon, plan.release_cost(number))
 
 
 class _Gathered:

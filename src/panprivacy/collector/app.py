@@ -82,7 +82,8 @@ class CollectorApi(Serving):
             message = "a report in the store is damaged: put the store back as it was"
             raise StoreError(message) from None
         answers = collector.release().rows()
-        told = {"reports": len(collector), "guarantee": collector.guarantee, "answers": answers}
+        promise = {"guarantee": collector.guarantee, **self._task.promise.guarantee.document()}
+        told = {"reports": len(collector), **promise, "answers": answers}
         return msgspec.json.encode(told)
 
 

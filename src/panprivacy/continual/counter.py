@@ -28,7 +28,7 @@ from panprivacy.continual.stepped import Stepped
 from panprivacy.counters.mechanism import Floats, Integers, variances
 from panprivacy.counters.running import Running
 from panprivacy.errors import InputError, PanPrivacyError, PlanError
-from panprivacy.guarantee import Epsilon, Guarantee, Ledger, log_above
+from panprivacy.guarantee import Epsilon, Guarantee, Ledger, float_above, log_above
 from panprivacy.noise import wipe
 from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.release import Name, Release
@@ -192,7 +192,7 @@ class Counter(Stepped[Running]):
         proportion(confidence=confidence)
         released = self._run(np.array([self._amount(amount)])).released
         low, high = self.interval(confidence)
-        epsilon = float(self.guarantee.epsilon)
+        epsilon = float_above(self.guarantee.epsilon)
         name = Name("counter", "running_count")
         counts = tuple(released.tolist())
         numbers = self.value, low, high, confidence, epsilon, counts

@@ -126,7 +126,7 @@ class StreamPromise:
             ends=end,
             begun=max(len(begun), 1),
             # the state is paid at birth, and comes into the ledger with the first release
-            loss=self.guarantee.so_far(current.state_epsilon + current.of_releases(made)),
+            loss=current.charged(made),
             releases=Progress(made, current.planned),
             announced=Progress(announced, current.guarantee.intrusions),
         )

@@ -46,11 +46,11 @@ def promised(states: Sequence[Alike]) -> PrivacyLoss:
 
 def ledgers(states: Sequence[Alike]) -> list[SharedLedger]:
     """The totals that the states name, in order."""
-    sums: dict[Fraction, Fraction] = {}
+    sums: dict[Fraction, PrivacyLoss] = {}
     for one in states:
         total, promise = one.description.ledger, one.description.guarantee.loss.times(one.count)
-        sums[total] = sums.get(total, Fraction(0)) + promise.epsilon
-    return [SharedLedger(total, epsilon) for total, epsilon in sums.items()]
+        sums[total] = sums.get(total, PrivacyLoss(Fraction(0))) + promise
+    return [SharedLedger(total, promise.epsilon) for total, promise in sums.items()]
 
 
 def as_document(states: Sequence[Alike]) -> dict[str, object]:

@@ -174,10 +174,9 @@ def _within(described: Description, around: _Around) -> tuple[Description, Fract
     share = Fraction(1)
     for public in (outer.public() for outer in around):
         if public["statistic"] == "Continual":  # which has a ledger of its own
-            compared = _compared(public)
-            if described.epsilon + compared.epsilon != described.ledger:
+            described = dataclasses.replace(described, compared=_compared(public))
+            if described.guarantee.epsilon != described.ledger:
                 raise InputError(DAMAGED)
-            described = dataclasses.replace(described, compared=compared)
         if public["statistic"] == "Grouped":
             groups, per_user = public.get("groups"), public.get("per_user")
             if not (type(groups) is type(per_user) is int and 1 <= per_user <= groups):

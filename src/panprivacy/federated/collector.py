@@ -13,6 +13,7 @@ from panprivacy.federated.kind import Decryption
 from panprivacy.federated.messages import Report
 from panprivacy.federated.task import Task
 from panprivacy.federated.two_servers import TwoServers
+from panprivacy.guarantee import float_above
 from panprivacy.statistics.release import Answers
 
 _DIGEST_BYTES: Final = 16
@@ -135,7 +136,7 @@ class Collector:
             row = b"".join(self._rows.values())
             sums = self._task.kind.read(row, self._key, self._processes).sum(axis=0)
             self._sums = tuple(map(int, sums))
-        epsilon = no_less(float(self._task.promise.epsilon), self._task)
+        epsilon = no_less(float_above(self._task.promise.epsilon), self._task)
         return self._task.kind.release(self._sums, reports, wanted, epsilon)
 
 

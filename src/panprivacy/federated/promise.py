@@ -11,7 +11,7 @@ import msgspec
 
 from panprivacy._validate import positive_integer
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import rounded_up, shown
+from panprivacy.guarantee import Guarantee
 
 _MOST_EPSILON: Final = 100
 _MOST_SEARCHED: Final = 40
@@ -24,8 +24,8 @@ _GRID: Final = 1024
 class Promise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What holds for one device, against whoever has the secret key.
 
-    Guarantee: whatever one device observed, the law of what is seen changes by a factor of at most
-    `e**epsilon`, but for outcomes of probability `delta` in all. What is seen is the report itself
+    Guarantee: let P and P' be the laws of what is seen for any two streams of one device. For every
+    set S of outcomes `P(S) <= e**epsilon P'(S) + delta`. What is seen is the report itself
     if `devices` is 1: the local model. Else it is the sum of the reports of `devices` devices or
     more, each of which drew its noise as it should: the aggregator model.
     [docs/guarantees/devices.md, tests/unit/test_federated_promise.py]
@@ -53,11 +53,20 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         positive_integer(_MOST_DEVICES, devices=self.devices)
 
     def __str__(self) -> str:
-        delta = f" and delta {rounded_up(self.delta, 3).normalize():g}" if self.delta else ""
-        said = f"epsilon {shown(self.epsilon)}{delta} for all that one device observed"
+        return f"{self.guarantee.loss} for all that one device observed, {self._seen}"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to each device."""
+        return Guarantee(
+            self.epsilon, delta=self.delta, adjacency="device", conditions=(self._seen,)
+        )
+
+    @property
+    def _seen(self) -> str:
         if self.devices == 1:
-            return f"{said}, in its report by itself"
-        return f"{said}, in the sum over {self.devices:,} devices or more that follow the protocol"
+            return "in its report by itself"
+        return f"in the sum over {self.devices:,} devices or more that follow the protocol"
 
 
 Range = tuple[int, int]

@@ -28,6 +28,7 @@ from panprivacy.federated.messages import REPORT_ID_BYTES, Report
 from panprivacy.federated.promise import Promise
 from panprivacy.federated.rows import entries
 from panprivacy.federated.task import AnyKind, Task
+from panprivacy.guarantee import float_above
 from panprivacy.statistics.release import Answers
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def simulate(
         advance()
     sums = kind.read(fleet.reports(), key, 1).sum(axis=0)
     sums += kind.noised(np.delete(events, real), drawn).sum(axis=0)
-    answers = kind.release(sums.tolist(), len(events), sure, float(promise.epsilon))
+    answers = kind.release(sums.tolist(), len(events), sure, float_above(promise.epsilon))
     truths = truth(kind, events)
     return Simulated(answers, truths, local_deviations(kind, truths, len(events)))
 

@@ -82,10 +82,6 @@ class Guarantee:
         """The epsilon that a look at a window costs on top of what it loses without one."""
         return self.epsilon - self.unseen_loss.epsilon
 
-    def so_far(self, spent: Fraction) -> PrivacyLoss:
-        """Return the loss by a state and releases that were charged so much, with all of delta."""
-        return PrivacyLoss(spent, self.delta)
-
     def over(self, windows: int, *, seen: int = 1) -> PrivacyLoss:
         """Return the loss of a user who is in several windows, with an intruder in some of them.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from panprivacy.coins import Coins
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import LARGEST_EXPONENT, Epsilon, exp_bounds
+from panprivacy.guarantee import LARGEST_EXPONENT, Epsilon, exp_bounds, shown
 from panprivacy.local.frequencies import Spread
 from panprivacy.local.randomiser import (
     Randomiser,
@@ -76,7 +76,7 @@ class MatrixRandomiser(Randomiser):
         if self.ratio > below:
             message = (
                 f"one report is {float(self.ratio):.6g} times as likely for one value as for "
-                f"another, and epsilon {float(self.epsilon):g} allows {float(below):.6g}"
+                f"another, and epsilon {shown(self.epsilon)} allows {float(below):.6g}"
             )
             raise PlanError(message)
 

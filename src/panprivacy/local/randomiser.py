@@ -28,6 +28,7 @@ from panprivacy.guarantee import (
     RANDOMISATION_BITS,
     Epsilon,
     exp_bounds,
+    float_above,
     warn_if_weak,
 )
 from panprivacy.local.frequencies import Frequencies, Spread, intervals
@@ -135,7 +136,7 @@ class Randomiser(ABC):
             high,
             len(reports),
             sure,
-            float(self.epsilon),
+            float_above(self.epsilon),
             tuple(scores.tolist()),
         )
 

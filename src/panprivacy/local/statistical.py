@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from panprivacy._validate import positive_integer, proportion
 from panprivacy.coins import Coins
 from panprivacy.errors import BudgetError, InputError, PlanError
-from panprivacy.guarantee import Epsilon
+from panprivacy.guarantee import Epsilon, float_above
 from panprivacy.local.oracle import LROracle
 from panprivacy.local.response import GRID, RandomisedResponse, ShareResponse
 from panprivacy.statistics.notes import note_on
@@ -145,7 +145,7 @@ class StatisticalQueries:
             low,
             high,
             1 - self.failure,
-            float(self.oracle.epsilon),
+            float_above(self.oracle.epsilon),
             (int(reports.sum()), len(reports)),
             Name("statistical-query", "mean", (("query", self._asked),)),
             "share of users",

@@ -12,7 +12,7 @@ from panprivacy._validate import positive_fraction, positive_integer
 from panprivacy.coins import Coins
 from panprivacy.continual.stepped import Stepped
 from panprivacy.errors import InputError, PlanError
-from panprivacy.guarantee import Epsilon, Guarantee, Ledger
+from panprivacy.guarantee import Epsilon, Guarantee, Ledger, shown
 from panprivacy.noise import wipe
 from panprivacy.online.kept import Kept
 from panprivacy.planning.request import LEAST_EPSILON, MOST_EPSILON
@@ -130,7 +130,7 @@ class Online(Stepped[Kept]):
         return numbers
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} n={self.n:,} epsilon={float(self._epsilon):g}>"
+        return f"<{type(self).__name__} n={self.n:,} epsilon={shown(self._epsilon)}>"
 
 
 def sizes_of(n: object, horizon: object) -> tuple[int, int]:

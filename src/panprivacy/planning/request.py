@@ -11,7 +11,7 @@ import numpy as np
 
 from panprivacy.decoders.intervals import discrete_laplace_variance
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Budget
+from panprivacy.guarantee import Budget, shown
 
 _SPLIT_GRID = 1024
 _SPLITS = 48
@@ -59,7 +59,7 @@ class Request:
         total = budget.total(releases=self.releases, intrusions=self.intrusions)
         if total > self.epsilon:
             message = (
-                f"this budget costs epsilon {float(total):g} in all, above {float(self.epsilon):g}"
+                f"this budget costs epsilon {shown(total)} in all, above {shown(self.epsilon)}"
             )
             raise PlanError(message)
         return budget
@@ -125,5 +125,5 @@ def laplace_variance(epsilon: float) -> float:
 
 def no_signal(request: Request) -> PlanError:
     """What to raise where noise hides everything."""
-    told = f"epsilon {float(request.epsilon):g} is too small to leave any signal"
+    told = f"epsilon {shown(request.epsilon)} is too small to leave any signal"
     return PlanError(f"{told}: most answers need 0.1 to 10")

@@ -24,7 +24,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from panprivacy.coins import SystemCoins
-from panprivacy.guarantee import rounded_up
+from panprivacy.guarantee import PrivacyLoss, shown
 from panprivacy.ids import read_ids
 from panprivacy.statistics.notes import shown_number
 from panprivacy.statistics.plan import MOST_MADE_UP, Plan
@@ -67,7 +67,7 @@ def plot_answers(
     rows = figure.subfigures(len(statistics), 1, squeeze=False)[:, 0]
     for part, (label, statistic) in zip(rows, statistics.items(), strict=True):
         plan, row = statistic.plan, part.subplots(1, 3)
-        asked = f"{label}: {plan.question} (epsilon {float(plan.request.epsilon):.3g})"
+        asked = f"{label}: {plan.question} (epsilon {shown(plan.request.epsilon)})"
         part.suptitle(textwrap.fill(asked, 110), x=0.01, ha="left", fontweight="bold")
         own = answers.where(statistic=label)
         _draw_answers(row[0], plan, own, truths or {})
@@ -109,7 +109,7 @@ def plot_steps(
             axis.set(xlim=(-2, 2))
         else:
             _draw_line(axis, told)
-        asked = f"{label}: {plan.question} (epsilon {float(plan.request.epsilon):.3g})"
+        asked = f"{label}: {plan.question} (epsilon {shown(plan.request.epsilon)})"
         axis.set_title(textwrap.fill(asked, 110), loc="left", fontweight="bold")
         ends = [end for _, one, _ in told for end in (one.low, one.value, one.high)]
         ends = [0, *filter(math.isfinite, ends)]
@@ -149,8 +149,8 @@ def draw_states(ordinary: Axes, private: Axes, plan: Plan, answers: Answers) -> 
         plan: of the statistic; no state of it is read.
         answers: that were released, which say how many users to make up, and in which states.
     """
-    odds = rounded_up(Fraction(math.exp(min(float(plan.split.budget.state), 99))), 3)
-    seized = f"this program, seized:\na cell changes odds {odds:g} times at most"
+    odds = PrivacyLoss(min(plan.split.budget.state, Fraction(99))).odds or Fraction(0)
+    seized = f"this program, seized:\na cell changes odds {shown(odds, 3)} times at most"
     cells = throw_away_cells(plan, answers)
     if plan.table.tells_presence:
         words = ("is there", "is not") if plan.needs_deltas else ("came", "did not come")

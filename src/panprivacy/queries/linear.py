@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from panprivacy._validate import positive_fraction, positive_integer, proportion
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import InputError, PlanError
-from panprivacy.guarantee import Epsilon, Guarantee, Ledger, log_above
+from panprivacy.guarantee import Epsilon, Guarantee, Ledger, float_above, log_above
 from panprivacy.queries.projection import nearest
 
 Floats = NDArray[np.float64]
@@ -220,7 +220,7 @@ class LinearQueries:
         noised = exact + self._draw()
         entries = self._matrix / self.grid
         table, gap = nearest(entries, noised / self.grid, self.users, share * self._typical())
-        return LinearAnswers(entries @ table, table, gap, noised, float(self.epsilon))
+        return LinearAnswers(entries @ table, table, gap, noised, float_above(self.epsilon))
 
     def _exact(self, counts: ArrayLike) -> Integers:
         """The answers in units of the grid."""

@@ -205,7 +205,7 @@ class Alternatives:
 
     def refuse(self, epsilon: Fraction | None, memory: int, reaches: Reaches) -> Plan:
         """Raise, saying what would reach the target."""
-        at_epsilon = "" if epsilon is None else f" at epsilon {float(epsilon):g}"
+        at_epsilon = "" if epsilon is None else f" at epsilon {shown(epsilon)}"
         ways = self.ways_to(_EPSILONS[1] if epsilon is None else epsilon, memory, reaches)
         message = f"no plan of up to {memory:,} bytes reaches this error{at_epsilon}; {ways}"
         raise PlanError(message)

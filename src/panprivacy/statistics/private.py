@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from panprivacy.errors import PlanError
-from panprivacy.guarantee import Guarantee, Ledger
+from panprivacy.guarantee import Guarantee, Ledger, PrivacyLoss, shown
 from panprivacy.planning.learning import Learned, LearnedBound, Reach
 from panprivacy.statistics.contribution import Form, Part
 from panprivacy.statistics.release import Answer, Answers, Name, Release
@@ -88,6 +88,14 @@ class Private(Resumable):
     @abstractmethod
     def of_releases(self, count: int) -> Fraction:
         """What the first so many releases cost, on top of the state."""
+
+    def release_cost(self, number: int) -> Fraction:
+        """Return what the release of this number costs, from 1."""
+        return self.of_releases(number) - self.of_releases(number - 1)
+
+    def charged(self, releases: int) -> PrivacyLoss:
+        """Return the loss by the state with all planned looks, and by so many releases."""
+        return PrivacyLoss(self.state_epsilon + self.of_releases(releases), self.guarantee.delta)
 
     @property
     @abstractmethod
@@ -227,7 +235,7 @@ class Private(Resumable):
             raise PlanError(message)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} epsilon={float(self.guarantee.epsilon):g}>"
+        return f"<{type(self).__name__} epsilon={shown(self.guarantee.epsilon)}>"
 
 
 def check_maker(factory: object, such_as: str) -> None:

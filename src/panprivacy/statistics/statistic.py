@@ -238,7 +238,7 @@ class Statistic(Private, Generic[P, A]):
     @property
     def release_epsilon(self) -> Fraction:
         """What the next release costs, in nats; all have the same cost where losses are sums."""
-        return self.of_releases(self.releases + 1) - self.of_releases(self.releases)
+        return self.release_cost(self.releases + 1)
 
     def of_releases(self, count: int) -> Fraction:
         """What the first so many releases cost, in nats, on top of the state."""

@@ -129,10 +129,7 @@ class Together(Private, Generic[K, M]):
 
     def release_costs(self, number: int) -> Mapping[str, Fraction]:
         """What a release of each statistic costs a user, by its number, from 1."""
-        return {
-            label: one.of_releases(number) - one.of_releases(number - 1)
-            for label, one in self.statistics.items()
-        }
+        return {label: one.release_cost(number) for label, one in self.statistics.items()}
 
     @property
     def releases(self) -> int:

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.guarantee import Guarantee
+from panprivacy.guarantee import Guarantee, PrivacyLoss
 from panprivacy.service.outgoing.databases import checked, read_only_engine, shown, told
 from panprivacy.service.outgoing.records import (
     Announcement,
@@ -269,7 +269,7 @@ def _without_promise(connection: Connection, stream: str, since: datetime) -> li
     paid = select(line.start, line.epsilon).where(
         line.stream == stream, line.start >= since, line.start.not_in(promised)
     )
-    spent: dict[datetime, Fraction] = {}
+    spent: dict[datetime, PrivacyLoss] = {}
     for start, epsilon in connection.execute(paid):
-        spent[start] = spent.get(start, Fraction(0)) + epsilon
-    return [Begun(1, 0, Guarantee(each)) for each in spent.values()]
+        spent[start] = spent.get(start, PrivacyLoss(Fraction(0))) + PrivacyLoss(epsilon)
+    return [Begun(1, 0, Guarantee(each.epsilon)) for each in spent.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from panprivacy.guarantee import float_above
 from panprivacy.programs.counting import Counting
 from panprivacy.service.outgoing.records import Moment, Published
 from panprivacy.statistics.release import Answers
@@ -27,7 +28,7 @@ def published(
                 **row,
                 **asdict(moment),
                 "confidence": confidence,
-                "epsilon": float(costs[str(row["statistic"])]),
+                "epsilon": float_above(costs[str(row["statistic"])]),
             }
         )
         for row in answers.rows()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from panprivacy.cells.protocol import Table
 from panprivacy.decoders.intervals import discrete_laplace_variance
+from panprivacy.guarantee import float_above
 from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
 from panprivacy.statistics.incidence.linear_queries import LinearQuery
 from panprivacy.statistics.incidence.release import IncidenceRelease, Population, Whole
@@ -93,7 +94,9 @@ class NamedReading:
         for query, count, scale in zip(self.queries, numbers, self.scales, strict=True):
             noise = discrete_laplace_variance(float(scale))
             answers[query.name] = query, self.model.named(query, count, noise)
-        return IncidenceRelease(self.population, numbers, confidence, float(self.epsilon), answers)
+        return IncidenceRelease(
+            self.population, numbers, confidence, float_above(self.epsilon), answers
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,5 +142,5 @@ class HistogramReading:
             query.name: (query, model.whole(query, counts, variance)) for query in self.queries
         }
         whole = None if answers else Whole(model, variance)
-        epsilon, numbers = float(self.epsilon), tuple(counts.tolist())
+        epsilon, numbers = float_above(self.epsilon), tuple(counts.tolist())
         return IncidenceRelease(self.population, numbers, confidence, epsilon, answers, whole)

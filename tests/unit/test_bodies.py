@@ -182,7 +182,7 @@ class TestEvents:
         ("kind", "body", "reason"),
         [
             ("json", f'{{"user": ["{SECRET}", "b"], "x": 1}}'.encode(), UNTOLD),
-            ("json", f'{{"user": ["{SECRET}", 1]}}'.encode(), UNTOLD),
+            ("json", f'{{"user": ["{SECRET}", 1], "x": [1]}}'.encode(), UNTOLD),
             ("json", f"[{SECRET}]".encode(), NO_OBJECT),
             ("json", f'[{{"x": {SECRET}}}, null]'.encode(), NO_OBJECT),
             ("json", f'{{"x": {SECRET}'.encode(), NOT_JSON),
@@ -190,7 +190,7 @@ class TestEvents:
         ],
     )
     def test_what_does_not_tell_how_many_events_it_is_is_refused(self, kind, body, reason):
-        assert str(refusal_of_events(kind, body)) == reason
+        assert refusal_of_events(kind, body).reason == reason
 
 
 class TestInterface:
@@ -318,14 +318,14 @@ class TestSameAsFiles:
         count = (5 << 20) // len(line)
         error = refusal("ndjson", line * count + b'{"user":"x8412345"}', ADDRESS)
         assert (error.reason, error.row) == ("this is not an IP address", count + 1)
-        error = refusal("ndjson", line * count + b'{"user":8412345}')
+        error = refusal("ndjson", line * count + b'{"user":8412345.5}')
         assert error.row == count + 1
 
     def test_a_type_is_that_of_the_first_value_however_late(self):
         late = b'{"x":1}\n' * 5_000
         assert rows("ndjson", late + b'{"user":"7"}\n')[-1] == (b"7",)
-        error = refusal("ndjson", late + b'{"user":"7"}\n{"user":8412345}\n')
-        assert (error.row, "holds a number here" in error.reason) == (5_002, True)
+        error = refusal("ndjson", late + b'{"user":"7"}\n{"user":true}\n')
+        assert (error.row, "holds true or false here" in error.reason) == (5_002, True)
 
 
 class TestInt64:

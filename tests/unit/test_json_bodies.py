@@ -14,9 +14,10 @@ from panprivacy.sources import (
 )
 from tests.unit.test_bodies import DELTA, NOT_JSON, ONE_JSON, PROPERTY, USER, refusal, rows
 
-NOT_IDS = (
-    "column 'user' must hold ids, or one id: all strings, or all whole numbers of at most 64 bits"
-)
+HOLDS = "column 'user' holds {} here; ids must be strings or whole numbers of at most 64 bits"
+FRACTION = HOLDS.format("a fraction, or a number beyond 64 bits")
+NO_VALUE = "this must be a JSON object, or a list of objects"
+COMMA = f"{NOT_JSON}: there is a comma behind the last value"
 
 
 NOT_WHOLE = "column 'delta' must hold whole numbers of at most 64 bits"
@@ -52,6 +53,11 @@ class TestJson:
             ("[]", []),
             (' [{"user": "a"}, null, {"delta": 2}, {}] ',
              [(b"a", None), (None, None), (None, 2), (None, None)]),
+            ('{"user": ["7", 7, -0]}', [(b"7",), (b"7",), (b"0",)]),
+            ('[{"user": "a"}, {"user": 5}]', [(b"a",), (b"5",)]),
+            ('{"user": [18446744073709551615, 1]}', [(-1,), (1,)]),
+            (r'[{"user": "a", "x": "\ud800", "y": 1e999}]', [(b"a",)]),
+            (r'{"user": ["a"], "x": "\ud800", "y": [1e999]}', [(b"a",)]),
         ],
     )  # fmt: skip
     def test_variants(self, body, expected):
@@ -64,33 +70,32 @@ class TestJson:
         [
             ("", NOT_JSON),
             (" \n", NOT_JSON),
-            ("8412345", NOT_JSON),
-            ('"8412345"', NOT_JSON),
-            ('[["8412345"]]', NOT_IDS),
+            ("8412345", NO_VALUE),
+            ('"8412345"', NO_VALUE),
+            ('[["8412345"]]', "each event of a list must be an object; it may be empty"),
             ('{"user": ["8412345"', NOT_JSON),
             ('{"user": ["8412345"]]', NOT_JSON),
-            ('{"user": "8412345"} x', NOT_JSON),
+            ('{"user": ["8412345",]}', COMMA),
+            ('[{"user": "8412345"},]', COMMA),
+            ('{"user": "8412345"} x', ONE_JSON),
             ("{'user': '8412345'}", NOT_JSON),
             ('{"user": "8412345"}\n{"user": "b"}', ONE_JSON),
-            ('[{"user": "8412345"}] [{"user": "b"}]', NOT_JSON),
-            ('[{"user": "8412345"}], "x": [1]', NOT_JSON),
-            ('[{"user": "8412345"}]], "x": [[1]', NOT_JSON),
-            ('[{"user": "8412345"}, {"user": 5}]', NOT_IDS),
-            ('{"user": ["8412345", 5]}', NOT_IDS),
-            ('{"user": [8412345, "a"]}', NOT_IDS),
-            ('{"user": 8412345.5}', NOT_IDS),
-            ('{"user": [8412345e0]}', NOT_IDS),
-            ('{"user": [84123450000000000000]}', NOT_IDS),
-            ('{"user": NaN}', NOT_IDS),
-            ('{"user": [1, Infinity]}', NOT_IDS),
-            ('{"user": true}', NOT_IDS),
-            ('{"user": {"8412345": 1}}', NOT_IDS),
-            ('{"user": [["8412345"]]}', NOT_IDS),
+            ('[{"user": "8412345"}] [{"user": "b"}]', ONE_JSON),
+            ('[{"user": "8412345"}], "x": [1]', ONE_JSON),
+            ('[{"user": "8412345"}]], "x": [[1]', ONE_JSON),
+            ('{"user": 8412345.5}', FRACTION),
+            ('{"user": [8412345e0]}', FRACTION),
+            ('{"user": [84123450000000000000]}', FRACTION),
+            ('{"user": NaN}', FRACTION),
+            ('{"user": [1, Infinity]}', FRACTION),
+            ('{"user": true}', HOLDS.format("true or false")),
+            ('{"user": {"8412345": 1}}', HOLDS.format("an object")),
+            ('{"user": [["8412345"]]}', HOLDS.format("a list")),
             ('{"user": "8412345", "user": "b"}', "the field 'user' occurs twice"),
             ('[{"user": 8412345, "user": 2}]', "the field 'user' occurs twice"),
             ('{"usr": "8412345"}', "there is no field 'user'"),
             ('[{"usr": "8412345"}]', "there is no field 'user'"),
-            ('{"user": "\\ud800 8412345"}', NOT_JSON),
+            ('{"user": "\\ud800 8412345"}', "column 'user' holds a text that is not UTF-8"),
         ],
     )  # fmt: skip
     def test_refusals(self, body, reason):

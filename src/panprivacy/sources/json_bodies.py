@@ -1,15 +1,15 @@
-"""JSON in memory: one object of columns, or a list of objects, parsed without an object per id.
+"""JSON in memory: one object of columns, or a list of objects.
 
 `{"user": ["ada", "grace"], "delta": [1, -1]}`, `{"user": "ada", "delta": 1}` and
 `[{"user": "ada", "delta": 1}, {"user": "grace", "delta": -1}]` say the same to pyarrow, which is
 told what types to expect, as in `ndjson`: each column is tried as all that it may be, and what does
-not fit stops the parser at the first value.
+not fit stops the parser at the first value. A small body that fits nothing is read value by value.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,14 @@ import pyarrow.json
 
 from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
-from panprivacy.sources.columns import Column, not_integers, show
+from panprivacy.sources.columns import Column, show
+from panprivacy.sources.json_values import column_of, events_of, parse_json
 from panprivacy.sources.ndjson import ID_TYPES, has_field
 from panprivacy.sources.reader import BATCH_ROWS
 from panprivacy.sources.text import BYTE_ORDER_MARK, RECORD_BYTES, check_utf8
 
+_MOST_VALUES = 4 << 20
+"""Bytes that are read value by value: an object for each takes some twenty times as much."""
 _MOST_DEPTH = 100
 """pyarrow infers types by recursion: at thousands of lists within lists the process would crash."""
 _OPENING, _CLOSING = tuple(b"[{"), tuple(b"]}")
@@ -39,20 +42,26 @@ _Shape = tuple[pa.Schema, _Values]
 def read_json_body(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Parse one JSON object that holds a value or a list of values in each field, or their list.
 
-    Columns are int64 where integers are wanted, otherwise int64 or binary, whichever the values
-    are, or of Arrow's null type if all are null. In a list of objects a missing field is null.
+    Columns are int64 where integers are wanted or found, binary where there is a string, or of
+    Arrow's null type if all are null. In a list of objects a missing field is null.
 
     Where no column is wanted there is one of nulls.
 
     Raises:
         InputError: it is not such JSON, or the columns are of unequal lengths.
     """
-    text, shapes = _as_object(bytes(body).removeprefix(BYTE_ORDER_MARK).strip(_SPACE))
+    text = bytes(body).removeprefix(BYTE_ORDER_MARK).strip(_SPACE)
+    if len(text) > RECORD_BYTES:
+        message = f"this JSON is longer than {RECORD_BYTES >> 20} MiB; send it in parts, or NDJSON"
+        raise InputError(message)
     if not columns:
-        rows = _rows_of_lists(text) if shapes is _column_shapes else _rows_of_objects(text)
+        rows = _rows_of_objects(text) if text.startswith(b"[") else _rows_of_lists(text)
         yield pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
         return
-    arrays = [_read_column(text, column, shapes(column)) for column in columns]
+    arrays = _arrays(text, columns)
+    if arrays is None:
+        document = _document(text)
+        arrays = [column_of(document, column) for column in columns]
     for array, column in zip(arrays, columns, strict=True):
         if len(array) != len(arrays[0]):
             message = (
@@ -66,16 +75,39 @@ def read_json_body(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.R
         yield batch.slice(start, BATCH_ROWS)
 
 
-def _as_object(text: bytes) -> tuple[bytes, Callable[[Column], list[_Shape]]]:
-    """The body as one JSON object, for pyarrow reads nothing else, and what to look for in it."""
-    if len(text) > RECORD_BYTES:
-        message = f"this JSON is longer than {RECORD_BYTES >> 20} MiB; send it in parts, or NDJSON"
+def _arrays(text: bytes, columns: Sequence[Column]) -> list[pa.Array] | None:
+    """The columns as pyarrow reads them; None where it refuses one of them."""
+    shapes: Callable[[Column], list[_Shape]] = _column_shapes
+    if text.startswith(b"["):
+        # Inside a list as well, or [1], "x": [2] would pass for one value.
+        if not _is_object(b'{"rows":[' + text + b"]}"):
+            return None
+        text, shapes = b'{"rows":' + text + b"}", _row_shapes
+    arrays = []
+    for column in columns:
+        array = _read_column(text, column, shapes(column))
+        if array is None:
+            return None
+        arrays.append(array)
+    return arrays
+
+
+def _document(text: bytes) -> Any:
+    """The JSON value, with a Python object for each of its parts."""
+    if len(text) > _MOST_VALUES:
+        message = "a column has several types, or this is no JSON: send NDJSON, of which errors "
+        raise InputError(message + "name the row")
+    try:
+        return parse_json(text)
+    except InputError as error:
+        reason = error.reason
+    if "more text" in reason:
+        message = "this must be one JSON value; NDJSON has the media type application/x-ndjson"
         raise InputError(message)
-    if not text.startswith(b"["):
-        return text, _column_shapes
-    # Inside a list as well, or [1], "x": [2] would pass for one value.
-    _check_json(b'{"rows":[' + text + b"]}")
-    return b'{"rows":' + text + b"}", _row_shapes
+    message = (
+        f'this is not JSON such as {{"user": ["ada", "grace"]}} or [{{"user": "ada"}}]{reason}'
+    )
+    raise InputError(message)
 
 
 def _rows_of_lists(text: bytes) -> int:
@@ -87,15 +119,11 @@ def _rows_of_lists(text: bytes) -> int:
         table = _read(text, None)
     except pa.ArrowInvalid:
         table = None
-    if table is None:  # outside of the handler: Arrow's error quotes the body
-        _check_json(text)
-    else:
-        _check_one(table)
+    if table is not None and table.num_rows == 1:
         lengths = {_length(found.combine_chunks()) for found in table.columns} or {1}
         if len(lengths) == 1:
             return lengths.pop()
-    message = "the fields do not tell how many events this is: send a list of objects, or NDJSON"
-    raise InputError(message)
+    return events_of(_document(text))
 
 
 def _depth_of(text: npt.NDArray[np.uint8]) -> int:
@@ -128,14 +156,14 @@ def _length(found: pa.Array) -> int:
 def _rows_of_objects(text: bytes) -> int:
     """How many objects there are in a list."""
     try:
-        table = _read(text, pa.schema({_ROWS: pa.list_(pa.struct([]))}))
+        table = _read(b'{"rows":' + text + b"}", pa.schema({_ROWS: pa.list_(pa.struct([]))}))
     except pa.ArrowInvalid:
         table = None
-    rows = None if table is None else _only_chunk(table[0]).flatten()
-    if rows is None or rows.null_count:
-        message = "each event of a list must be an object; it may be empty"
-        raise InputError(message)
-    return len(rows)
+    if table is not None and table.num_rows == 1:
+        rows = _only_chunk(table[0]).flatten()
+        if not rows.null_count:
+            return len(rows)
+    return events_of(_document(text))
 
 
 def _column_shapes(column: Column) -> list[_Shape]:
@@ -172,65 +200,30 @@ def _only_field(found: pa.ChunkedArray) -> pa.Array:
     return _only_chunk(found).flatten().flatten()[0]
 
 
-def _read_column(text: bytes, column: Column, shapes: Sequence[_Shape]) -> pa.Array:
+def _read_column(text: bytes, column: Column, shapes: Sequence[_Shape]) -> pa.Array | None:
     """One column, in the first shape that it fits, of the null type if all ids are null."""
-    complaints = []
     for schema, values in shapes:
         try:
             table = _read(text, schema)
-        except pa.ArrowInvalid as error:
-            complaints.append(str(error))
+        except pa.ArrowInvalid:
             continue
-        _check_one(table)
+        if table.num_rows != 1:
+            return None
         found = values(table[0])
         if found.null_count < len(found) or not len(found):
             return found
         if not has_field(text, column.name):
-            message = f"there is no field {show(column.name)}"
-            raise InputError(message)
+            return None
         return found if column.integers else pa.nulls(len(found))
-    raise _explain(text, column, complaints)
+    return None
 
 
-def _explain(text: bytes, column: Column, complaints: Sequence[str]) -> InputError:
-    """Why a column fits no shape, without what it holds."""
-    if any("was specified twice" in complaint for complaint in complaints):
-        return InputError(f"the field {show(column.name)} occurs twice")
-    _check_json(text)
-    if any(_fits(text, pa.schema({_ROWS: pa.list_(kind)})) for kind in ID_TYPES):
-        example = json.dumps({column.name: ["..."]})
-        return InputError(f"these are values without a field: send {example}")
-    if column.integers:
-        return InputError(not_integers(column.name).reason)
-    return InputError(
-        f"column {show(column.name)} must hold ids, or one id: "
-        "all strings, or all whole numbers of at most 64 bits"
-    )
-
-
-def _fits(text: bytes, schema: pa.Schema) -> bool:
+def _is_object(text: bytes) -> bool:
+    """Whether this is one JSON object, whatever it holds."""
     try:
-        return _read(text, schema)[0].null_count == 0
+        return _read(text, _NO_COLUMNS).num_rows == 1
     except pa.ArrowInvalid:
         return False
-
-
-def _check_json(text: bytes) -> None:
-    """Refuse what is not one JSON object, whatever it holds."""
-    try:
-        table = _read(text, _NO_COLUMNS)
-    except pa.ArrowInvalid:
-        table = None
-    if table is None:  # outside of the handler: Arrow's error quotes the body
-        message = 'this is not JSON such as {"user": ["ada", "grace"]} or [{"user": "ada"}]'
-        raise InputError(message)
-    _check_one(table)
-
-
-def _check_one(table: pa.Table) -> None:
-    if table.num_rows != 1:
-        message = "this must be one JSON value; NDJSON has the media type application/x-ndjson"
-        raise InputError(message)
 
 
 def _read(text: bytes, schema: pa.Schema | None) -> pa.Table:

@@ -1,7 +1,7 @@
 """NDJSON as most programs write it, read in one pass; of all other NDJSON nothing is said here.
 
-A plain line is one flat object, with each wanted field once, and no null, escape or exponent in it.
-Its ids are strings, or whole numbers of at most 18 digits, the same throughout.
+A plain line is one flat object, with each wanted field once, whose ids are strings without escapes,
+or whole numbers of 64 bits. Of fields that nobody wants only the ends are looked for.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from numpy.typing import NDArray
 from panprivacy._kernels import helper, inlined, instruction, kernel, read_only
 from panprivacy.hashing import non_digits, trailing_zeros
 
-_UNKNOWN, _INTEGER, _TEXT = range(3)
+_UNKNOWN, _INTEGER, _TEXT, _NUMBER, _MIXED = range(5)
+"""What a column holds: int64, texts, int64 or uint64, and texts or numbers, which become texts."""
 _MOST_DIGITS = uint64(18)
 """So many fit into int64, whichever they are."""
+_LARGEST, _TEN_POWER_19 = uint64((1 << 63) - 1), uint64(10**19)
 _MOST_BYTES = (1 << 31) - 1
 """What the offsets of Arrow's texts can say."""
 
 _SPACE, _TAB, _CR, _LF, _QUOTE, _COMMA, _MINUS, _DOT, _ZERO, _COLON = map(uint64, b' \t\r\n",-.0:')
-_OPEN, _CLOSE = map(uint64, b"{}")
+_OPEN, _CLOSE, _ESCAPE, _PLUS, _EXPONENT, _LOWER = map(uint64, b"{}\\+e ")
 _TRUE, _FALSE, _NULL = (
     uint64(int.from_bytes(one, "little")) for one in (b"true", b"false", b"null")
 )
@@ -32,7 +34,7 @@ _ONES, _TOPS = uint64(0x0101010101010101), uint64(0x8080808080808080)
 _UPPER_HALVES = uint64(0xF0F0F0F0F0F0F0F0)
 _QUOTES, _ESCAPES, _PRINTABLES = (_ONES * uint64(byte) for byte in b'"\\ ')
 _POWERS = np.array([10**digits for digits in range(9)], np.uint64)
-_KINDS = {pa.null(): _UNKNOWN, pa.int64(): _INTEGER, pa.binary(): _TEXT}
+_KINDS = {pa.null(): _UNKNOWN, pa.int64(): _INTEGER, pa.binary(): _MIXED}
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
@@ -49,7 +51,8 @@ def read_plain_lines(block: bytes | bytearray, types: dict[str, pa.DataType]) ->
 
     Args:
         block: ends in a newline.
-        types: int64 or binary by name, or null for whichever the first value is.
+        types: by name int64; binary for texts, and numbers as texts; null for texts or numbers,
+            whichever the first value is.
     """
     text, width = np.frombuffer(block, np.uint8), len(types)
     if len(block) > _MOST_BYTES or not block.endswith(b"\n"):
@@ -80,7 +83,7 @@ def read_plain_lines(block: bytes | bytearray, types: dict[str, pa.DataType]) ->
 
 
 def _array(kind: int, rows: int, numbers: Numbers, offsets: NDArray[Any], text: Bytes) -> pa.Array:
-    if kind == _INTEGER:
+    if kind in (_INTEGER, _NUMBER):
         return pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(numbers)])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text[: offsets[rows]])]
     return pa.Array.from_buffers(pa.binary(), rows, buffers)
@@ -130,6 +133,25 @@ def _string_end(at: Address, end: Address) -> Address:
     return at + _ONE if _load_byte(at) == _QUOTE else _NOT_PLAIN
 
 
+@helper
+def _unread_string_end(at: Address, end: Address) -> Address:
+    """Behind the string whose first quote is here, whatever it holds."""
+    at += _ONE
+    while True:
+        stops = _stops(_word(at, end))
+        if stops == uint64(0):
+            at += _EIGHT
+            continue
+        at += trailing_zeros(stops) >> uint64(3)
+        byte = _load_byte(at)
+        if byte == _QUOTE:
+            return at + _ONE
+        at += uint64(byte == _ESCAPE)
+        if _load_byte(at) == _LF:
+            return _NOT_PLAIN
+        at += _ONE
+
+
 @inlined
 def _eight_digits(word: np.uint64) -> np.uint64:
     """The number that eight digits are, of which the upper halves do not matter."""
@@ -176,19 +198,28 @@ def _is_word(at: Address, word: np.uint64, length: np.uint64) -> bool:
 
 @helper
 def _value_end(at: Address, end: Address) -> Address:
-    """Behind a value that nobody wants, if it is plain."""
+    """Behind a value that nobody wants, if it is no list and no object."""
     if _load_byte(at) == _QUOTE:
-        return _string_end(at, end)
+        return _unread_string_end(at, end)
     if _is_word(at, _TRUE, _FOUR) or _is_word(at, _NULL, _FOUR):
         return at + _FOUR
     if _is_word(at, _FALSE, _FIVE):
         return at + _FIVE
     behind, _ = _whole(at, end)
-    if behind == _NOT_PLAIN or _load_byte(behind) != _DOT:
-        return behind
-    behind += _ONE
-    last, _ = _digits(behind, end)
-    return last if last > behind else _NOT_PLAIN
+    if behind != _NOT_PLAIN and _load_byte(behind) == _DOT:
+        behind = _digits_behind(behind + _ONE, end)
+    if behind != _NOT_PLAIN and _load_byte(behind) | _LOWER == _EXPONENT:
+        behind += _ONE
+        sign = _load_byte(behind)
+        behind = _digits_behind(behind + uint64(sign in (_PLUS, _MINUS)), end)
+    return behind
+
+
+@helper
+def _digits_behind(at: Address, end: Address) -> Address:
+    """Behind the digits that begin here, if there are any."""
+    behind, _ = _digits(at, end)
+    return behind if behind > at else _NOT_PLAIN
 
 
 @helper
@@ -236,11 +267,19 @@ def _copy(at: Address, stop: Address, end: Address, to: Address) -> Address:
 
 
 @helper
-def _id(at: Address, end: Address) -> tuple[Address, np.int64]:
-    """Behind the whole number that begins here, if it surely fits into 64 bits, and the number."""
+def _id(at: Address, end: Address, kind: int) -> tuple[Address, np.int64]:
+    """Behind the whole number that begins here, if 64 bits hold it, and the number."""
     behind, number = _whole(at, end)
-    digits = behind - at - uint64(_load_byte(at) == _MINUS)
-    return behind if digits <= _MOST_DIGITS else _NOT_PLAIN, number
+    negative = _load_byte(at) == _MINUS
+    digits = behind - at - uint64(negative)
+    if digits <= _MOST_DIGITS or behind == _NOT_PLAIN:
+        return behind, number
+    size = uint64(-number if negative else number)  # of up to 19 digits; else modulo 2**64
+    fits = size <= _LARGEST + uint64(negative) if negative or kind == _INTEGER else True
+    if digits > _MOST_DIGITS + _ONE:  # from 10**19 to 2 * 10**19: a remainder is less
+        leads = _load_byte(at) == _ZERO + _ONE and digits == _MOST_DIGITS + uint64(2)
+        fits = kind != _INTEGER and not negative and leads and size >= _TEN_POWER_19
+    return behind if fits else _NOT_PLAIN, number
 
 
 @kernel(
@@ -272,24 +311,28 @@ def _read(  # noqa: C901, PLR0912 - counting the references of arrays that are h
                 if at == _NOT_PLAIN:
                     return -1
                 column = _wanted(start + _ONE, stop, uint64(names_at), uint64(ends_at), kinds.size)
-                kind = _TEXT if _load_byte(at) == _QUOTE else _INTEGER
+                quoted = uint64(_load_byte(at) == _QUOTE)
                 if column < 0:
                     at = _value_end(at, end)
                 else:
                     if kinds[column] == _UNKNOWN:
-                        kinds[column] = kind
-                    if kinds[column] != kind or seen[column] > row:
+                        kinds[column] = _TEXT if quoted else _NUMBER
+                    kind = kinds[column]
+                    other = kind in (_INTEGER, _NUMBER) if quoted else kind == _TEXT
+                    if other or seen[column] > row:
                         return -1
                     seen[column] = row + 1
                     missing -= 1
-                    if kind == _TEXT:
-                        text, at = at + _ONE, _string_end(at, end)
-                        to = uint64(texts_at + column * texts.shape[1] + offsets[column, row])
-                        if at != _NOT_PLAIN:
-                            length = _copy(text, at - _ONE, end, to) - to
-                            offsets[column, row + 1] = offsets[column, row] + np.int32(length)
+                    text = at + quoted
+                    if quoted:
+                        at = _string_end(at, end)
                     else:
-                        at, numbers[column, row] = _id(at, end)
+                        at, numbers[column, row] = _id(at, end, kind)
+                        text += uint64(numbers[column, row] == 0 and _load_byte(text) == _MINUS)
+                    if (quoted or kind == _MIXED) and at != _NOT_PLAIN:
+                        to = uint64(texts_at + column * texts.shape[1] + offsets[column, row])
+                        length = _copy(text, at - quoted, end, to) - to
+                        offsets[column, row + 1] = offsets[column, row] + np.int32(length)
                 if at == _NOT_PLAIN:
                     return -1
                 at = _after_space(at)

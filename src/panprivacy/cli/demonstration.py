@@ -14,12 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from panprivacy.errors import InputError
+from panprivacy.ids import CodedIds, Ids, IntegerIds, decoded, read_deltas, read_ids
 from panprivacy.programs.intake import Read
 from panprivacy.statistics.plan import UserStates
 from panprivacy.statistics.release import Answers, Name
 from panprivacy.statistics.statistic import Statistic
 
 _MOST_TRUTHS = 100_000
+_NAME = pa.large_binary()
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,14 @@ class Demonstration:
     def observe(self, read: Read, rows: int) -> None:
         """Keep the ids of one batch, and the sum and the last of each user's deltas, by side."""
         start = time.perf_counter()
-        deltas = read.deltas
-        if deltas is None:
-            deltas = pa.array(np.ones(len(read.users), np.int64))
-        deltas = deltas.cast(pa.int64())
-        sides = pa.repeat("", len(deltas)) if read.sides is None else read.sides.cast(pa.string())
-        columns = {"user": read.users, "side": sides, "delta": deltas, "last": deltas}
+        count = len(read.users)
+        deltas = np.ones(count, np.int64)
+        if read.deltas is not None:
+            deltas = read_deltas(read.deltas, count)
+        sides = pa.repeat("", count)
+        if read.sides is not None:
+            sides = decoded(read.sides).cast(pa.string())
+        columns = {"user": _names(read.users), "side": sides, "delta": deltas, "last": deltas}
         self._sums.append(_summed(pa.table(columns)))
         self._rows += rows
         self._overhead += time.perf_counter() - start
@@ -74,7 +79,7 @@ class Demonstration:
         """The sum of each user's deltas, in each of two streams if there are, and the last."""
         if not self._sums:
             return np.zeros((0, 2) if sides else 0, np.int64), np.zeros(0, np.int64)
-        table = pa.concat_tables(self._sums, promote_options="permissive")
+        table = pa.concat_tables(self._sums)
         if sides is None:
             table = _summed(table, "user")
             return table["delta"].to_numpy(), table["last"].to_numpy()
@@ -107,3 +112,36 @@ def _summed(rows: pa.Table, *by: str) -> pa.Table:
     grouped = rows.group_by(names[:-2], use_threads=False)
     summed = grouped.aggregate([("delta", "sum"), ("last", "last")])
     return summed.select([*names[:-2], "delta_sum", "last_last"]).rename_columns(names)
+
+
+def _names(users: pa.Array) -> pa.ChunkedArray:
+    """Users as counting tells them apart: equal byte strings are one user.
+
+    Where only events are counted, any column stands for users; one of no type of ids is one user.
+    """
+    try:
+        chunks = [_names_of(ids) for ids in read_ids(users)]
+    except InputError:
+        chunks = [pa.repeat(pa.scalar(b"", _NAME), len(users))]
+    return pa.chunked_array(chunks, _NAME)
+
+
+def _names_of(ids: Ids) -> pa.Array:
+    """Names of some users; a number has its shortest decimal form, as a text may."""
+    if isinstance(ids, CodedIds):
+        return _names_of(ids.values).take(pa.array(ids.codes))
+    if isinstance(ids, IntegerIds):
+        return pa.array(ids.values).cast(pa.large_string()).cast(_NAME)
+    offsets, data = ids.offsets.astype(np.int64), np.ascontiguousarray(ids.data)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    names = pa.Array.from_buffers(_NAME, len(ids), buffers)
+    long = pc.match_substring_regex(names, "^[1-9][0-9]{18,19}$")
+    if not pc.any(long).as_py():
+        return names
+    return pc.replace_with_mask(names, long, pa.array(map(_signed, names.filter(long)), _NAME))
+
+
+def _signed(name: pa.Scalar) -> bytes:
+    """The name of the number with a sign that has the same 64 bits, if it has no more."""
+    number = int(name.as_py())
+    return b"%d" % (number - (number >= 1 << 63) * (1 << 64)) if number < 1 << 64 else name.as_py()

@@ -54,7 +54,8 @@ class Stepping:
         lost, self.running = self.running, Running(self.running.mechanism, self.running._coins)
         lost.forget()
         self.running.unpack(self.saved[0], memoryview(self.saved[1]))
-        self.running.restart(left)
+        if left > self.saved[0]:
+            self.running.restart(left)
 
     def announce_intrusion(self):
         self.running.rerandomise()
@@ -167,13 +168,64 @@ class Unaware(Stepping):
         self.running.unpack(self.saved[0], memoryview(self.saved[1]))
 
 
-def test_an_event_that_a_crash_lost_costs_twice_as_much_at_most():
-    one = tree((2, 2), open_steps=True)
-    life = ["step", "add", "save", "add", LOOK, "crash", "add", "step", LOOK, "step"]
-    found = audited(lambda coins: Unaware(one, coins), life)
-    assert life[found.event] == "add"
-    assert found.event == 3
-    assert EPSILON < found.loss <= 2 * EPSILON
+class SendingAgain(Stepping):
+    """What a crash loses is sent again: as one more event, or as what a step adds."""
+
+    sent = 0
+
+    def add(self, amount):
+        self.sent += amount
+        super().add(amount)
+
+    def again(self, amount):
+        super().add(self.sent + amount)
+
+    def last(self, amount):
+        self.sent += amount
+        return super().step(amount)
+
+    def after(self, amount):
+        return super().step(self.sent + amount)
+
+
+OPEN_LIVES = [
+    (["save", "add", LOOK, "crash", "step", "step"], 2),
+    (["step", "save", "add", LOOK, "crash", "step", "step"], 2),
+    (["save", "add", LOOK, "crash", "again", "step", "step"], 1),
+    (["save", "add", LOOK, "crash", "step", "again", "step"], 3),
+    (["save", "add", "step", LOOK, "crash", "again", "step"], 2),
+    (["save", "add", "crash", "step", "again", "step"], 1),
+]
+"""With how often one event costs epsilon, where all nodes of its step close with the step."""
+
+
+@pytest.mark.parametrize(("life", "times"), OPEN_LIVES, ids=str)
+def test_what_a_crash_costs_where_steps_are_open(life, times):
+    for one in (tree((2,), open_steps=True), tree((2, 2), open_steps=True)):
+        found = audited(lambda coins, one=one: SendingAgain(one, coins), life)
+        assert found.loss <= times * EPSILON
+        if one.radices == (2,):
+            assert found.loss > Fraction(99, 100) * times * EPSILON
+    counting = counter(2, "mixed_radix", open_steps=True)(None)
+    assert times * EPSILON <= counting.guarantee.crashed(1).epsilon
+
+
+CLOSED_LIVES = [
+    (["step", "save", "last", LOOK, "crash", "step"], 1),
+    (["step", "save", "last", LOOK, "crash", "after", "step"], 2),
+]
+
+
+@pytest.mark.parametrize(("life", "times"), CLOSED_LIVES, ids=str)
+@pytest.mark.parametrize("method", LINEAR)
+def test_what_a_crash_costs_where_steps_are_closed(method, life, times):
+    one = counter(4, method)(None)
+    found = audited(lambda coins: SendingAgain(one._kept.mechanism, coins), life)
+    assert found.loss <= times * EPSILON
+    if times == 2 and method in {"mixed_radix", "noisy_steps", "factorised"}:
+        assert found.loss > EPSILON
+    if not METHODS[method].by_rho:
+        assert times * EPSILON <= one.guarantee.crashed(1).epsilon
 
 
 def test_to_make_a_step_again_that_left_costs_more():

@@ -36,6 +36,7 @@ ELSEWHERE = {"raw-interval"}
 
 LONG = {
     "both-shards",
+    "crash-for-nothing",
     "d3",
     "m3",
     "m9",

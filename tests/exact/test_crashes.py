@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import panprivacy as pp
-from panprivacy.audit import EnumeratedCoins
+from panprivacy.audit import CRASH, RELEASE, SAVE, EnumeratedCoins, Restarted, exact_loss
 
 BUDGET = pp.Budget(Fraction(1, 2), Fraction(1, 2))
 
@@ -87,3 +87,52 @@ def test_bits_of_users_who_never_leave_go_back_as_well():
 def test_an_announcement_that_is_forgotten_is_found(make):
     """The state is seen twice in one epoch then, and the two looks tell what came in between."""
     assert loss(make, announced=0) > 1.1
+
+
+# What `Restarted` shows, of programs that crash
+
+
+def crashing(make, stream, neighbour, **coins):
+    walked = EnumeratedCoins(**coins)
+    return exact_loss(lambda own: Restarted(make, own), stream, neighbour, coins=walked)
+
+
+def count(coins):
+    return pp.RunningCount(horizon=1, epsilon=1, coins=coins)
+
+
+@pytest.mark.parametrize(("again", "loss"), [([], 2), ([0], 1)])
+def test_an_event_that_a_crash_loses_costs_twice_epsilon(again, loss):
+    """It costs once where it is sent again in the same step, under the same noise."""
+    other = [] if again else again
+    stream = [SAVE, [0], CRASH, again, RELEASE]
+    found = crashing(count, stream, [SAVE, [], CRASH, other, RELEASE], tail=5, state_tail=1)
+    assert found.epsilon == pytest.approx(loss, rel=1e-12)
+    assert found.after_step == (2 if loss == 2 else found.after_step)
+
+
+def test_a_crash_costs_a_user_nothing_more():
+    def one(coins):
+        return pp.Density(universe=1, epsilon=1, coins=coins)
+
+    found = crashing(one, [SAVE, [0], CRASH, RELEASE], [SAVE, [], CRASH, RELEASE])
+    assert found.within(1)
+    assert found.epsilon == pytest.approx(1, rel=1e-6)
+
+
+def test_a_release_and_a_look_that_a_crash_ends_are_remembered():
+    made = []
+
+    def make(_coins):
+        made.append(pp.Density(universe=1, epsilon=1, releases=2, intrusions=1))
+        return made[-1]
+
+    restarted = Restarted(make, EnumeratedCoins())
+    restarted.save()
+    restarted.release()
+    restarted.announce_intrusion()
+    restarted.crash()
+    assert restarted.program is made[-1]
+    assert (made[-1].releases, made[-1].announced) == (1, 1)
+    with pytest.raises(pp.PanPrivacyError, match="wiped"):
+        made[0].state()

@@ -476,10 +476,19 @@ def test_a_year_of_contributions_is_a_year_of_intrusions():
 
 
 def test_an_event_is_in_one_window():
-    event = pp.Guarantee(Fraction(1), adjacency="event", crash=Fraction(2))
+    event = pp.Guarantee(Fraction(1), adjacency="event")
     assert event.over(365, seen=3) == event.loss
+
+
+def test_crashes_add_what_is_said():
+    event = pp.Guarantee(Fraction(1), adjacency="event", crash=Fraction(2))
     assert event.crashed(3) == guarantee.PrivacyLoss(Fraction(7))
+    assert str(event).endswith("each crash after which an earlier state goes on adds up to 2")
     assert PROMISE.crashed(3) == PROMISE.loss
+    assert "crash" not in str(PROMISE)
+    delayed = pp.Guarantee(Fraction(1), delta=Fraction(1, 10**9), crash=Fraction(1))
+    assert delayed.crashed(2) == guarantee.PrivacyLoss(Fraction(3), Fraction(3, 10**9))
+    assert "adds up to 1 and delta 1e-9" in str(delayed).replace("0.000000001", "1e-9")
 
 
 def test_groups_and_comparisons_add_up():

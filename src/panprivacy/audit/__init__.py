@@ -4,6 +4,7 @@
 caught, `suite` has the products, `attacks` plays the intruder.
 """
 
+from panprivacy.audit.crashes import Restarted
 from panprivacy.audit.exact import EnumeratedCoins, LeakError, Loss, exact_loss, worst_loss
 from panprivacy.audit.sampled import (
     SampledLoss,
@@ -13,15 +14,18 @@ from panprivacy.audit.sampled import (
     sampled_loss,
     users_apart,
 )
-from panprivacy.audit.streams import ANNOUNCE, RELEASE
+from panprivacy.audit.streams import ANNOUNCE, CRASH, RELEASE, SAVE
 from panprivacy.audit.subject import Subject
 
 __all__ = [
     "ANNOUNCE",
+    "CRASH",
     "RELEASE",
+    "SAVE",
     "EnumeratedCoins",
     "LeakError",
     "Loss",
+    "Restarted",
     "SampledLoss",
     "Sampler",
     "Subject",

@@ -10,6 +10,11 @@
 ...     print(neighbour)
 [[], [1], [0]]
 [[0], [1], []]
+>>> for neighbour in event([SAVE, [0], CRASH, [0]], 0):
+...     print(neighbour)
+['save', [], 'crash', [0]]
+['save', [0], 'crash', []]
+['save', [], 'crash', []]
 >>> for neighbour in replace(stream, 0, by=1):
 ...     print(neighbour)
 [[1], [1], [0]]
@@ -21,9 +26,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
-from panprivacy.audit.streams import ANNOUNCE, RELEASE, Step, Stream, user_and_rest
+from panprivacy.audit.streams import ANNOUNCE, CRASH, RELEASE, SAVE, Step, Stream, user_and_rest
 
 RowPlace = tuple[int, int]
 """Of a row: its step, and its place in the batch."""
@@ -48,9 +53,10 @@ def replace(stream: Stream, user: object, by: object) -> Iterator[Stream]:
 
 
 def event(stream: Stream, user: object) -> Iterator[Stream]:
-    """Every stream without one update."""
-    for place in _places(stream, user):
-        yield _changed(stream, [place], lambda _: None)
+    """Every stream without one update, or without one that was sent again after a crash."""
+    places = _places(stream, user)
+    for removed in [*([place] for place in places), *_sent_again(stream, places)]:
+        yield _changed(stream, removed, lambda _: None)
 
 
 def short_streams(
@@ -82,6 +88,22 @@ def _places(stream: Stream, user: object) -> list[RowPlace]:
         for place, row in enumerate(step)
         if user_and_rest(row)[0] == user
     ]
+
+
+def _sent_again(stream: Stream, places: Sequence[RowPlace]) -> Iterator[Sequence[RowPlace]]:
+    """Each update that a crash lost, with each equal one after the crash."""
+    for crash in (number for number, step in enumerate(stream) if step == CRASH):
+        saved = max(number for number, step in enumerate(stream[:crash]) if step == SAVE)
+        lost = [place for place in places if saved < place[0] < crash]
+        later = [place for place in places if place[0] > crash]
+        for one, other in itertools.product(lost, later):
+            if _row(stream, one) == _row(stream, other):
+                yield one, other
+
+
+def _row(stream: Stream, place: RowPlace) -> object:
+    step: Any = stream[place[0]]
+    return step[place[1]]
 
 
 def _some(places: Sequence[RowPlace]) -> Iterator[Sequence[RowPlace]]:

@@ -16,8 +16,16 @@ RELEASE: Final = "release"
 ANNOUNCE: Final = "announce"
 """A step of a stream: somebody reads the state, and the statistic is told."""
 
+SAVE: Final = "save"
+"""A step of a stream: the state is written to a sealed file, in place of the last one."""
+
+CRASH: Final = "crash"
+"""A step of a stream: the process ends, and another one goes on from the sealed file."""
+
+_PUBLIC: Final = {RELEASE, ANNOUNCE, SAVE, CRASH}
+
 Step = Sequence[object] | str
-"""A batch of user ids, or of tuples, or `RELEASE`, or `ANNOUNCE`.
+"""A batch of user ids, or of tuples, or `RELEASE`, `ANNOUNCE`, `SAVE` or `CRASH`.
 
 A tuple has what the statistic's `update` takes, such as `(user, delta)`, or `(user, group)`.
 """
@@ -44,14 +52,16 @@ def _steps(stream: Any) -> list[Step]:
     try:
         return [_step(step) for step in stream]
     except TypeError:
-        message = "a stream is a list of steps: batches (lists of rows), RELEASE or ANNOUNCE"
+        message = (
+            "a stream is a list of steps: batches (lists of rows), RELEASE, ANNOUNCE, SAVE, CRASH"
+        )
         raise PlanError(message) from None
 
 
 def _step(step: Any) -> Step:
     if isinstance(step, str):
-        if step not in {RELEASE, ANNOUNCE}:
-            message = f"a step is a batch, RELEASE or ANNOUNCE, not {step!r}"
+        if step not in _PUBLIC:
+            message = f"a step is a batch, RELEASE, ANNOUNCE, SAVE or CRASH, not {step!r}"
             raise PlanError(message)
         return step
     rows = step.tolist() if isinstance(step, np.ndarray) else list(step)
@@ -75,6 +85,10 @@ def take(statistic: Any, step: Step) -> Any:
         return statistic.release()
     if step == ANNOUNCE:
         statistic.announce_intrusion()
+    elif step == SAVE:
+        statistic.save()
+    elif step == CRASH:
+        statistic.crash()
     elif step and isinstance(step[0], tuple):
         statistic.update(*map(list, zip(*step, strict=True)))
     elif step:

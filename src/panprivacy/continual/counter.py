@@ -157,6 +157,7 @@ class Counter(Stepped[Running]):
             adjacency="event",
             conditions=hidden,
             looks=self._asked.pan_private,
+            crash=self.crash_cost(loss, open_steps=self.open_steps),
         )
 
     def predicted_error(self, steps: int | None = None) -> float:

@@ -7,11 +7,14 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+
 from panprivacy._validate import whole_number
 from panprivacy._version import VERSION
 from panprivacy.coins import Coins, SystemCoins
 from panprivacy.errors import BudgetError, InputError, PanPrivacyError
 from panprivacy.guarantee import Ledger
+from panprivacy.noise import wipe
 from panprivacy.statistics.header import Header, unpacked
 from panprivacy.statistics.private import Resumable
 
@@ -50,6 +53,15 @@ class Stepped(Resumable, Generic[K]):
     @abstractmethod
     def _public(self) -> dict[str, Any]:
         """Of the public front of a state, the sizes and the request."""
+
+    @staticmethod
+    def crash_cost(epsilon: Fraction, *, open_steps: bool) -> Fraction:
+        """Return the largest loss that one crash adds.
+
+        It is epsilon for an event that is sent again, and once more where the open step may be
+        seen: the noise of its nodes is then on both branches. [docs/guarantees/crashes.md]
+        """
+        return 2 * epsilon if open_steps else epsilon
 
     @property
     def tick(self) -> int:
@@ -105,19 +117,21 @@ class Stepped(Resumable, Generic[K]):
             PanPrivacyError: this one has made steps or announced intrusions of its own.
         """
         header, body = self._earlier(state, released, announced)
-        later = self._new()
-        later.unpack(header.tick, body[: later.nbytes])
+        kept = self._now
+        own = np.frombuffer(kept.packed(), np.uint8).copy()
+        kept.unpack(header.tick, body[: kept.nbytes])
         try:
             if released > header.tick:
-                later.restart(released)
+                kept.restart(released)
             for _ in range(announced - header.intrusions):
-                later.rerandomise()
+                kept.rerandomise()
         except BaseException:
-            later.forget()
+            kept.unpack(0, own.data)
             raise
-        self.forget()
-        self._kept, self._intrusions = later, max(header.intrusions, announced)
-        self._take_extra(body[later.nbytes :])
+        finally:
+            wipe(own)
+        self._intrusions = max(header.intrusions, announced)
+        self._take_extra(body[kept.nbytes :])
 
     def _extra(self) -> bytes:
         """What else is kept; its length never changes."""

@@ -38,7 +38,8 @@ class Guarantee:
         conditions: what it rests on beside that, each as half a sentence.
         looks: whether it covers one look at the state that nobody announces.
         unseen: the epsilon of a window whose state nobody sees; None for `epsilon`.
-        crash: the epsilon that each crash adds at most, for who is in what it loses.
+        crash: the largest epsilon that one crash adds, if an earlier state goes on after it; see
+            docs/guarantees/crashes.md.
     """
 
     epsilon: Fraction
@@ -107,9 +108,13 @@ class Guarantee:
         return self.loss.times(Fraction(count, self.groups or 1))
 
     def crashed(self, crashes: int) -> PrivacyLoss:
-        """Return the loss after crashes, for who is in what each of them loses."""
+        """Return the loss over crashes after each of which an earlier state goes on.
+
+        An update that a crash loses may be counted once more after it, with a delta of its own.
+        """
         count = whole_number(0, MOST_WINDOWS, crashes=crashes)
-        return self.loss + PrivacyLoss(count * self.crash)
+        each = PrivacyLoss(self.crash, self.delta if self.crash else Fraction(0))
+        return self.loss + each.times(count)
 
     def contributed(self, look: str = "a contribution is the look at its window") -> Guarantee:
         """Return the guarantee where each window is handed out: each one is an intrusion.
@@ -198,6 +203,9 @@ class Guarantee:
             groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
             promise += f", for a user in at most {groups}; each further group costs him "
             promise += f"{_numbers(self.of_groups(1))} more"
+        if self.crash:
+            more = _numbers(PrivacyLoss(self.crash, self.delta))
+            promise += f"; each crash after which an earlier state goes on adds up to {more}"
         return "; ".join([promise, *self.conditions])
 
 

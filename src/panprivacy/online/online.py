@@ -88,7 +88,12 @@ class Online(Stepped[Kept]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised to each event."""
-        return Guarantee(self._epsilon, adjacency="event", conditions=self._conditions)
+        return Guarantee(
+            self._epsilon,
+            adjacency="event",
+            conditions=self._conditions,
+            crash=self.crash_cost(self._epsilon, open_steps=self._open_steps),
+        )
 
     @property
     def _conditions(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
-RELEASE, ANNOUNCE = "release", "announce"
+RELEASE, ANNOUNCE, SAVE, CRASH = "release", "announce", "save", "crash"
 """Steps of a stream, beside batches of users or of pairs (user, delta)."""
 
 

@@ -283,7 +283,16 @@ class Plan(ABC):
             adjacency=self.hides,
             conditions=self.conditions,
             unseen=self.unseen,
+            crash=self.crash,
         )
+
+    @property
+    def crash(self) -> Fraction:
+        """The loss that each crash adds at most, to what the crash loses.
+
+        A table of users has paid for both branches of its life. [docs/guarantees/crashes.md]
+        """
+        return Fraction(0)
 
     @property
     def unseen(self) -> Fraction:

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from panprivacy.audit.controls.control import Control, Counted, shown_by_one
+from panprivacy.audit.crashes import Restarted
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.neighbours import short_streams
-from panprivacy.audit.streams import RELEASE
+from panprivacy.audit.streams import CRASH, RELEASE, SAVE
 from panprivacy.coins import Coins
 from panprivacy.statistics.density.statistic import Density
+from panprivacy.statistics.running.statistic import RunningCount
 
 _BYTES = 8
 
@@ -115,6 +117,10 @@ class KeptThreshold:
         return self._density.state() + kept
 
 
+def _running_count(coins: Coins) -> RunningCount:
+    return RunningCount(horizon=1, epsilon=1, coins=coins)
+
+
 CONTINUAL = (
     Control(
         name="r2",
@@ -125,6 +131,18 @@ CONTINUAL = (
         coins=EnumeratedCoins(tail=8),
         adjacency="event",
         pair=([[1], [0], RELEASE], [[1], [], RELEASE]),
+    ),
+    Control(
+        name="crash-for-nothing",
+        says="a running count that claims epsilon over a crash: an event that it loses costs two",
+        make=lambda coins: Restarted(_running_count, coins),
+        claimed=Fraction(1),
+        streams=[[SAVE, [0], CRASH, RELEASE]],
+        users=((0, 0),),
+        coins=EnumeratedCoins(tail=5, state_tail=1),
+        adjacency="event",
+        pair=([SAVE, [0], CRASH, RELEASE], [SAVE, [], CRASH, RELEASE]),
+        true_loss=2.0,
     ),
     shown_by_one(
         "n3",

@@ -14,13 +14,15 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from panprivacy.audit.crashes import Restarted
 from panprivacy.audit.exact.chain import Audited
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.ideal import device_of
 from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.shards import TwoShards, TwoSlices
-from panprivacy.audit.streams import ANNOUNCE, RELEASE, Stream
+from panprivacy.audit.streams import ANNOUNCE, CRASH, RELEASE, Stream
 from panprivacy.audit.subject import Approximate, SeenOnce, Subject
+from panprivacy.audit.suite.crashed import Steps, crashed
 from panprivacy.coins import Coins
 from panprivacy.federated.count_nonzero import CountNonZero
 from panprivacy.federated.histogram import Histogram
@@ -48,7 +50,8 @@ def products(epsilon: Fraction) -> list[Subject]:
     walkable = *kinds().values(), *PUBLISHED
     walked = [_walked(kind, walk, epsilon) for kind in walkable for walk in kind.walks]
     joined = *_unseen_and_groups(epsilon), *_shards(epsilon), _sharing(epsilon), _moving(epsilon)
-    return [*walked, *joined, *_counters(epsilon), *_experts(epsilon), *_devices(epsilon)]
+    deciding = *_counters(epsilon), *_experts(epsilon), *crashed(epsilon)
+    return [*walked, *joined, *deciding, *_devices(epsilon)]
 
 
 def _walked(kind: type[Any], walk: Walk, epsilon: Fraction) -> Subject:
@@ -69,6 +72,10 @@ def _walked(kind: type[Any], walk: Walk, epsilon: Fraction) -> Subject:
     def asking(coins: EnumeratedCoins | None) -> Any:
         return Together({kind.name: plain(coins)}, {kind.name: walk.asked})
 
+    make, claimed, streams = asking if walk.asked else plain, epsilon, list(_streams(walk))
+    if crashes := max(stream.count(CRASH) for stream in streams):
+        make = partial(Restarted, make)
+        claimed = plain(None).guarantee.crashed(crashes).epsilon
     coins = (
         _tail(plain)
         if walk.tail is None
@@ -78,9 +85,9 @@ def _walked(kind: type[Any], walk: Walk, epsilon: Fraction) -> Subject:
         walk.name,
         "product",
         walk.says,
-        asking if walk.asked else plain,
-        epsilon,
-        list(_streams(walk)),
+        make,
+        claimed,
+        streams,
         users=walk.users,
         coins=coins if walk.key is None else replace(coins, addressing_key=walk.key),
         adjacency="event" if plain(None).guarantee.adjacency == "event" else "add_remove",
@@ -265,32 +272,6 @@ def _experts(epsilon: Fraction) -> list[Subject]:
             adjacency="replace",
         ),
     ]
-
-
-class Steps:
-    """Counters: a row is an event of the counter that it names, and a release ends a step.
-
-    Args:
-        program: the counters.
-        decided: what of them follows from their answers; nothing unless given.
-    """
-
-    def __init__(
-        self, program: MultiCounter, decided: Callable[[Any], object] = lambda _: None
-    ) -> None:
-        self.program, self.decided = program, decided
-        self.state, self.announce_intrusion = program.state, program.announce_intrusion
-
-    def update(self, which: Sequence[int], _deltas: Any = None) -> None:
-        """Count events of the open step."""
-        self.program.count(which)
-
-    def release(self) -> SimpleNamespace:
-        """End the step; counts where answers were due, and what was decided."""
-        program = self.program
-        program.step()
-        counts = program.values.astype(int).tolist() if program.answered == program.tick else ()
-        return SimpleNamespace(counts=tuple(counts), decided=self.decided(program))
 
 
 class Rounds:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panprivacy.statistics.cases import ANNOUNCE, RELEASE, Short, Trial, Walk
+from panprivacy.statistics.cases import ANNOUNCE, CRASH, RELEASE, SAVE, Short, Trial, Walk
 
 _REFUSED = (0, 2, -2)
 
@@ -84,5 +84,14 @@ WALKS = (
         {"universe": 3, "cells": 2},
         [Short([_COMES, _LEAVES, [(2, 1), (1, -1)]], 2)],
         users=((0, 1), (1, 2), (2, 0)),
+    ),
+    Walk(
+        "density-crash",
+        "users whom a crash loses, and who are sent again or not, a release",
+        {"universe": 2},
+        [
+            [SAVE, [0], CRASH, RELEASE],
+            [SAVE, [0], CRASH, [0], RELEASE],
+        ],
     ),
 )

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from panprivacy.cells.law import Law
-from panprivacy.statistics.cases import RELEASE, Short, Trial, Walk
+from panprivacy.statistics.cases import CRASH, RELEASE, SAVE, Short, Trial, Walk
 
 TRIALS = (
     Trial(
@@ -97,5 +97,16 @@ WALKS = (
         asked={"exactly": (1,)},
         evenly=True,
         users=((0, 1), (1, 2), (2, 0)),
+    ),
+    Walk(
+        "incidence-crash",
+        "counters modulo 3 of which a crash loses what is sent again or not, a release",
+        _modulo(3),
+        [
+            [SAVE, [(0, 1)], CRASH, RELEASE],
+            [SAVE, [(0, 1)], CRASH, [(0, 1)], RELEASE],
+        ],
+        asked={"exactly": (1,)},
+        evenly=True,
     ),
 )

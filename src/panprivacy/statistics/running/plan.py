@@ -129,6 +129,11 @@ class RunningPlan(EventPlan):
         """What is kept."""
         return Nodes(self.tree)
 
+    @property
+    def crash(self) -> Fraction:
+        """Once for the noise that both branches share, and once for an event that is sent again."""
+        return 2 * self.request.epsilon
+
     def address(self, key: bytes) -> Any:  # noqa: ARG002
         """Nobody has a cell."""
         return None

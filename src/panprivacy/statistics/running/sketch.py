@@ -153,6 +153,11 @@ class SketchPlan(EventPlan, CountPlan):
         return CroppedCells(self.cells, self.bound / self.spent.cells, self.corners, unit)
 
     @property
+    def crash(self) -> Fraction:
+        """The sums of the other branch: they meet a cell that holds as much more."""
+        return self.spent.sums
+
+    @property
     def tree(self) -> Tree:
         """The tree of steps; the state may be seen within a step."""
         reach = self.inner.reach(self.bound)

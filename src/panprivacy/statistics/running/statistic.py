@@ -57,7 +57,9 @@ class RunningCount(Stepwise[RunningPlan], sizes=RunningSizes):
     [tests/unit/test_running.py, tests/statistical/test_running.py]
 
     All of epsilon is spent at birth, and releases cost nothing. A step whose release has left is
-    never made again by whoever resumes: what was counted since the state was taken is lost.
+    never made again after a crash: what was counted since the state was taken is lost. Each crash
+    after which an earlier state goes on adds up to `guarantee.crash`, which is `2 epsilon`, for an
+    event that it loses. [docs/guarantees/crashes.md]
     """
 
     __slots__ = ()

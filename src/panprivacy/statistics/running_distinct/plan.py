@@ -72,6 +72,13 @@ class RunningDistinctPlan(EventPlan, DistinctPlan):
         """What is kept."""
         return CountedBits(self.bits, self.levels, Nodes(self.tree))
 
+    @property
+    def crash(self) -> Fraction:
+        """The other branch tells what the bit was, or what is drawn when the event comes again."""
+        if not self.request.intrusions:
+            return 2 * self.sum_epsilon
+        return 2 * (2 * self.sum_epsilon + self.bit_epsilon)
+
     def model(self, epoch: int) -> LevelModel:
         """What numbers of ones say at the worst step after so many announced intrusions."""
         contrast = float(self.bits.contrast(epoch))

@@ -40,9 +40,8 @@ class RunningDistinct(StepwiseTable[RunningDistinctPlan], sizes=RunningDistinctS
     of ones; `error()` is for the worst step. [tests/statistical/test_running_distinct.py]
 
     All of epsilon is spent at birth, and releases cost nothing. A step whose release has left is
-    never made again by whoever resumes: what was counted since the state was taken is lost. If it
-    had been seen, its events lose up to `2 plan.sum_epsilon` more each time that a state from
-    before them is resumed, or twice that where the open step goes on.
+    never made again after a crash: what was counted since the state was taken is lost. Each crash
+    after which an earlier state goes on adds up to `guarantee.crash`.
     """
 
     __slots__ = ()

@@ -75,7 +75,7 @@ def _bulk(folder: Path) -> None:
         rates: dict[str, list[float]] = {"bare": [], "service": []}
         for _ in range(_ROUNDS):
             for server, found in rates.items():
-                with _running(folder, server) as (port, _):
+                with running(folder, server) as (port, _):
                     found.append(_rate(port, request))
         bare, service = (statistics.median(found) / 1e6 for found in rates.values())
         print(
@@ -91,7 +91,7 @@ def _small(folder: Path) -> None:
         costs: dict[str, list[float]] = {"bare": [], "service": []}
         for _ in range(_ROUNDS):
             for server, rate in rates.items():
-                with _running(folder, server) as (port, process):
+                with running(folder, server) as (port, process):
                     _send_small(0.5, port, requests)
                     start, before = time.perf_counter(), _processor_seconds(process)
                     sent = _send_small(_SECONDS, port, requests)
@@ -114,7 +114,7 @@ def _paced(folder: Path) -> None:
         for server in ("bare", "service"):
             worst = []
             for _ in range(_ROUNDS):
-                with _running(folder, server) as (port, _):
+                with running(folder, server) as (port, _):
                     worst.append(np.percentile(_waits(port, request), [50, 99, 100]) * 1e3)
             half, most, longest = np.median(worst, axis=0)
             print(
@@ -183,7 +183,7 @@ def _service(folder: Path, port: int) -> list[str]:
 
 
 @contextmanager
-def _running(folder: Path, server: str) -> Iterator[tuple[int, int]]:
+def running(folder: Path, server: str) -> Iterator[tuple[int, int]]:
     """The port of a server that listens, and the number of its process."""
     port = _free_port()
     command = _bare(port) if server == "bare" else _service(folder, port)

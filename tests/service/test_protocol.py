@@ -238,9 +238,10 @@ def test_byte_by_byte_it_is_refused_as_well(unchanged, name):
 
 
 def test_what_follows_a_sound_request_does_not_take_its_answer(served):
-    first, *others = served.talk(post(NUMBERS) + b"\0\0\0\0\r\n\r\n")
+    first, second = served.talk(post(NUMBERS) + b"\0\0\0\0\r\n\r\n")
     assert (first.status, first.body) == (202, b"")
-    assert not others
+    check_problem(second, 400)
+    assert second.headers["connection"] == "close"
 
 
 @pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.0"])
@@ -550,7 +551,7 @@ def test_the_same_head_waits_for_the_answer_before(served, seen):
             for body in (SECOND, FIRST):
                 sock.sendall(post(body))
                 time.sleep(0.1)
-            assert seen.heads == 2
+            assert seen.heads == 1
         assert [status_of_next(sock) for _ in range(2)] == [202] * 2
     assert seen.bodies[-1] == FIRST
 
@@ -604,6 +605,103 @@ def test_a_hundred_pipelined_requests(served):
     answers = served.talk(post(NUMBERS) * 99 + post(NUMBERS, close=True))
     assert [one.status for one in answers] == [202] * 100
     assert served.server.server_state.total_requests == 0
+
+
+# Who sends ahead and does not read
+
+
+AHEAD = get("/v1/openapi.json", token=None) * 4_000
+
+
+@pytest.fixture
+def connected(served):
+    """A connection, and the protocol that it has in the service."""
+    there = {*served.server.server_state.connections}
+    with served.connect() as sock:
+        wait_for(lambda: {*served.server.server_state.connections} - there)
+        (made,) = {*served.server.server_state.connections} - there
+        yield sock, made
+
+
+def waiting(made):
+    """Bytes that a connection has in memory: what was sent ahead, and what has not left."""
+    unsent = 0 if made.transport.is_closing() else made.transport.get_write_buffer_size()
+    return len(made._ahead) + unsent
+
+
+def test_who_sends_ahead_has_one_request_parsed_and_little_in_memory(served, connected, seen):
+    sock, made = connected
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    sock.setblocking(False)
+    most, answers = 0, 0
+    for _ in range(200):
+        with suppress(BlockingIOError):
+            sock.send(AHEAD)
+        time.sleep(0.001)
+        most, before, answers = max(most, waiting(made)), answers, seen.asked
+        assert len(made.pipeline) <= 1
+        assert answers - before <= 50  # one in a millisecond, and some time has passed
+    assert most <= (1 << 12) + (1 << 14)
+    assert seen.heads < 200
+    served.check_others()
+
+
+def test_who_reads_slowly_has_all_answers_in_the_end(served):
+    sent = get("/v1/openapi.json", token=None) * 30 + get("/healthz", close=True)
+    with served.connect() as sock:
+        sock.sendall(sent)
+        time.sleep(0.1)
+        answers = answers_in(received(sock))
+    assert [one.status for one in answers] == [200] * 31
+    assert len({one.body for one in answers[:-1]}) == 1
+
+
+@pytest.mark.long
+def test_who_reads_nothing_is_cut_off(served, connected, monkeypatch):
+    monkeypatch.setattr(protocol, "_UNREAD_SECONDS", 0.3)
+    sock, made = connected
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    sock.setblocking(False)
+    end = time.monotonic() + PATIENCE
+    while made in served.server.server_state.connections:
+        assert time.monotonic() < end
+        with suppress(OSError):
+            sock.send(AHEAD)
+        time.sleep(0.01)
+
+
+def test_who_reads_a_little_is_not_cut_off(connected, monkeypatch):
+    _, made = connected
+    monkeypatch.setattr(protocol, "_UNREAD_SECONDS", 0.0)
+    sizes = iter([5, 4, 4, 0, 0, 7])
+    aborted = []
+    transport = SimpleNamespace(
+        get_write_buffer_size=lambda: next(sizes), abort=lambda: aborted.append(1)
+    )
+    monkeypatch.setattr(made, "transport", transport)
+    cut = [made.cut_if_unread() for _ in range(6)]
+    monkeypatch.undo()
+    assert cut == [False, False, True, False, False, False]
+    assert aborted == [1]
+
+
+def test_a_sender_with_a_token_need_not_wait_its_turn(served, monkeypatch):
+    turns = []
+    monkeypatch.setattr(served.server.server_state.turns, "add", turns.append)
+    with served.connect() as sock:
+        sock.sendall(post(FIRST))
+        assert status_of_next(sock) == 202
+        sock.sendall(post(SECOND) * 19 + post(SECOND, close=True))
+        assert [one.status for one in answers_in(received(sock))] == [202] * 20
+    assert not turns
+
+
+def test_a_long_query_is_refused(unchanged):
+    for path in ("/v1/releases", UPDATES):
+        (answer,) = unchanged.talk(get(f"{path}?{'a&' * 1_000}", close=True))
+        check_problem(answer, 400 if path == "/v1/releases" else 405)
+    (answer,) = unchanged.talk(get(f"/healthz?{'a&' * 1_000}", close=True))
+    assert answer.status == 200
 
 
 def test_old_clients_are_answered(served):

@@ -16,7 +16,7 @@ from panprivacy.federated.task import Task
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.server import Server, alone
 from panprivacy.service.sockets import Address, http_address, http_socket
-from panprivacy.service.web.protocol import Direct
+from panprivacy.service.web.answering import Direct
 
 
 def collect(file: Path, secrets: Secrets, store: str, listen: str, *, fresh: bool = False) -> None:

@@ -24,14 +24,18 @@ from panprivacy.service.engine import Engine, LocalEngine
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.kept.restoring import DESK, Desk
 from panprivacy.service.sockets import Address, http_socket
+from panprivacy.service.web.answering import Direct
 from panprivacy.service.web.app import application
-from panprivacy.service.web.protocol import MOST_CONNECTIONS, Direct, GuardedProtocol, Uncounted
+from panprivacy.service.web.connections import Uncounted
+from panprivacy.service.web.protocol import MOST_CONNECTIONS, GuardedProtocol
 
 _REFUSED_AT = MOST_CONNECTIONS + 200
 """uvicorn refuses everyone then: more than the protocol lets come together."""
 
-_WAITING = 1_024
+_WAITING = 2_048
 """Connections that the kernel holds until they are accepted."""
+_AT_ONCE = 32
+"""Connections that are accepted in one turn of the event loop."""
 
 _NO_LEDGER = (
     "there is a checkpoint, but its release store is not there any more: put the store back, or "
@@ -118,16 +122,23 @@ class Server(uvicorn.Server):
             proxy_headers=False,
             limit_concurrency=_REFUSED_AT,
             timeout_graceful_shutdown=10,
-            backlog=_WAITING,
+            backlog=_AT_ONCE,  # asyncio accepts as many before it does anything else
         )
         super().__init__(config)
         self._hurry, self._listens = hurry, listens
-        self.server_state = Uncounted()
+        self.server_state: Uncounted = Uncounted()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, when all else is ready: who waits for a connection waits for no preparations."""
         await super().startup(sockets)
+        for sock in sockets or ():
+            sock.listen(_WAITING)
         self._listens()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections that read nothing."""
+        self.server_state.check_readers()
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, after the requests that are there."""

@@ -24,6 +24,8 @@ _LAST_PORT: Final = 0xFFFF
 _LONGEST_SOCKET_PATH: Final = 107
 _HTTP_MODE: Final = 0o660
 _OWNERS_MODE: Final = 0o600
+_UNSENT_BYTES: Final = 1 << 14
+"""Of answers that the kernel holds besides those under way, of each connection."""
 _RECEIVE_BYTES: Final = 8 << 20
 _FORCE_RECEIVE_BUFFER: Final = 33
 """SO_RCVBUFFORCE of Linux, which Python does not name."""
@@ -159,6 +161,7 @@ def _tcp(address: Address) -> socket.socket:
     sock = socket.socket(_family(address), socket.SOCK_STREAM, socket.IPPROTO_TCP)
     with _closed_unless_ready(sock):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         sock.bind((address.host, address.port))
     return sock
 

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 from starlette.requests import ClientDisconnect
@@ -147,7 +147,7 @@ class Api:
 
     async def openapi(self, asked: Asked) -> Response:  # noqa: ARG002 - anybody may ask
         """This interface, described."""
-        return JSONResponse(document())
+        return Response(_described(), media_type="application/json")
 
     async def _on_disk(self, batch_id: bytes | None, came: float) -> Response:
         """The answer once the checkpoint holds a batch that was counted."""
@@ -228,6 +228,12 @@ class Batches:
     ) -> None:
         self._engine.admission.give_back(self._sender, size)
         tell(response_to(outcome) if isinstance(outcome, BaseException) else _IN_MEMORY)
+
+
+@cache
+def _described() -> bytes:
+    """This interface, described once: anybody may ask for it."""
+    return bytes(JSONResponse(document()).body)
 
 
 async def _unasked() -> Message:

@@ -15,6 +15,7 @@ from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.sources import MEDIA_TYPES
 
 _CHARSET = re.compile(r"(?:^|;)\s*charset=\"?([^\";\s]*)")
+_MOST_PARAMETERS = 20
 _BATCH_ID = re.compile(r"[\x21-\x7e]{1,256}")
 
 
@@ -29,7 +30,7 @@ class Asked:
         path: what the path names.
     """
 
-    __slots__ = ("_headers", "_query", "_receive", "path")
+    __slots__ = ("_headers", "_query_string", "_receive", "path")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
@@ -37,8 +38,7 @@ class Asked:
         self._headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             self._headers.setdefault(name, []).append(value)
-        query = scope["query_string"].decode("latin-1")
-        self._query = parse_qs(query, keep_blank_values=True) if query else {}
+        self._query_string: bytes = scope["query_string"]
 
     async def body(self) -> AsyncIterator[bytes]:
         """The body, in pieces.
@@ -66,13 +66,21 @@ class Asked:
 
     def query(self, name: str) -> str | None:
         """The value of a query parameter."""
-        return _only(self._query.get(name, []), name)
+        return _only(self._query().get(name, []), name)
 
     def check_query(self, known: Collection[str]) -> None:
         """Refuse query parameters that mean nothing: they may be misspelt."""
-        if not self._query.keys() <= {*known}:
+        if self._query_string and not self._query().keys() <= {*known}:
             takes = f"takes {', '.join(known)}" if known else "takes none"
             raise Problem(400, f"there is no such query parameter: this path {takes}")
+
+    def _query(self) -> dict[str, list[str]]:
+        """The values of each query parameter."""
+        query = self._query_string.decode("latin-1")
+        try:
+            return parse_qs(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+        except ValueError:
+            raise Problem(400, f"a query has {_MOST_PARAMETERS} parameters at most") from None
 
     def body_format(self) -> str:
         """The format of the body, one of the values of `MEDIA_TYPES`."""

@@ -4,8 +4,11 @@ Most requests bring a small batch, whole at once. These are answered without ASG
 task; what takes longer, or has anything wrong with its head, goes to the application.
 
 A connection gives its sender so many seconds and bytes for a head, and for the rest of a body that
-nobody reads. What is no sound request gets an answer as well, unless one before it is under way:
-that one gets its own, and the connection is closed. What waited between them was not counted.
+nobody reads. What is no sound request gets an answer as well, and the connection is closed then.
+
+Of requests that are sent ahead, one is parsed when the one before has its answer, and that answer
+has left. Until then nothing is read: at most what came in one piece waits, which is small before
+the sender has shown a token. Who reads nothing for some seconds is cut off.
 """
 
 from __future__ import annotations
@@ -14,98 +17,48 @@ import asyncio
 import logging
 import math
 import resource
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from hmac import compare_digest
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.responses import Response
-from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
-from uvicorn.server import ServerState
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from panprivacy.service.incoming.admission import overwrite
 from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.web.answering import (
+    Answering,
+    Direct,
+    Taker,
+    Waiting,
+    answered,
+    join_response,
+)
+from panprivacy.service.web.connections import Flow, Uncounted
 
 _HEAD_SECONDS = 10.0
 _REST_SECONDS = 5.0
 """For the sender to read its answer before what it still sends meets a closed connection."""
-_HEAD_BYTES = 1 << 16
+_HEAD_BYTES = 1 << 14
 _UNPARSED_BYTES = 1 << 19
-"""More than asyncio reads at once, of which earlier requests may be a part."""
+"""More than comes at once, of which earlier requests may be a part."""
 _MOST_HEADERS = 100
+_UNREAD_SECONDS = 5.0
 MOST_CONNECTIONS = 1_800
 """With more, the oldest idle one is closed."""
 _OTHER_FILES = 200
 """Descriptors that connections leave to everything else."""
 _SILENT = logging.getLogger("panprivacy.service.uvicorn")
 """uvicorn writes tracebacks, and a line for each bad request."""
-_RECEIVED = memoryview(bytearray(1 << 18))
+_BUFFER = bytearray(1 << 18)
 """What has just come, of any connection: the parser copies what it keeps before others come."""
+_RECEIVED = memoryview(_BUFFER)
+_FIRST = _RECEIVED[: 1 << 12]
+"""Where heads come whose sender has shown no token yet: what is sent ahead waits in memory."""
 _ZEROS = memoryview(bytes(len(_RECEIVED)))
 _EMPTY_LINE = b"\r\n\r\n"
 _SILENT.setLevel(logging.CRITICAL + 1)
-
-
-class _InOrder(dict[Any, None]):
-    """A set, the oldest member first."""
-
-    def add(self, one: Any) -> None:
-        self[one] = None
-
-    def discard(self, one: Any) -> None:
-        self.pop(one, None)
-
-
-class Uncounted(ServerState):
-    """uvicorn's state without the number of requests: where a request is an event, it counts."""
-
-    total_requests = property(lambda _: 0, lambda _, __: None)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.connections = _InOrder()  # type: ignore[assignment]
-        self._joined: tuple[object, Response, bytes] | None = None
-
-    def sent(self, response: Response) -> bytes:
-        """A response on a connection that stays open; one without a body is joined once a second.
-
-        uvicorn makes new headers each second, for the date.
-        """
-        joined, headers = self._joined, self.default_headers
-        if joined is not None and joined[0] is headers and joined[1] is response:
-            return joined[2]
-        found = _joined(response, headers, b"")
-        if not response.body:
-            self._joined = headers, response, found
-        return found
-
-
-class Waiting(Protocol):
-    """A request that waits for its answer."""
-
-    def cancel(self, msg: object = None) -> None:
-        """Have it answered now."""
-
-
-class Taker(Protocol):
-    """Answers requests that all have one head, without ASGI."""
-
-    def take(self, body: bytearray, tell: Callable[[Response], None]) -> Waiting | None:
-        """Begin with a request whose body is there, and tell its answer later.
-
-        None for one that the application answers.
-        """
-
-
-class Direct(Protocol):
-    """Says what can do without ASGI."""
-
-    def taker(self, scope: Any) -> Taker | None:
-        """What answers requests with this head; None if the application does."""
 
 
 class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
@@ -137,6 +90,21 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
     _deaf = False
     _head_bytes = 0
     _unparsed_bytes = 0
+    """Of the head that is under way, or of a trailer."""
+    _body_left = 0
+    """Bytes of a body that have not come, where its length is known."""
+    _ahead = bytearray()
+    """What came behind a request that has no answer yet."""
+    _at = 0
+    """Where the next request begins in it."""
+    _is_known = False
+    """Whether the sender has shown a token with which it may send."""
+    _unread = 0
+    """Bytes that waited to be sent when that was looked at last."""
+    _unread_since = 0.0
+
+    server_state: Uncounted
+    flow: Flow
 
     def __init__(self, *, direct: Direct, **given: Any) -> None:
         super().__init__(**given)
@@ -151,17 +119,20 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         """Expect a head; if there are too many connections, in place of the oldest idle one."""
         self.logger = _SILENT
         super().connection_made(transport)
+        self.flow = Flow(transport)
+        transport.set_write_buffer_limits(high=0)  # an answer has left, or it has not
         self._expect_head()
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if len(self.connections) > min(MOST_CONNECTIONS, max(1, files - _OTHER_FILES)):
             connections: Iterable[Any] = self.connections
-            oldest = next(one for one in connections if one.idle)  # at least this one
-            oldest.transport.close()
+            oldest = next(one for one in connections if getattr(one, "idle", False))  # or this one
+            oldest.cut()
             self.connections.discard(oldest)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Expect nothing any more."""
         self._stop_timer()
+        self._forget_ahead()
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -173,39 +144,137 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - of any size
         """Where to put what comes."""
-        return _RECEIVED
+        is_large = not self._deaf and (self._is_known or self._body_left)
+        return _RECEIVED if is_large else _FIRST
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in what came, and overwrite it."""
         with _RECEIVED[:nbytes] as data:
             try:
-                self.data_received(data)  # type: ignore[arg-type]  # the parser takes any buffer
+                if not self._deaf and not self._is_taken_again(data):
+                    self._received(data)
             finally:
                 data[:] = _ZEROS[:nbytes]
 
-    def data_received(self, data: bytes) -> None:
-        """Take in what came, until a head has become too long."""
-        if self._deaf or self._is_taken_again(data):
-            return
-        self._head, between = b"", self._is_between
-        super().data_received(data)
+    def _received(self, data: memoryview) -> None:
+        """Take in what came, up to a request that has to wait for an answer, or for its turn."""
+        size = len(data)
+        end = 0 if self._must_take_turns(size) else self._take_in(_BUFFER, 0, size)
+        if end < size:
+            self._ahead, self._at = bytearray(data[end:]), 0
+            self.flow.hold()
+            self._go_on_soon()
+
+    def _must_take_turns(self, size: int) -> bool:
+        """Whether somebody who has shown no token sends several requests at once."""
+        if self._is_known or (self.cycle is not None and self.cycle.more_body):
+            return False
+        return _BUFFER.count(_EMPTY_LINE, 0, size) > 1
+
+    def _take_in(self, source: bytearray, at: int, end: int) -> int:
+        """Parse requests until one has to be answered first; return where the next one begins."""
+        self._head, between, start = b"", self._is_between, at
+        while at < end and not self._deaf:
+            if self._must_answer:
+                return at
+            piece = self._end_of_piece(source, at, end)
+            with memoryview(source)[at:piece] as data:
+                self.data_received(data)  # type: ignore[arg-type]  # the parser takes any buffer
+            at = piece
         self._begin()
-        if between and self._waiting is not None:
-            self._remember(data)
+        with memoryview(source)[start:at] as data:
+            if between and self._waiting is not None:
+                self._remember(data)
+            self._check_head(len(data))
+        return end
+
+    @property
+    def _must_answer(self) -> bool:
+        """Whether a request came whole that has no answer, or one that has not left."""
+        cycle = self.cycle
+        if cycle is None or self._in_head or cycle.more_body:
+            return False
+        return self.flow.write_paused or not self.idle
+
+    def _end_of_piece(self, source: bytearray, at: int, end: int) -> int:
+        """Where to stop parsing, so that two requests do not come at once.
+
+        All heads, and all bodies in chunks, end with an empty line.
+        """
+        if self._body_left:
+            return min(at + self._body_left, end)
+        found = source.find(_EMPTY_LINE, at, end)
+        return end if found < 0 else found + len(_EMPTY_LINE)
+
+    def _check_head(self, size: int) -> None:
+        """Expect the rest of a head, of which so much came last; refuse one that is too long."""
         if self._in_head:
             self._expect_head()
-            self._unparsed_bytes += len(data)
+            self._unparsed_bytes += size
             if self._unparsed_bytes > _UNPARSED_BYTES:
                 self._refuse(_too_long(431))
         elif self.idle and not self._deaf:  # empty lines before a head
             self._expect_head()
+
+    def go_on(self) -> None:
+        """Take in what was sent ahead, as far as that goes."""
+        if self._deaf or self.transport.is_closing() or self._must_answer:
+            return
+        self._at = self._take_in(self._ahead, self._at, len(self._ahead))
+        if self._at == len(self._ahead):
+            self._forget_ahead()
+            self.flow.release()
+
+    def _forget_ahead(self) -> None:
+        """Overwrite what was sent ahead; it is done with."""
+        self._ahead[:] = bytes(len(self._ahead))
+        self._ahead, self._at = bytearray(), 0
+
+    def _go_on_soon(self) -> None:
+        """Go on with what was sent ahead: a sender who has shown a token need not wait its turn."""
+        if not self._ahead:
+            return
+        self._unset_keepalive_if_required()
+        self._stop_timer()
+        if self._is_known:
+            self.loop.call_soon(self.go_on)
+        else:
+            self.server_state.turns.add(self.go_on)
+
+    def on_response_complete(self) -> None:
+        """Go on with what was sent ahead."""
+        super().on_response_complete()
+        self._go_on_soon()
+
+    def resume_writing(self) -> None:
+        """Go on: the answer has left."""
+        super().resume_writing()
+        self._unread = 0
+        self._go_on_soon()
+
+    def cut(self) -> None:
+        """Close the connection at once; what has not left is not waited for."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def cut_if_unread(self) -> bool:
+        """Cut the connection off if nothing of what waits has left for a while; whether it was."""
+        waits, now = self.transport.get_write_buffer_size(), self.loop.time()
+        if waits != self._unread or not waits:
+            self._unread, self._unread_since = waits, now
+        elif now >= self._unread_since + _UNREAD_SECONDS:
+            self.transport.abort()
+            return True
+        return False
 
     @property
     def _is_between(self) -> bool:
         """Whether the parser has read one request to its end, and nothing of the next one."""
         return self.idle and not self._in_head and not (self.cycle and self.cycle.more_body)
 
-    def _remember(self, data: bytes) -> None:
+    def _remember(self, data: memoryview) -> None:
         """Keep the head of a request that came whole and alone, until something else comes.
 
         That nothing follows its body is known from where its head ends: at its first empty line,
@@ -216,7 +285,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         if head.find(_EMPTY_LINE) == len(head) - len(_EMPTY_LINE) and head.count(b"\n") == lines:
             self._head, self._length = head, len(data)
 
-    def _is_taken_again(self, data: bytes) -> bool:
+    def _is_taken_again(self, data: memoryview) -> bool:
         """Take a request that differs from the last one in its body alone; False if this is none.
 
         The parser would read the same head in the same way. A head has a token in it, so that the
@@ -254,6 +323,8 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         """Expect a body, which the application times."""
         self._in_head = False
         self._stop_timer()
+        lengths = [value for name, value in self.headers if name == b"content-length"]
+        self._body_left = int(lengths[0]) if lengths else 0
         upgrades = self.parser.should_upgrade()
         if upgrades and self.parser.get_method() == b"CONNECT":
             self._fail(Problem(400, "this is no proxy: leave out CONNECT"))
@@ -270,6 +341,12 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         version = self.parser.get_http_version()
         if version != "1.1" and any(name == b"transfer-encoding" for name, _ in self.headers):
             self._fail(Problem(400, f"HTTP/{version} has no Transfer-Encoding: take HTTP/1.1"))
+
+    def on_body(self, body: bytes) -> None:
+        """Take in a part of a body."""
+        if self._body_left:
+            self._body_left -= len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Begin with a request that is there whole."""
@@ -291,9 +368,10 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self.transport.close()
             return
         self._deaf = True
+        self._forget_ahead()
         self.pipeline.clear()
         self._timer = self.loop.call_later(_REST_SECONDS, self.transport.close)
-        self.flow.resume_reading()
+        self.flow.release()
         self.transport.write_eof()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -307,9 +385,10 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         if app is None or cycle is None:
             return
         whole = not (cycle.more_body or cycle.waiting_for_100_continue or self.flow.write_paused)
-        if whole and app is self.app:
+        if app is self.app and (whole or not self._is_known):
             self._taker, self._length = self._direct.taker(cycle.scope), len(cycle.body)
-            if self._take(cycle, cycle.body):
+            self._is_known |= self._taker is not None
+            if whole and self._take(cycle, cycle.body):
                 cycle.body = bytearray()  # that one is overwritten by who counts it
                 return
         self._ask(cycle, app)
@@ -333,11 +412,12 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self.finish()
             cycle.on_response()
             return
-        self.transport.write(self.server_state.sent(response))  # type: ignore[attr-defined]
+        self.transport.write(self.server_state.sent(response))
         if self.timeout_keep_alive_task is None:
             cycle.on_response()
         else:  # nothing else has come since that was set
             self._used = self.loop.time()
+            self._go_on_soon()
 
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection, unless it was used since the timer was set."""
@@ -352,14 +432,15 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
     def _write(self, response: Response) -> None:
         """The last response of a connection."""
         end = b"connection: close\r\n"
-        self.transport.write(_joined(response, self.server_state.default_headers, end))
+        self.transport.write(join_response(response, self.server_state.default_headers, end))
 
     def _ask(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Have the application answer."""
-        cycle.transport = _Answering(self)  # type: ignore[assignment]
+        answering = Answering(self.transport, self.finish)
+        cycle.transport = answering  # type: ignore[assignment]
         if cycle.scope["http_version"] == "1.0":  # does not know what to do with a 100
             cycle.waiting_for_100_continue = False
-        super()._start_asgi_task(cycle, partial(_answered, cycle, app))
+        super()._start_asgi_task(cycle, partial(answered, cycle, app))
 
     def _measure(self, part: bytes, status: int) -> None:
         self._head_bytes += len(part)
@@ -398,43 +479,6 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self._refuse(Problem(408, f"the head did not arrive within {_HEAD_SECONDS:g} seconds"))
         else:
             self.transport.close()
-
-
-class _Answering:
-    """What an application answers through."""
-
-    def __init__(self, protocol: GuardedProtocol) -> None:
-        self._protocol = protocol
-        self.write = protocol.transport.write
-        self.is_closing = protocol.transport.is_closing
-        self.close = protocol.finish
-
-
-async def _answered(
-    cycle: RequestResponseCycle,
-    app: Callable[..., Awaitable[None]],
-    scope: Any,
-    receive: Any,
-    send: Callable[[Any], Awaitable[None]],
-) -> None:
-    """Answer a request; say that the connection ends if its body has not been read to the end."""
-
-    async def tell(message: Any) -> None:
-        if cycle.more_body:
-            cycle.keep_alive = False
-        await send(message)
-
-    try:
-        await app(scope, receive, tell)
-    finally:
-        cycle.body = bytearray()  # a part of what was refused; uvicorn keeps it
-
-
-def _joined(response: Response, headers: Iterable[tuple[bytes, bytes]], end: bytes) -> bytes:
-    """A response as it is sent, with further headers, and so much at the end of them."""
-    lines = [b"%s: %s\r\n" % pair for pair in (*headers, *response.raw_headers)]
-    start = STATUS_LINE[response.status_code]
-    return b"".join((start, *lines, end, b"\r\n", bytes(response.body)))
 
 
 def _too_long(status: int) -> Problem:

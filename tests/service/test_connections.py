@@ -1,0 +1,89 @@
+"""What connections share: turns, in order, and an end for those who read nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from panprivacy.service.web.connections import Flow, InOrder, Turns, Uncounted
+
+
+class Clock:
+    """Calls what was to be called later when it is told to."""
+
+    def __init__(self):
+        self.due = []
+
+    def later(self, seconds, call):
+        assert seconds > 0
+        self.due.append(call)
+
+    def tick(self):
+        due, self.due = self.due, []
+        for call in due:
+            call()
+
+
+def test_one_connection_goes_on_at_each_turn_in_order():
+    clock, went = Clock(), []
+    turns = Turns(clock.later)
+    calls = [lambda number=number: went.append(number) for number in range(3)]
+    for call in [*calls, calls[0]]:  # twice is once
+        turns.add(call)
+    for expected in ([0], [0, 1], [0, 1, 2], [0, 1, 2]):
+        assert len(clock.due) <= 1
+        clock.tick()
+        assert went == expected
+    turns.add(calls[1])
+    clock.tick()
+    assert went == [0, 1, 2, 1]
+
+
+def test_one_that_fails_holds_up_no_other():
+    clock, went = Clock(), []
+    turns = Turns(clock.later)
+    turns.add(lambda: 1 / 0)
+    turns.add(lambda: went.append(1))
+    for _ in range(2):
+        try:
+            clock.tick()
+        except ZeroDivisionError:
+            continue
+    assert went == [1]
+
+
+def test_a_flow_that_is_held_is_not_read_whoever_asks():
+    said = []
+    transport = SimpleNamespace(
+        pause_reading=lambda: said.append("pause"), resume_reading=lambda: said.append("resume")
+    )
+    flow = Flow(transport)
+    flow.hold()
+    flow.resume_reading()
+    assert said == ["pause"]
+    flow.release()
+    assert said == ["pause", "resume"]
+
+
+def test_only_some_are_cut_off_at_once():
+    state, asked = Uncounted(), []
+
+    class Unread:
+        def cut_if_unread(self):
+            asked.append(self)
+            return True
+
+    made = [Unread() if number % 2 else object() for number in range(100)]
+    for one in made:
+        state.connections.add(one)
+    state.check_readers()
+    assert asked == made[1:41:2]
+
+
+def test_a_set_in_order():
+    found = InOrder()
+    for one in ("b", "a", "b"):
+        found.add(one)
+    assert list(found) == ["b", "a"]
+    found.discard("b")
+    found.remove("c")
+    assert list(found) == ["a"]

@@ -38,6 +38,7 @@ LONG = {
     "both-shards",
     "crash-for-nothing",
     "d3",
+    "dishonest-factory",
     "m3",
     "m9",
     "n4-experts",

@@ -1,22 +1,24 @@
 """Our own class with the mistakes that programs around it make.
 
-Each keeps or shows something beside the private state, so its loss is infinite.
+Most keep or show something beside the private state, so that their loss is infinite.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
-from panprivacy.audit.controls.control import Control, shown_by_one
+from panprivacy.audit.controls.control import Control, Counted, shown_by_one
 from panprivacy.audit.exact.coins import EnumeratedCoins
 from panprivacy.audit.kept_generator import KeptGenerator
+from panprivacy.audit.neighbours import short_streams
 from panprivacy.audit.shards import PlainSums, TwoShards
 from panprivacy.audit.streams import RELEASE, Stream
 from panprivacy.coins import Coins
+from panprivacy.local.response import RandomisedResponse
 from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.release import Release
 
@@ -130,6 +132,39 @@ class RowInterval(RowCounter):
         return self._density.state()
 
 
+class TrustingComposite(Program):
+    """Says what it gave to its factory, and not what the factory made of it."""
+
+    def __init__(self, coins: Coins, factory: Callable[..., Density]) -> None:
+        self._density = factory(epsilon=1, releases=1, coins=coins)
+
+
+def generous(*, releases: int, coins: Coins, **_told: object) -> Density:
+    """A factory that has an epsilon of its own."""
+    return Density(universe=2, epsilon=2, releases=releases, coins=coins)
+
+
+class RefusingOracle:
+    """Asks a device for one of two values, and says so where its record is another one."""
+
+    def __init__(self, coins: Coins) -> None:
+        self._coins, self._record = coins, 1
+
+    def update(self, users: Sequence[int], _deltas: object = None) -> None:
+        """Each event makes the record larger."""
+        self._record += len(users)
+
+    def release(self) -> Counted:
+        """1 and the report; 0 where it is refused."""
+        asked = RandomisedResponse(2, 1)
+        (report,) = asked.randomise([min(self._record, 1)], self._coins).tolist()
+        return Counted((1, report) if self._record < asked.values else (0, 0))
+
+    def state(self) -> bytes:
+        """Nothing: the device keeps its record to itself."""
+        return b""
+
+
 _ONE = [(0, 0, 1)], [(0, 0, -1)], RELEASE, RELEASE
 _BOTH = [(0, 0, 1), (0, 1, 1)], [(0, 0, -1), (0, 1, -1)], RELEASE, RELEASE
 _NOBODY: Stream = [[], [], RELEASE, RELEASE]
@@ -159,6 +194,22 @@ PROGRAMS = (
     _certain("raw-interval", "error bars computed from the raw table", RawInterval, releases=1),
     _certain(
         "row-interval", "intervals that are wider by the number of rows", RowInterval, releases=1
+    ),
+    Control(
+        name="dishonest-factory",
+        says="a composite that claims what it gave to a factory, which has an epsilon of its own",
+        make=lambda coins: TrustingComposite(coins, generous),
+        claimed=Fraction(1),
+        streams=list(short_streams([[0], [1]], 2, releases=1)),
+        coins=EnumeratedCoins(tail=4),
+        pair=([RELEASE, [0]], [RELEASE, []]),
+        true_loss=2.0,
+    ),
+    _certain(
+        "refusing-oracle",
+        "an oracle whose refusal says that a record is out of range",
+        RefusingOracle,
+        releases=1,
     ),
     _shards(
         "shard-sums", "sums that leave their shards without noise", PlainSums, [*_ONE], math.inf

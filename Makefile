@@ -126,6 +126,7 @@ mutants: $(VENV)/.mutants
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.log_lines

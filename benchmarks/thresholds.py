@@ -96,7 +96,7 @@ def print_gains() -> None:
 
 def print_room() -> None:
     """What room below 0 costs: where it is nearly free, and where it is asked for."""
-    print("\nepsilon  at least  bound   none    free, down to     half of the threshold")
+    print("\nepsilon  at least       bound   none    free, down to     half of the threshold")
     for epsilon in EPSILONS:
         for least, bound in ROOMS:
             sizes = {"threshold": least, "bound": bound, "universe": USERS, "epsilon": epsilon}
@@ -105,7 +105,8 @@ def print_room() -> None:
             asked = pp.plan("threshold", **sizes, below=least // 2).absolute_error() / none
             lowest, times = (free.range_of_states or (0, 0))[0], free.absolute_error() / none
             told = f"{none:7,.0f} {times:7.2f} {lowest:8,} {asked:10.2f}"
-            print(f"{epsilon:7} {least:9,} {bound or 64 * least:6,} {told}")
+            shown = f"{bound:,}" if bound else f"none: {64 * least:,}"
+            print(f"{epsilon:7} {least:9,} {shown:>11} {told}")
 
 
 def print_room_elsewhere() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
+import panprivacy as pp
 from panprivacy.addressing import Levelled
 from panprivacy.decoders.intervals import (
     confidence_interval,
@@ -212,6 +214,20 @@ def test_empty_levels_bound_the_number_of_users_from_above(model):
 )
 def test_64_kib_and_epsilon_1_are_good_for_ten_thousand_to_ten_million_users(users, error):
     assert plan_distinct((10_000, 10_000_000), 64 * KIB, ONE).relative_error(users) <= error
+
+
+@pytest.mark.long
+def test_a_plan_of_a_large_bound_takes_about_as_long_as_one_of_a_small_bound():
+    """Neither transforms nor whole laws are made: their time would grow with the bound."""
+    small, large = (_planning_seconds(bound) for bound in (1_000, 200_000))
+    assert large < 4 * small
+
+
+def _planning_seconds(bound):
+    """Seconds of the processor that one plan takes."""
+    start = time.process_time()
+    pp.plan("distinct", deletions=True, bound=bound, signed=True, epsilon="7/8")
+    return time.process_time() - start
 
 
 def test_a_plan_takes_no_more_memory_than_it_needs():

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panprivacy as pp
-from panprivacy.cells.difference_sets import biquadratic, point, residues
+from panprivacy.cells.difference_sets import biquadratic, point, residues, singer
 from panprivacy.cells.law import _FAMILIES, _modulus, hit_and_miss, on_blocks, on_set, outside
 from panprivacy.guarantee import exp_bounds
 
@@ -337,7 +337,9 @@ def test_a_counter_is_outside_of_the_set_as_often_as_its_weights_say(chosen, tau
 
 @pytest.mark.parametrize("epoch", [0, 1, 2, 5])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(3)])
-@pytest.mark.parametrize("chosen", [residues(11), biquadratic(37), point(2), point(5)])
+@pytest.mark.parametrize(
+    "chosen", [residues(11), biquadratic(37), biquadratic(101), singer(13), point(2), point(5)]
+)
 def test_a_counter_hits_the_set_as_often_as_its_noise_added_up_says(chosen, epsilon, epoch):
     law = on_set(chosen, epsilon).probabilities()
     noise = law

@@ -16,6 +16,7 @@ Reference: L. Baumert, "Cyclic Difference Sets", Lecture Notes in Mathematics 18
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -138,6 +139,51 @@ def is_prime(number: int) -> bool:
 def next_prime(least: int) -> int:
     """The smallest prime of at least `least`."""
     return next(number for number in itertools.count(least) if is_prime(number))
+
+
+@functools.lru_cache(maxsize=64)
+def returns(chosen: DifferenceSet, epoch: int) -> float:
+    """Return how many more sums of `epoch + 1` members are members than of evenly spread ones.
+
+    A law on the set is uniform but for a multiple of its indicator, so this is all that its noise
+    needs of the set, whatever epsilon is. All coefficients of the indicator's transform but the
+    first one have the square `size - overlap`.
+    """
+    square = float(chosen.size - chosen.overlap)
+    return square * _power_sum(chosen, epoch) / chosen.modulus
+
+
+def _power_sum(chosen: DifferenceSet, power: int) -> float:
+    """Return the sum of powers of all coefficients of the indicator's transform but the first.
+
+    The sum of the coefficients themselves follows from whether 0 is a member. Powers of a set of
+    power residues have few different coefficients, one a coset, each equally often.
+    """
+    members = chosen.members()
+    if power == 1:
+        return float(chosen.modulus * (members[:1] == 0).sum() - chosen.size)
+    if chosen.family in _INDICES:
+        index = _INDICES[chosen.family]
+        angles = 2j * np.pi / chosen.modulus * members
+        found = [np.exp(angles * one).sum() for one in _cosets(chosen.modulus, index)]
+        return float(np.sum(np.power(found, power)).real) * (chosen.modulus - 1) / index
+    indicator = np.zeros(chosen.modulus)
+    indicator[members] = 1
+    return float((np.fft.fft(indicator)[1:] ** power).real.sum())
+
+
+_INDICES = {"residues": 2, "biquadratic": 4}
+"""The number of cosets of the members among all residues but 0."""
+
+
+def _cosets(prime: int, index: int) -> list[int]:
+    """Return the smallest residue of each coset of the powers of this index."""
+    found: dict[int, int] = {}
+    for one in range(1, prime):
+        found.setdefault(pow(one, (prime - 1) // index, prime), one)
+        if len(found) == index:
+            break
+    return list(found.values())
 
 
 def _points(base: int, degree: int) -> int:

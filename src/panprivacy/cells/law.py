@@ -400,25 +400,11 @@ def hit_and_miss(chosen: DifferenceSet, epsilon: Fraction, epoch: int) -> tuple[
     if epoch:
         high, low = high_and_low(modulus, epsilon)
         step = (high - low) / (size * high + (modulus - size) * low)
-        hit = size / modulus + step ** (epoch + 1) * _return(chosen, epoch)
+        hit = size / modulus + step ** (epoch + 1) * difference_sets.returns(chosen, epoch)
     else:
         ratio = math.exp(min(float(epsilon), _MOST_READ_EXPONENT))
         hit = size * ratio / (size * ratio + modulus - size)
     return hit, (size - hit) / (modulus - 1)
-
-
-@functools.lru_cache(maxsize=64)
-def _return(chosen: DifferenceSet, epoch: int) -> float:
-    """How many more sums of `epoch + 1` members of a set are members than evenly spread ones.
-
-    A law on the set is uniform but for a multiple of its indicator, so this is all that its noise
-    needs of the set, whatever epsilon is: one transform, which takes a second at large moduli.
-    """
-    indicator = np.zeros(chosen.modulus)
-    indicator[chosen.members()] = 1
-    spectrum = np.fft.fft(indicator)
-    spectrum[0] = 0
-    return float((spectrum ** (epoch + 1) * spectrum.conj()).real.sum()) / chosen.modulus
 
 
 @functools.lru_cache(maxsize=8)

@@ -19,7 +19,7 @@ from panprivacy.cells.difference_sets import (
     next_residues,
     point,
 )
-from panprivacy.cells.law import MOST_MODULUS, Law, hit_and_miss, on_set, outside
+from panprivacy.cells.law import MOST_MODULUS, Law, high_and_low, hit_and_miss, on_set, outside
 from panprivacy.cells.modular import ScaledCells, counter_type
 from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import PlanError
@@ -199,7 +199,8 @@ def best_counters(
     np.divide(np.sqrt(cells * variances + noises), contrasts, where=readable, out=errors)
     best = int(np.argmin(errors))
     budget, chosen = options[best]
-    signal = readable[best] and on_set(chosen, budget.state).ratio > 1
+    high, low = high_and_low(chosen.modulus, budget.state)
+    signal = readable[best] and high > low
     if not signal or not math.isfinite(errors[best]):
         raise no_signal(request)
     return Split(budget, float(contrasts[best]), float(noises[best])), chosen

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from panprivacy.errors import InputError
+from panprivacy.service.config.stream import StdinConfig
 from panprivacy.service.incoming import listening
 from panprivacy.service.incoming.listening import DatagramThread, InputThread
 from panprivacy.service.outgoing.records import StoreError
+from panprivacy.sources import Skips
 
 
 class Source:
@@ -39,7 +41,7 @@ class Stream:
     def __init__(self, failures=0, stdin=True):
         self.failures, self.taken, self.ids = failures, [], []
         self.config = SimpleNamespace(
-            stdin=SimpleNamespace(format="ndjson", pattern=None) if stdin else None, syslog=()
+            stdin=StdinConfig(format="ndjson") if stdin else None, syslog=()
         )
         self.columns = SimpleNamespace(wanted=lambda: ())
 
@@ -87,6 +89,28 @@ def test_all_rows_before_one_that_cannot_be_counted_are(monkeypatch, caplog):
     assert len({batch_id for _, batch_id in stream.taken}) == len(stream.taken)
     assert "no user" in caplog.text
     assert "row 4" in caplog.text
+
+
+def test_rows_that_cannot_be_counted_are_skipped_and_their_number_is_told(monkeypatch, caplog):
+    stream, source = Stream(), Source(batch("a"), batch("b", None, "c", None), batch("f"))
+    source.skips = Skips()
+    run(monkeypatch, stream, source)
+    assert [user for users, _ in stream.taken for user in users] == ["a", "b", "c", "f"]
+    assert "skipped 2 rows that cannot be read; the first: no user" in caplog.text
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_the_configuration_says_whether_rows_are_skipped(monkeypatch, skips):
+    stream, opened = Stream(), []
+    stream.config.stdin = StdinConfig(format="ndjson", skip_unreadable=skips)
+    monkeypatch.setattr(
+        listening, "open_source", lambda *_, **told: opened.append(told) or Source()
+    )
+    thread = InputThread([stream])
+    thread.start()
+    thread._thread.join(10)
+    thread.stop()
+    assert (opened[0]["skips"] is not None) == skips
 
 
 def test_where_the_store_fails_the_same_batch_is_tried_again(monkeypatch):

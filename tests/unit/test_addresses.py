@@ -27,13 +27,21 @@ KINDS = [
 ]
 
 
+AROUND = re.compile(rb"\[([^]]*)\](?::[0-9]+)?|([^:]*\.[^:]*):[0-9]+|(.*)", re.DOTALL)
+"""An address in brackets, perhaps with a port; one with dots and a port; or anything."""
+
+
 def as_python_reads(text, prefixes=WHOLE):
-    """The 16 bytes of an address, or None if it is none."""
+    """The 16 bytes of the first address, or None if it is none."""
+    if text.startswith(b"unix:"):
+        return bytes(16)
+    found = AROUND.fullmatch(text.split(b",")[0].rstrip(b" "))
+    address, percent, zone = found[found.lastindex].partition(b"%")
     try:
-        address = ipaddress.ip_address(text.decode("latin1"))
+        address = ipaddress.ip_address(address.decode("latin1"))
     except ValueError:
         return None
-    if b"%" in text:
+    if percent and not zone:
         return None
     number = int(address) | (0xFFFF << 32 if address.version == 4 else 0)
     dropped = 32 - prefixes.ipv4 if number >> 32 == 0xFFFF else 128 - prefixes.ipv6
@@ -73,7 +81,7 @@ def damaged(draw):
     text = draw(spellings())
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(text)))
-        new = draw(st.sampled_from(["", "", *"0:.fg%/ [-1\0é", "::", "00", "256", "1.2.3.4"]))
+        new = draw(st.sampled_from(["", "", *"0:.fg%/ [],-1\0é", "::", "00", "256", "1.2.3.4"]))
         text = text[:at] + new + text[at + draw(st.integers(0, 2)) :]
     return text
 
@@ -106,7 +114,7 @@ class TestReading:
 
     @pytest.mark.long
     @settings(PROPERTY, max_examples=500)
-    @given((damaged() | st.text(st.sampled_from("0123f:.%"))).map(str.encode) | st.binary())
+    @given((damaged() | st.text(st.sampled_from("0123f:.%[], "))).map(str.encode) | st.binary())
     def test_refuses_what_python_refuses(self, text):
         """Neither the kernel's answer nor its reads depend on what lies behind the text."""
         expected = as_python_reads(text)
@@ -130,6 +138,15 @@ class TestReading:
             ("::ffff:102:304", "1.2.3.4"),
             ("2001:DB8::", "2001:0db8:0:0::0:0"),
             ("::", "0::0"),
+            ("203.0.113.9, 10.1.2.3", "203.0.113.9"),
+            ("203.0.113.9,10.1.2.3,x", "203.0.113.9"),
+            ("203.0.113.9 , 10.1.2.3", "203.0.113.9"),
+            ("203.0.113.9:4711", "203.0.113.9"),
+            ("[2001:db8::7]", "2001:db8::7"),
+            ("[2001:db8::7]:443, 10.1.2.3", "2001:db8::7"),
+            ("fe80::1%eth0", "fe80::1"),
+            ("[fe80::1%25eth0]:80", "fe80::1"),
+            ("unix:", "unix:/run/nginx.sock"),
         ],
     )
     def test_spellings_of_one_address(self, one, other):
@@ -139,10 +156,11 @@ class TestReading:
         "text",
         [
             *("", "-", "1.2.3", "1.2.3.4.5", "1.2.3.256", "010.1.1.1", "1.2.3.00", "1..2.3"),
-            *("1.2.3.4:80", "[::1]", "[::1]:80", "fe80::1%eth0", "::1/64", "1.2.3.4 ", " ::1"),
+            *("1.2.3.4:", "[::1", "[::1]:", "[::1]x", "::1]", "fe80::1%", "::1/64", " ::1", ",::1"),
+            *("[]", "[]:80", "unix", "unknown, 1.2.3.4", "1.2.3.4:80:90", "1.2.3.4:8x", "[::1%]"),
             *(":", ":::", "::1::", "1::2::3", ":1::", "1::2:", "1:2:3:4:5:6:7", "12345::"),
             *("1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8::", "::1:2:3:4:5:6:7:8", "1.2.3.4::", "g::"),
-            *("1:2:3:4:5:6:7:1.2.3.4", "::1:2:3:4:5:6:7:1.2.3.4", "::1.2.3", "host", "unix:"),
+            *("1:2:3:4:5:6:7:1.2.3.4", "::1:2:3:4:5:6:7:1.2.3.4", "::1.2.3", "host"),
             "1:2:3:4:5:6:7:8" + ":1" * 50 + ":1.2.3.4",
         ],
     )
@@ -253,6 +271,10 @@ class TestColumns:
 
     def test_numbers_are_no_addresses(self, tmp_path):
         error = refusal(from_file, tmp_path, b'{"user":8412345}\n', ADDRESS, kind="ndjson")
+        assert (error.row, error.reason) == (1, REASON)
+        path = tmp_path / "numbers.parquet"
+        pa.parquet.write_table(pa.table({"user": [8412345]}), path)
+        error = refusal(batches, path, ADDRESS, kind=None)
         assert "must be texts" in str(error)
 
     def test_both_numbers_and_addresses(self):

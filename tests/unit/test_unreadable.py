@@ -96,6 +96,49 @@ def test_a_pipe_counts_all_rows_before_the_bad_one(case):
     assert "all rows before it" in result.stderr
 
 
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("piped", [False, True])
+def test_unreadable_rows_can_be_skipped_wherever_they_are(case, piped, tmp_path):
+    """They come once among the good rows here; the answer is of all others."""
+    data, kind, words, _, users = CASES[case]
+    words = [*words, "--epsilon", "20", "--json", "--skip-unreadable"]
+    if "--window" in words and not piped:
+        pytest.skip("windows are for pipes")
+    path = tmp_path / "input"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    if piped:
+        with pipe(path.read_bytes()) as path:
+            result = run_command("run", path, "--format", kind, *words)
+    else:
+        result = run_command("run", path, "--format", kind, *words)
+    assert result.code == 0
+    document = json.loads(result.stdout.splitlines()[-1])
+    assert document["answers"][0]["value"] == pytest.approx(users, abs=40)
+    assert "interrupted" not in document
+    said = result.stderr.strip()
+    assert said.startswith("panprivacy: skipped 1 row that cannot be read; the first: ")
+
+
+def test_where_no_row_can_be_read_nothing_is_answered(tmp_path):
+    path = tmp_path / "access.log"
+    path.write_text("one\ntwo\n")
+    words = ("--format", "combined", *ADDRESS, *DISTINCT, "--epsilon", "20", "--skip-unreadable")
+    result = run_command("run", path, *words)
+    assert (result.code, result.stdout) == (2, "")
+    assert "no row can be read: skipped 2 rows" in result.stderr
+
+
+def test_what_is_skipped_depends_on_no_other_row():
+    """So that neighbouring streams, which differ in rows that can be read, skip the same."""
+    bad = "bad\n"
+    for good in ("", LOG, LOG * 3):
+        text = (good + bad + good + bad).encode()
+        with pipe(text + LINE.format(1, 1).encode()) as path:
+            words = ("--format", "combined", *ADDRESS, *DISTINCT, "--epsilon", "20")
+            said = run_command("run", path, *words, "--skip-unreadable").stderr
+        assert said.startswith("panprivacy: skipped 2 rows")
+
+
 def test_the_text_of_such_an_answer_says_that_it_is_incomplete():
     with pipe((CSV + "a,1,2\n").encode()) as path:
         result = run_command("run", path, "--format", "csv", *USER, *DISTINCT, "--epsilon", "20")

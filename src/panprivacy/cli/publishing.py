@@ -233,9 +233,8 @@ def publish(
                 notice()
                 if batch is None:
                     continue
-                intake.take(publisher.counting(), batch, rows, source.skips)
+                came |= intake.take(publisher.counting(), batch, rows, source.skips)
                 wipe_traces()
-                came = True
                 rows += batch.num_rows if source.size is not None else 0
                 del batch  # ids are not held while a pipe is silent
                 advance()
@@ -246,6 +245,9 @@ def publish(
                 reason = f"{error.reason}; the last answer is of all rows before it"
                 raise InputError(reason, row=error.row) from None
             raise
+    if source.skips and source.skips.rows and not came:
+        message = f"no row can be read: {source.skips}"
+        raise InputError(message)
     yield from _last(publisher, interrupted=source.stopped)
 
 

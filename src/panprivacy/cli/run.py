@@ -35,7 +35,7 @@ from panprivacy.programs.counting import (
     steps_of,
 )
 from panprivacy.programs.intake import Columns, Intake, Nulls
-from panprivacy.sources import FORMATS, Column, Prefixes, Source, open_source
+from panprivacy.sources import FORMATS, Column, Prefixes, Skips, Source, open_source
 from panprivacy.sources.columns import parse_prefixes
 from panprivacy.statistics.specification import Specification, SpecificationError
 
@@ -131,6 +131,13 @@ def run(
         bool, _grouped("--ignore-others", help="Leave out rows of other groups.")
     ] = False,
     nulls: Annotated[Nulls, _read(help="A row without a user id.")] = Nulls.error,
+    skip_unreadable: Annotated[
+        bool,
+        _read(
+            "--skip-unreadable",
+            help="Leave out rows that cannot be read or counted, and say at the end how many.",
+        ),
+    ] = False,
     format: Annotated[  # noqa: A002
         Format | None, _read(help="Instead of the file's extension.")
     ] = None,
@@ -232,7 +239,10 @@ def run(
     )
     show, lost = _shows(publisher, as_json=json), False
     picture = None if plot is None else Picture(plot, publisher.counting, specifications)
-    with open_source(file, columns=columns.wanted(), format=format, pattern=pattern) as source:
+    skips = Skips() if skip_unreadable else None
+    with open_source(
+        file, columns=columns.wanted(), format=format, pattern=pattern, skips=skips
+    ) as source:
         _check_clock(source, schedule)
         looks = SignalledAnnouncements(source, publisher.counting, intrusions)
         intake = Intake(columns, nulls, demonstration)
@@ -242,6 +252,8 @@ def run(
                 if picture is not None:
                     picture.add(printed)
                 lost = lost or bool(printed.answers.lost)
+    if skips is not None:
+        sys.stderr.write(f"panprivacy: {skips}\n")
     if picture is not None:
         picture.draw()
     interruption.end()

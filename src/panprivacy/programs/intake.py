@@ -99,8 +99,8 @@ class Intake:
 
     def take(
         self, counting: Counting, batch: pa.RecordBatch, rows_before: int, skips: Skips | None
-    ) -> None:
-        """Have one batch counted.
+    ) -> bool:
+        """Have one batch counted; return whether there was anything to count.
 
         Args:
             counting: the statistics.
@@ -111,13 +111,16 @@ class Intake:
         Raises:
             InputError: a row cannot be counted; all rows of the batch before it were.
         """
+        counted = False
         try:
             for part in readable(batch, halves_of_batch, partial(self._part, counting), skips):
+                counted = True
                 counting.apply(part.checked)
                 if self.observer is not None:
                     self.observer.observe(part.read, part.num_rows)
         except InputError as error:
             raise error.after(rows_before) from None
+        return counted
 
     def prepare(self, counting: Counting, batch: pa.RecordBatch, rows_before: int) -> Checked:
         """Have one batch checked, for `counting.apply`; an error names the row, as for `take`."""

@@ -23,12 +23,14 @@ from panprivacy.sources.delimited import read_delimited
 from panprivacy.sources.log_lines import only_wanted_groups, read_combined, read_lines
 from panprivacy.sources.ndjson import read_ndjson
 from panprivacy.sources.reader import Feed, Input, Source
+from panprivacy.sources.unreadable import Skips
 
 __all__ = [
     "FORMATS",
     "MEDIA_TYPES",
     "Column",
     "Prefixes",
+    "Skips",
     "Source",
     "StartError",
     "open_source",
@@ -63,6 +65,7 @@ def open_source(
     columns: Sequence[Column],
     format: str | None = None,  # noqa: A002 - the word that users know
     pattern: str | None = None,
+    skips: Skips | None = None,
 ) -> Source:
     """Open a file, or standard input, for one pass over some of its columns.
 
@@ -74,6 +77,7 @@ def open_source(
         format: one of `FORMATS`; by default what the file's extension says.
         pattern: for the format "lines": a regular expression of RE2 that is found in every line;
             its named groups are the columns.
+        skips: counts rows that cannot be read; None if the first one ends the input.
 
     Returns:
         A context manager that hands out record batches.
@@ -86,6 +90,7 @@ def open_source(
     check_wanted(columns)
     read = _reader(kind, columns, pattern)
     file = Input.open(path)
+    file.skips = skips
     return Source(file, with_addresses(file, read(file, columns), columns))
 
 

@@ -1,8 +1,9 @@
 """IP addresses: one number of 16 bytes each, however the address is written.
 
 An IPv4 address becomes the IPv6 address that maps it, so that 1.2.3.4 and ::ffff:102:304 are one
-user. What is accepted is what Python's `ipaddress` accepts, except zones: an address with a zone
-means nothing outside of the machine that wrote it.
+user. What is accepted is what Python's `ipaddress` accepts, and what servers write around it: the
+first address of a list, brackets, a port, and a zone; it is dropped: `fe80::1%eth0` is `fe80::1`.
+All that come through a Unix socket, `unix:`, are one user.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Groups = npt.NDArray[np.uint16]
 ADDRESS_BYTES = 16
 ADDRESSES = pa.binary(ADDRESS_BYTES)
 
-_DOT, _COLON, _ZERO = b".:0"
+_DOT, _COLON, _ZERO, _OPEN, _CLOSE, _COMMA, _PERCENT, _SPACE = b".:0[],% "
+_U, _N, _I, _X = b"unix"
 
 
 def with_addresses(
@@ -194,6 +196,67 @@ def _widen(groups: Groups, used: int, gap: int) -> bool:
 
 
 @helper
+def _number(text: Bytes, at: int, stop: int, groups: Groups) -> int:
+    """The IPv4 address text[at:stop]; -1 if its groups were written, -2 if it is no address."""
+    number = _read_ipv4(text, at, stop)
+    if number < 0:
+        number = -1 if _read_ipv6(text, at, stop, groups) else -2
+    return number
+
+
+@helper
+def _find(text: Bytes, at: int, stop: int, wanted: int) -> int:
+    """Where a character is first, or the end."""
+    while at < stop and text[at] != wanted:
+        at += 1
+    return at
+
+
+@helper
+def _within(text: Bytes, at: int, stop: int) -> tuple[int, int]:
+    """Where the first address of a list lies, without brackets, port and zone; empty if nowhere."""
+    stop = _find(text, at, stop, _COMMA)
+    while stop > at and text[stop - 1] == _SPACE:
+        stop -= 1
+    if at < stop and text[at] == _OPEN:
+        at += 1
+        end = _find(text, at, stop, _CLOSE)
+        behind = end + 1
+    else:
+        end = _find(text, at, stop, _COLON)
+        if _find(text, at, end, _DOT) == end:  # no port can follow the colons of IPv6
+            end = stop
+        behind = end
+    zone = _find(text, at, end, _PERCENT)
+    sound = _is_port(text, behind, stop) and zone != end - 1
+    return at, zone if sound else at
+
+
+@helper
+def _is_port(text: Bytes, at: int, stop: int) -> bool:
+    """Whether nothing is here, or a colon and digits."""
+    if at >= stop:
+        return at == stop
+    digits = at + 1
+    while digits < stop and 0 <= text[digits] - _ZERO <= 9:
+        digits += 1
+    return text[at] == _COLON and digits == stop and digits > at + 1
+
+
+@helper
+def _is_unix(text: Bytes, at: int, stop: int) -> bool:
+    """Whether this is `unix:`, perhaps with a path behind it."""
+    return (
+        stop - at >= 5
+        and text[at] == _U
+        and text[at + 1] == _N
+        and text[at + 2] == _I
+        and text[at + 3] == _X
+        and text[at + 4] == _COLON
+    )
+
+
+@helper
 def _truncated(
     high: np.uint64, low: np.uint64, ipv4: int, ipv6: int
 ) -> tuple[np.uint64, np.uint64]:
@@ -233,10 +296,16 @@ def _read_all(
         high = low = np.uint64(0)
         start, stop = np.int64(offsets[row]), np.int64(offsets[row + 1])
         if known[row]:
-            number = _read_ipv4(text, start, stop)
+            number = _number(text, start, stop, groups)
+            if number == -2:
+                first, last = _within(text, start, stop)
+                number = _number(text, first, last, groups)
+                if number == -2 and _is_unix(text, start, stop):
+                    groups[:] = 0
+                    number = -1
             if number >= 0:
                 low = np.uint64(0xFFFF << 32 | number)
-            elif _read_ipv6(text, start, stop, groups):
+            elif number == -1:
                 for group in range(4):
                     high = high << np.uint64(16) | np.uint64(groups[group])
                     low = low << np.uint64(16) | np.uint64(groups[group + 4])

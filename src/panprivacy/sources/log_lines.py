@@ -39,7 +39,7 @@ PARTS = ("method", "path", "query")
 """Of the request `GET /shop?id=7 HTTP/1.1`: what is before, within and after the first `?`."""
 
 _COLUMNS = (*FIELDS, *PARTS)
-_LF, _CR, _SPACE, _QUOTE, _DASH, _ZERO, _OPEN, _BACKSLASH, _CLOSE, _ASK = b'\n\r "-0[\\]?'
+_LF, _CR, _SPACE, _QUOTE, _DASH, _ZERO, _OPEN, _BACKSLASH, _CLOSE, _ASK, _COMMA = b'\n\r "-0[\\]?,'
 _EIGHT = np.uint64(8)
 _EACH_BYTE = np.uint64(0x0101010101010101)
 _TOP_BITS = np.uint64(0x8080808080808080)
@@ -283,6 +283,8 @@ def _find_parts(text: Bytes, bounds: Bounds, parts: Bounds) -> None:
 def _find_head(text: Bytes, at: int, bound: Bounds) -> int:
     """Find the address, the user and the time; the start of the request, or -1."""
     end = _next(text, at, _SPACE, _SPACE)
+    while end > at and text[end - 1] == _COMMA and text[end] == _SPACE:  # a list of addresses
+        end = _next(text, end + 1, _SPACE, _SPACE)
     if end == at or text[end] != _SPACE:
         return -1
     bound[0], bound[1] = at, end

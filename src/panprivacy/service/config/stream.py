@@ -70,10 +70,12 @@ class StdinConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Args:
         format: one of `STDIN_FORMATS`.
         pattern: for the format lines.
+        skip_unreadable: leave out rows that cannot be read or counted; else the first one ends it.
     """
 
     format: str
     pattern: str | None = None
+    skip_unreadable: bool = False
 
     def check(self, columns: Columns) -> None:
         """Raise `PlanError` or `InputError` if it cannot be read, or not for these columns."""

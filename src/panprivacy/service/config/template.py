@@ -135,6 +135,7 @@ $others
 #[streams.$stream.stdin]
 #format = "ndjson"  # or "csv", "tsv", "arrow", "combined", or "lines" with a pattern
 #pattern = '^(?P<user>\\S+)'
+#skip_unreadable = true  # leave out rows that cannot be read; else the first one ends the input
 """)
 
 

@@ -18,7 +18,7 @@ from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.served import Served
 from panprivacy.service.sockets import datagram_socket
-from panprivacy.sources import Column, Prefixes, open_source, read_body
+from panprivacy.sources import Column, Prefixes, Skips, open_source, read_body
 from panprivacy.sources.log_lines import only_wanted_groups
 from panprivacy.sources.unreadable import halves_of_batch, readable
 
@@ -114,13 +114,18 @@ class InputThread:
             return
         try:
             columns = stream.columns.wanted()
-            source = open_source("-", columns=columns, format=stdin.format, pattern=stdin.pattern)
+            skips = Skips() if stdin.skip_unreadable else None
+            source = open_source(
+                "-", columns=columns, format=stdin.format, pattern=stdin.pattern, skips=skips
+            )
             self._close = source.close
             for batch in source.batches():
                 for part in readable(batch, halves_of_batch, self._take, source.skips):
                     del part
                 del batch
                 wipe_traces()
+            if source.skips is not None:
+                JOURNAL.warning(Event.input_ended, stream=stream.name, reason=str(source.skips))
         except InputError as error:
             JOURNAL.error(Event.input_ended, stream=stream.name, reason=str(error))
         except Exception as error:  # noqa: BLE001 - its text may quote an id

@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from panprivacy.errors import PanPrivacyError
 from panprivacy.local import LROracle, RandomisedResponse
@@ -46,7 +48,6 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "announcing": lambda one, _: _entered(one.announcing()),
     "apply": lambda one, life: one.apply(one.prepare(*life.more)),
     "ask": lambda one, _: one.ask(RandomisedResponse(2, 1)),
-    "bound": lambda one, _: one.bound(1),
     "check_parts": lambda one, _: one.check_parts("sums"),
     "check_state": lambda one, life: one.check_state(life.blank()),
     "began_in": lambda one, life: one.began_in(life.blank()),
@@ -54,16 +55,12 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
         Fraction(1, 2), delta=Fraction(1, 1_000), updates=1, asked={}
     ),
     "count": lambda one, _: one.count([1]),
-    "delta": lambda one, _: one.delta(2),
     "expect": lambda one, _: one.expect(one.expects),
     "go_on_from": lambda one, _: one.go_on_from(0.5),
-    "loss": lambda one, _: one.loss(2),
     "moved": lambda one, _: one.moved(0.0, Fraction(1, 2)),
-    "of_releases": lambda one, _: one.of_releases(1),
     "parts": lambda one, _: [(part.told, part.body) for part in one.parts("sums")],
     "prepare": lambda one, life: one.prepare(*life.more),
     "reached": lambda one, _: one.reached({}),
-    "release_costs": lambda one, _: one.release_costs(1),
     "resume": lambda one, life: one.resume(life.blank()),
     "round": lambda one, _: one.round(np.zeros(one.n, bool)),
     "run": lambda one, _: one.run(np.zeros((1, one.n), bool) if hasattr(one, "unit") else [1]),
@@ -74,10 +71,11 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 """How a method is called that needs arguments, or gives what cannot be compared."""
 
 QUIET = {
-    "absolute_margin", "after", "answer", "began_in", "bound", "check_learns", "check_parts",
-    "check_release", "check_state", "check_threshold", "delta", "interval", "largest_error", "loss",
-    "lost", "noise", "of_releases", "predicted_error", "predicted_variances", "prepare", "reached",
-    "reading", "release_costs", "spent", "state", "tells_states",
+    "absolute_margin", "after", "answer", "began_in", "bound", "charged", "check_learns",
+    "check_parts", "check_release", "check_state", "check_threshold", "delta", "interval",
+    "largest_error", "loss", "lost", "noise", "of_releases", "predicted_error",
+    "predicted_variances", "prepare", "reached", "reading", "release_cost", "release_costs",
+    "spent", "state", "tells_states",
 }  # fmt: skip
 """Methods that change nothing: all are called of one pair."""
 
@@ -202,13 +200,24 @@ def called(pair: list[tuple[Any, Watching]], name: str, life: Life) -> Given:
             elif name in CALLS:
                 value = CALLS[name](one, life)
             else:
-                value = getattr(one, name)()
+                value = _alone(one, name)
             given.values.append(told(value))
         except PanPrivacyError as error:  # a refusal is an answer too
             given.values.append((type(error), str(error)))
         given.paid &= spent() > before
         given.noised &= coins.drawn > drawn
     return given
+
+
+def _alone(one: object, name: str) -> Any:
+    """Call a method that needs nothing but numbers: 1 for each."""
+    method = getattr(one, name)
+    given = inspect.signature(method).parameters.values()
+    optional = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    needed = [each for each in given if each.default is each.empty and each.kind not in optional]
+    if any(each.annotation not in {"int", "float"} for each in needed):
+        pytest.fail(f"say in CALLS of {Path(__file__).name} how `{name}` is called")
+    return method(*[1] * len(needed))
 
 
 def told(value: Any) -> object:

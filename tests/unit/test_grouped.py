@@ -186,6 +186,22 @@ class TestRefused:
         with pytest.raises(pp.PlanError, match="plan the same statistic"):
             grouped(lambda epsilon: density(epsilon, universe=next(sizes)))
 
+    def test_a_factory_whose_programs_have_told_something(self):
+        """What they told is in no account of the groups."""
+
+        def used(epsilon):
+            made = density(epsilon, releases=2)
+            made.release()
+            return made
+
+        with pytest.raises(pp.PlanError, match="make a new one"):
+            grouped(used)
+
+    def test_a_factory_that_gives_one_program_again_and_again(self):
+        same = density(30)
+        with pytest.raises(pp.PlanError, match="there twice"):
+            grouped(lambda _: same)
+
     def test_it_cannot_be_copied(self):
         with pytest.raises(TypeError, match="second intrusion"):
             copy.deepcopy(grouped())

@@ -357,8 +357,8 @@ DISHONEST = {
     ),
     "the same object": (lambda **given: USED, "the ledger= that it is given"),
     "two on one ledger": (twice, "one new statistic"),
-    "one that has released": (released, "one new statistic"),
-    "one that was seen": (looked_at, "its releases="),
+    "one that has released": (released, "make a new one"),
+    "one that was seen": (looked_at, "make a new one"),
     "no statistic": (lambda **given: given, "only statistics"),
     "groups": (
         lambda epsilon, releases, ledger: pp.Grouped(

@@ -184,6 +184,10 @@ def test_members_that_do_not_go_together_are_refused():
     seen = [pp.Density(universe=9, epsilon=1, intrusions=n, ledger=ledger) for n in (1, 0)]
     with pytest.raises(pp.PlanError, match="the same number of intrusions="):
         pp.Together(dict(zip("ab", seen, strict=True)))
+    used = pp.Density(universe=9, epsilon=1, releases=2, ledger=ledger)
+    used.release()
+    with pytest.raises(pp.PlanError, match="make a new one"):
+        pp.Together({"a": used})
     with pytest.raises(pp.PlanError, match="there twice"):
         pp.Together({"a": one, "b": one})
     with pytest.raises(pp.PlanError, match="put windows around them"):

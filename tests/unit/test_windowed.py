@@ -290,6 +290,19 @@ class TestState:
         with pytest.raises(pp.PlanError, match="a ledger of its own"):
             windowed(Clock(), factory=lambda: density(ledger=ledger))
 
+    @pytest.mark.parametrize("before", [0, 1])
+    def test_a_factory_whose_statistics_have_told_something_is_refused(self, before):
+        made = [density(releases=2) for _ in range(2)]
+        made[before].release()
+        each = iter(made)
+        with pytest.raises(pp.PlanError, match="make a new one"):
+            windowed(Clock(), factory=lambda: next(each))
+
+    def test_a_factory_that_gives_one_statistic_again_and_again_is_refused(self):
+        same = density()
+        with pytest.raises(pp.PlanError, match="a ledger of its own"):
+            windowed(Clock(), factory=lambda: same)
+
     def test_a_factory_that_changes_is_refused_and_ends_nothing(self):
         clock, epsilons = Clock(), iter([1, 1, 2])
         daily = windowed(clock, factory=lambda: density(epsilon=next(epsilons)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -236,6 +236,17 @@ class Private(Resumable):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} epsilon={shown(self.guarantee.epsilon)}>"
+
+
+def check_unused(programs: Iterable[Private]) -> None:
+    """Refuse what has told something before it is counted with others, or for a window.
+
+    Raises:
+        PlanError: one has made releases, or intrusions were announced to it.
+    """
+    if any(one.releases or one.announced for one in programs):
+        message = "a statistic has made releases, or announced intrusions, before: make a new one"
+        raise PlanError(message)
 
 
 def check_maker(factory: object, such_as: str) -> None:

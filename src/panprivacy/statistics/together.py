@@ -13,7 +13,7 @@ from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.planning.learning import Learned, Reach
 from panprivacy.statistics.containers import Container, check_all, resume_all
 from panprivacy.statistics.contribution import Form, Part
-from panprivacy.statistics.private import Private
+from panprivacy.statistics.private import Private, check_unused
 from panprivacy.statistics.release import Answer, Answers, Name, Release
 
 K = TypeVar("K", str, int, str | int)
@@ -44,8 +44,8 @@ class Together(Private, Generic[K, M]):
         asked: what each is asked at a release, by name; nothing for those that are left out.
 
     Raises:
-        PlanError: no members, several ledgers, different numbers of planned releases or announced
-            intrusions, or answers of one name.
+        PlanError: no members, one that has made releases, several ledgers, different numbers of
+            planned releases or announced intrusions, or answers of one name.
     """
 
     __slots__ = ("_asked", "_members")
@@ -69,6 +69,7 @@ class Together(Private, Generic[K, M]):
         if len({id(one) for one in each}) < len(each):
             message = "one statistic is there twice: make one for each name"
             raise PlanError(message)
+        check_unused(each)
         Guarantee.of_all(one.guarantee for one in each)
         if not self._asked.keys() <= self._members.keys():
             message = "asked= names a statistic that is not there"

@@ -23,7 +23,7 @@ from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.frames import Rows, as_table
 from panprivacy.statistics.grid import Grid
-from panprivacy.statistics.private import Private, Resumable, check_maker
+from panprivacy.statistics.private import Private, Resumable, check_maker, check_unused
 from panprivacy.statistics.release import Answer
 from panprivacy.statistics.together import unless_lost
 
@@ -397,6 +397,7 @@ class Windowed(Resumable, Generic[S]):
     def _fresh(self) -> S:
         """A statistic for the next window, as private as the current one."""
         fresh, current = self._factory(), self._current
+        check_unused([fresh])
         if fresh.ledger is current.ledger:
             message = "each window needs a ledger of its own: let the factory make the ledger too"
             raise PlanError(message)
@@ -411,6 +412,7 @@ def _made_by(factory: Callable[[], S]) -> S:
     if not isinstance(made, Private):
         message = "the factory of a Windowed must make a statistic, several Together, or groups"
         raise PlanError(message)
+    check_unused([made])
     return cast("S", made)
 
 

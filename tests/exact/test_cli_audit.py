@@ -28,8 +28,9 @@ def test_the_command_prints_rows_that_machines_read(monkeypatch):
     result = audit_command("net-count", "d2", "row-counter", "--epsilon", "0.5", "--json")
     assert result.code == 0, result.stderr
     product, control, leak = json.loads(result.stdout)
-    keys = ["name", "kind", "claimed", *ADJACENCIES, "verdict"]
+    keys = ["name", "kind", "adjacency", "claimed", "delta", "limits", *ADJACENCIES, "verdict"]
     assert list(product) == list(control) == keys
+    assert product["limits"] == {"add_remove": 0.5, "replace": 1, "event": 0.5}
     assert product["kind"] == "product"
     assert product["claimed"] == 0.5
     assert 0 < product["add_remove"] <= 0.5
@@ -38,6 +39,19 @@ def test_the_command_prints_rows_that_machines_read(monkeypatch):
     assert control["verdict"] == "caught"
     assert leak["add_remove"] == "inf"
     assert leak["kind"] == "control"
+
+
+def test_a_row_says_what_its_claim_is_about(monkeypatch, capsys):
+    """Else the loss of a user of several events looks as if it exceeded a claim for one event."""
+    events = dataclasses.replace(subjects(1)["density-sample"], adjacency="event")
+    command = sys.modules["panprivacy.cli.audit"]
+    monkeypatch.setattr(command, "known_names", lambda: [events.name])
+    monkeypatch.setattr(command, "rows", lambda *_: [audited(events)])
+    with pytest.raises(typer.Exit):
+        command.audit([events.name], epsilon="1", json=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["adjacency"], row["claimed"], row["delta"]) == ("event", 1, 0)
+    assert row["limits"] == {"add_remove": "inf", "replace": 2, "event": 1}
 
 
 def test_the_command_says_in_words_what_attains_the_loss():

@@ -45,6 +45,13 @@ def test_the_file_can_be_loaded_and_is_its_owners_alone(tmp_path):
     assert list(load(path).streams) == ["visits"]
 
 
+def test_it_says_what_the_configuration_promises_for_a_year(written):
+    path, printed = written
+    promise = load(path).streams["visits"].guarantee
+    assert f"a user of one window loses {promise.loss} at most" in printed
+    assert f"In a year of 365 windows, one of them seen, it is {promise.over(365)}." in printed
+
+
 def test_the_private_key_is_shown_once_and_not_written(written):
     path, printed = written
     identities = re.findall(r"AGE-SECRET-KEY-\w+", printed)

@@ -33,6 +33,7 @@ def init(
     """Write a configuration for serve, and show its new key and tokens once."""
     with installed(Extra.service):
         from panprivacy.service.config.config import check_name  # noqa: PLC0415 - an extra
+        from panprivacy.service.config.loading import load  # noqa: PLC0415
         from panprivacy.service.config.template import configuration  # noqa: PLC0415
         from panprivacy.service.config.tokens import Role, hash_of, new_token  # noqa: PLC0415
     check_output("key and the tokens")
@@ -49,6 +50,10 @@ def init(
     for role, token in tokens.items():
         print(f"    {role:<8}  {token}  {_USES[role]}")
     print()
+    written = load(config).streams[stream]
+    windows, year = written.guarantee.year(written.window_seconds)
+    print(f"As it stands, a user of one window loses {written.guarantee.loss} at most.")
+    print(f"In a year of {windows:,} windows, one of them seen, it is {year}.")
     print(f"Say in {config} what to count, then start: panprivacy serve {config}")
 
 

@@ -44,8 +44,8 @@ class Delayed(Mechanism):
 
     Args:
         horizon: how many steps there are.
-        epsilon: the loss for one event, but for outcomes of probability delta.
-        delta: above 0.
+        epsilon: the loss for one event, at `delta`.
+        delta: above 0; see `PrivacyLoss`.
         bound: the most that an event adds.
     """
 

@@ -74,9 +74,10 @@ class LinearQueries:
     The projection pays where there are many queries of few users: it takes the noise that no table
     of `users` users can explain.
 
-    Guarantee: the law of what is released changes by a factor of at most `e**epsilon`, but for
-    outcomes of probability delta in all, when one user is added or removed. The table is not kept,
-    and nobody may see it. [tests/exact/test_queries.py, docs/guarantees/queries.md]
+    Guarantee: let P and P' be the laws of what is released with and without one user. For every set
+    S of outcomes `P(S) <= e**epsilon P'(S) + delta`, and outcomes where P is above `e**epsilon P'`
+    have a probability of at most delta. The table is not stored, and nobody may see it.
+    [tests/exact/test_queries.py, docs/guarantees/queries.md]
 
     Accuracy: with probability `1 - failure` the squares of all errors add up to at most
     `bound(failure)` and the gap. [tests/statistical/test_queries.py]

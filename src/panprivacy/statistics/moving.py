@@ -32,7 +32,7 @@ from panprivacy.statistics.statistic import Statistic
 from panprivacy.statistics.together import Together
 
 DELTA: Final = Fraction(1, 10**9)
-"""How likely outcomes may be that tell more than epsilon, unless told."""
+"""Delta of all comparisons by default."""
 _SILENT: Final = Fraction(1_000)
 """Epsilon of a release without noise, as good as."""
 _OWN = struct.Struct("<d")
@@ -53,10 +53,10 @@ class Continual(Together[str, Statistic[Any, Any]]):
     >>> visitors.left  # so many may still be published
     7
 
-    Guarantee: the joint law of the state at any one time, of which comparisons were followed by an
-    answer, and of all answers, changes by a factor of at most `e**epsilon` when all or some updates
-    of one user are added or removed, but for outcomes of probability `delta` in all. How often it
-    is compared does not matter; when, is public. [docs/guarantees/moves.md,
+    Guarantee: let P and P' be the joint laws of the state at any one time, of which comparisons
+    were followed by an answer, and of all answers, for two streams that differ in all or some
+    updates of one user. For every set S of outcomes `P(S) <= e**epsilon P'(S) + delta`. The number
+    of comparisons does not matter, and their times are public. [docs/guarantees/moves.md,
     tests/exact/test_moving.py]
 
     Accuracy: `margin` says how far what stands strays, as long as updates are left.

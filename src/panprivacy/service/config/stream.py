@@ -201,6 +201,11 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         except SpecificationError as error:
             raise ConfigError(("stat", error.position), error.reason) from None
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to the users of a window."""
+        return self.promised(self.make_counting().guarantee)
+
     def promised(self, guarantee: Guarantee) -> Guarantee:
         """Return what is promised to the users of a window, by what its statistics promise."""
         return guarantee if self.contribute is None else guarantee.contributed()

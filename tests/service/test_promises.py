@@ -1,0 +1,233 @@
+"""Every surface prints the figures of one object, for every kind of stream.
+
+The object is `Guarantee`. The rows are kinds of streams; each test reads one surface.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from datetime import UTC, datetime
+from fractions import Fraction
+from types import SimpleNamespace
+
+import pyrage
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as families_of
+
+from panprivacy.cli.contributing import Contributing, Contribution
+from panprivacy.cli.output import LossOverWindows, Printed, print_json, print_text
+from panprivacy.cluster.gateway import ClusterStream
+from panprivacy.cluster.releaser import _Costs
+from panprivacy.dashboard.promise import StreamPromise
+from panprivacy.explain.document import as_document
+from panprivacy.explain.reading import states_in
+from panprivacy.explain.sentences import explained
+from panprivacy.guarantee import float_above, shown
+from panprivacy.service.config.loading import load
+from panprivacy.service.outgoing.store import ReleaseStore
+from panprivacy.service.stream import Stream
+from panprivacy.service.web.metrics import exposition
+from panprivacy.service.web.openapi import document as openapi
+from panprivacy.slices import Slice
+from panprivacy.statistics.release import Answers
+
+KEY = str(pyrage.x25519.Identity.generate().to_public())
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+DISTINCT = '[[streams.s.stat]]\nname = "distinct"\nexpected = "100:10000"\n'
+DENSITY = '[[streams.s.stat]]\nname = "density"\nuniverse = 1000\n'
+INTEGERS = 'ids = "integers"\n'
+THIRD = 'epsilon = "1/3"\n'
+KINDS = {
+    "plain": THIRD + INTEGERS + DENSITY,
+    "groups": 'epsilon = 2\nby = "page"\ngroups = ["a", "b", "c"]\nper_user = 2\n'
+    + INTEGERS + DENSITY,
+    "several": "epsilon = 2\n" + INTEGERS + DENSITY + DISTINCT,
+    "deletions": 'epsilon = 2\ndelta = "d"\n' + DISTINCT + "deletions = true\nbound = 3\n",
+    "condition": 'epsilon = 2\ndelta = "d"\n' + INTEGERS
+    + '[[streams.s.stat]]\nname = "moment"\nexpected = 100_000\nbound = 3\norder = 2\n',
+    "moves": 'epsilon = 2\nreleases = 3\nevery = "1m"\nmoves = 400\n' + INTEGERS + DENSITY,
+    "learn": THIRD + '[[streams.s.stat]]\nname = "distinct"\nexpected = "learn"\n',
+    "contribute": THIRD + f'contribute = "{KEY}"\n' + INTEGERS + DENSITY,
+    "running": THIRD + '[[streams.s.stat]]\nname = "running-count"\nhorizon = 100\n',
+    "announced": 'epsilon = "13/3"\nintrusions = 2\n' + INTEGERS + DENSITY,
+}  # fmt: skip
+
+
+@pytest.fixture(params=KINDS)
+def config(request, tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text(f'[streams.s]\nwindow = "1d"\n{KINDS[request.param]}')
+    return load(path).streams["s"]
+
+
+@pytest.fixture
+def promise(config):
+    """The object."""
+    return config.promised(config.make_counting().guarantee)
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = ReleaseStore(f"sqlite:///{tmp_path}/releases.sqlite")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stream(config, store, tmp_path):
+    return Stream("s", config, store, folder=tmp_path, clock=NOW.timestamp)
+
+
+def loss_of(found):
+    return found["epsilon"], found["delta"]
+
+
+def printed(loss):
+    return float_above(loss.epsilon), float_above(loss.delta)
+
+
+def test_the_object_has_what_each_kind_asks_for(config, promise):
+    """The figures that go wrong where a surface derives its own."""
+    windows, year = promise.year(config.window_seconds)
+    assert windows == 365
+    expected = {
+        "contribute": config.contribute is not None and year.epsilon == 365 * promise.epsilon,
+        "running": promise.adjacency == "event" and year == promise.loss,
+        "moves": year.delta == Fraction(365, 10**9),
+    }
+    kind = [
+        "contribute" if config.contribute else None,
+        "running" if promise.adjacency == "event" else None,
+        "moves" if config.moves else None,
+    ]
+    assert all(expected[one] for one in kind if one)
+    if not any(kind):
+        assert year == promise.loss + promise.unseen_loss.times(364)
+        assert year.epsilon < 100 * promise.epsilon
+
+
+def check_document(said, promise, year):
+    assert loss_of(said) == printed(promise.loss)
+    assert Fraction(said["epsilon"]) >= promise.epsilon
+    assert said["adjacency"] == promise.adjacency
+    assert said["conditions"] == list(promise.conditions)
+    assert loss_of(said["replace"]) == printed(promise.replaced)
+    if year is not None:
+        assert loss_of(said["year"]) == printed(year)
+        assert said["year"]["windows"] == 365
+
+
+def test_streams_are_described_by_it(config, stream, promise):
+    said = json.loads(json.dumps(stream.described()))
+    check_document(said, promise, promise.year(config.window_seconds)[1])
+    assert said["guarantee"] == str(promise)
+    schema = openapi()["paths"]["/v1/streams"]["get"]["responses"]["200"]
+    (found,) = schema["content"].values()
+    properties = found["schema"]["items"]["properties"]
+    assert {*found["schema"]["items"]["required"], *properties} <= said.keys()
+    assert promise.document().keys() <= properties.keys()
+
+
+def test_metrics_are_read_from_it(config, stream, store, promise):
+    engine = SimpleNamespace(
+        store=store, streams={"s": stream}, waiting=False, keeper=SimpleNamespace(written=None)
+    )
+    families = {one.name: one for one in families_of(exposition(engine, []).decode())}
+    year = promise.year(config.window_seconds)[1]
+    for name, bound in [
+        ("epsilon", promise.epsilon), ("delta", promise.delta),
+        ("year_epsilon", year.epsilon), ("year_delta", year.delta),
+    ]:  # fmt: skip
+        (sample,) = families[f"panprivacy_stream_{name}"].samples
+        assert sample.value == float_above(bound) >= bound
+        assert sample.labels == {"stream": "s", "adjacency": promise.adjacency}
+
+
+def test_the_dashboard_reads_it(config, store, promise):
+    shown_there = StreamPromise("s", config)
+    assert shown_there.guarantee == promise
+    assert shown_there.year(store, NOW).whole_loss == promise.year(config.window_seconds)[1]
+    assert shown_there.year(store, NOW).loss == promise.over(1)
+    spent = shown_there.spent(store, NOW, 0)
+    assert spent.loss.delta == promise.delta
+
+
+def test_what_a_window_pays_for_has_its_promise(config, stream, store, promise):
+    """So a later configuration does not change what it cost."""
+    counting = config.make_counting()
+    stream._releases.payment.make(NOW, NOW, counting, 1)
+    (begun,) = store.begun("s", NOW)
+    assert (begun.promise.loss, begun.promise.unseen_loss) == (promise.loss, promise.unseen_loss)
+    assert (begun.windows, begun.seen) == (1, 0)
+
+
+def test_an_explanation_of_its_state_says_it(stream, promise):
+    states = states_in(io.BytesIO(stream.state()))
+    said = as_document(states)
+    assert loss_of(said["together"]["promised"]) == printed(promise.loss)
+    assert {one["adjacency"] for one in said["states"]} == {promise.adjacency}
+    conditions = {each for one in said["states"] for each in one["conditions"]}
+    handed_out = "a contribution is the look at its window"  # which no state says
+    assert conditions == {*promise.conditions} - {handed_out}
+    told = [
+        text
+        for section in explained(states, [])
+        for part in section.parts
+        for text in (*part.sentences, *part.after)
+    ]
+    said_odds = shown(promise.loss.odds, 4)
+    assert any(f"factor of {said_odds}" in text for text in told) or len(states) > 1
+    assert any("But for outcomes of probability" in one for one in told) == (promise.delta > 0)
+
+
+def test_the_command_line_prints_it(config, promise):
+    several = LossOverWindows(*promise.year(config.window_seconds))
+    window = SimpleNamespace(start=NOW, end=NOW, complete=True)
+    one = Printed(Answers([]), promise, 9, 0.95, window=window, loss=several)
+    out, text = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out):
+        print_json(one)
+    said = json.loads(out.getvalue())
+    check_document(said, promise, None)
+    assert loss_of(said["loss"]) == printed(several.loss)
+    with contextlib.redirect_stdout(text):
+        print_text(one)
+    assert f"over 365 windows, one of them seen, {several.loss}" in " ".join(
+        text.getvalue().split()
+    )
+
+
+def test_a_shard_that_contributes_says_it(tmp_path):
+    counting = load_one("plain", tmp_path).make_counting()
+    place = Contribution(tmp_path / "part.age", KEY, None)
+    (said,) = Contributing(counting, place, 0.95).last()
+    assert said.guarantee.over(365).epsilon == 365 * counting.guarantee.epsilon
+
+
+def load_one(kind, folder):
+    path = folder / "one.toml"
+    path.write_text(f'[streams.s]\nwindow = "1d"\n{KINDS[kind]}')
+    return load(path).streams["s"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "groups", "several", "deletions", "announced"])
+def test_a_cluster_reads_its_own(kind, tmp_path, store):
+    """What slices promise, with the intrusions of the configuration."""
+    config = load_one(kind, tmp_path)
+    counting = config.make_counting(Slice(0, 2, bytes(16)))
+    releaser = SimpleNamespace(name="s", config=config, began=NOW, ends=NOW, made=0)
+    releaser.announced = lambda: 0
+    cluster = ClusterStream(
+        None, counting, SimpleNamespace(shards=2), releaser, store, exposed=False
+    )
+    own = counting.guarantee
+    assert cluster.guarantee.loss == own.loss
+    assert cluster.guarantee.intrusions == config.intrusions
+    check_document(
+        json.loads(json.dumps(cluster.described())),
+        cluster.guarantee,
+        own.year(config.window_seconds)[1],
+    )
+    assert _Costs.of(counting, 1).state_epsilon == counting.state_epsilon

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from panprivacy.statistics.running_heavy.statistic import RunningHeavyHitters
     from panprivacy.statistics.threshold.statistic import ThresholdCount
     from panprivacy.statistics.together import Together
-    from panprivacy.statistics.windowed import Window, Windowed, Windows
+    from panprivacy.statistics.windowed import Windowed
+    from panprivacy.statistics.windows import Window, Windows
 
 __version__ = VERSION
 
@@ -126,7 +127,8 @@ _HOMES = {
     "statistics.running_heavy.statistic": ["RunningHeavyHitters"],
     "statistics.threshold.statistic": ["ThresholdCount"],
     "statistics.together": ["Together"],
-    "statistics.windowed": ["Window", "Windowed", "Windows"],
+    "statistics.windowed": ["Windowed"],
+    "statistics.windows": ["Window", "Windows"],
 }
 """The module of each name. It is imported when the name is first asked for, because NumPy and Arrow
 take longer to import than a command takes that only shows its help.

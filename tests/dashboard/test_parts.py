@@ -14,7 +14,8 @@ from panprivacy.dashboard.parts import gauges, newest_table, sentence, show, til
 from panprivacy.guarantee import PrivacyLoss
 from tests.dashboard.rows import ROW, START
 
-LOST = replace(ROW, value=None, low=None, high=None)
+GONE = dict.fromkeys(("value", "low", "high", "estimate", "standard_error", "bias"))
+LOST = replace(ROW, **GONE)
 
 
 @pytest.fixture
@@ -65,7 +66,8 @@ def test_a_table_has_a_row_for_each_answer_up_to_its_end(page, look):
     newest_table([ROW, LOST] * 31, look)
     rows = page.root.all("tbody")[0].all("tr")
     assert len(rows) == 60
-    assert [one.text for one in rows[1].all("td", "number")] == ["lost"] * 3
+    assert [one.text for one in rows[0].all("td", "number")][3:] == ["10", "1"]
+    assert [one.text for one in rows[1].all("td", "number")] == ["lost"] * 3 + [""] * 2
     assert page.root.said[-1] == "And 2 more, in /v1/releases."
     page.root.clear()
     newest_table([], look)

@@ -54,6 +54,9 @@ table of windows has `start`, `end` and `complete` before them.
 
 {columns}
 
+To sum or average answers, take `estimate` or `total()`; `value` is for reading.
+[Why](python.md#sums-and-averages).
+
 The [service](service.md) stores and exports these columns:
 
 {fields}

@@ -32,6 +32,9 @@ PLAIN = Published(
     value=1234.5,
     low=1_000.1,
     high=math.inf,
+    estimate=1234.5,
+    standard_error=120.25,
+    bias=0.5,
     confidence=0.95,
     epsilon=0.1,
     note="beyond the planned range",
@@ -46,7 +49,17 @@ INCIDENCE = replace(
     high=2_000,
     end=None,
 )
-LOST = replace(PLAIN, value=None, low=None, high=None, note=None, complete=False)
+LOST = replace(
+    PLAIN,
+    value=None,
+    low=None,
+    high=None,
+    estimate=None,
+    standard_error=None,
+    bias=None,
+    note=None,
+    complete=False,
+)
 ANSWERS = [PLAIN, INCIDENCE, LOST]
 
 
@@ -56,6 +69,7 @@ def test_json_has_every_field():
     assert [list(row) for row in rows] == [[field.name for field in fields(Published)]] * 3
     assert [row["start"] for row in rows] == [moment] * 3
     assert [row["high"] for row in rows] == ["inf", 2_000, None]
+    assert [row["standard_error"] for row in rows] == [120.25, 120.25, None]
     assert [row["end"] for row in rows][1:] == [None, "2026-01-05T08:30:00.123456Z"]
     assert [row["complete"] for row in rows] == [True, True, False]
     times = {name: datetime.fromisoformat(rows[0][name]) for name in ("start", "end", "released")}
@@ -109,13 +123,15 @@ def test_parquet_has_every_field_and_its_type():
     table = pq.read_table(io.BytesIO(as_parquet(ANSWERS)))
     assert [tuple(row.values()) for row in table.to_pylist()] == [astuple(one) for one in ANSWERS]
     types = {
-        name: table.schema.field(name).type for name in ("start", "complete", "argument", "high")
+        name: table.schema.field(name).type
+        for name in ("start", "complete", "argument", "high", "bias")
     }
     assert types == {
         "start": pa.timestamp("us", tz="UTC"),
         "complete": pa.bool_(),
         "argument": pa.int64(),
         "high": pa.float64(),
+        "bias": pa.float64(),
     }
 
 

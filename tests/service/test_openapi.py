@@ -116,7 +116,8 @@ def test_rows_are_as_they_are_described(described, value):
     answers = [
         Published(
             **names, start=now, end=None, complete=True, number=1, argument=argument, group=group,
-            value=value, low=value, high=value, confidence=0.95, epsilon=1.0,
+            value=value, low=value, high=value, estimate=value, standard_error=1.0, bias=0.0,
+            confidence=0.95, epsilon=1.0,
             note=group and "a note", released=now,
         )
         for argument, group in ((3, None), (None, "home"))

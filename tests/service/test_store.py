@@ -51,12 +51,24 @@ ANSWER = Published(
     value=1234.5,
     low=1_000.1,
     high=math.inf,
+    estimate=1234.5,
+    standard_error=120.25,
+    bias=0.5,
     confidence=0.95,
     epsilon=0.1,
     note="more noise than signal",
     released=START + HOUR,
 )
-LOST = replace(ANSWER, statistic="viewers", value=None, low=None, high=None)
+LOST = replace(
+    ANSWER,
+    statistic="viewers",
+    value=None,
+    low=None,
+    high=None,
+    estimate=None,
+    standard_error=None,
+    bias=None,
+)
 INCIDENCE = replace(
     ANSWER, group="ü", question="at_least", argument=3, arguments="state=3", high=2_000.0, end=None
 )
@@ -457,6 +469,25 @@ def test_a_store_of_another_version_is_refused_by_name(store, url):
     run_sql(url, "UPDATE panprivacy_schema SET version = 5")
     with contextlib.closing(ReleaseStore(url)) as again:
         assert again.ledger() == [ENTRY]
+
+
+def test_a_store_without_estimates_gets_the_columns_and_keeps_its_answers(store, url):
+    store.spend([ENTRY])
+    store.publish([ANSWER])
+    store.close()
+    for name in ("estimate", "standard_error", "bias"):
+        run_sql(url, f"ALTER TABLE panprivacy_answers DROP COLUMN {name}")
+    run_sql(url, "UPDATE panprivacy_schema SET version = 4")
+    with pytest.raises(PlanError, match=r"version 4, this program needs 5: [^\n]*$"):
+        ReleaseReader(url)
+    later = replace(ANSWER, number=2)
+    with contextlib.closing(ReleaseStore(url)) as again:
+        assert not again.is_new
+        again.spend([replace(ENTRY, number=2)])
+        again.publish([later])
+    with contextlib.closing(ReleaseReader(url)) as reader:
+        old = replace(ANSWER, estimate=None, standard_error=None, bias=None)
+        assert reader.answers() == [old, later]
 
 
 def test_a_store_of_another_version_is_left_as_it_was(url):

@@ -6,7 +6,7 @@ import json
 from fractions import Fraction
 
 import panprivacy as pp
-from panprivacy.cli.output import Printed, print_json
+from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.statistics.release import Answers
 
 
@@ -19,3 +19,22 @@ def test_json_is_strict_without_an_upper_end(capsys):
 
     document = json.loads(capsys.readouterr().out, parse_constant=refuse)
     assert document["answers"][0]["high"] == "inf"
+
+
+def test_what_was_cut_is_said_and_in_json_beside_it(capsys):
+    name = pp.Name("visitors", "distinct", (), "home")
+    numbers = -56.6, 0.0, 55.0, 0.95, 1.0, (1,), name
+    cut = pp.Release(*numbers, estimate=-56.6, standard_error=55.7)
+    whole = pp.Release(*numbers[:6], name._replace(group="help"))
+    printed = Printed(Answers([cut, whole.under()]), pp.Guarantee(Fraction(1)), 1, 0.95)
+    print_json(printed)
+    row, _ = json.loads(capsys.readouterr().out)["answers"]
+    assert (row["value"], row["estimate"], row["standard_error"], row["bias"]) == (
+        0,
+        -56.6,
+        55.7,
+        0,
+    )
+    print_text(printed)
+    (line,) = (one for one in capsys.readouterr().out.splitlines() if one.startswith("Uncut"))
+    assert "visitors: distinct of home -57 (standard error 56)" in line

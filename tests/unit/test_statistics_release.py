@@ -59,6 +59,9 @@ def test_all_answers_lie_in_their_intervals_however_far_noise_takes_the_counts(k
     assert found
     for one in found:
         assert one.low <= one.value <= one.high
+        assert one.value == min(max(one.estimate, one.low), one.high)
+        assert one.standard_error > 0
+        assert one.bias >= 0
 
 
 @pytest.mark.parametrize("asked", [{"exactly": 1}, {"at_least": 2}, {"cropped_sum": 3}, {}])
@@ -76,6 +79,7 @@ def test_all_questions_to_a_histogram_have_answers_in_their_intervals(universe, 
             tables.append(rows.to_arrow(constrained=True))
         for row in [row for table in tables for row in table.to_pylist()]:
             assert row["low"] <= row["value"] <= row["high"]
+            assert row["standard_error"] > 0
 
 
 @pytest.mark.parametrize(
@@ -87,6 +91,8 @@ def test_answers_of_devices_lie_in_their_intervals(kind, share):
     for level in LEVELS:
         for one in kind.release(sums, 40, level, 1.0).answers().values():
             assert one.low <= one.value <= one.high
+            assert one.value == min(max(one.estimate, one.low), one.high)
+            assert one.standard_error > 0
 
 
 @pytest.mark.parametrize(
@@ -156,8 +162,9 @@ class TestRelease:
     def test_its_columns_are_those_of_every_table(self):
         row = ANSWER.to_dict()
         assert list(row) == list(COLUMNS)
-        numbers = {"value": 1234.5, "low": 1100.25, "high": 1400.0}
-        assert row == {**SUM.columns(), **numbers, "confidence": 0.95, "epsilon": 0.1, "note": None}
+        numbers = {"value": 1234.5, "low": 1100.25, "high": 1400.0, "estimate": 1234.5}
+        others = {"standard_error": None, "bias": 0.0, "confidence": 0.95, "epsilon": 0.1}
+        assert row == {**SUM.columns(), **numbers, **others, "note": None}
         assert ANSWER.to_arrow().to_pylist() == [row]
         assert ANSWER.to_arrow().schema == pa.schema(
             [(name, kind) for name, (kind, _) in COLUMNS.items()]
@@ -237,4 +244,4 @@ class TestAnswers:
         assert answers._repr_html_().count("<tr>") == 23
         histogram = pp.Incidence(universe=1_000, bound=60, epsilon=1).release()
         assert str(histogram).count("exactly") == repr(histogram).count("exactly") == 21
-        assert histogram[3] == histogram.exactly(3)
+        assert histogram[3].value == pytest.approx(histogram.exactly(3).value)

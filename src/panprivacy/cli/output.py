@@ -17,7 +17,7 @@ from panprivacy.statistics.catalogue import kinds
 from panprivacy.statistics.grid import time_zone
 from panprivacy.statistics.notes import shown_number
 from panprivacy.statistics.release import Answers, Name, Release
-from panprivacy.statistics.windowed import Window
+from panprivacy.statistics.windows import Window
 
 _MOST_ROWS = 21
 _MOST_NOTED = 5
@@ -129,7 +129,7 @@ def print_text(printed: Printed) -> None:
     hidden = len(printed.answers) - len(listed)
     if hidden > 0:
         console.print(f"{hidden:,} more states: --json shows them.", soft_wrap=True)
-    for line in _notes(listed):
+    for line in (*_notes(listed), *_uncut(listed)):
         console.print(line, soft_wrap=True)
     if printed.answers.lost:
         console.print(f"Lost: {_LOST}.", soft_wrap=True)
@@ -162,6 +162,23 @@ def _notes(listed: Mapping[Name, Release | None]) -> Iterator[str]:
     for note, names in noted.items():
         more = f" and {len(names) - _MOST_NOTED:,} more" if len(names) > _MOST_NOTED else ""
         yield f"Note on {', '.join(names[:_MOST_NOTED])}{more}: {note}."
+
+
+def _uncut(listed: Mapping[Name, Release | None]) -> Iterator[str]:
+    """A line with the estimates of the answers that were cut to where truths can be."""
+    cut = []
+    for name, one in listed.items():
+        if one is None or not math.isfinite(one.estimate):
+            continue
+        number, error = (
+            shown_number(each, one.unit) for each in (one.estimate, one.standard_error)
+        )
+        if number != one.shown()[0]:
+            group = "" if name.group is None else f" of {name.group}"
+            cut.append(f"{_title(name)}{group} {number} (standard error {error})")
+    if cut:
+        more = f" and {len(cut) - _MOST_NOTED:,} more" if len(cut) > _MOST_NOTED else ""
+        yield f"Uncut, for sums and averages: {', '.join(cut[:_MOST_NOTED])}{more}."
 
 
 def _promise(printed: Printed) -> str:

@@ -24,7 +24,8 @@ from panprivacy.programs.counting import Counting
 from panprivacy.programs.intake import Intake
 from panprivacy.sources import Source
 from panprivacy.statistics.release import Answers
-from panprivacy.statistics.windowed import LONGEST, Window, Windowed
+from panprivacy.statistics.windowed import LONGEST, Windowed
+from panprivacy.statistics.windows import Window
 
 _LONG_BYTES = 1 << 26
 _YEAR = 365

@@ -198,7 +198,7 @@ class Counter(Stepped[Running]):
         counts = tuple(released.tolist())
         numbers = self.value, low, high, confidence, epsilon, counts
         note = note_on(low, high, unit="events", value=self.value)
-        return Release(*numbers, name, "events", note)
+        return Release(*numbers, name, "events", note, *self._now.last.measured)
 
     def run(self, amounts: ArrayLike) -> Floats:
         """Take in many steps at once; the answer after each, float64[n].

@@ -9,7 +9,7 @@ import numpy as np
 
 from panprivacy.coins import Coins
 from panprivacy.counters.mechanism import Floats, Integers, Mechanism, Memory, StepAnswers
-from panprivacy.decoders.intervals import noise_quantiles
+from panprivacy.decoders.intervals import Measured, noise_quantiles
 from panprivacy.errors import InputError
 from panprivacy.noise import wipe
 
@@ -30,6 +30,11 @@ class Sum(NamedTuple):
     fourth: float = 0.0
     hidden: float = 0.0
     grain: float = 0.0
+
+    @property
+    def measured(self) -> Measured:
+        """The estimate, its standard error, and what it may leave out."""
+        return Measured(self.value, math.sqrt(self.variance), self.hidden)
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Both ends of the interval that holds the truth so often."""

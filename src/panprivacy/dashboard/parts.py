@@ -79,7 +79,7 @@ def newest_table(rows: Sequence[Published], look: Look) -> None:
     with tag("table"):
         with tag("thead"), tag("tr"):
             tag("th", "answer", scope="col")
-            for head in ("value", "low", "high"):
+            for head in ("value", "low", "high", "uncut estimate", "standard error"):
                 tag("th", head, "number", scope="col")
         with tag("tbody"):
             for row in rows[:_MOST_ROWS]:
@@ -88,7 +88,7 @@ def newest_table(rows: Sequence[Published], look: Look) -> None:
                         tag("div", _called(row))
                         if row.note:
                             tag("div", row.note, "note")
-                    for text in _shown(row, look):
+                    for text in (*_shown(row, look), *_measured(row, look)):
                         tag("td", text, "number")
     if len(rows) > _MOST_ROWS:
         tag("p", f"And {len(rows) - _MOST_ROWS:,} more, in /v1/releases.", "small")
@@ -101,6 +101,13 @@ def _shown(row: Published, look: Look) -> tuple[str, ...]:
         text = "lost" if number is None else shown_number(number, look.unit(row.statistic))
         told.append("no limit" if text == "inf" else text)
     return tuple(told)
+
+
+def _measured(row: Published, look: Look) -> tuple[str, ...]:
+    """The estimate before it is cut and its standard error; empty where they are not known."""
+    unit = look.unit(row.statistic)
+    numbers = row.estimate, row.standard_error
+    return tuple("" if number is None else shown_number(number, unit) for number in numbers)
 
 
 def _called(row: Published) -> str:

@@ -7,6 +7,7 @@ the newest answer says, so their law is that of a function of what was released.
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -47,7 +48,11 @@ def _answer(row: Published, plan: Plan) -> Release | Lost:
     if row.value is None or row.low is None or row.high is None:
         return Lost((name,))
     numbers = row.value, row.low, row.high, row.confidence, row.epsilon
-    return Release(*numbers, counts=(), name=name, unit=plan.unit, note=row.note)
+    measured = (
+        math.nan if number is None else number
+        for number in (row.estimate, row.standard_error, row.bias)
+    )
+    return Release(*numbers, (), name, plan.unit, row.note, *measured)
 
 
 def _png(figure: Figure) -> bytes:

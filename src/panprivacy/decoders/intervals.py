@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +24,25 @@ _LEAST = 1e-12
 _SHARES = np.linspace(0, 1, 21)
 
 
+class Measured(NamedTuple):
+    """An estimate before it is cut to where truths can be, and how far it is from the truth.
+
+    Args:
+        estimate: it may be below 0, or above the largest truth.
+        standard_error: standard deviation of the estimate, where the truth is as estimated.
+        bias: by how much the mean of the estimate may differ from the truth; 0 if it has none.
+    """
+
+    estimate: float
+    standard_error: float
+    bias: float = 0.0
+
+
 class Model(Protocol):
     """What released counts say about one quantity, and how its estimate strays from the truth."""
+
+    def measured(self, ones: ArrayLike) -> Measured:
+        """The estimate before it is cut, its standard error and its bias."""
 
     def estimate(self, ones: ArrayLike) -> float:
         """The estimate, from the noised number of ones of each group of cells."""
@@ -40,14 +57,43 @@ class Model(Protocol):
         """The part of the variance that output noise causes, 0 to 1."""
 
 
-class Answering(ABC):
-    """A model whose interval follows from its estimate."""
+class Measuring(ABC):
+    """A model whose standard error and bias follow from its estimate."""
 
     __slots__ = ()
 
     @abstractmethod
     def estimate(self, ones: ArrayLike) -> float:
         """The estimate, from the noised number of ones of each group of cells."""
+
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The estimate before it is cut to where truths can be."""
+        return self.estimate(ones)
+
+    @abstractmethod
+    def deviation(self, truth: ArrayLike) -> Floats:
+        """The standard deviation of the estimate, for each true value, with its bias."""
+
+    def standard_error(self, truth: ArrayLike) -> Floats:
+        """The standard deviation of the estimate alone."""
+        return self.deviation(truth)
+
+    def bias(self, truth: ArrayLike) -> Floats:
+        """By how much the mean of the estimate may differ from each true value."""
+        return np.zeros(np.shape(truth))
+
+    def measured(self, ones: ArrayLike) -> Measured:
+        """The estimate before it is cut, its standard error and its bias."""
+        truth = self.estimate(ones)
+        return Measured(
+            self.unbiased(ones), float(self.standard_error(truth)), float(self.bias(truth))
+        )
+
+
+class Answering(Measuring):
+    """A model whose interval follows from its estimate."""
+
+    __slots__ = ()
 
     @abstractmethod
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:

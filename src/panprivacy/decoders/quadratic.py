@@ -26,6 +26,8 @@ from numpy.typing import ArrayLike
 from panprivacy.decoders.intervals import (
     Answering,
     Floats,
+    Measured,
+    Measuring,
     confidence_interval,
     discrete_laplace_variance,
     noise_quantile,
@@ -152,6 +154,10 @@ class SquaresModel(Answering):
         """Which part of the variance is like that of a Laplace variable, by the tails of both."""
         return _share(float(self.deviation(truth)), self._empty, self.released, self.cells)
 
+    def bias(self, truth: ArrayLike) -> Floats:
+        """By how much the clip may lower the mean."""
+        return np.full(np.shape(truth), self.slack)
+
     @property
     def _empty(self) -> float:
         return self.tables * self.cells * self.noise.of_squares
@@ -167,7 +173,7 @@ class SquaresModel(Answering):
 
 
 @dataclass(frozen=True, slots=True)
-class ProductsModel:
+class ProductsModel(Measuring):
     """The sum of the products of the states of two streams.
 
     Args:
@@ -222,11 +228,17 @@ class ProductsModel:
         """Which part of the variance is like that of a Laplace variable, by the tails of both."""
         return _share(float(self.deviation(truth)), self._empty, self.released, self.cells)
 
-    def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
-        """The estimate, and both ends of its interval, by the sums of squares as released."""
+    def measured(self, ones: ArrayLike) -> Measured:
+        """The estimate, its standard error by the sums of squares, and what a clip may hide."""
         product, *squares = self.sums(ones)
         one, other = (np.asarray(max(square, 0.0)) for square in squares)
         deviation = float(self._deviation(np.asarray(product), one, other))
+        return Measured(product, deviation, self.slack)
+
+    def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
+        """The estimate, and both ends of its interval, by the sums of squares as released."""
+        product, *squares = self.sums(ones)
+        _, deviation, _ = self.measured(ones)
         share = _share(deviation, self._empty, self.released, self.cells)
         width = noise_quantile(confidence, share) * deviation + self.slack + 1
         if max(squares) > self.limit:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import Floats, Model
+from panprivacy.decoders.intervals import Floats, Measured, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,12 @@ class SeparateModel:
         total = float(value.sum())
         below, above = (math.hypot(*distances) for distances in (value - low, high - value))
         return total, max(total - below, 0.0), total + above
+
+    def measured(self, ones: ArrayLike) -> Measured:
+        """The same of each table, added up; the tables have independent noise."""
+        parts = [self.each.measured(part) for part in self._parts(ones)]
+        estimates, errors, biases = zip(*parts, strict=True)
+        return Measured(sum(estimates), math.hypot(*errors), sum(biases))
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """Where the tables have equal shares of the truth."""

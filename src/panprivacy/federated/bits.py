@@ -97,6 +97,14 @@ class Reporting(NamedTuple):
         )
         return float(value), float(low), float(reports - lacking)
 
+    def measured(self, ones: int, reports: int) -> tuple[float, float]:
+        """The estimate before it is cut, and its standard error where the truth is as estimated."""
+        value = float((ones - reports * self.absent) / self.kept)
+        bits = min(max(value, 0.0), float(reports))
+        present, absent = (float(one * (1 - one)) for one in (self.present, self.absent))
+        variance = bits * present + (reports - bits) * absent
+        return value, math.sqrt(variance) / float(self.kept)
+
     def _sum(self, bits: int, reports: int) -> Distribution:
         """The law of the number of reported ones, if so many bits are 1."""
         return binomial(bits, self.present) + binomial(reports - bits, self.absent)

@@ -99,7 +99,8 @@ class CountNonZero(Kind, frozen=True, kw_only=True, tag="count-nonzero"):
         name = Name("count-nonzero", "at_least", (("events", 1),))
         note = note_on(low, high, unit="devices", value=value)
         numbers = value, low, high, confidence, epsilon, (ones,)
-        return Answers([Release(*numbers, name, "devices", note)])
+        measured = self.reporting.measured(ones, reports)
+        return Answers([Release(*numbers, name, "devices", note, *measured)])
 
     def delta(self, epsilon: Fraction, devices: int) -> float:
         """A bound on the delta that belongs to epsilon where so many devices report."""

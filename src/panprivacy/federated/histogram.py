@@ -123,8 +123,9 @@ class Histogram(Kind, frozen=True, kw_only=True, tag="histogram"):
             question = "at_least" if events == self.most else "exactly"
             name = Name("histogram", question, (("events", events),))
             numbers = value, low, high, confidence, epsilon, (ones,)
+            measured = self.reporting.measured(ones, reports)
             note = note_on(low, high, unit="devices", value=value)
-            found.append(Release(*numbers, name, "devices", note))
+            found.append(Release(*numbers, name, "devices", note, *measured))
         return Answers(found)
 
     def delta(self, epsilon: Fraction, devices: int) -> float:

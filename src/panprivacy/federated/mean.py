@@ -152,7 +152,9 @@ class Mean(Kind, frozen=True, kw_only=True, tag="mean"):
         name, value = Name("mean", "mean", (("most", self.most),)), total / reports
         unit = "events per device"
         note = note_on(low, high, unit=unit, value=value)
-        return Answers([Release(value, low, high, confidence, epsilon, (total,), name, unit, note)])
+        numbers = value, low, high, confidence, epsilon, (total,)
+        measured = value, math.sqrt(self.variance / reports)
+        return Answers([Release(*numbers, name, unit, note, *measured)])
 
     def _reach(self, reports: int, share: float) -> float:
         """How far above 0 the noise of so many reports lies with a probability of `share` at most.

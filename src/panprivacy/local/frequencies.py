@@ -31,6 +31,10 @@ class Spread:
     slope: Floats
     step: Floats
 
+    def errors(self, users: int) -> Floats:
+        """The standard error of each, where the truth is as estimated, within 0 .. users."""
+        return np.sqrt(self.fixed + self.slope * np.clip(self.estimates, 0, users))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frequencies(Named[Release]):
@@ -50,6 +54,7 @@ class Frequencies(Named[Release]):
         confidence: how often the interval of a value holds the truth, each for itself.
         epsilon: what the report cost each user, in nats.
         counts: what was counted: all else is a function of it and of public parameters.
+        errors: standard errors of the estimates, float64[values].
     """
 
     estimates: Floats
@@ -59,6 +64,7 @@ class Frequencies(Named[Release]):
     confidence: float
     epsilon: float
     counts: tuple[int, ...]
+    errors: Floats
     statistic: str = "frequency"
     group: Label | None = None
 
@@ -105,6 +111,8 @@ class Frequencies(Named[Release]):
             self.counts,
             name,
             note=note_on(low, high, value=number),
+            estimate=float(self.estimates[value]),
+            standard_error=float(self.errors[value]),
         )
 
 

@@ -138,6 +138,7 @@ class Randomiser(ABC):
             sure,
             float_above(self.epsilon),
             tuple(scores.tolist()),
+            spread.errors(len(reports)),
         )
 
     @property

@@ -138,6 +138,8 @@ class StatisticalQueries:
         return self._release(response.estimate(reports).shares[1], reports)
 
     def _release(self, share: float, reports: NDArray[Any]) -> Release:
+        """The answer; its standard error is that of reports that are as often 1 as 0, at most."""
+        keep = float(RandomisedResponse(2, self.oracle.epsilon).keep)
         low, high = share - self.tolerance, share + self.tolerance
         value, low, high = (float(np.clip(end, 0, 1)) for end in (share, low, high))
         return Release(
@@ -150,6 +152,8 @@ class StatisticalQueries:
             Name("statistical-query", "mean", (("query", self._asked),)),
             "share of users",
             note_on(low, high, unit="share of users", value=value),
+            float(share),
+            1 / (2 * math.sqrt(len(reports)) * keep),
         )
 
 

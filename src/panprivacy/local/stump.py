@@ -130,5 +130,6 @@ def _rules(cuts: Cuts) -> list[Stump]:
 def _opposite(rule: Stump, error: Release) -> tuple[Stump, Release]:
     low, high = 1 - error.high, 1 - error.low
     note = note_on(low, high, unit=error.unit, value=1 - error.value)
-    turned = replace(error, value=1 - error.value, low=low, high=high, note=note)
+    value, estimate = 1 - error.value, 1 - error.estimate
+    turned = replace(error, value=value, low=low, high=high, note=note, estimate=estimate)
     return Stump(rule.feature, rule.cut, 0), turned

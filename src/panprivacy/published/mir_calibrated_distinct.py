@@ -45,8 +45,11 @@ class NonzeroModel(Answering):
 
     def estimate(self, sums: ArrayLike) -> float:
         """The unbiased estimate, cut to 0 .. cells."""
-        users = (float(np.sum(sums)) - self.cells * self.absent) / (self.present - self.absent)
-        return min(max(users, 0.0), float(self.cells))
+        return min(max(self.unbiased(sums), 0.0), float(self.cells))
+
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The estimate before it is cut."""
+        return (float(np.sum(ones)) - self.cells * self.absent) / (self.present - self.absent)
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """Counters and output noise."""

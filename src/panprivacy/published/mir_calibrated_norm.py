@@ -59,12 +59,20 @@ class LengthModel(Answering):
 
     def estimate(self, sums: ArrayLike) -> float:
         """The noised length, cut to what norms can be."""
-        return min(max(float(np.sum(sums)) / self.unit, 0.0), self.limit)
+        return min(max(self.unbiased(sums), 0.0), self.limit)
+
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The noised length."""
+        return float(np.sum(ones)) / self.unit
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """The root-mean-square distance from the length of the sketch without noise, at most."""
         square = self.chances @ self.errors.astype(float) ** 2 + self._output
         return np.full(np.shape(truth), math.sqrt(square) / self.unit)
+
+    def bias(self, truth: ArrayLike) -> Floats:
+        """Unknown: noise may make a sketch longer, or shorter."""
+        return np.full(np.shape(truth), math.inf)
 
     @property
     def _output(self) -> float:

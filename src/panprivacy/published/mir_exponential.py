@@ -142,6 +142,10 @@ class StableModel(Answering):
         """The root-mean-square error, bias included, for the first users in state 1."""
         return np.interp(np.asarray(truth, float), np.arange(len(self.errors)), self.errors)
 
+    def bias(self, truth: ArrayLike) -> Floats:
+        """Unknown: it depends on the states."""
+        return np.full(np.shape(truth), math.inf)
+
     def output_share(self, truth: float) -> float:  # noqa: ARG002
         """There is no noise on counts."""
         return 0.0

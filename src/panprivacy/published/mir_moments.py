@@ -122,19 +122,23 @@ class MomentModel(Answering):
     spread: float
     scale: float
 
-    def unbiased(self, sums: ArrayLike) -> float:
+    def weighted(self, sums: ArrayLike) -> float:
         """What all users add, `sum (w a mod 2 tau)`, before it is divided by the scale."""
         return (float(np.sum(sums)) - self.cells * self.base) / self.gain
 
     def estimate(self, sums: ArrayLike) -> float:
         """The answer; not cut, so that its mean stays what it is."""
-        return self.unbiased(sums) / self.scale
+        return self.weighted(sums) / self.scale
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """At most, whatever the truth is: counters, output noise and weights."""
         noise = (self.cells * self.cell_variance + self.noise_variance) / self.gain**2
         deviation = math.sqrt(noise + self.cells * self.spread) / self.scale
         return np.full(np.shape(truth), deviation)
+
+    def bias(self, truth: ArrayLike) -> Floats:
+        """Unknown: it depends on the states."""
+        return np.full(np.shape(truth), math.inf)
 
     def output_share(self, truth: float) -> float:
         """The part of the variance that output noise causes."""

@@ -8,6 +8,7 @@ another, and the epsilon of two runs. docs/published.md has each with its number
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -334,6 +335,9 @@ class CroppedHeavyHitters(Together[str, CroppedFirstMoment]):
             upper.counts + lower.counts,
             Name("", "heavy_hitters", (("k", self._limit),)),
             note=note_on(low, high, value=value),
+            estimate=(upper.estimate - lower.estimate) / apart,
+            standard_error=math.hypot(upper.standard_error, lower.standard_error) / apart,
+            bias=(upper.bias + lower.bias) / apart,
         )
 
 

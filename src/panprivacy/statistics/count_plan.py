@@ -219,9 +219,10 @@ class CountReading:
 
     def answer(self, counts: NDArray[np.int64], confidence: float) -> Release:
         """The estimate with its interval."""
-        value, low, high = self.model.answer(counts, confidence)
+        model = self.model
+        value, low, high = model.answer(counts, confidence)
         epsilon = float(self.plan.split.budget.release)
         numbers = value, low, high, confidence, epsilon, tuple(counts.tolist())
         plan = self.plan
         note = note_on(low, high, plan.planned, plan.unit, plan.caveat, value)
-        return Release(*numbers, plan.name, plan.unit, note)
+        return Release(*numbers, plan.name, plan.unit, note, *model.measured(counts))

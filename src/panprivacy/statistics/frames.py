@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,14 +19,20 @@ COLUMNS: Mapping[str, tuple[pa.DataType, str]] = {
     "argument": (pa.int64(), "the number that belongs to the question; null if none does"),
     "arguments": (pa.string(), "all that belong to it, such as tau=10,power=2; else empty"),
     "group": (pa.string(), "the group of users; null if they are not counted by group"),
-    "value": (pa.float64(), "the answer; null if it is lost"),
+    "value": (pa.float64(), "the answer, cut to its interval; null if it is lost"),
     "low": (pa.float64(), "lower end of the interval"),
     "high": (pa.float64(), "upper end of the interval; it may be infinite"),
+    "estimate": (pa.float64(), "the answer before it is cut, for sums and means; may be below 0"),
+    "standard_error": (pa.float64(), "standard deviation of the estimate; null if not known"),
+    "bias": (pa.float64(), "how far the mean of the estimate may be off; 0 if it is unbiased"),
     "confidence": (pa.float64(), "how often the interval holds the truth"),
     "epsilon": (pa.float64(), "the most that the release cost a user, in nats"),
     "note": (pa.string(), "what to beware of, such as an answer that is noise; else null"),
 }
 """Of every table of answers, with their meaning."""
+
+NUMBERS = ("value", "low", "high", "estimate", "standard_error", "bias", "confidence", "epsilon")
+"""The columns that have the numbers of an answer."""
 
 
 def as_table(rows: Sequence[Mapping[str, object]], **first: pa.DataType) -> pa.Table:
@@ -66,6 +72,51 @@ class Framed(ABC):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table, by the Arrow PyCapsule interface."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+class Tabular(Framed):
+    """Answers that can be shown as a table, with the columns of `COLUMNS`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def answers(self, most: int | None = None) -> Mapping[Any, Any]:
+        """Each answer by its name; None for one that is lost.
+
+        Args:
+            most: of many states, so many that are nearest to 0; None for all.
+        """
+
+    @property
+    def _named(self) -> Mapping[Any, Any]:
+        return self.answers()
+
+    def rows(self) -> list[dict[str, object]]:
+        """A row for each answer; what is lost has no numbers."""
+        return [
+            {**dict.fromkeys(COLUMNS), **name.columns()} if one is None else one.to_dict()
+            for name, one in self._named.items()
+        ]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each answer."""
+        return as_table(self.rows())
+
+    def _shown(self) -> Iterator[tuple[str, ...]]:
+        """The cells of a small table for people, line by line, from the titles on."""
+        yield "answer", "group", "value", "low", "high", "note"
+        for name, one in self.answers(MOST_SHOWN).items():
+            group = "" if name.group is None else str(name.group)
+            numbers = ("lost", "", "") if one is None else one.shown()
+            yield str(name), group, *numbers, (one and one.note) or ""
+
+    def _repr_html_(self) -> str:
+        """A small table for a notebook."""
+        return as_html(self._shown())
+
+
+MOST_SHOWN = 21
+"""States of a histogram, where people look at it."""
 
 
 class Rows(Framed):

@@ -6,17 +6,16 @@ Every release is a mapping of names to answers, or one such answer; both make th
 from __future__ import annotations
 
 import functools
-from abc import abstractmethod
+import math
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, overload, runtime_checkable
 
-import pyarrow as pa
-
 from panprivacy.errors import PanPrivacyError
-from panprivacy.statistics.frames import COLUMNS, Framed, Rows, as_html, as_table, as_text
+from panprivacy.statistics.frames import MOST_SHOWN, NUMBERS, Rows, Tabular, as_text
 from panprivacy.statistics.lookup import find
 from panprivacy.statistics.notes import shown_number
+from panprivacy.statistics.totals import total_of
 
 Label = str | int
 """Of a group."""
@@ -87,51 +86,6 @@ class Answer(Protocol):
         """
 
 
-class Tabular(Framed):
-    """Answers that can be shown as a table, with the columns of `COLUMNS`."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def answers(self, most: int | None = None) -> Mapping[Name, Release | None]:
-        """Each answer by its name; None for one that is lost.
-
-        Args:
-            most: of many states, so many that are nearest to 0; None for all.
-        """
-
-    @property
-    def _named(self) -> Mapping[Name, Any]:
-        return self.answers()
-
-    def rows(self) -> list[dict[str, object]]:
-        """A row for each answer; what is lost has no numbers."""
-        return [
-            {**dict.fromkeys(COLUMNS), **name.columns()} if one is None else one.to_dict()
-            for name, one in self._named.items()
-        ]
-
-    def to_arrow(self) -> pa.Table:
-        """A row for each answer."""
-        return as_table(self.rows())
-
-    def _shown(self) -> Iterator[tuple[str, ...]]:
-        """The cells of a small table for people, line by line, from the titles on."""
-        yield "answer", "group", "value", "low", "high", "note"
-        for name, one in self.answers(_MOST_SHOWN).items():
-            group = "" if name.group is None else str(name.group)
-            numbers = ("lost", "", "") if one is None else one.shown()
-            yield str(name), group, *numbers, (one and one.note) or ""
-
-    def _repr_html_(self) -> str:
-        """A small table for a notebook."""
-        return as_html(self._shown())
-
-
-_MOST_SHOWN = 21
-"""States of a histogram, where people look at it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Release(Tabular):
     """A noised answer; it is public.
@@ -143,7 +97,8 @@ class Release(Tabular):
     ('1,234.5', 1234, 1234.5)
 
     Args:
-        value: the estimate, cut to the interval: noise may take it where no truth can be.
+        value: the estimate, cut to the interval: noise may take it where no truth can be. To sum
+            or average answers take `estimate`, or `total()`.
         low: lower end of the confidence interval.
         high: upper end; infinite where the counts do not bound it.
         confidence: probability that the interval covers the truth, over all noise, sampling and
@@ -155,6 +110,11 @@ class Release(Tabular):
         name: what it answers.
         unit: what it counts, such as "users".
         note: what to beware of, as `note_on` has it; None if nothing.
+        estimate: the estimate before it is cut: it may be below 0, or above the largest truth. NaN
+            for the value.
+        standard_error: standard deviation of the estimate, where the truth is as estimated; NaN if
+            it is not known.
+        bias: by how much the mean of the estimate may differ from the truth; 0 if it has none.
     """
 
     value: float
@@ -166,9 +126,14 @@ class Release(Tabular):
     name: Name = _UNNAMED
     unit: str = "users"
     note: str | None = None
+    estimate: float = math.nan
+    standard_error: float = math.nan
+    bias: float = 0.0
 
     def __post_init__(self) -> None:
-        """Cut the estimate."""
+        """Cut the value."""
+        if math.isnan(self.estimate):
+            object.__setattr__(self, "estimate", self.value)
         object.__setattr__(self, "value", min(max(self.value, self.low), self.high))
 
     def under(self, statistic: str | None = None, group: Label | None = None) -> Release:
@@ -181,8 +146,9 @@ class Release(Tabular):
 
     def to_dict(self) -> dict[str, object]:
         """The columns of `COLUMNS`."""
-        told = ("value", "low", "high", "confidence", "epsilon", "note")
-        return {**self.name.columns(), **{name: getattr(self, name) for name in told}}
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        known = {name: None if math.isnan(number) else number for name, number in numbers.items()}
+        return {**self.name.columns(), **known, "note": self.note}
 
     def __float__(self) -> float:
         return self.value
@@ -302,6 +268,22 @@ class Named(Tabular, Rows, Generic[A_co]):
         """Each name with its answer."""
         return self._named.items()
 
+    def total(self, *, confidence: float = 0.95) -> Release:
+        """Return the sum of all answers, with an interval for the sum.
+
+        It follows from the answers, so that it costs nothing. Different statistics and groups have
+        independent noise; answers of one table are summed as if all its noise went the same way.
+
+        Args:
+            confidence: probability that the interval covers the sum of the truths.
+
+        Raises:
+            PanPrivacyError: an answer is lost, or they are of several questions.
+        """
+        tables = (((name.statistic, name.group), one) for name, one in self.items())
+        total: Release = total_of(tables, confidence)  # type: ignore[assignment]
+        return total
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, (Named, Mapping)) and dict(self.items()) == dict(other.items())
 
@@ -314,7 +296,7 @@ class Named(Tabular, Rows, Generic[A_co]):
         return as_text(lines) + (f"\n... and {hidden:,} more" if hidden else "")
 
     def __repr__(self) -> str:
-        shown = self.answers(_MOST_SHOWN)
+        shown = self.answers(MOST_SHOWN)
         rest = ", ..." if len(shown) < len(self) else ""
         each = (f"{_titled(name)}: {one}" for name, one in shown.items())
         return f"<{type(self).__name__} {'; '.join(each)}{rest}>"

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any, Generic, TypeVar, cast, overload
-
-import pyarrow as pa
+from typing import Any, Generic, TypeVar, cast
 
 from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container
-from panprivacy.statistics.frames import Rows, as_table
 from panprivacy.statistics.grid import Grid
 from panprivacy.statistics.private import Private, Resumable, check_maker, check_unused
 from panprivacy.statistics.release import Answer
 from panprivacy.statistics.together import unless_lost
+from panprivacy.statistics.windows import Window, Windows
 
 LONGEST = 3_660 * 86_400
 """Seconds of a window, of days of 24 hours."""
@@ -35,7 +32,6 @@ _RANGE = struct.Struct("<QQ")
 """For how many users it is planned, at least and at most."""
 _LONGEST_NUMBER = 400 * 86_400
 """Seconds of a window that is given as a number: more may be meant as milliseconds."""
-_MOMENT = pa.timestamp("us", tz="UTC")
 _LAST_MOMENT = datetime(9_999, 12, 28, tzinfo=UTC).timestamp()
 """So that what clocks of all zones show then is in a year of four digits."""
 
@@ -43,68 +39,6 @@ _LAST_MOMENT = datetime(9_999, 12, 28, tzinfo=UTC).timestamp()
 _DAMAGED = "the state is damaged: no window is planned like this"
 
 S = TypeVar("S", bound=Private)
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What came of one window; it is public.
-
-    Args:
-        start: when it began, in UTC; the first one begins when counting does.
-        end: when it ended.
-        complete: whether it was counted from its start to its end on the grid, by one process.
-        release: what was released then; None if nothing was.
-    """
-
-    start: datetime
-    end: datetime
-    complete: bool
-    release: Any
-
-
-class Windows(Rows):
-    """What came of windows that have ended, oldest first.
-
-    Args:
-        windows: in order.
-    """
-
-    __slots__ = ("_windows",)
-
-    def __init__(self, windows: Iterable[Window]) -> None:
-        self._windows = tuple(windows)
-
-    @overload
-    def __getitem__(self, place: int) -> Window: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Windows: ...
-
-    def __getitem__(self, place: int | slice) -> Window | Windows:
-        found = self._windows[place]
-        return found if isinstance(found, Window) else Windows(found)
-
-    def __len__(self) -> int:
-        return len(self._windows)
-
-    def __iter__(self) -> Iterator[Window]:
-        return iter(self._windows)
-
-    def to_arrow(self) -> pa.Table:
-        """A row for each answer of each window: `start`, `end`, `complete` and those of answers.
-
-        The windows have released answers, as statistics do.
-        """
-        rows = [
-            {"start": window.start, "end": window.end, "complete": window.complete, **row}
-            for window in self._windows
-            if window.release is not None
-            for row in window.release.rows()
-        ]
-        return as_table(rows, start=_MOMENT, end=_MOMENT, complete=pa.bool_())
-
-    def __repr__(self) -> str:
-        return f"<Windows {', '.join(f'{one.start:%Y-%m-%d %H:%M}' for one in self._windows)}>"
 
 
 class Windowed(Resumable, Generic[S]):
@@ -218,7 +152,7 @@ class Windowed(Resumable, Generic[S]):
     @property
     def releases(self) -> Windows:
         """What the windows that have ended released, oldest first, but for those handed out."""
-        return Windows(self._releases)
+        return Windows(self._releases, lasting=self._current.lasting)
 
     def release(self) -> Windows:
         """Hand out what the windows that have ended released, and keep it no longer.
@@ -230,7 +164,8 @@ class Windowed(Resumable, Generic[S]):
 
     def take(self) -> Windows:
         """The same without a look at the clock."""
-        taken, self._releases = Windows(self._releases), []
+        taken = Windows(self._releases, lasting=self._current.lasting)
+        self._releases = []
         return taken
 
     def update(self, *columns: Any, **named: Any) -> None:

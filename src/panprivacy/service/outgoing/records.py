@@ -26,7 +26,10 @@ FIELDS: Mapping[str, tuple[pa.DataType, str]] = {
 }
 """Of every row that leaves the service, with their meaning; the fields of `Published`."""
 
-NULLABLE = {"end", "argument", "group", "value", "low", "high", "note"}
+NULLABLE = {
+    *("end", "argument", "group", "value", "low", "high"),
+    *("estimate", "standard_error", "bias", "note"),
+}
 
 
 class StoreError(PanPrivacyError):
@@ -150,6 +153,9 @@ class Published:
     value: float | None
     low: float | None
     high: float | None
+    estimate: float | None
+    standard_error: float | None
+    bias: float | None
     confidence: float
     epsilon: float
     note: str | None

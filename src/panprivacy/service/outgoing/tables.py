@@ -26,8 +26,10 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
+    update,
 )
 from sqlalchemy.engine import Connection
+from sqlalchemy.schema import CreateColumn
 from sqlalchemy.types import TypeDecorator
 
 from panprivacy.coins import SystemCoins
@@ -36,6 +38,8 @@ from panprivacy.service.outgoing.databases import CREATING
 
 _VERSION: Final = 5
 """Of the tables; whoever changes them counts on."""
+_ADDED: Final = "estimate", "standard_error", "bias"
+"""Columns of answers that the version before did not have."""
 IDENTITY_BYTES: Final = 16
 """Of the random number by which a store is told from any other."""
 
@@ -124,6 +128,9 @@ ANSWERS: Final = Table(
     Column("value", Double),
     Column("low", Double),
     Column("high", Double),
+    Column("estimate", Double),
+    Column("standard_error", Double),
+    Column("bias", Double),
     Column("confidence", Double, nullable=False),
     Column("epsilon", Double, nullable=False),
     Column("note", Text),
@@ -155,7 +162,7 @@ Index("panprivacy_answers_by_stream_and_time", ANSWERS.c.stream, ANSWERS.c.relea
 
 
 def create_tables(connection: Connection) -> bool:
-    """Create the tables, unless they are there; whether they were created.
+    """Create the tables, unless they are there, or bring them up to date; whether they are new.
 
     Raises:
         PlanError: they are there in another version.
@@ -163,12 +170,26 @@ def create_tables(connection: Connection) -> bool:
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(CREATING)))
     if inspect(connection).has_table(SCHEMA.name):
+        _upgrade(connection)
         check_tables(connection)
         return False
     _TABLES.create_all(connection)
     identity = SystemCoins().key(IDENTITY_BYTES).hex()
     connection.execute(insert(SCHEMA).values(version=_VERSION, identity=identity))
     return True
+
+
+def _upgrade(connection: Connection) -> None:
+    """Add the columns that tables of the version before lack; their answers have no numbers there.
+
+    It is a part of the transaction that opens the store, so that it is done as a whole or not.
+    """
+    if connection.scalar(select(SCHEMA.c.version)) != _VERSION - 1:
+        return
+    for name in _ADDED:
+        column = CreateColumn(ANSWERS.c[name]).compile(dialect=connection.dialect)
+        connection.exec_driver_sql(f"ALTER TABLE {ANSWERS.name} ADD COLUMN {column}")
+    connection.execute(update(SCHEMA).values(version=_VERSION))
 
 
 def check_tables(connection: Connection) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from panprivacy.decoders.blocks import CroppedModel
-from panprivacy.decoders.intervals import Floats, noise_quantiles, score_interval
+from panprivacy.decoders.intervals import Floats, Measuring, noise_quantiles, score_interval
 from panprivacy.decoders.levels import level_shares
 
 _LEAST_VARIANCE = 1e-30
@@ -39,14 +39,31 @@ class HashedCroppedModel(CroppedModel):
 
     def estimate(self, ones: ArrayLike) -> float:
         """About the middle of what the sum over users may be."""
-        return float(self._between(CroppedModel.estimate(self, ones)))
+        return min(max(self.unbiased(ones), 0.0), float(self._between(self.limit)))
+
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The same where the sum over cells is below 0."""
+        return float(self._between(CroppedModel.unbiased(self, ones)))
 
     def deviation(self, truth: ArrayLike) -> Floats:
         """The root mean square of the error, wherever in between the truth is."""
-        most = np.asarray(truth, float)
-        least = self.limit * -np.expm1(-most / self.limit)
-        bias = np.maximum(self._between(most) - most, most - self._between(least))
-        return np.hypot(CroppedModel.deviation(self, least) * self._slope(least), bias)
+        return np.hypot(self.standard_error(truth), self.bias(truth))
+
+    def standard_error(self, truth: ArrayLike) -> Floats:
+        """The standard deviation alone."""
+        least = self._least(truth)
+        return CroppedModel.deviation(self, least) * self._slope(least)
+
+    def bias(self, truth: ArrayLike) -> Floats:
+        """By how much what collisions hide may differ from the middle."""
+        most, least = np.asarray(truth, float), self._least(truth)
+        bias: Floats = np.maximum(self._between(most) - most, most - self._between(least))
+        return bias
+
+    def _least(self, truth: ArrayLike) -> Floats:
+        """The sum over cells where each user has tau or nothing."""
+        least: Floats = self.limit * -np.expm1(-np.asarray(truth, float) / self.limit)
+        return least
 
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
         """From the lowest sum over cells to the largest over users; infinite if all are full."""
@@ -72,7 +89,7 @@ class HashedCroppedModel(CroppedModel):
 
 
 @dataclass(frozen=True, slots=True)
-class LevelledCroppedModel:
+class LevelledCroppedModel(Measuring):
     """The sum of `min(state, tau)`, from the noised number of cells that count in each level.
 
     A cell whose users add up to `a` counts with probability
@@ -118,6 +135,15 @@ class LevelledCroppedModel:
         best = len(downwards) - 1 - int(np.argmax(downwards[: end or 1]))
         return _crossing(curves.truths, score, best)
 
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The estimate, which is straight below 0."""
+        value, curves = self.estimate(ones), _curves(self)
+        if value > 0:
+            return value
+        _, slope, _, _ = self.parts(curves.truths[:1])
+        below = float(curves.score(np.asarray(ones, float))[0])
+        return min(below / float((curves.weights[0] * slope).sum()), 0.0)
+
     def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
         """The estimate, and the interval of all sums from which the counts are not too far.
 
@@ -133,12 +159,17 @@ class LevelledCroppedModel:
 
         Where it is a large share of the truth, errors are larger.
         """
-        weights, slope, noise, hidden = self._weighted(np.asarray(truth, float))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            unit = 1 / (weights * slope).sum(axis=-1)
-            spread = np.sqrt((weights**2 * noise).sum(axis=-1)) * unit
-            errors = np.hypot(spread, (weights * hidden).sum(axis=-1) * unit)
-        return np.nan_to_num(errors, nan=math.inf)
+        return np.hypot(self.standard_error(truth), self.bias(truth))
+
+    def standard_error(self, truth: ArrayLike) -> Floats:
+        """The standard deviation alone."""
+        weights, slope, noise, _ = self._weighted(np.asarray(truth, float))
+        return _over(np.sqrt((weights**2 * noise).sum(axis=-1)), weights * slope)
+
+    def bias(self, truth: ArrayLike) -> Floats:
+        """By how much collisions may move the mean."""
+        weights, slope, _, hidden = self._weighted(np.asarray(truth, float))
+        return _over((weights * hidden).sum(axis=-1), weights * slope)
 
     def output_share(self, truth: float) -> float:
         """The part of the variance that output noise causes."""
@@ -172,6 +203,12 @@ class LevelledCroppedModel:
         share = np.minimum(load / self.sharing, 1)
         beyond = (share * np.exp(1 - share)) ** self.sharing
         return np.maximum(-np.expm1(-load) - beyond, 0)
+
+
+def _over(score: Floats, slopes: Floats) -> Floats:
+    """By how much a score moves the estimate; infinite where no level tells."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(score / slopes.sum(axis=-1), nan=math.inf, posinf=math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from panprivacy.cells.law import Law
 from panprivacy.cells.modular import ModularCells
 from panprivacy.cells.protocol import Table
-from panprivacy.decoders.intervals import Floats
+from panprivacy.decoders.intervals import Floats, Measured
 from panprivacy.decoders.separate import SeparateModel
 from panprivacy.planning.request import noise_variance
 from panprivacy.statistics.count_plan import CountReading
 from panprivacy.statistics.cropped.plan import Cropped
-from panprivacy.statistics.incidence.decoder import Estimates, SharedModel
+from panprivacy.statistics.incidence.decoder import SharedModel
+from panprivacy.statistics.incidence.estimates import Estimates
 from panprivacy.statistics.incidence.linear_queries import States
 from panprivacy.statistics.incidence.plan import IncidencePlan
 
@@ -47,6 +48,11 @@ class DecompoundedModel:
     def estimate(self, ones: ArrayLike) -> float:
         """The sum, at least 0."""
         return max(float(self._read(ones).values), 0.0)
+
+    def measured(self, ones: ArrayLike) -> Measured:
+        """The sum before it is cut, its standard error, and the bias of the logarithm."""
+        found = self._read(ones)
+        return Measured(float(found.values), float(found.deviations()), found.bias)
 
     def answer(self, ones: ArrayLike, confidence: float) -> tuple[float, float, float]:
         """The estimate, and both ends of its confidence interval.

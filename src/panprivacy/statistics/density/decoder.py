@@ -30,9 +30,12 @@ class DensityModel(Answering):
 
     def estimate(self, ones: ArrayLike) -> float:
         """The unbiased estimate, cut to 0 .. 1."""
+        return min(max(self.unbiased(ones), 0.0), 1.0)
+
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The estimate before it is cut."""
         mean = float(np.sum(ones)) / self.cells
-        share = (mean - self.tables * self.absent_mean) / self.contrast
-        return min(max(share, 0.0), 1.0)
+        return (mean - self.tables * self.absent_mean) / self.contrast
 
     @property
     def absent_mean(self) -> float:

@@ -9,16 +9,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import GRID, ZOOMS, Floats, noise_quantiles, score_interval
+from panprivacy.decoders.intervals import (
+    GRID,
+    ZOOMS,
+    Floats,
+    Measuring,
+    noise_quantiles,
+    score_interval,
+)
 from panprivacy.decoders.levels import level_shares
 
 _CANDIDATES = 4_096
+_HALVINGS = 60
+"""Of an interval that holds an estimate below 0."""
 _LEAST_VARIANCE = 1e-30
 """At an enormous epsilon a full or empty level has no noise that a float can hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class LevelModel:
+class LevelModel(Measuring):
     """The number of users, from the noised number of ones in each level of hashed cells.
 
     Level `l` of `levels` has `cells_per_level` cells and takes a user with probability
@@ -53,6 +62,42 @@ class LevelModel:
             low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
             grid = np.linspace(low, high, GRID + 1)
         return float((grid[0] + grid[-1]) / 2) if grid[0] > 0 else float(grid[0])
+
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The same, also below 0: there levels have the weights that they have at 0.
+
+        The mean of a level is the same function of the number of users there, so that counts that
+        are lower than expected of nobody say how much lower.
+        """
+        value, counts = self.estimate(ones), np.asarray(ones, float)
+        if value > 0:
+            return value
+        _, variance, slope = self.moments(np.zeros(()))
+        weights = slope / variance
+
+        def below(users: float) -> bool:
+            mean, _, _ = self.moments(np.asarray(users))
+            return float(((counts - mean) * weights).sum()) > 0
+
+        low, high = -float(self.deviation(0)), 0.0
+        while not below(low):
+            low, high = 2 * low, low
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if below(middle) else (low, middle)
+        return high
+
+    def bias(self, truth: ArrayLike) -> Floats:
+        """The mean of the estimate less the truth, to second order: it is never below 0.
+
+        It is half of the variance times the mean rate at which levels fill up, weighted by what
+        each tells. [docs/guarantees/decoding.md]
+        """
+        users = np.asarray(truth, float)
+        information = self._information(users)
+        rate = (information * self._rates()).sum(axis=-1) / information.sum(axis=-1)
+        bias: Floats = self.deviation(users) ** 2 * rate / 2
+        return bias
 
     @property
     def limit(self) -> float:
@@ -103,17 +148,20 @@ class LevelModel:
 
     def moments(self, users: Floats) -> tuple[Floats, Floats, Floats]:
         """Mean and variance of each level's count, and the mean's slope in the number of users."""
-        rates = -np.log1p(-self.decay * self._probabilities() / self.cells_per_level)
+        rates = self._rates()
         empty = np.exp(-users[..., None] * rates)
         mean = self.full - self.contrast * empty
         variance = self.cells_per_level * mean * (1 - mean) + self.noise_variance
         slope = self.cells_per_level * self.contrast * rates * empty
         return self.cells_per_level * mean, np.maximum(variance, _LEAST_VARIANCE), slope
 
-    def _probabilities(self) -> Floats:
+    def _rates(self) -> Floats:
+        """By how much each user brings down the logarithm of the share of empty cells."""
         probabilities = level_shares(self.levels)
         # One cell that takes everybody is full after one user: keep its rate finite.
-        return np.minimum(probabilities, self.cells_per_level * (1 - 1e-9) / self.decay)
+        probabilities = np.minimum(probabilities, self.cells_per_level * (1 - 1e-9) / self.decay)
+        rates: Floats = -np.log1p(-self.decay * probabilities / self.cells_per_level)
+        return rates
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,13 +94,28 @@ class HeavyModel(Answering):
         """The sum over cells."""
         return self.over_cells.estimate(ones)
 
+    def unbiased(self, ones: ArrayLike) -> float:
+        """The sum over cells before it is cut."""
+        return self.over_cells.unbiased(ones)
+
     def deviation(self, truth: ArrayLike) -> Floats:
         """The root mean square of the error, however the stream is spread over users, at most."""
-        users, cells = np.asarray(truth, float), self._cells
-        limit = self.over_cells.limit
-        most = np.minimum(users + self.lift, limit)
-        least = np.maximum(users - users**2 / (2 * cells) - self.rounding, 0)
-        return np.hypot(self.over_cells.deviation(most), np.maximum(most - users, users - least))
+        return np.hypot(self.standard_error(truth), self.bias(truth))
+
+    def standard_error(self, truth: ArrayLike) -> Floats:
+        """The standard deviation alone, at most."""
+        return self.over_cells.deviation(self._most(truth))
+
+    def bias(self, truth: ArrayLike) -> Floats:
+        """By how much collisions and rounding may move the mean."""
+        users = np.asarray(truth, float)
+        least = np.maximum(users - users**2 / (2 * self._cells) - self.rounding, 0)
+        bias: Floats = np.maximum(self._most(users) - users, users - least)
+        return bias
+
+    def _most(self, truth: ArrayLike) -> Floats:
+        """The largest mean of the sum over cells."""
+        return np.minimum(np.asarray(truth, float) + self.lift, self.over_cells.limit)
 
     def output_share(self, truth: float) -> float:
         """The part of the variance that output noise causes."""

@@ -16,16 +16,17 @@ of cells, `v` the variance of the output noise on a count.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from panprivacy.cells.law import Law
 from panprivacy.decoders.circular import convolve, correlate, variances
-from panprivacy.decoders.intervals import Floats, noise_quantile
+from panprivacy.decoders.intervals import Floats
 from panprivacy.errors import LostReleaseError
+from panprivacy.statistics.incidence.bias import logarithm_bias
+from panprivacy.statistics.incidence.estimates import Estimates, added
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, Scores
 
 _MOST_STRAIN = 0.1
@@ -42,71 +43,6 @@ _PHASES = 3
 
 _PLANNED_PHASES = 6
 """The same of a plan: what a release sees of load and strain is itself noisy."""
-
-_SHARES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Estimates:
-    """Unbiased estimates, and their variance as a function of the truth T.
-
-    The variance is `constant + slope * T + curve * T**2 + output`; all are arrays of one shape, or
-    numbers.
-
-    Args:
-        values: the estimates.
-        constant: of the state's noise.
-        output: of the output noise.
-        slope: of noise and sampling.
-        curve: of sampling.
-        step: by how much the smallest step of a count moves the estimate.
-    """
-
-    values: Floats
-    constant: Floats
-    output: Floats
-    slope: float | Floats
-    curve: float
-    step: float
-
-    def less(self, known: Floats) -> Estimates:
-        """The same of what is left of the truth without a known number."""
-        constant = self.constant + self.slope * known + self.curve * known**2
-        slope = self.slope + 2 * self.curve * known
-        return replace(self, values=self.values - known, constant=constant, slope=slope)
-
-    def deviations(self) -> Floats:
-        """Standard deviations, where the truth is as estimated."""
-        truth = np.maximum(self.values, 0)
-        variance = self.constant + self.slope * truth + self.curve * truth**2 + self.output
-        return np.sqrt(np.maximum(variance, 0))
-
-    def intervals(self, confidence: float, limit: float) -> tuple[Floats, Floats]:
-        """Ends of the confidence intervals, within 0 .. limit.
-
-        They are the truths from which the estimate, cut to that range, is not surprisingly far
-        (Wilson); the ends are the roots of a square equation.
-        """
-        quantile, values = self._quantiles(confidence), np.clip(self.values, 0, limit)
-        lead = 1 - quantile**2 * self.curve
-        middle = values + quantile**2 * self.slope / 2
-        rest = values**2 - quantile**2 * (self.constant + self.output)
-        reach = np.sqrt(np.maximum(middle**2 - lead * rest, 0))
-        low, high = (middle - reach) / lead - self.step, (middle + reach) / lead + self.step
-        return np.clip(low, 0, limit), np.clip(high, 0, limit)
-
-    def bound(self, confidence: float, sign: int) -> float:
-        """The upper (sign 1) or lower (-1) end of an interval that nothing limits."""
-        reach = self._quantiles(confidence) * self.deviations()
-        return float(self.values + sign * reach)
-
-    def _quantiles(self, confidence: float) -> Floats:
-        """The quantile for the part of the variance that output noise causes, rounded up."""
-        total = self.deviations() ** 2
-        share = np.divide(self.output, total, out=np.ones(np.shape(total)), where=total > 0)
-        steps = np.ceil(np.clip(share, 0, 1) * _SHARES).astype(int)
-        quantiles = np.array([noise_quantile(confidence, k / _SHARES) for k in range(_SHARES + 1)])
-        return quantiles[steps]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -398,7 +334,8 @@ class SharedModel:
         votes = correlate(counts, kernel**2) - self.cells / self.law.modulus**2
         constant = np.maximum(votes - np.maximum(values, 0), 0)
         output = noise_variance * float((kernel**2).sum())
-        return Estimates(values, constant, np.full(len(values), output), 0.0, 0.0, 0.5)
+        bias = self._bias(histogram, noise_variance, np.ones(len(values)))
+        return Estimates(values, constant, np.full(len(values), output), 0.0, 0.0, 0.5, bias)
 
     def whole(self, query: LinearQuery, histogram: ArrayLike, noise_variance: float) -> Estimates:
         """The answer to a query from the noised histogram."""
@@ -410,8 +347,14 @@ class SharedModel:
         fixed = float(scores[1:] ** 2 @ users[1:])
         constant = max(poisson - max(fixed, 0.0), 0.0)
         output = noise_variance * float((votes**2).sum())
-        value = float(scores[1:] @ users[1:])
-        return Estimates(np.asarray(value), np.asarray(constant), np.asarray(output), 0.0, 0.0, 0.5)
+        value = np.asarray(float(scores[1:] @ users[1:]))
+        bias = self._bias(histogram, noise_variance, np.abs(np.fft.fft(scores)))
+        return Estimates(value, np.asarray(constant), np.asarray(output), 0.0, 0.0, 0.5, bias)
+
+    def _bias(self, histogram: ArrayLike, noise_variance: float, weights: Floats) -> float:
+        """By how much logarithms move the mean of an answer, at most."""
+        observed = self._observed(histogram)
+        return self.cells * logarithm_bias(observed, self.cells, noise_variance, weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -437,22 +380,12 @@ class SharedModels:
 
     def entries(self, histograms: ArrayLike, noise_variance: float) -> Estimates:
         """The number of users in every state but 0."""
-        return _added(self.each.entries(one, noise_variance) for one in self._parts(histograms))
+        return added(self.each.entries(one, noise_variance) for one in self._parts(histograms))
 
     def whole(self, query: LinearQuery, histograms: ArrayLike, noise_variance: float) -> Estimates:
         """The answer to a query from the noised histograms."""
         parts = self._parts(histograms)
-        return _added(self.each.whole(query, one, noise_variance) for one in parts)
+        return added(self.each.whole(query, one, noise_variance) for one in parts)
 
     def _parts(self, histograms: ArrayLike) -> list[Floats]:
         return np.split(np.asarray(histograms, float), self.tables)
-
-
-def _added(several: Iterable[Estimates]) -> Estimates:
-    """The sum of independent estimates whose variance does not depend on the truth."""
-    each = list(several)
-    values, constant, output = (
-        np.sum([getattr(one, name) for one in each], axis=0)
-        for name in ("values", "constant", "output")
-    )
-    return Estimates(values, constant, output, 0.0, 0.0, sum(one.step for one in each))

@@ -14,7 +14,8 @@ from panprivacy._validate import proportion
 from panprivacy.errors import PlanError
 from panprivacy.statistics.frames import as_pandas, as_polars
 from panprivacy.statistics.incidence.constrained import most_likely
-from panprivacy.statistics.incidence.decoder import Estimates, SharedModel, SharedModels, StateModel
+from panprivacy.statistics.incidence.decoder import SharedModel, SharedModels, StateModel
+from panprivacy.statistics.incidence.estimates import Estimates
 from panprivacy.statistics.incidence.linear_queries import LinearQuery, States
 from panprivacy.statistics.notes import note_on
 from panprivacy.statistics.release import Answers, Label, Name, Named, Release
@@ -109,7 +110,13 @@ class IncidenceRelease(Named[Release]):
             raise PlanError(message)
         total = self.cropped_sum(tau)
         value, low, high = (end / universe for end in (total.value, total.low, total.high))
-        return self._release("cropped_mean", value, low, high, tau=tau)
+        found = self._release("cropped_mean", value, low, high, tau=tau)
+        return replace(
+            found,
+            estimate=total.estimate / universe,
+            standard_error=total.standard_error / universe,
+            bias=total.bias / universe,
+        )
 
     def distinct(self) -> Release:
         """The number of users whose state is not 0."""
@@ -235,11 +242,12 @@ class IncidenceRelease(Named[Release]):
         estimates = whole.model.entries(self.counts, whole.noise_variance)
         limit = float(self.population.universe or np.inf)
         low, high = estimates.intervals(self.confidence, limit)
-        values = np.clip(estimates.values, 0, limit)
+        values, errors = np.clip(estimates.values, 0, limit), estimates.deviations(limit)
         for state in self.population.readable(most):
             at = state % self.population.states.modulus
             ends = float(values[at]), float(low[at]), float(high[at])
-            yield self._release("exactly", *ends, state=state)
+            measured = float(estimates.values[at]), float(errors[at]), estimates.bias
+            yield self._release("exactly", *ends, measured, state=state)
         above = self.population.states.above()
         if above is not None:
             yield self._answer(above)
@@ -282,16 +290,23 @@ class IncidenceRelease(Named[Release]):
         low, high = estimates.intervals(self.confidence, limit)
         value = float(np.clip(estimates.values, 0, limit))
         question, arguments = query.name.question, dict(query.name.arguments)
-        return self._release(question, value, float(low), float(high), **arguments)
+        measured = float(estimates.values), float(estimates.deviations(limit)), estimates.bias
+        return self._release(question, value, float(low), float(high), measured, **arguments)
 
     def _release(
-        self, question: str, value: float, low: float, high: float, **arguments: int
+        self,
+        question: str,
+        value: float,
+        low: float,
+        high: float,
+        measured: tuple[float, float, float] = (np.nan, np.nan, 0.0),
+        **arguments: int,
     ) -> Release:
         name = Name(self.statistic, question, tuple(arguments.items()), self.group)
         unit = "users" if question in _COUNTING else "visits"
         numbers = value, low, high, self.confidence, self.epsilon
         note = note_on(low, high, caveat=self.population.states.caveat(question), value=value)
-        return Release(*numbers, self.counts, name, unit, note)
+        return Release(*numbers, self.counts, name, unit, note, *measured)
 
     def _histogram(self) -> Whole:
         if self.whole is None:

@@ -15,7 +15,7 @@ from panprivacy.counters.endless import Endless
 from panprivacy.counters.running import Sum
 from panprivacy.counters.shapes import largest_deviation
 from panprivacy.counters.tree import Tree
-from panprivacy.decoders.intervals import noise_quantile
+from panprivacy.decoders.intervals import Measured, noise_quantile
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import Budget
 from panprivacy.planning.request import Request, Split
@@ -143,10 +143,10 @@ class RunningPlan(EventPlan):
         sums: Sequence[Sum],
         epoch: int,  # noqa: ARG002 - what noise was added is known of each sum
         confidence: float,
-    ) -> tuple[float, float, float]:
-        """The answer and both ends of its interval."""
+    ) -> tuple[float, float, float, Measured]:
+        """The answer, both ends of its interval, and the estimate before it is cut."""
         (last,) = sums
-        return last.value, *last.interval(confidence)
+        return last.value, *last.interval(confidence), last.measured
 
     def names(self, query: object) -> tuple[Name, ...]:  # noqa: ARG002
         """The one answer."""

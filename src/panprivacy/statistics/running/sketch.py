@@ -18,7 +18,7 @@ from panprivacy.coins import Coins
 from panprivacy.counters.running import Sum
 from panprivacy.counters.shapes import largest_deviation, mixed_radix
 from panprivacy.counters.tree import Tree
-from panprivacy.decoders.intervals import Floats, Model
+from panprivacy.decoders.intervals import Floats, Measured, Model
 from panprivacy.errors import PlanError
 from panprivacy.planning.request import Request
 from panprivacy.planning.universe import MOST_BYTES_UNLESS_TOLD
@@ -110,6 +110,10 @@ class Scaled:
         """The estimate, and both ends of its confidence interval."""
         return self.model.answer(np.sum(ones) / self.full, confidence)
 
+    def measured(self, ones: ArrayLike) -> Measured:
+        """The estimate before it is cut, its standard error and its bias."""
+        return self.model.measured(np.sum(ones) / self.full)
+
     def deviation(self, truth: ArrayLike) -> Floats:
         """The standard deviation of the estimate, for each true value."""
         return self.model.deviation(truth)
@@ -177,12 +181,12 @@ class SketchPlan(EventPlan, CountPlan):
         sums: Sequence[Sum],
         epoch: int,  # noqa: ARG002
         confidence: float,
-    ) -> tuple[float, float, float]:
-        """The answer and both ends of its interval."""
+    ) -> tuple[float, float, float, Measured]:
+        """The answer, both ends of its interval, and the estimate before it is cut."""
         (last,) = sums
         full = self.inner.unit * self.full
         found = Scaled(self.model_of(last.variance / full**2), full)
-        return found.answer(last.value, confidence)
+        return *found.answer(last.value, confidence), found.measured(last.value)
 
 
 def ways_to_spend(request: Request, what: str) -> list[Spent]:

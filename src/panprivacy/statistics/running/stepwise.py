@@ -51,7 +51,7 @@ class Stepwise(Statistic[P, Release]):
             sums = plan.table.sums(after, state.tick, self._coins)
             ended = np.zeros(1, np.int64)
             released = np.concatenate([one.run(ended).released for one in sums])
-            value, low, high = plan.told([one.last for one in sums], state.intrusions, confidence)
+            told = plan.told([one.last for one in sums], state.intrusions, confidence)
         except BaseException:
             wipe(after)
             raise
@@ -61,10 +61,10 @@ class Stepwise(Statistic[P, Release]):
             state, arrays=[after], tick=state.tick + 1, releases=state.releases + 1
         )
         wipe(state.table)
-        (name,) = plan.names(None)
+        (name,), (value, low, high, measured) = plan.names(None), told
         numbers = value, low, high, confidence, 0.0, tuple(released.tolist())
         note = note_on(low, high, unit=plan.unit, value=value)
-        return Release(*numbers, name, plan.unit, note).under(self.name)
+        return Release(*numbers, name, plan.unit, note, *measured).under(self.name)
 
     def check_release(self, *, confidence: float = 0.95, **asked: object) -> None:
         """Raise what `release` would refuse."""

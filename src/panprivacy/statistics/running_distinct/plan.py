@@ -15,6 +15,7 @@ from panprivacy.cells.protocol import Deltas
 from panprivacy.counters.running import Sum
 from panprivacy.counters.shapes import largest_deviation, mixed_radix
 from panprivacy.counters.tree import Tree
+from panprivacy.decoders.intervals import Measured
 from panprivacy.errors import PlanError
 from panprivacy.guarantee import exp_bounds, log_above, randomised_response
 from panprivacy.planning.regret import least_regret
@@ -91,13 +92,14 @@ class RunningDistinctPlan(EventPlan, DistinctPlan):
 
     def told(
         self, sums: Sequence[Sum], epoch: int, confidence: float
-    ) -> tuple[float, float, float]:
-        """The number of users and both ends of its interval, from the ones of each level.
+    ) -> tuple[float, float, float, Measured]:
+        """The number of users with its interval, and before it is cut, from the ones of each level.
 
         All levels have the same steps, so their noise has the same variance.
         """
         model = replace(self.model(epoch), noise_variance=sums[0].variance)
-        return model.answer([one.value for one in sums], confidence)
+        ones = [one.value for one in sums]
+        return *model.answer(ones, confidence), model.measured(ones)
 
 
 @functools.lru_cache(maxsize=64)

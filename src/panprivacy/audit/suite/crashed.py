@@ -1,4 +1,4 @@
-"""Counters that crash, and go on from a sealed checkpoint; each keeps what it claims for that.
+"""Programs that crash, and go on from a sealed checkpoint; each keeps what it claims for that.
 
 A crash costs the events that it loses, if somebody saw the state before it, and those that are sent
 again. `Restarted` in the place of a program walks both branches of its life.
@@ -20,6 +20,7 @@ from panprivacy.audit.subject import Subject
 from panprivacy.coins import Coins
 from panprivacy.continual.counter import Counter
 from panprivacy.online import MultiCounter
+from panprivacy.statistics.density.statistic import Density
 from panprivacy.statistics.running.statistic import RunningCount
 from panprivacy.statistics.running_distinct.sizes import RunningDistinctSizes
 from panprivacy.statistics.running_distinct.statistic import RunningDistinct
@@ -30,15 +31,41 @@ LIVES: Sequence[Stream] = (
 )
 """An event that a crash loses, and one that is sent again in the same step."""
 
-SEEN_LATER: Sequence[Stream] = (*LIVES, [SAVE, [0], CRASH, RELEASE, [0], RELEASE])
+LATER: Sequence[Stream] = (*LIVES, [SAVE, [0], CRASH, RELEASE, [0], RELEASE])
 """And one that is sent again in the next step."""
 
 
 def crashed(epsilon: Fraction) -> list[Subject]:
-    """What hides one event, with one crash."""
+    """What hides one event, with one crash; and a user who is sent again in the next window."""
+    return [*_counts(epsilon), _windows(epsilon)]
+
+
+def _windows(epsilon: Fraction) -> Subject:
+    """Two windows, of which a crash takes a user from the first one to the second."""
+
+    def density(coins: Coins | None) -> Density:
+        return Density(universe=1, epsilon=epsilon, coins=coins)
+
+    return Subject(
+        "window-crash",
+        "product",
+        "a user whom a crash takes from a window, and who is sent again in the next one",
+        partial(Restarted, partial(OneAfterAnother, density)),
+        density(None).guarantee.over(2).epsilon,
+        LATER,
+        users=((0, 0),),
+        coins=EnumeratedCoins(tail=4),
+    )
+
+
+def _counts(epsilon: Fraction) -> list[Subject]:
+    """What hides one event."""
     coins = EnumeratedCoins(tail=5, state_tail=1)
     product = partial(Subject, kind="product", adjacency="event", users=((0, 0),), coins=coins)
     one: dict[str, Any] = {"horizon": 1, "epsilon": epsilon}
+
+    def count(coins: Coins | None) -> RunningCount:
+        return RunningCount(**one, coins=coins)
 
     def counter(coins: Coins | None) -> Events:
         return Events(Counter(**one, open_steps=True, coins=coins))
@@ -53,9 +80,9 @@ def crashed(epsilon: Fraction) -> list[Subject]:
         product(
             "running-count-crash",
             says="a count of which a crash loses an event, which is sent again in the next step",
-            make=partial(Restarted, partial(TwoSteps, one)),
-            claimed=RunningCount(**one).guarantee.crashed(1).epsilon,
-            streams=SEEN_LATER,
+            make=partial(Restarted, partial(OneAfterAnother, count)),
+            claimed=count(None).guarantee.crashed(1).epsilon,
+            streams=LATER,
         ),
         product(
             "running-distinct-crash",
@@ -82,45 +109,47 @@ def crashed(epsilon: Fraction) -> list[Subject]:
     ]
 
 
-class TwoSteps:
-    """Two running counts of one step, one after the other, as a tree of two steps has them.
+class OneAfterAnother:
+    """A program for each step or window, the next one after the last release of the one before.
 
-    The walk wants all noise that a release draws in its answer, so the second count begins with the
-    first batch after that. What the first one has left is public, and is not kept.
+    The walk wants all noise that a release draws in its answer, so the next one begins with the
+    first batch after that. What has left is public, and is not kept.
 
     Args:
-        sizes: of each.
+        make: makes one with the coins it is given.
         coins: source of all randomness.
     """
 
-    def __init__(self, sizes: dict[str, Any], coins: Coins) -> None:
-        self._sizes, self._coins = sizes, coins
-        self._count: RunningCount | None = RunningCount(**sizes, coins=coins)
+    def __init__(self, make: Callable[[Any], Any], coins: Coins) -> None:
+        self._make, self._coins = make, coins
+        self._current = make(coins)
 
     def update(self, *rows: Any) -> None:
-        """Count events of the open step."""
-        if self._count is None:
-            self._count = RunningCount(**self._sizes, coins=self._coins)
-        self._count.update(*rows)
+        """Count a batch."""
+        if self._current is None:
+            self._current = self._make(self._coins)
+        self._current.update(*rows)
 
     def release(self) -> Any:
-        """End the step."""
-        count, self._count = self._count, None
-        return None if count is None else count.release()
+        """Publish an answer, and end with the last one."""
+        current = self._current
+        answer = current.release()
+        if current.releases == current.planned:
+            self.forget()
+        return answer
 
     def state(self) -> bytes:
-        """The state of the open step."""
-        return b"" if self._count is None else self._count.state()
+        """The state of the current one; nothing between two."""
+        return b"" if self._current is None else self._current.state()
 
     def resume(self, state: bytes, **since: int) -> None:
-        """Go on from an earlier state within the first step."""
-        if self._count is not None:
-            self._count.resume(state, **since)
+        """Go on from an earlier state of the first one."""
+        self._current.resume(state, **since)
 
     def forget(self) -> None:
         """Wipe the state."""
-        if self._count is not None:
-            self._count.forget()
+        self._current.forget()
+        self._current = None
 
 
 class OneBitSizes(RunningDistinctSizes, frozen=True, tag="running-distinct-of-one-bit"):

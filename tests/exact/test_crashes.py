@@ -10,6 +10,7 @@ import pytest
 
 import panprivacy as pp
 from panprivacy.audit import CRASH, RELEASE, SAVE, EnumeratedCoins, Restarted, exact_loss
+from panprivacy.audit.suite.crashed import OneAfterAnother
 
 BUDGET = pp.Budget(Fraction(1, 2), Fraction(1, 2))
 
@@ -136,3 +137,21 @@ def test_a_release_and_a_look_that_a_crash_ends_are_remembered():
     assert (made[-1].releases, made[-1].announced) == (1, 1)
     with pytest.raises(pp.PanPrivacyError, match="wiped"):
         made[0].state()
+
+
+def window(coins):
+    """A window of counters modulo 3 with two releases."""
+    budget = pp.Budget(5, Fraction(1, 2))
+    sizes = {"universe": 1, "bound": 2, "law": pp.Law.flat(3, budget.state), "budget": budget}
+    one = pp.Incidence(**sizes, epsilon=6, releases=2, coins=coins)
+    return pp.Together({"states": one}, {"states": {"exactly": (1,)}})
+
+
+@pytest.mark.long
+def test_who_is_sent_again_in_the_next_window_pays_for_two():
+    seen, lost = ([SAVE, RELEASE, each, CRASH, RELEASE, each, RELEASE] for each in ([(0, 1)], []))
+    found = crashing(lambda coins: OneAfterAnother(window, coins), seen, lost, tail=4)
+    guarantee = window(None).guarantee
+    assert found.epsilon == pytest.approx(6.490, abs=5e-4)
+    assert guarantee.epsilon < found.epsilon
+    assert found.within(guarantee.over(2).epsilon)

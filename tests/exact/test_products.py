@@ -75,6 +75,7 @@ LONG = {
     "threshold-hard",
     "two-shards",
     "two-slices",
+    "window-crash",
 }
 """Products that take about half a second or more."""
 

@@ -134,8 +134,8 @@ def test_a_pause_while_a_window_is_paid_for_is_noticed(store, clock):
     stream = Stream("visits", planned(), store, broken=lambda: broken[0], clock=clock)
     spend = store.spend
 
-    def suspended(entries):
-        spend(entries)
+    def suspended(*lines):
+        spend(*lines)
         store.spend = spend
         clock.now += 2 * HOUR + 60
         broken[0] = clock.now

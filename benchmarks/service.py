@@ -202,7 +202,7 @@ def _free_port() -> int:
 
 
 def _wait(port: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             socket.create_connection(("127.0.0.1", port)).close()

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from panprivacy.errors import InputError, PlanError
-from panprivacy.files import replace_file
-from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal, unseal
+from panprivacy.files import read_at_most, replace_file
+from panprivacy.sealing import FRONT_BYTES, MOST_SEALED, check_recipient, is_sealed, seal, unseal
 from panprivacy.statistics.containers import parted, resume_all
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.private import Private, Resumable
@@ -103,7 +103,7 @@ class Checkpoint:
                 contributed.
             OSError: a file cannot be read.
         """
-        sealed = self._path.read_bytes()
+        sealed = read_at_most(self._path, MOST_SEALED)
         if sealed == _CONTRIBUTED:
             message = "what this checkpoint held was contributed, and nothing is left: count anew"
             raise InputError(message)

@@ -1,11 +1,48 @@
-"""Files that are replaced as a whole: the old content is there until the new one is on the disk."""
+"""Files that are replaced as a whole, and files from elsewhere, which may be of any size.
+
+The old content of what is replaced is there until the new one is on the disk.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
+from typing import BinaryIO, Final
+
+from panprivacy.errors import InputError
+
+_CHUNK: Final = 1 << 16
+
+
+def read_at_most(path: Path, most: int) -> bytes:
+    """Read a whole file.
+
+    Args:
+        path: of the file, or of a pipe.
+        most: bytes that it may have.
+
+    Raises:
+        InputError: it has more.
+        OSError: it cannot be read.
+    """
+    with path.open("rb", buffering=0) as file:
+        return read_rest(file, most, str(path))
+
+
+def read_rest(file: BinaryIO | FileIO, most: int, name: str = "the file") -> bytes:
+    """Read what is left of an open file; see `read_at_most`."""
+    size = os.fstat(file.fileno()).st_size  # 0 of a pipe
+    parts, left = list[bytes](), most
+    while left >= 0 and (part := file.read(min(max(size, _CHUNK), left + 1))):
+        parts.append(part)
+        left -= len(part)
+    if left < 0:
+        message = f"{name} is too long: it may have {most:,} bytes"
+        raise InputError(message)
+    return b"".join(parts)
 
 
 def unfinished(path: Path) -> Path:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import time
 
 import httpx
 import pytest
 
+from panprivacy.dashboard import guard
 from panprivacy.dashboard.board import Board
 from panprivacy.dashboard.guard import COOKIE, Guard, Readers, token_of
 from panprivacy.dashboard.origins import Origins
@@ -39,11 +41,11 @@ async def reached(scope, receive, send):
 
 def ask(tokens, method, path, app=reached, **given):
     """What the guard answers; a page of its own asks, unless headers are given."""
-    guard = Guard(app, Readers(tokens, ["shop", "calls"]), Origins())
+    made = Guard(app, Readers(tokens, ["shop", "calls"]), Origins())
     given.setdefault("headers", {"origin": "http://board"})
 
     async def asked():
-        transport = httpx.ASGITransport(app=guard)
+        transport = httpx.ASGITransport(app=made)
         async with httpx.AsyncClient(transport=transport, base_url="http://board") as client:
             return await client.request(method, path, **given)
 
@@ -166,12 +168,47 @@ def test_no_answer_lets_other_web_sites_read_it(tokens):
     assert not any(name.startswith("access-control") for name in answer.headers)
 
 
+def test_a_form_that_does_not_arrive_is_given_up(tokens, monkeypatch):
+    monkeypatch.setattr(guard, "_BODY_SECONDS", 0.05)
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def ask_slowly():
+        came = iter([{"type": "http.request", "body": b"token=", "more_body": True}])
+
+        async def receive():
+            return next(came, None) or await asyncio.Event().wait()
+
+        headers = [(b"host", b"board"), (b"origin", b"http://board")]
+        scope = {"type": "http", "scheme": "http", "path": "/enter", "method": "POST",
+                 "headers": headers}  # fmt: skip
+        await Guard(reached, Readers(tokens, ["shop"]), Origins())(scope, receive, send)
+
+    asyncio.run(asyncio.wait_for(ask_slowly(), 30))
+    assert sent[0]["status"] == 403
+
+
+def test_long_cookies_take_no_time():
+    """Python's own reader takes time that grows with the square of their length."""
+    cookies = f'{COOKIE}="' + "\\" * 1_000_000
+    began = time.thread_time()
+    assert token_of(cookies).startswith('"')
+    assert time.thread_time() - began < 0.5
+
+
 def test_a_token_of_one_stream_reads_that_one(tokens):
     readers = Readers(tokens, ["shop", "calls"])
     assert readers.streams(TOKENS["shop"]) == ["shop"]
     assert readers.streams(TOKENS["board"]) == ["shop", "calls"]
     tokens.take_over([])
     assert readers.streams(TOKENS["board"]) == []
+
+
+def test_a_token_is_found_among_other_cookies():
+    assert token_of(f"a=b; {COOKIE}=pp_a-_1;c=d") == "pp_a-_1"
+    assert token_of(f"x{COOKIE}=pp_a; {COOKIE}x=pp_b") == ""
 
 
 @pytest.mark.parametrize("cookies", ["", "a", f"{COOKIE}", "\x00=1", f"{COOKIE}=;;=="])

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyrage
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ import panprivacy as pp
 from panprivacy.cells.bits import keep_probability
 from panprivacy.cells.law import Law
 from panprivacy.errors import InputError
+from panprivacy.explain import reading
 from panprivacy.explain.document import PRIORS, as_document, promised, so_far
 from panprivacy.explain.reading import read_states
 from panprivacy.explain.sentences import _at_least, _at_most
@@ -582,3 +584,31 @@ def test_any_other_parameters_are_refused_or_told(tmp_path_factory, public):
 def test_a_law_that_loses_more_than_a_look_may_is_refused(file):
     state = STATISTICS["custom law"]().state()
     assert "go together" in refused(file, state.replace(b"custom 3 1 1", b"custom 9 1 1"))
+
+
+def test_a_file_of_too_many_states_is_refused(file, monkeypatch):
+    state = pp.DistinctCount(epsilon=1, expected=(10, 100)).state()
+    other = pp.DistinctCount(epsilon=1, expected=(10, 200)).state()
+    file.write_bytes(state * 3 + other)
+    assert [one.count for one in read_states(file)] == [3, 1]
+    for limit, most in (("_MOST_STATES", 3), ("_MOST_FRONTS", 1)):
+        monkeypatch.setattr(reading, limit, most)
+        with pytest.raises(InputError, match="the file holds more than"):
+            read_states(file)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("stanzas", [1_000, 100_000])
+def test_a_sealed_file_with_a_long_header_is_refused_at_once(file, tmp_path, stanzas):
+    identity = tmp_path / "key"
+    identity.write_text(f"{pyrage.x25519.Identity.generate()}\n")
+    stanza = b"-> X25519 " + b"A" * 43 + b"\n" + b"A" * 43 + b"\n"
+    head = b"age-encryption.org/v1\n" + stanza * stanzas + b"--- " + b"A" * 43 + b"\n"
+    file.write_bytes(head + bytes(100))
+    began = time.thread_time()
+    for command in ("explain", "merge"):
+        told = run_command(command, file, "--identity", identity)
+        assert told.code == 2
+        assert "the file is damaged, or sealed to another identity" in told.stderr
+        assert told.stderr.count("\n") == 1
+    assert time.thread_time() - began < 5

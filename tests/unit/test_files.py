@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 
 import pytest
 
 from panprivacy import files
+from panprivacy.errors import InputError
 
 
 class Disk:
@@ -44,3 +46,45 @@ def test_what_is_not_a_folder_has_no_names(tmp_path):
     file.touch()
     with pytest.raises(NotADirectoryError):
         files.sync_names(file)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000])
+def test_a_file_is_read_up_to_a_limit(tmp_path, size):
+    file = tmp_path / "state"
+    file.write_bytes(bytes(size))
+    assert files.read_at_most(file, size) == bytes(size)
+    assert files.read_at_most(file, 1 << 40) == bytes(size)
+    if size:
+        with pytest.raises(InputError, match=f"state is too long: it may have {size - 1:,} bytes"):
+            files.read_at_most(file, size - 1)
+
+
+def test_a_sparse_file_of_a_terabyte_is_refused(tmp_path):
+    file = tmp_path / "state"
+    with file.open("wb") as opened:
+        opened.truncate(1 << 40)
+    with pytest.raises(InputError, match="it may have 1,000 bytes"):
+        files.read_at_most(file, 1_000)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(200_000, True), (200_001, False)])
+def test_a_pipe_is_read_up_to_a_limit(tmp_path, size, fits):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write():
+        try:
+            pipe.write_bytes(bytes(size))
+        except BrokenPipeError:
+            assert not fits
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        if fits:
+            assert files.read_at_most(pipe, 200_000) == bytes(size)
+        else:
+            with pytest.raises(InputError):
+                files.read_at_most(pipe, 200_000)
+    finally:
+        thread.join()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import time
+
 import pyrage
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from panprivacy.errors import InputError, PlanError
 from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal, unseal, unseal_with
@@ -69,3 +74,75 @@ def test_a_seal_is_known_by_its_first_bytes():
     assert not is_sealed(sealed[1:])
     assert not is_sealed(b"panprivacy")
     assert not is_sealed(b"")
+
+
+def hostile(stanzas=1, line=43, mac=43, front=b"age-encryption.org/v1\n"):
+    """A sealed file with a long header."""
+    stanza = b"-> X25519 " + b"A" * 43 + b"\n" + b"A" * line + b"\n"
+    return front + stanza * stanzas + b"--- " + b"A" * mac + b"\n" + bytes(100)
+
+
+@pytest.mark.parametrize(
+    "sealed",
+    [
+        hostile(stanzas=9),
+        hostile(stanzas=1_000),
+        hostile(stanzas=100_000),
+        hostile(line=50_000_000),
+        hostile(mac=50_000_000),
+        hostile(front=b"age-encryption.org/v1" + b"A" * 50_000_000 + b"\n"),
+        b"age-encryption.org/v1",
+        b"age-encryption.org/v1\n" + b"\n" * 10_000_000,
+        b"-----BEGIN AGE ENCRYPTED FILE-----\n" + b"A" * 50_000_000,
+        b"-----BEGIN AGE ENCRYPTED FILE-----\n" + b"\n" * 10_000_000,
+    ],
+    ids=["nine", "thousand", "many", "line", "mac", "front", "cut", "lines", "armour", "empty"],
+)
+def test_a_long_header_is_refused_at_once(sealed):
+    began = time.thread_time()
+    with pytest.raises(InputError, match="the file is damaged"):
+        unseal_with(sealed, str(OWNER))
+    assert time.thread_time() - began < 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60), st.binary(max_size=80))))
+@settings(max_examples=200)
+def test_a_changed_header_is_opened_or_refused(steps):
+    """In no time, and in one line, whatever is left out, put in or repeated."""
+    changed = bytearray(seal(b"state", PUBLIC))
+    for start, length, piece in steps:
+        changed[start : start + length] = piece or changed[start : start + length] * 5
+    began = time.thread_time()
+    try:
+        assert unseal_with(bytes(changed), str(OWNER)) == b"state"
+    except InputError as refused:
+        error = refused.reason
+    else:
+        error = ""
+    assert "\n" not in error
+    assert time.thread_time() - began < 1
+
+
+def test_what_others_seal_with_age_is_opened_too():
+    keys = [pyrage.x25519.Identity.generate().to_public() for _ in range(6)]
+    sealed = pyrage.encrypt(b"state", [*keys, OWNER.to_public()])
+    assert unseal_with(sealed, str(OWNER)) == b"state"
+    text = base64.b64encode(sealed).decode()
+    lines = [text[at : at + 64] for at in range(0, len(text), 64)]
+    for end in ("\n", "\r\n"):
+        armoured = end.join(
+            ["-----BEGIN AGE ENCRYPTED FILE-----", *lines, "-----END AGE ENCRYPTED FILE-----", ""]
+        )
+        assert unseal_with(armoured.encode(), str(OWNER)) == b"state"
+
+
+def test_our_own_headers_are_short():
+    for _ in range(100):
+        assert unseal_with(seal(b"", PUBLIC), str(OWNER)) == b""
+
+
+def test_a_long_file_of_identities_is_refused(tmp_path):
+    file = tmp_path / "identity"
+    file.write_text("#" * (1 << 20) + f"\n{OWNER}\n")
+    with pytest.raises(InputError, match="identity is too long: it may have 1,048,576 bytes"):
+        unseal(seal(b"state", PUBLIC), file)

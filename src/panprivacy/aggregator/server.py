@@ -22,7 +22,8 @@ from panprivacy.aggregator.peer import Peer
 from panprivacy.aggregator.reports import servers_of
 from panprivacy.aggregator.secrets import HelperSecrets, LeaderSecrets, verify_key_of
 from panprivacy.collector.server import run
-from panprivacy.federated.task import Task
+from panprivacy.federated.task import MOST_TASK, Task
+from panprivacy.files import read_at_most
 from panprivacy.service.journal import write_to_stderr
 from panprivacy.service.server import alone
 from panprivacy.service.sockets import http_address, http_socket
@@ -101,7 +102,7 @@ def help_leader(place: Place, secrets: HelperSecrets) -> None:
 def _started(place: Place, role: str) -> Iterator[tuple[bytes, Task, socket]]:
     """The task, for one process of a role at a time, and the socket at which it listens."""
     write_to_stderr()
-    signed = place.file.read_bytes()
+    signed = read_at_most(place.file, MOST_TASK)
     task = Task.unverified(signed)
     servers_of(task)
     with alone(place.beside(role, "lock")), http_socket(http_address(place.listen)) as sock:

@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from panprivacy.errors import InputError, PlanError
+from panprivacy.files import read_at_most
 from panprivacy.service.client import UnsureError, announced, new_key
 
+_MOST_TOKEN = 1 << 12
 _NAME = re.compile(r"[\x21-\x7e]{1,256}")
 
 
@@ -65,7 +67,7 @@ def announce(
 def _read(token: Path) -> str:
     """The token in a file."""
     try:
-        text = token.read_text().strip()
+        text = read_at_most(token, _MOST_TOKEN).decode().strip()
     except UnicodeDecodeError:
         text = ""
     if not (text.isascii() and text.isprintable() and text):

@@ -12,11 +12,13 @@ from pathlib import Path
 from panprivacy.cli.output import Printed
 from panprivacy.cli.publishing import Schedule
 from panprivacy.errors import InputError, PlanError
-from panprivacy.files import replace_file, unfinished
+from panprivacy.files import read_at_most, replace_file, unfinished
 from panprivacy.programs.counting import Counting
 from panprivacy.sealing import FRONT_BYTES, check_recipient, is_sealed, seal
 from panprivacy.statistics.contribution import Form
 from panprivacy.statistics.release import Answers
+
+_MOST_KEY = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ def _check_absent(path: Path) -> None:
 
 def _read_key(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_at_most(path, _MOST_KEY)
     except OSError as error:
         message = f"--key: {path}: {error.strerror}"
         raise InputError(message) from None

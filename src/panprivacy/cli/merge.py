@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -20,9 +20,9 @@ from panprivacy.cli.options import check_output, check_picture
 from panprivacy.cli.output import Printed, print_json, print_text
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import InputError, PlanError
-from panprivacy.files import replace_files, sync_names
+from panprivacy.files import read_rest, replace_files, sync_names
 from panprivacy.merging import Merger
-from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
+from panprivacy.sealing import FRONT_BYTES, MOST_SEALED, is_sealed, unseal
 from panprivacy.statistics.release import Answers
 
 _SPENT = b"panprivacy has merged this contribution"
@@ -104,7 +104,16 @@ def _opened(file: Path, identity: Path) -> Iterator[bytes]:
         if not os.path.samestat(os.fstat(opened.fileno()), file.stat()):
             message = f"{file} was replaced while it was opened, as another merge does: try again"
             raise InputError(message)
-        yield _unsealed(file, opened.read(), identity)
+        yield _unsealed(file, _read(file, opened), identity)
+
+
+def _read(file: Path, opened: BinaryIO) -> bytes:
+    """Read a contribution."""
+    try:
+        return read_rest(opened, MOST_SEALED)
+    except InputError as error:
+        message = f"{file}: {error.reason}"
+        raise InputError(message) from None
 
 
 def _unsealed(file: Path, data: bytes, identity: Path) -> bytes:

@@ -14,6 +14,7 @@ from panprivacy._validate import positive_fraction
 from panprivacy.cli.extras import Extra, installed
 from panprivacy.cli.options import check_output, write_new
 from panprivacy.errors import InputError, PlanError
+from panprivacy.files import read_at_most
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from panprivacy.collector.secrets import Secrets
     from panprivacy.service.config.tokens import Role
 
+_MOST_KEY = 1 << 12
 _USES = {"ingest": "for devices, to send their report", "release": "to have the answer"}
 
 
@@ -197,7 +199,9 @@ def _signing_key(path: Path, undo: ExitStack) -> Ed25519PrivateKey:
         made = Ed25519PrivateKey.generate().private_bytes_raw().hex()
         write_new(path, made.encode(), undo=undo)
     try:
-        return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text()))
+        return Ed25519PrivateKey.from_private_bytes(
+            bytes.fromhex(read_at_most(path, _MOST_KEY).decode())
+        )
     except ValueError:
         message = f"{path} is no signing key: name another file, and it is made"
     raise InputError(message)

@@ -19,9 +19,10 @@ import msgspec
 from panprivacy.cluster.queues import Position
 from panprivacy.cluster.routing import Router
 from panprivacy.errors import PlanError
-from panprivacy.files import replace_file
+from panprivacy.files import read_at_most, replace_file
 from panprivacy.service.outgoing.records import Published
 
+_MOST_BYTES: Final = 1 << 26
 _VERSION: Final = 2
 
 
@@ -135,7 +136,7 @@ class RecordFile:
             PlanError: it is damaged, or of another version.
         """
         try:
-            record = msgspec.json.decode(path.read_bytes(), type=ClusterRecord)
+            record = msgspec.json.decode(read_at_most(path, _MOST_BYTES), type=ClusterRecord)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError:

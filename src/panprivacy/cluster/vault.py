@@ -24,7 +24,8 @@ from typing import Final, TypedDict
 
 from panprivacy.cluster.queues import Position
 from panprivacy.errors import PanPrivacyError, PlanError
-from panprivacy.files import replace_file, sync_names, unfinished
+from panprivacy.files import read_at_most, replace_file, sync_names, unfinished
+from panprivacy.sealing import MOST_SEALED
 from panprivacy.service.kept.pulse import since_boot
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.slices import Slice
@@ -129,7 +130,7 @@ class Vault:
                 self._latest = max(self._latest + 1, time.time_ns())
                 shard.incarnation, shard.number = self._latest, 0
             try:
-                sealed = self._file(part).read_bytes()
+                sealed = read_at_most(self._file(part), MOST_SEALED)
             except FileNotFoundError:
                 sealed = None
             except OSError as error:

@@ -13,9 +13,10 @@ from typing import Final
 import msgspec
 
 from panprivacy.errors import PlanError
-from panprivacy.files import replace_file
+from panprivacy.files import read_at_most, replace_file
 from panprivacy.service.outgoing.records import StoreError
 
+_MOST_BYTES: Final = 1 << 26
 REMEDY: Final = (
     "put it back as it was, or mend --store; or, if no answer was given, begin anew with "
     "--fresh: a second answer tells more than was promised"
@@ -45,7 +46,7 @@ class Mark:
         self._known: _Known | None = None
         if path.exists() and not fresh:
             try:
-                self._known = msgspec.json.decode(path.read_bytes(), type=_Known)
+                self._known = msgspec.json.decode(read_at_most(path, _MOST_BYTES), type=_Known)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 message = f"{path} is damaged, so it does not say which store is the right one: "
                 raise PlanError(message + REMEDY) from None

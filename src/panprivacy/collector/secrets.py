@@ -12,9 +12,11 @@ import msgspec
 
 from panprivacy.errors import InputError
 from panprivacy.federated.elgamal import DecryptionKey
+from panprivacy.files import read_at_most
 from panprivacy.sealing import FRONT_BYTES, is_sealed, seal, unseal
 from panprivacy.service.config.tokens import Role, Token, Tokens, hash_of
 
+_MOST_BYTES: Final = 1 << 20
 _MAY: Final = (Role.ingest, Role.release)
 
 
@@ -53,7 +55,7 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             OSError: a file cannot be read.
         """
         try:
-            data = path.read_bytes()
+            data = read_at_most(path, _MOST_BYTES)
         except FileNotFoundError:
             message = f"{path} is not there: panprivacy task writes it beside the task"
             raise InputError(message) from None

@@ -12,7 +12,8 @@ from panprivacy.collector.app import CollectorApi, application
 from panprivacy.collector.secrets import Secrets
 from panprivacy.collector.store import ReportStore
 from panprivacy.federated.collector import Collector
-from panprivacy.federated.task import Task
+from panprivacy.federated.task import MOST_TASK, Task
+from panprivacy.files import read_at_most
 from panprivacy.service.journal import JOURNAL, Event, write_to_stderr
 from panprivacy.service.server import Server, alone
 from panprivacy.service.sockets import Address, http_address, http_socket
@@ -35,7 +36,7 @@ def collect(file: Path, secrets: Secrets, store: str, listen: str, *, fresh: boo
         StoreError: the database does not work.
     """
     write_to_stderr()
-    signed, key, access = file.read_bytes(), secrets.key, secrets.access
+    signed, key, access = read_at_most(file, MOST_TASK), secrets.key, secrets.access
     task = Task.unverified(signed)
     Collector(task, key)  # refuses the key of another task
     mark = file.with_name(f"{file.name}.mark")

@@ -21,6 +21,7 @@ from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.web.app import Resource
 from panprivacy.service.web.asked import Asked
 
+_BODY_SECONDS: Final = 60.0
 _TOGETHER: Final = 500
 """What is written with one commit."""
 
@@ -145,12 +146,17 @@ async def body_of(asked: Asked, most: int, reason: str) -> bytes:
     """The whole body of a request.
 
     Raises:
-        Problem: it has more bytes than `most`, for this reason.
+        Problem: it has more bytes than `most`, for this reason, or it does not arrive.
         ClientDisconnect: it ends too early.
     """
     body = bytearray()
-    async for piece in asked.body():
-        body += piece
-        if len(body) > most:
-            raise Problem(413, reason, headers={"Connection": "close"})
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for piece in asked.body():
+                body += piece
+                if len(body) > most:
+                    raise Problem(413, reason, headers={"Connection": "close"})
+    except TimeoutError:
+        slow = f"the body did not arrive within {_BODY_SECONDS:g} seconds"
+        raise Problem(408, slow) from None
     return bytes(body)

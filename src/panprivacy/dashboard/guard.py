@@ -7,8 +7,9 @@ taken out of the configuration is good for nothing at the next request.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from http.cookies import CookieError, SimpleCookie
+from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -22,6 +23,7 @@ from panprivacy.service.config.tokens import AccessError, Role, Tokens
 COOKIE: Final = "panprivacy_dashboard"
 ENTER, LEAVE = "/enter", "/leave"
 _LONGEST_BODY: Final = 4_096
+_BODY_SECONDS: Final = 10.0
 _REFUSED: Final = 1008
 """Of WebSocket: against the policy."""
 _FOREIGN: Final = (
@@ -170,12 +172,9 @@ class Guard:
 
 
 def token_of(cookies: str) -> str:
-    """The token that a browser sends along; empty if it sends none."""
-    try:
-        found = SimpleCookie(cookies).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found else ""
+    """Return the token that a browser sends along; empty if it sends none."""
+    pairs = [one.strip().partition("=") for one in cookies.split(";")]
+    return next((value for name, _, value in pairs if name == COOKIE), "")
 
 
 def _asking(problem: str, status: int) -> Response:
@@ -184,13 +183,15 @@ def _asking(problem: str, status: int) -> Response:
 
 
 async def _field(receive: Receive, name: str) -> str:
-    """A field of a form; empty if it is not there, or if the form is too long to be one."""
+    """Return a field of a form; empty if the form has none, is too long, or does not arrive."""
     body, more = b"", True
-    while more and len(body) <= _LONGEST_BODY:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    if len(body) > _LONGEST_BODY:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_BODY_SECONDS):
+            while more and len(body) <= _LONGEST_BODY:
+                message = await receive()
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+    if more or len(body) > _LONGEST_BODY:
         return ""
     return parse_qs(body.decode("latin-1")).get(name, [""])[0].strip()
 

@@ -6,10 +6,10 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-import uvicorn
 from fastapi import FastAPI
 from nicegui import app as pages_app
 from nicegui import run, ui
@@ -21,6 +21,7 @@ from panprivacy.dashboard.pages import Pages
 from panprivacy.service.config.config import Config
 from panprivacy.service.config.tokens import Role
 from panprivacy.service.journal import write_to_stderr
+from panprivacy.service.server import Server
 from panprivacy.service.sockets import Address, http_address, http_socket
 
 _PAUSE: Final = 1.0
@@ -85,8 +86,15 @@ async def _follow(board: Board) -> None:
             await asyncio.sleep(_PAUSE)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server, which says where it listens once it does.
+class _Pages:
+    """Leaves each request to the application."""
+
+    def taker(self, scope: object) -> None:
+        """Take nothing."""
+
+
+class _Server(Server):
+    """A server whose connections are bounded, and which says where it listens once it does.
 
     Args:
         app: answers requests.
@@ -95,19 +103,10 @@ class _Server(uvicorn.Server):
 
     def __init__(self, app: Guard, said: str) -> None:
         super().__init__(
-            uvicorn.Config(
-                app,
-                lifespan="on",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=2,
-            )
+            app,
+            _Pages(),
+            hurry=lambda: None,
+            listens=partial(print, said, end="", file=sys.stderr, flush=True),
+            sockets="websockets-sansio",
+            patience=2,
         )
-        self._said = said
-
-    async def startup(self, sockets: object = None) -> None:
-        """Listen."""
-        await super().startup(sockets)  # type: ignore[arg-type]
-        sys.stderr.write(self._said)

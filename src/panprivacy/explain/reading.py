@@ -15,8 +15,9 @@ from typing import BinaryIO
 from panprivacy._validate import positive_fraction
 from panprivacy.errors import InputError, PlanError
 from panprivacy.explain.description import DAMAGED, Description, describe
+from panprivacy.files import read_rest
 from panprivacy.guarantee import PrivacyLoss
-from panprivacy.sealing import FRONT_BYTES, is_sealed, unseal
+from panprivacy.sealing import FRONT_BYTES, MOST_SEALED, is_sealed, unseal
 from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
 
@@ -29,6 +30,9 @@ _OWN_BYTES = {
     "Continual": range(8, 9),  # the answer that stands
 }
 """What can hold the states of statistics, and how many bytes each may add to them."""
+_MOST_STATES = 1 << 20
+_MOST_FRONTS = 1 << 10
+"""Different ones: each takes a while to describe."""
 _DEEPEST = 8
 """So many of them may be within one another."""
 
@@ -146,12 +150,13 @@ def _opened(stream: BinaryIO, identity: Path | None) -> BinaryIO:
         )
         raise InputError(message)
     stream.seek(0)
-    return io.BytesIO(unseal(stream.read(), identity))
+    return io.BytesIO(unseal(read_rest(stream, MOST_SEALED), identity))
 
 
 def _grouped(found: Iterable[_Found]) -> list[Alike]:
     """One description for each run of equal headers in the same surroundings."""
     runs: list[Alike] = []
+    known: dict[Header, Description] = {}
     before = None
     for place, (header, around) in enumerate(found, start=1):
         fronts = header, tuple(outer.front for outer in around)
@@ -159,10 +164,20 @@ def _grouped(found: Iterable[_Found]) -> list[Alike]:
             runs[-1] = dataclasses.replace(runs[-1], last=place)
         else:
             within = tuple(str(outer.public()["statistic"]) for outer in around)
-            described, share = _within(describe(header), around)
+            if header not in known:
+                known[header] = describe(header)
+            _check_number(place, len(known))
+            described, share = _within(known[header], around)
             runs.append(Alike(place, place, described, within, share))
         before = fronts
     return runs
+
+
+def _check_number(states: int, fronts: int) -> None:
+    """Refuse a file of so many states that nobody has made it."""
+    if states > _MOST_STATES or fronts > _MOST_FRONTS:
+        message = f"the file holds more than {_MOST_STATES:,} states, or {_MOST_FRONTS:,} kinds"
+        raise InputError(message)
 
 
 def _within(described: Description, around: _Around) -> tuple[Description, Fraction]:

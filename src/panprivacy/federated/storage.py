@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from panprivacy.errors import PlanError
-from panprivacy.files import replace_file, sync_names, unfinished
+from panprivacy.files import read_at_most, replace_file, sync_names, unfinished
+
+_MOST_BYTES = 1 << 30
 
 
 class Storage(Protocol):
@@ -82,7 +84,7 @@ class FileStorage:
     def read(self) -> bytes | None:
         """The state that was written last; None if there is none."""
         with suppress(FileNotFoundError):
-            return self._path.read_bytes()
+            return read_at_most(self._path, _MOST_BYTES)
         return None
 
     def write(self, state: bytes) -> None:

@@ -34,7 +34,7 @@ DIGEST_BYTES: Final = 32
 _ID_BYTES: Final = 16
 _SIGNATURE_BYTES: Final = 64
 _MOST_TICKS: Final = 1 << 31
-_MOST_TEXT: Final = 1 << 16
+MOST_TASK: Final = 1 << 16
 
 
 class Task(
@@ -185,8 +185,8 @@ T = TypeVar("T")
 
 def _decoded(data: bytes | msgspec.Raw, kind: type[T]) -> T:
     """What JSON says, as one line says if it does not."""
-    if len(bytes(data)) > _MOST_TEXT:
-        message = f"this is no task: it has more than {_MOST_TEXT:,} bytes"
+    if len(bytes(data)) > MOST_TASK:
+        message = f"this is no task: it has more than {MOST_TASK:,} bytes"
         raise InputError(message)
     try:
         return msgspec.json.decode(data, type=kind, dec_hook=_fraction)

@@ -16,7 +16,8 @@ from typing import Any
 
 import uvicorn
 from starlette.routing import Router
-from starlette.types import Lifespan
+from starlette.types import ASGIApp, Lifespan
+from uvicorn.config import WSProtocolType
 
 from panprivacy.errors import PanPrivacyError, PlanError
 from panprivacy.service.config.config import Config
@@ -101,27 +102,31 @@ class Server(uvicorn.Server):
         direct: answers what it can before the application is asked.
         hurry: is called when it is told to stop: requests need not wait for the next checkpoint.
         listens: is called when it listens.
+        sockets: the protocol of web sockets, as uvicorn calls it.
+        patience: seconds that requests have when it stops.
     """
 
     def __init__(
         self,
-        app: Router,
+        app: ASGIApp,
         direct: Direct,
         hurry: Callable[[], None],
         listens: Callable[[], None] = lambda: None,
+        sockets: WSProtocolType = "none",
+        patience: int = 10,
     ) -> None:
         config = uvicorn.Config(
             app,
             http=partial(GuardedProtocol, direct=direct),  # type: ignore[arg-type]
             loop="asyncio",
-            ws="none",
+            ws=sockets,
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
             limit_concurrency=_REFUSED_AT,
-            timeout_graceful_shutdown=10,
+            timeout_graceful_shutdown=patience,
             backlog=_AT_ONCE,  # asyncio accepts as many before it does anything else
         )
         super().__init__(config)

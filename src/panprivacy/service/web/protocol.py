@@ -333,7 +333,9 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self._fail(Problem(400, "a request must have one Host header"))
         self._check_coding()
         super().on_headers_complete()
-        if upgrades:  # RFC 9110, 7.8: a server may ignore it; the parser reads on no further
+        if (
+            upgrades and not self._should_upgrade()
+        ):  # RFC 9110, 7.8: a server may ignore it; the parser reads on no further
             self.cycle.keep_alive = False
 
     def _check_coding(self) -> None:
@@ -352,6 +354,13 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         """Begin with a request that is there whole."""
         super().on_message_complete()
         self._begin()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Leave the connection to the protocol of web sockets, where the server has one."""
+        super().handle_websocket_upgrade()
+        self._deaf = True
+        self.transport.set_write_buffer_limits()
+        self.flow.release()
 
     def _unsupported_upgrade_warning(self) -> None:
         """Leave out what follows a request that asked for another protocol."""

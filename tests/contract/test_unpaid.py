@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
+import pyrage
 import pytest
 
 import panprivacy as pp
@@ -106,6 +108,45 @@ def test_no_statistic_gives_away_anything_for_nothing(case):
 @pytest.mark.parametrize("name", OBJECTS)
 def test_nothing_that_holds_statistics_or_counts_does(name):
     assert leaks(OBJECTS[name]) == []
+
+
+class Sealed(pp.Checkpoint):
+    """A checkpoint, and what it is of."""
+
+    def __init__(self, folder, coins):
+        identity = pyrage.x25519.Identity.generate()
+        self._identity = folder / "identity"
+        self._identity.write_text(str(identity))
+        super().__init__(folder / "sealed", recipient=str(identity.to_public()))
+        self._statistic = pp.Density(universe=100, epsilon=1, coins=coins)
+
+    def _fed(self, events):
+        self._statistic.update(*events)
+        self.write([self._statistic])
+
+    def _resumed(self):
+        self.resume([pp.Density(universe=100, epsilon=1)], identity=self._identity)
+
+
+def test_a_checkpoint_gives_nothing_away(tmp_path):
+    folders = (tmp_path / str(number) for number in itertools.count())
+
+    def made(coins):
+        folder = next(folders)
+        folder.mkdir()
+        return Sealed(folder, coins)
+
+    calls = {
+        "contribute": lambda one, _: one.contribute(one._statistic),
+        "resume": lambda one, _: one._resumed(),
+        "unsealed": lambda one, _: one.unsealed(one._identity),
+        "write": lambda one, _: one.write([one._statistic]),
+    }
+    sealed = Life(
+        made, (MANY, FEW), FEW, feed=Sealed._fed, calls=calls,
+        spent=lambda one: lambda: one._statistic.ledger.spent,
+    )  # fmt: skip
+    assert leaks(sealed) == []
 
 
 class Leaking(pp.Density):

@@ -28,8 +28,8 @@ from .reachable import attributes
 LIVE = (Resumable, LROracle, Comparisons)
 """What is handed out as it is, and is looked at by itself."""
 
-LOOKS = {"state"}
-"""What is the intrusion itself."""
+LOOKS = {"state", "unsealed"}
+"""What is the intrusion itself; who unseals has the identity."""
 CONTRIBUTES = {"contribute", "contribute_cells", "parts"}
 """What is paid for as a release, and is a look: no noise is added to what leaves."""
 PAID_BEFORE = {
@@ -90,6 +90,7 @@ class Life:
         more: what both are given when something is fed later.
         feed: gives an object events.
         spent: what it has cost so far; taken from what holds the budget before a call.
+        calls: how its own methods are called, as in `CALLS`.
     """
 
     make: Callable[[Any], Any]
@@ -97,6 +98,7 @@ class Life:
     more: Any
     feed: Callable[[Any, Any], None] = lambda one, events: one.update(*events)
     spent: Callable[[Any], Callable[[], Any]] = lambda one: lambda ledger=one.ledger: ledger.spent
+    calls: Mapping[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
 
     def pair(self) -> list[tuple[Any, Watching]]:
         """Two objects of different states."""
@@ -152,6 +154,8 @@ def leaks(life: Life) -> list[str]:
     """The public names that give away something of the state, for nothing or without noise."""
     names = public_names(life.pair()[0][0])
     quiet, found = life.pair(), []
+    if type(quiet[0][0]).__repr__ is not object.__repr__:
+        assert len({repr(one) for one, _ in quiet}) == 1
     for name in names:
         pair = quiet if name in QUIET or not callable_of(quiet[0][0], name) else life.pair()
         given = called(pair, name, life)
@@ -197,8 +201,8 @@ def called(pair: list[tuple[Any, Watching]], name: str, life: Life) -> Given:
         try:
             if not callable_of(one, name):
                 value = getattr(one, name)
-            elif name in CALLS:
-                value = CALLS[name](one, life)
+            elif call := life.calls.get(name) or CALLS.get(name):
+                value = call(one, life)
             else:
                 value = _alone(one, name)
             given.values.append(told(value))

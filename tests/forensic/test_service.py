@@ -23,6 +23,7 @@ import hashlib
 import http.client
 import io
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -52,6 +53,7 @@ from panprivacy.statistics.header import read_header
 
 from .memory import (
     Needles,
+    count_in_process,
     needs_administrator,
     pieces,
     processes_below,
@@ -718,6 +720,25 @@ def test_nothing_is_left_of_what_came(folder):
         rest(daemon)
         assert left(daemon, sent) == {}
         assert unread(daemon.process) == 0
+
+
+@pytest.mark.long
+def test_no_idempotency_key_is_left(folder):
+    """It names a batch, and a sender may make it of what belongs to a user."""
+    names = [f"{place}{secrets.token_hex(6)}" for place in ("open", "shut") for _ in range(15)]
+    with running(HARDENED, folder) as daemon:
+        kept = daemon.connection()
+        for number, name in enumerate(names):
+            connection = kept if name.startswith("open") else daemon.connection()
+            query, status = ("?durable=1", 200) if number % 5 == 0 else ("", 202)
+            sent = {"query": query, "headers": {"Idempotency-Key": name}, "connection": connection}
+            assert daemon.post("numbers", INT64, int64(numbers(SMALL)), **sent) == status
+            if connection is not kept:
+                connection.close()
+        rest(daemon)
+        assert {name: count_in_process(daemon.process.pid, name.encode()) for name in names} == (
+            dict.fromkeys(names, 0)
+        )
 
 
 @pytest.mark.slow

@@ -77,6 +77,7 @@ async def answered(
         await app(scope, receive, tell)
     finally:
         cycle.body = bytearray()  # a part of what was refused; uvicorn keeps it
+        scope["headers"].clear()  # uvicorn keeps them as long as the connection
 
 
 def join_response(response: Response, headers: Iterable[tuple[bytes, bytes]], end: bytes) -> bytes:

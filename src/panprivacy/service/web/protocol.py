@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 import resource
 from collections.abc import Iterable
 from functools import partial
@@ -58,6 +59,7 @@ _FIRST = _RECEIVED[: 1 << 12]
 """Where heads come whose sender has shown no token yet: what is sent ahead waits in memory."""
 _ZEROS = memoryview(bytes(len(_RECEIVED)))
 _EMPTY_LINE = b"\r\n\r\n"
+_KEY = re.compile(rb"^idempotency-key\s*:", re.IGNORECASE | re.MULTILINE)
 _SILENT.setLevel(logging.CRITICAL + 1)
 
 
@@ -134,6 +136,9 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self._stop_timer()
         self._forget_ahead()
         super().connection_lost(exc)
+        self._head, self._taker = b"", None
+        if self.idle:
+            self._forget_headers()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A sender that has sent its last request may still wait for the answer."""
@@ -277,13 +282,22 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
     def _remember(self, data: memoryview) -> None:
         """Keep the head of a request that came whole and alone, until something else comes.
 
+        A head with an Idempotency-Key never comes twice.
         That nothing follows its body is known from where its head ends: at its first empty line,
         where all lines end as they should.
         """
         head = bytes(data[: len(data) - self._length])
         lines = head.count(b"\r\n")
+        if _KEY.search(head):
+            return
         if head.find(_EMPTY_LINE) == len(head) - len(_EMPTY_LINE) and head.count(b"\n") == lines:
             self._head, self._length = head, len(data)
+
+    def _forget_headers(self) -> None:
+        """Leave nothing of a request that has its answer: an Idempotency-Key names a batch."""
+        if not self._head:
+            self._taker = None
+            self.headers.clear()
 
     def _is_taken_again(self, data: memoryview) -> bool:
         """Take a request that differs from the last one in its body alone; False if this is none.
@@ -416,6 +430,7 @@ class GuardedProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self.tasks.discard(self._waiting)
         self._waiting = None
         cycle.response_started = cycle.response_complete = True
+        self._forget_headers()
         if not cycle.keep_alive:
             self._write(response)
             self.finish()

@@ -51,8 +51,8 @@ def with_addresses(
         read = partial(_converted, columns=columns)
         parts, wrong = read_before(batch, halves_of_batch, read, file.skips)
         yield from [pa.concat_batches(parts)] if len(parts) > 1 else parts
-        if wrong is not None:
-            raise wrong.after(rows) from None
+        if wrong:
+            raise wrong.pop().after(rows) from None
         rows += batch.num_rows if file.size is not None else 0
         del batch, parts
 

@@ -107,8 +107,8 @@ def parsed(
             skipped = file.skips.rows if file.skips else 0
             tables, wrong = read_before(block, cutter.halves, parse, file.skips)
             yield from _batches(tables)
-            if wrong is not None:
-                raise wrong
+            if wrong:
+                raise wrong.pop()
             if file.size is not None:
                 rows += sum(table.num_rows for table in tables)
                 rows += file.skips.rows - skipped if file.skips else 0

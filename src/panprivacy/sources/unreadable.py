@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from panprivacy.errors import InputError
+from panprivacy.errors import InputError, without_frames
 from panprivacy.sources.columns import StartError
 
 
@@ -82,15 +82,19 @@ def readable(
 
 def read_before(
     whole: W, halves: Halves[W], read: Callable[[W], R], skips: Skips | None
-) -> tuple[list[R], InputError | None]:
-    """What `readable` hands out, and the error that ends it, if one does."""
+) -> tuple[list[R], list[InputError]]:
+    """Return what `readable` hands out, and the error that ends it, if one does.
+
+    Its frames hold ids, and are left out. Raise it with `pop()`: a frame that still holds the error
+    that it raises would be held by it in turn.
+    """
     parts: list[R] = []
     try:
         for part in readable(whole, halves, read, skips):
             parts.append(part)  # noqa: PERF402 - those before the error are needed
     except InputError as error:
-        return parts, error
-    return parts, None
+        return parts, [without_frames(error)]
+    return parts, []
 
 
 def _in_parts(whole: W, halves: Halves[W], read: Callable[[W], R]) -> Iterator[R | InputError]:

@@ -23,8 +23,14 @@ def test_a_copy_is_a_second_intrusion(call):
         call(density())
 
 
-def test_it_shows_its_epsilon_alone():
-    assert repr(density()) == "<Density epsilon=0.5>"
+def test_it_shows_its_sizes_and_what_is_left_and_nothing_of_the_stream():
+    one = density(releases=2)
+    assert repr(one) == "<Density universe=50 epsilon=0.5: 2 of 2 releases left>"
+    one.update([1, 2])
+    one.release()
+    assert repr(one) == "<Density universe=50 epsilon=0.5: 1 of 2 releases left>"
+    one.forget()
+    assert repr(one) == "<Density universe=50 epsilon=0.5: wiped>"
 
 
 def test_an_update_is_checked_and_then_counted():

@@ -53,12 +53,14 @@ def summary(kind: StatisticType) -> str:
 
 
 def kind_of(name: object) -> StatisticType:
-    """The statistic of a name.
+    """The statistic of a name, or the one that is given itself.
 
     Raises:
         PlanError: there is none; says which there are.
     """
     known = kinds()
+    if isinstance(name, type) and issubclass(name, Statistic) and name in known.values():
+        return name
     if isinstance(name, str) and name in known:
         return known[name]
     *most, last = known

@@ -21,13 +21,14 @@ from panprivacy.statistics.arguments import request
 from panprivacy.statistics.catalogue import kind_of
 from panprivacy.statistics.plan import Plan
 from panprivacy.statistics.records import Sizes
+from panprivacy.statistics.statistic import Statistic
 
 _MOST_SEARCHED = 1 << 30
 _EPSILONS = (Fraction(1, 1_000), Fraction(32))
 
 
 def plan(
-    statistic: str,
+    statistic: str | type[Statistic[Any, Any]],
     *,
     epsilon: Epsilon | None = None,
     error: Epsilon | None = None,
@@ -54,7 +55,8 @@ def plan(
     `memory`.
 
     Args:
-        statistic: its name, such as "distinct"; `panprivacy stats` lists them.
+        statistic: its class, such as `DistinctCount`; or its name, such as "distinct", of which
+            `panprivacy stats` lists all.
         epsilon: total loss of state and releases, in nats.
         error: how far an answer may stray, as a share of what the plan calls its `measure`: of
             the number of users for "distinct", of the universe for "density", and so on.

@@ -37,6 +37,7 @@ from panprivacy.statistics.plan import Plan, Reading
 from panprivacy.statistics.private import Private
 from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.release import Answer, Answers, Lost, Name, Release
+from panprivacy.statistics.signatures import documented, shown_sizes, signature_of
 from panprivacy.statistics.state import State
 
 _HOME = "panprivacy.statistics."
@@ -118,14 +119,15 @@ class Statistic(Private, Generic[P, A]):
             cls.sizes_type, cls.query_type = sizes, query
             cls.trials, cls.walks = Cases(cls.trials), Cases(cls.walks)
             cls.name = str(sizes.__struct_config__.tag)
-            cls.__signature__ = _signature(sizes)  # type: ignore[attr-defined]
-            cls.__doc__ = _documented(cls.__doc__ or "", sizes, query)
+            common = inspect.signature(Statistic.__init__)
+            cls.__signature__ = signature_of(sizes, common)  # type: ignore[attr-defined]
+            cls.__doc__ = documented(cls.__doc__ or "", sizes, query)
 
     def __init__(
         self,
         sizes: Sizes | None = None,
         *,
-        epsilon: Epsilon,
+        epsilon: Epsilon | None = None,
         releases: int = 1,
         intrusions: int = 0,
         budget: Budget | None = None,
@@ -135,6 +137,9 @@ class Statistic(Private, Generic[P, A]):
         slice_: Slice | None = None,
         **named: Any,
     ) -> None:
+        if epsilon is None:
+            message = f"{type(self).__name__} needs epsilon=, the total privacy loss, such as 1"
+            raise PlanError(message)
         asked = request(epsilon, releases, intrusions, budget)
         if sizes is not None and (named or not isinstance(sizes, self.sizes_type)):
             message = f"name the sizes of {self.name}, or give one {self.sizes_type.__name__}"
@@ -626,6 +631,17 @@ class Statistic(Private, Generic[P, A]):
             message = "only a new statistic can go on from an earlier state"
             raise PanPrivacyError(message)
 
+    def __repr__(self) -> str:
+        """What it is planned for, and how many releases are left; nothing of the stream."""
+        kept, asked = self._kept, self._plan.request
+        left = (
+            f"{asked.releases - kept.releases} of {asked.releases} releases left"
+            if kept
+            else "wiped"
+        )
+        sizes = shown_sizes(self._sizes)
+        return f"<{type(self).__name__} {sizes}epsilon={float(asked.epsilon):g}: {left}>"
+
     @property
     def _layout(self) -> Header:
         """The public part of the state; its length depends on the plan alone."""
@@ -649,29 +665,3 @@ def noised_sums(
     counts = sums + noise
     wipe(noise)
     return counts
-
-
-def _signature(sizes: type[Sizes]) -> inspect.Signature:
-    """What the constructor of a statistic takes, for help and editors."""
-    common = inspect.signature(Statistic.__init__).parameters.values()
-    named = [one for one in common if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    told = [
-        named[0].replace(
-            name=entry.name,
-            default=inspect.Parameter.empty if entry.required else entry.default,
-            annotation=inspect.Parameter.empty,
-        )
-        for entry in sizes.fields().values()
-    ]
-    return inspect.Signature([named[0], *told, *named[1:]])
-
-
-def _documented(text: str, sizes: type[Sizes], query: type[Query]) -> str:
-    """The docstring of a statistic with what its records say of themselves."""
-    told = "".join(f"\n        {one.name}: {one.says}." for one in sizes.fields().values())
-    text = f"{text.rstrip()}\n\n    Args:{told}"
-    text += "\n\n    The other arguments are those of `Statistic`."
-    if query.fields():
-        asked = "".join(f"\n        {one.name}: {one.says}." for one in query.fields().values())
-        text += f"\n\n    A release may be asked:{asked}"
-    return f"{text}\n    "

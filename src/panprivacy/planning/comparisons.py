@@ -2,7 +2,7 @@
 
 A comparison is answered where a noised number has moved far enough; most are not. How many are
 compared does not matter: each one that is not answered says a little, and what all of them say is
-bounded by what those that are answered do, but for a probability of delta.
+bounded by what those that are answered say, and by delta.
 [docs/guarantees/moves.md]
 """
 

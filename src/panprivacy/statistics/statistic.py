@@ -201,19 +201,17 @@ class Statistic(Private, Generic[P, A]):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to each user of the stream, or of each event, as the plan says."""
-        return replace(self._plan.guarantee, unseen=self.unseen)
+        """The guarantee of its plan.
 
-    @property
-    def unseen(self) -> Fraction:
-        """The loss if nobody ever sees the state; see `Windowed`.
-
-        Of a statistic that learns, it is that of all plans that split epsilon alike.
+        Of a statistic that learns, a window that nobody sees loses what it would with any plan that
+        splits epsilon alike.
         """
+        promise = self._plan.guarantee
         if not self._sizes.learned:
-            return self._plan.unseen
-        asked = self._plan.request
-        return self._plan.split.budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
+            return promise
+        asked, budget = self._plan.request, self._plan.split.budget
+        unseen = budget.unseen(releases=asked.releases, intrusions=asked.intrusions)
+        return replace(promise, unseen=unseen)
 
     @property
     def releases(self) -> int:

@@ -15,9 +15,13 @@ as two halves of 8 bytes in both orders.
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import fcntl
+import gzip
+import io
 import itertools
+import lzma
 import os
 import shutil
 import string
@@ -25,6 +29,7 @@ import subprocess
 import sys
 import termios
 import time
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,6 +167,27 @@ FORMATS = {
 }
 LOG = "combined"
 WRITERS = {**FORMATS, LOG: log_lines}
+
+
+def zipped(data):
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("visits.csv", data)
+    return sink.getvalue()
+
+
+def without_need(data):
+    """Objects that are read value by value, for what another field holds."""
+    return data.replace(b"}\n", b', "x": {"y": "\\ud800"}}\n')
+
+
+PACKED = {
+    "gzip": gzip.compress,
+    "zstd": lambda data: pa.compress(data, "zstd", asbytes=True),
+    "xz": lzma.compress,
+    "bzip2": bz2.compress,
+    "zip": zipped,
+}
 COLUMNS = {LOG: "remote_addr"}
 """Where ids are, if not in the column `id`."""
 
@@ -227,10 +253,10 @@ def found(process, canaries, folder, read=Path(os.devnull)):
     return in_memory, in_registers, in_files + search_files(folder, needles)
 
 
-def left_by_file(program, canaries, kind, folder, options=STAT):
+def left_by_file(program, canaries, kind, folder, options=STAT, pack=bytes):
     """What is left when a file has been counted."""
     path = folder.parent / f"{folder.name}.{kind}"
-    path.write_bytes(WRITERS[kind](canaries.table()))
+    path.write_bytes(pack(WRITERS[kind](canaries.table())))
     reading, writing = full_pipe()
     words = [str(path), "--format", kind, "--user", COLUMNS.get(kind, "id"), *options]
     try:
@@ -286,6 +312,20 @@ def cases(fast):
 @pytest.mark.parametrize(("kind", "ids"), cases({("parquet", "numbers")}))
 def test_nothing_is_left_of_a_file(kind, ids, folder):
     assert left_by_file(HARDENED, KINDS[ids](), kind, folder) == NOTHING
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "how", [one if one == "gzip" else pytest.param(one, marks=pytest.mark.slow) for one in PACKED]
+)
+def test_nothing_is_left_of_a_compressed_file(how, folder):
+    assert left_by_file(HARDENED, texts(), "csv", folder, pack=PACKED[how]) == NOTHING
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ids", KINDS)
+def test_nothing_is_left_of_what_is_read_value_by_value(ids, folder):
+    assert left_by_file(HARDENED, KINDS[ids](), "ndjson", folder, pack=without_need) == NOTHING
 
 
 @pytest.mark.parametrize("ids", KINDS)

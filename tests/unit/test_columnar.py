@@ -19,6 +19,7 @@ from tests.unit.reading import (
     from_file,
     from_pipe,
     refusal,
+    rows,
     table,
 )
 
@@ -111,3 +112,20 @@ def test_a_dictionary_would_stay_in_memory_while_a_pipe_is_open(tmp_path):
     error = refusal(from_pipe, data, USER, kind="arrow")
     assert "send it decoded" in str(error)
     assert "8412345" not in str(error)
+
+
+def test_fields_of_records_are_columns(tmp_path):
+    records = [{"ip": "a", "of": {"id": 7}}, None, {"ip": None, "of": {"id": 8}}]
+    table = pa.table({"request": records, "x": [1, 2, 3], "x.y": [4, 5, 6]})
+    wanted = [Column(name) for name in ("request.of.id", "x", "request.ip", "x.y")]
+    expected = [(7, 1, "a", 4), (None, 2, None, 5), (8, 3, None, 6)]
+    path = tmp_path / "visits.parquet"
+    pa.parquet.write_table(table, path)
+    assert rows(path, *wanted, kind=None) == expected
+    for name, new in (("file", pa.ipc.new_file), ("stream", pa.ipc.new_stream)):
+        path = tmp_path / f"{name}.arrow"
+        with new(str(path), table.schema) as writer:
+            writer.write_table(table)
+        assert rows(path, *wanted, kind=None) == expected
+        error = refusal(rows, path, Column("request.id"), kind=None)
+        assert "there is no column 'request.id'" in str(error)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panprivacy.errors import InputError
-from panprivacy.sources import Column
+from panprivacy.sources import Column, open_source
 from tests.unit.reading import (
     DELTA,
     LONE_CR,
@@ -150,3 +150,46 @@ class TestCsv:
         error = refusal(from_file, tmp_path, b"8412345,ann\n8412346,bob\n", USER)
         assert "8412345" not in str(error)
         assert "ann" not in str(error)
+
+
+class TestDelimiters:
+    @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_the_header_line_tells_the_delimiter(self, blocks, tmp_path, delimiter, end):
+        blocks(5)
+        table = [["x", "user"], ["1", "ada"], ['"a,;|\tb"', '"gr;ace,\n"'], ["", ""]]
+        data = "".join(delimiter.join(row) + end for row in table).encode()
+        expected = [(b"ada",), (b"gr;ace,\n",), (None,)]
+        assert from_file(tmp_path, data, USER) == from_pipe(data, USER) == expected
+
+    def test_a_name_may_hold_another_delimiter(self, tmp_path):
+        assert from_file(tmp_path, b"a;b,user\n1;2,ada\n", USER) == [(b"ada",)]
+        assert from_file(tmp_path, b"user;b,c\nx,y\n", Column("user;b")) == [(b"x",)]
+
+    def test_where_rows_are_counted_most_columns_tell(self, tmp_path):
+        assert len(from_file(tmp_path, b"a;b;c\n1,5;2;3\n4;5;6\n")) == 2
+
+    @pytest.mark.parametrize("given", ["", ";;", '"', "\n", "é", "\0"])
+    def test_what_can_be_no_delimiter(self, given):
+        with pytest.raises(InputError, match="one character of ASCII"):
+            open_source("a.csv", columns=[USER], delimiter=given)
+
+    def test_one_may_be_given(self, tmp_path):
+        path = tmp_path / "a.csv"
+        path.write_bytes(b"user:x\nada:1\n")
+        with open_source(str(path), columns=[USER], delimiter=":") as source:
+            assert [batch.to_pylist() for batch in source.batches()] == [[{"user": b"ada"}]]
+        with pytest.raises(InputError, match="a delimiter is for the format csv"):
+            open_source(str(path), columns=[USER], format="tsv", delimiter=":")
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-be", "utf-16-le"])
+@pytest.mark.parametrize("size", [1, 3, 64])
+def test_utf_16_is_read_by_its_mark(blocks, tmp_path, codec, size):
+    blocks(size)
+    text = "user,x\nädä,1\n\U0001f600,2\n"
+    data = text.encode(codec) if codec == "utf-16" else ("\ufeff" + text).encode(codec)
+    expected = [("ädä".encode(),), ("\U0001f600".encode(),)]
+    assert from_file(tmp_path, data, USER) == from_pipe(data, USER) == expected
+    error = refusal(from_file, tmp_path, data[:-1], USER)
+    assert str(error) == "this begins as UTF-16 and does not go on so"

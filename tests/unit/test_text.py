@@ -10,6 +10,7 @@ from tests.unit.reading import (
     SECRET,
     USER,
     from_file,
+    from_pipe,
     refusal,
 )
 
@@ -17,7 +18,7 @@ from tests.unit.reading import (
 class TestText:
     @pytest.mark.parametrize("kind", ["csv", "ndjson"])
     def test_refuses_compressed_and_binary_input(self, tmp_path, kind):
-        gzip = refusal(from_file, tmp_path, b"\x1f\x8b\x08", USER, kind=kind)
+        gzip = refusal(from_pipe, b"\x1f\x8b\x08", USER, kind=kind)
         assert str(gzip) == (
             "this is gzip; decompress it on the way: gzip -dc FILE | panprivacy run - ..."
         )
@@ -84,7 +85,7 @@ class Pieces:
 )
 def test_no_more_is_waited_for_than_tells_what_it_is(pieces, read):
     feed = Pieces(*pieces)
-    text._check_start(feed)
+    text.check_start(feed)
     assert (feed.left, feed.back) == (len(pieces) - read, b"".join(pieces[:read]))
 
 
@@ -96,16 +97,16 @@ def test_a_signature_is_one_however_it_comes_unless_text_goes_on(start, said):
     for after in (b"", b"\0", b"\x1f", b"\n"):
         data = start + after
         with pytest.raises(StartError, match=said):
-            text._check_start(Pieces(*(data[at : at + 1] for at in range(len(data)))))
+            text.check_start(Pieces(*(data[at : at + 1] for at in range(len(data)))))
     for after in (b" ", b"a", b"\xff"):
         feed = Pieces(start + after)
-        text._check_start(feed)
+        text.check_start(feed)
         assert feed.back == start + after
 
 
 def test_a_byte_order_mark_is_dropped():
     feed = Pieces(b"\xef\xbb", b"\xbfu\n")
-    text._check_start(feed)
+    text.check_start(feed)
     assert feed.back == b"u\n"
 
 

@@ -145,6 +145,10 @@ def run(
         str | None,
         _read(metavar="REGEX", help="--format lines: its named groups are the columns."),
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        _read(metavar="CHAR", help="--format csv: between fields; else the header line tells."),
+    ] = None,
     ip: Annotated[
         bool | None,
         _read("--ip/--no-ip", help="Ids are IP addresses, however they are written."),
@@ -241,7 +245,12 @@ def run(
     picture = None if plot is None else Picture(plot, publisher.counting, specifications)
     skips = Skips() if skip_unreadable else None
     with open_source(
-        file, columns=columns.wanted(), format=format, pattern=pattern, skips=skips
+        file,
+        columns=columns.wanted(),
+        format=format,
+        pattern=pattern,
+        delimiter=delimiter,
+        skips=skips,
     ) as source:
         _check_clock(source, schedule)
         looks = SignalledAnnouncements(source, publisher.counting, intrusions)

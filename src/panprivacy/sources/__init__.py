@@ -19,7 +19,8 @@ from panprivacy.sources.addresses import with_addresses
 from panprivacy.sources.bodies import MEDIA_TYPES, read_body, read_together
 from panprivacy.sources.columnar import read_arrow, read_parquet
 from panprivacy.sources.columns import Column, Prefixes, StartError, check_wanted, show
-from panprivacy.sources.delimited import read_delimited
+from panprivacy.sources.compressed import EXTENSIONS as PACKED
+from panprivacy.sources.delimited import check_delimiter, read_delimited
 from panprivacy.sources.log_lines import only_wanted_groups, read_combined, read_lines
 from panprivacy.sources.ndjson import read_ndjson
 from panprivacy.sources.reader import Feed, Input, Source
@@ -41,7 +42,7 @@ __all__ = [
 _Reader = Callable[[Feed, Sequence[Column]], Iterator[pa.RecordBatch]]
 
 _READERS: dict[str, _Reader] = {
-    "csv": partial(read_delimited, delimiter=","),
+    "csv": partial(read_delimited, delimiter=None),
     "tsv": partial(read_delimited, delimiter="\t"),
     "ndjson": read_ndjson,
     "parquet": read_parquet,
@@ -65,6 +66,7 @@ def open_source(
     columns: Sequence[Column],
     format: str | None = None,  # noqa: A002 - the word that users know
     pattern: str | None = None,
+    delimiter: str | None = None,
     skips: Skips | None = None,
 ) -> Source:
     """Open a file, or standard input, for one pass over some of its columns.
@@ -77,6 +79,7 @@ def open_source(
         format: one of `FORMATS`; by default what the file's extension says.
         pattern: for the format "lines": a regular expression of RE2 that is found in every line;
             its named groups are the columns.
+        delimiter: of the format "csv"; None for what the header line tells.
         skips: counts rows that cannot be read; None if the first one ends the input.
 
     Returns:
@@ -88,14 +91,21 @@ def open_source(
     """
     kind = _format(path, format)
     check_wanted(columns)
-    read = _reader(kind, columns, pattern)
+    read = _reader(kind, columns, pattern, delimiter)
     file = Input.open(path)
     file.skips = skips
     return Source(file, with_addresses(file, read(file, columns), columns))
 
 
-def _reader(kind: str, columns: Sequence[Column], pattern: str | None) -> _Reader:
+def _reader(
+    kind: str, columns: Sequence[Column], pattern: str | None, delimiter: str | None
+) -> _Reader:
     """What reads a format; a pattern that cannot be used is refused before anything is read."""
+    if delimiter is not None:
+        if kind != "csv":
+            message = f"a delimiter is for the format csv, and the format is {kind}"
+            raise InputError(message)
+        return partial(read_delimited, delimiter=check_delimiter(delimiter))
     if kind != _LINES and pattern is not None:
         message = f"a pattern is for the format {_LINES}, and the format is {kind}"
         raise InputError(message)
@@ -118,7 +128,10 @@ def _format(path: str, named: str | None) -> str:
     if path == "-":
         message = f"standard input has no extension; name its format: {known}"
         raise InputError(message)
-    extension = PurePath(path).suffix.lower()
+    plain = PurePath(path)
+    if plain.suffix.lower() in PACKED:
+        plain = plain.with_suffix("")
+    extension = plain.suffix.lower()
     if extension == ".json":
         message = (
             f"{path}: name the format ndjson, which is one JSON object a line; "

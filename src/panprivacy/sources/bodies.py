@@ -161,7 +161,7 @@ def _read_int64(body: memoryview, columns: Sequence[Column]) -> Iterator[pa.Reco
 
 
 _READERS: dict[str, _Reader] = {
-    "csv": partial(_read_text, parse=partial(read_delimited, delimiter=",")),
+    "csv": partial(_read_text, parse=partial(read_delimited, delimiter=None)),
     "tsv": partial(_read_text, parse=partial(read_delimited, delimiter="\t")),
     "ndjson": partial(_read_text, parse=read_ndjson),
     "json": read_json_body,

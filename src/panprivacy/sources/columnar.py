@@ -6,10 +6,11 @@ that follows wrong offsets reads foreign memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet
 
@@ -34,17 +35,19 @@ def read_parquet(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBat
             "save it to a file, or send Arrow IPC (format arrow)"
         )
         raise StartError(message)
+    _check_seekable(file, "Parquet")
     with damage_refused("Parquet"):
         parquet = pa.parquet.ParquetFile(
             pa.PythonFile(file.raw, mode="r"), pre_buffer=False, buffer_size=_BUFFER_BYTES
         )
-        columns = check_columns(columns, parquet.schema_arrow.names)
+        fields = Fields(parquet.schema_arrow)
+        columns = check_columns(columns, fields.names)
         names = [column.name for column in columns]
         rows = 0
         for batch in parquet.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
             rows += batch.num_rows
             file.position = file.size * rows // parquet.metadata.num_rows
-            yield _decoded(batch.select(names))
+            yield _decoded(fields.picked(batch, names))
 
 
 def read_arrow(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
@@ -61,7 +64,8 @@ def read_arrow(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch
         file.push_back(start)
         read = _file_batches if start == _ARROW_FILE else _stream_batches
         for batch in read(file, columns):
-            wanted = batch.select([column.name for column in columns] or batch.schema.names[:1])
+            fields = Fields(batch.schema)
+            wanted = fields.picked(batch, [one.name for one in columns] or fields.names[:1])
             wanted.validate(full=True)
             yield from parts(wanted)
             del batch, wanted
@@ -69,9 +73,10 @@ def read_arrow(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch
 
 def _stream_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     reader = pa.ipc.open_stream(pa.PythonFile(file, mode="r"))
-    columns = check_columns(columns, reader.schema.names)
+    fields = Fields(reader.schema)
+    columns = check_columns(columns, fields.names)
     for column in columns:
-        if file.size is None and pa.types.is_dictionary(reader.schema.field(column.name).type):
+        if file.size is None and pa.types.is_dictionary(fields.type_of(column.name)):
             message = (
                 f"column {show(column.name)} is dictionary-encoded, and Arrow would keep the "
                 "dictionary, which holds ids, as long as the pipe is open; send it decoded"
@@ -85,15 +90,60 @@ def _file_batches(file: Feed, columns: Sequence[Column]) -> Iterator[pa.RecordBa
     if file.size is None:
         message = "this is an Arrow file; through a pipe send the Arrow stream format"
         raise StartError(message)
-    names = pa.ipc.open_file(pa.PythonFile(file.raw, mode="r")).schema.names
-    columns = check_columns(columns, names)
-    options = pa.ipc.IpcReadOptions(
-        included_fields=[names.index(column.name) for column in columns], use_threads=False
-    )
+    _check_seekable(file, "an Arrow file")
+    fields = Fields(pa.ipc.open_file(pa.PythonFile(file.raw, mode="r")).schema)
+    columns = check_columns(columns, fields.names)
+    places = sorted({fields.place_of(column.name) for column in columns})
+    options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
     reader = pa.ipc.open_file(pa.PythonFile(file.raw, mode="r"), options=options)
     for index in range(reader.num_record_batches):
         yield reader.get_batch(index)
         file.position = file.size * (index + 1) // reader.num_record_batches
+
+
+def _check_seekable(file: Feed, name: str) -> None:
+    if file.packing is not None:
+        message = f"this is {file.packing.name}, in which {name} cannot be read: unpack it first"
+        raise StartError(message)
+
+
+class Fields:
+    """The columns of a schema, and the fields of those that hold records: `a.b`, of any depth."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        top = {name: (name,) for name in schema.names}
+        self._schema, self._paths = schema, {**dict(_paths_within(schema)), **top}
+        self.names = [*schema.names, *(name for name in self._paths if name not in top)]
+
+    def place_of(self, name: str) -> int:
+        """Position of the column that holds a field."""
+        return int(self._schema.get_field_index(self._paths[name][0]))
+
+    def type_of(self, name: str) -> pa.DataType:
+        """The type of a field."""
+        first, *rest = self._paths[name]
+        kind = self._schema.field(first).type
+        for inner in rest:
+            kind = kind.field(inner).type
+        return kind
+
+    def picked(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        """Some fields of a batch, as columns; null where a record is null."""
+        arrays = []
+        for first, *rest in (self._paths[name] for name in names):
+            column = batch.column(first)
+            arrays.append(pc.struct_field(column, rest) if rest else column)
+        return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def _paths_within(fields: Iterable[pa.Field]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The dotted names of all fields of records, and their paths."""
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            inner = [field.type.field(at) for at in range(field.type.num_fields)]
+            below = [(one.name, (one.name,)) for one in inner] + list(_paths_within(inner))
+            for name, path in below:
+                yield f"{field.name}.{name}", (field.name, *path)
 
 
 def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -19,9 +20,19 @@ from panprivacy._kernels import kernel, read_only
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import Column, StartError, check_columns, not_integers
 from panprivacy.sources.reader import Feed
-from panprivacy.sources.text import BYTE_ORDER_MARK, Lines, check_utf8, parsed, whole_records
+from panprivacy.sources.text import (
+    BLOCK_BYTES,
+    BYTE_ORDER_MARK,
+    RECORD_BYTES,
+    Lines,
+    check_start,
+    check_utf8,
+    cut,
+    parsed,
+)
 
 _MOST_COLUMNS = 1 << 16
+_DELIMITERS = ",;\t|"
 _OUTSIDE, _INSIDE, _CLOSED = range(3)
 _QUOTE, _LF, _CR = b'"\n\r'
 _WRONG_WIDTH = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
@@ -29,15 +40,23 @@ _NOT_INT64 = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error
 
 
 def read_delimited(
-    file: Feed, columns: Sequence[Column], *, delimiter: str
+    file: Feed, columns: Sequence[Column], *, delimiter: str | None
 ) -> Iterator[pa.RecordBatch]:
     """Parse CSV with a header line; columns are int64 where integers are wanted, otherwise binary.
+
+    Args:
+        file: the input.
+        columns: that are wanted.
+        delimiter: between fields; None for the first of `,`, `;`, tab and `|` that divides the
+            header line into the wanted columns and others.
 
     Raises:
         InputError: it is not such a CSV.
     """
+    check_start(file)
+    delimiter = delimiter or _delimiter_of(file, [column.name for column in columns])
     cutter = QuotedLines(delimiter)
-    blocks = whole_records(file, cutter)
+    blocks = cut(file, cutter)
     names, data = _split_header(blocks, delimiter)
     # Without a header line the first record would be listed, and its values are ids.
     columns = check_columns(
@@ -45,6 +64,38 @@ def read_delimited(
     )
     parse = partial(_parse, names=names, columns=columns, delimiter=delimiter)
     yield from parsed(file, data, parse, cutter)
+
+
+def check_delimiter(delimiter: str) -> str:
+    """Refuse what pyarrow cannot take as a delimiter.
+
+    Raises:
+        InputError: it is not one character of ASCII, or one that has another meaning.
+    """
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        message = "the delimiter must be one character of ASCII, such as ; and no quote"
+        raise InputError(message)
+    return delimiter
+
+
+def _delimiter_of(file: Feed, wanted: Sequence[str]) -> str:
+    """The delimiter of a header line, which is read again."""
+    start = b""
+    while b"\n" not in start.lstrip(b"\r\n") and len(start) < RECORD_BYTES:
+        block = file.read_some(BLOCK_BYTES)
+        if not block:
+            break
+        start += block
+    file.push_back(start)
+    header = start.lstrip(b"\r\n").partition(b"\n")[0] + b"\n"
+    found = {}
+    for delimiter in _DELIMITERS:
+        with suppress(StartError):
+            found[delimiter] = _names(header, delimiter)
+    if not wanted:
+        return max(found, key=lambda delimiter: len(found[delimiter]), default=_DELIMITERS[0])
+    fits = (one for one, names in found.items() if set(wanted) <= set(names))
+    return next(fits, _DELIMITERS[0])
 
 
 class QuotedLines(Lines):

@@ -11,6 +11,7 @@ program that is seized while its pipe is silent must not hold the last block.
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import io
 import os
@@ -23,12 +24,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import Enum
 from threading import Thread
-from typing import BinaryIO, Self, TypeAlias
+from typing import Any, BinaryIO, Self, TypeAlias
 
 import pyarrow as pa
 
 from panprivacy.errors import InputError
 from panprivacy.hygiene.wiping import wipe_traces
+from panprivacy.sources.compressed import DAMAGE, START_BYTES, Packing, packing_of
 from panprivacy.sources.unreadable import Skips
 
 BATCH_ROWS = 1 << 18
@@ -62,7 +64,10 @@ class Feed:
             a size nothing is counted: the count would be state that an intruder could read.
         closed: pyarrow asks for it.
         skips: counts rows that cannot be read; None if the first one ends the input.
+        packing: of a compressed file, in which no reader can seek.
     """
+
+    packing: Packing | None = None
 
     def __init__(self, raw: BinaryIO, size: int | None) -> None:
         self.raw = raw
@@ -71,10 +76,20 @@ class Feed:
         self.closed = False
         self.skips: Skips | None = None
         self._ahead = b""
+        self._decoder: codecs.IncrementalDecoder | None = None
 
     def push_back(self, ahead: bytes) -> None:
-        """Have bytes read again, before what follows; once, at the start."""
-        self._ahead = ahead
+        """Have bytes read again, before what follows."""
+        self._ahead = ahead + self._ahead
+
+    def read_as_utf_16(self, start: bytes) -> None:
+        """Hand out UTF-8 from now on.
+
+        Args:
+            start: what was read of it, with its byte order mark.
+        """
+        self._decoder = codecs.getincrementaldecoder("utf-16")()
+        self._ahead = self._recoded(start + self._ahead)
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes, fewer only at the end."""
@@ -85,14 +100,26 @@ class Feed:
         return b"".join(parts)
 
     def read_some(self, most: int) -> bytes:
-        """What has arrived, at most `most` bytes; empty only at the end."""
+        """What has arrived of `most` bytes; empty only at the end."""
         if self._ahead:
             part, self._ahead = self._ahead[:most], self._ahead[most:]
             return part
-        part = self._arrived(most)
-        if self.size is not None:
-            self.position += len(part)
-        return part
+        while part := self._arrived(most):
+            if self.size is not None:
+                self.position += len(part)
+            if part := self._recoded(part):
+                break
+        return part or self._recoded(b"")
+
+    def _recoded(self, part: bytes) -> bytes:
+        """A part of UTF-16 as UTF-8; the last one is empty."""
+        if self._decoder is None:
+            return part
+        try:
+            return self._decoder.decode(part, final=not part).encode()
+        except UnicodeDecodeError:
+            message = "this begins as UTF-16 and does not go on so"
+        raise InputError(message)  # outside of the handler: the error holds the text
 
     def _arrived(self, most: int) -> bytes:
         return self.raw.read(most) or b""
@@ -134,7 +161,8 @@ class Input(Feed):
         try:
             if path != "-":
                 raw = io.FileIO(path)
-                return cls(raw, raw.fileno())
+                packing = _packing(raw)
+                return cls(raw, raw.fileno()) if packing is None else Unpacked(raw, packing)
             try:
                 descriptor = os.dup(sys.stdin.fileno())
             except io.UnsupportedOperation:
@@ -164,6 +192,50 @@ class Input(Feed):
             self.raw.close()
             os.close(self._woken)
             os.close(self._wake)
+
+
+class Unpacked(Input):
+    """What is in a compressed file; positions are those in the file."""
+
+    def __init__(self, raw: io.FileIO, packing: Packing) -> None:
+        super().__init__(raw, raw.fileno())
+        self.packing: Packing = packing
+        self._plain: Any = None
+
+    def read_some(self, most: int) -> bytes:
+        """What has arrived of `most` bytes; empty only at the end."""
+        part = super().read_some(most)
+        self.position = self.raw.tell()
+        return part
+
+    def _arrived(self, most: int) -> bytes:
+        if self.stopped:
+            raise Stopped
+        try:
+            if self._plain is None:
+                self._plain = self.packing.open(self.raw)
+            part = self._plain.read(most)
+        except InputError:
+            raise
+        except DAMAGE:
+            message = f"this {self.packing.name} file is truncated or damaged"
+        else:
+            if not part:  # the decompressor holds what it unpacked last
+                self._plain = io.BytesIO()
+            return part
+        raise InputError(message)
+
+    def close(self) -> None:
+        """Let go of the descriptors, and of what the decompressor holds."""
+        self._plain = None
+        super().close()
+
+
+def _packing(raw: io.FileIO) -> Packing | None:
+    """How a file is compressed, if it is one and is; a pipe is left alone."""
+    if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+        return None
+    return packing_of(os.pread(raw.fileno(), START_BYTES, 0))
 
 
 class Source:

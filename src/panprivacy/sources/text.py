@@ -14,16 +14,16 @@ import pyarrow as pa
 
 from panprivacy.errors import InputError
 from panprivacy.sources.columns import StartError, show
+from panprivacy.sources.compressed import START_BYTES, packing_of
 from panprivacy.sources.reader import BATCH_ROWS, Feed
 from panprivacy.sources.unreadable import read_before
 
 BLOCK_BYTES = 2 << 20
 RECORD_BYTES = 64 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16 = b"\xff\xfe", b"\xfe\xff"
 
-_LONGEST_SIGNATURE = 7
 _SIGNATURES = {
-    b"\x1f\x8b": "this is gzip; decompress it on the way: gzip -dc FILE | panprivacy run - ...",
     b"PAR1": "this is Parquet, not text; name the format parquet",
     b"ARROW1": "this is Arrow IPC, not text; name the format arrow",
 }
@@ -64,9 +64,14 @@ def whole_records(file: Feed, cutter: Lines) -> Iterator[bytes]:
         InputError: the stream is no text, a record is too long, or a quote stays open at the end.
             Row 1 is the first record that has not been handed out.
     """
+    check_start(file)
+    yield from cut(file, cutter)
+
+
+def cut(file: Feed, cutter: Lines) -> Iterator[bytes]:
+    """Cut a stream whose start was checked; see `whole_records`."""
     pending: list[bytes] = []
     length = 0
-    _check_start(file)
     for block in iter(lambda: file.read_some(BLOCK_BYTES), b""):
         end = cutter.last_end(block)
         if end:
@@ -152,13 +157,22 @@ def _is_utf8(column: pa.Array | pa.ChunkedArray) -> bool:
     return True
 
 
-def _check_start(file: Feed) -> None:
-    """Refuse what is not text, and drop the byte order mark; a first line may be very short."""
+def check_start(file: Feed) -> None:
+    """Refuse what is not text, and drop the byte order mark; a first line may be very short.
+
+    UTF-16, which begins with a mark of its own, is read as UTF-8 from then on.
+    """
     start = block = file.read_some(BLOCK_BYTES)
-    while block and len(start) < _LONGEST_SIGNATURE and b"\n" not in start:
+    while block and len(start) < START_BYTES and b"\n" not in start:
         block = file.read_some(BLOCK_BYTES)
         start += block
+    packing = packing_of(start)
+    if packing is not None:
+        raise StartError(packing.advice)
     for signature, reason in _SIGNATURES.items():
         if start.startswith(signature) and start[len(signature) :][:1] < b" ":  # text goes on
             raise StartError(reason)
-    file.push_back(start.removeprefix(BYTE_ORDER_MARK))
+    if start.startswith(_UTF_16):
+        file.read_as_utf_16(start)
+    else:
+        file.push_back(start.removeprefix(BYTE_ORDER_MARK))

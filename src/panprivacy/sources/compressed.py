@@ -1,0 +1,100 @@
+"""Compressed files, unpacked as they are read.
+
+Decompressors hold the last part of what they unpacked, from 32 KiB (gzip) to many MiB. So only
+files are unpacked here, which are read to their end at once; a silent pipe would leave that part in
+memory, and is unpacked by another program.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from panprivacy.errors import InputError
+
+START_BYTES = 7
+"""So many bytes tell whether a file is compressed."""
+
+_GZIP = rb"\x1f\x8b(?:[\0-\x1f]|\Z)"
+"""Nothing that is text goes on so."""
+
+DAMAGE = (
+    EOFError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    pa.ArrowException,
+)
+"""What decompressors raise."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A format of compressed files.
+
+    Args:
+        name: of the format.
+        command: unpacks a file to standard output.
+        open: makes a file of what is in a file.
+    """
+
+    name: str
+    command: str
+    open: Callable[[BinaryIO], Any]
+
+    @property
+    def advice(self) -> str:
+        """What it is, and how to read it through a pipe."""
+        command = f"{self.command} FILE | panprivacy run - ..."
+        return f"this is {self.name}; decompress it on the way: {command}"
+
+
+def _open_zstd(file: BinaryIO) -> pa.NativeFile:
+    """Of a second descriptor: pyarrow closes what it reads."""
+    again = io.FileIO(os.dup(file.fileno()))
+    return pa.CompressedInputStream(pa.PythonFile(again, mode="r"), "zstd")
+
+
+def _open_zip(file: BinaryIO) -> Any:
+    """The only file of an archive.
+
+    Raises:
+        InputError: there are several, or none.
+    """
+    archive = zipfile.ZipFile(file)
+    members = [one for one in archive.infolist() if not one.is_dir()]
+    if len(members) != 1:
+        message = f"this zip holds {len(members):,} files: unpack it, and read them one by one"
+        raise InputError(message)
+    return archive.open(members[0])
+
+
+_PACKINGS = {
+    _GZIP: Packing("gzip", "gzip -dc", lambda file: gzip.GzipFile(fileobj=file)),
+    rb"\x28\xb5\x2f\xfd": Packing("zstd", "zstd -dc", _open_zstd),
+    rb"\xfd7zXZ\0": Packing("xz", "xz -dc", lzma.LZMAFile),
+    rb"BZh[1-9]1AY": Packing("bzip2", "bzip2 -dc", bz2.BZ2File),
+    rb"PK\x03\x04": Packing("zip", "unzip -p", _open_zip),
+}
+
+EXTENSIONS = ".gz", ".zst", ".zstd", ".xz", ".bz2", ".zip"
+
+
+def packing_of(start: bytes) -> Packing | None:
+    """The format of a compressed file that begins like this; None if it is not compressed."""
+    found = (one for signature, one in _PACKINGS.items() if re.match(signature, start))
+    return next(found, None)

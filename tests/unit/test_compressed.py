@@ -1,0 +1,116 @@
+"""Compressed files are read as what is in them, or refused as what they are."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from panprivacy.sources import Column
+from panprivacy.sources.compressed import packing_of
+from tests.unit.reading import USER, from_pipe, refusal, rows, stream_bytes
+
+CSV = b"user,x\n" + b"".join(b"u%d,1\n" % n for n in range(5_000))
+USERS = [(b"u%d" % n,) for n in range(5_000)]
+
+
+def zipped(**members):
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return sink.getvalue()
+
+
+def zstd(data):
+    return pa.compress(data, "zstd", asbytes=True)
+
+
+PACKED = {
+    "gzip": (gzip.compress, ".csv.gz"),
+    "zstd": (zstd, ".csv.zst"),
+    "xz": (lzma.compress, ".csv.xz"),
+    "bzip2": (bz2.compress, ".csv.bz2"),
+    "zip": (lambda data: zipped(visits=data), ".csv.zip"),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_compressed_file_is_read(name, tmp_path):
+    pack, extension = PACKED[name]
+    path = tmp_path / f"visits{extension}"
+    path.write_bytes(pack(CSV))
+    assert rows(path, USER, kind=None) == USERS
+    assert packing_of(path.read_bytes()).name == name
+
+
+@pytest.mark.parametrize("name", ["gzip", "xz", "bzip2", "zstd"])
+def test_several_parts_are_read_one_after_another(name, tmp_path):
+    pack, _ = PACKED[name]
+    path = tmp_path / "visits"
+    path.write_bytes(pack(CSV[:9_000]) + pack(CSV[9_000:]))
+    assert rows(path, USER) == USERS
+
+
+@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_file_is_refused(name, damage, tmp_path):
+    packed = bytearray(PACKED[name][0](CSV))
+    if damage == "cut":
+        del packed[len(packed) // 2 :]
+    else:
+        middle = len(packed) // 2
+        packed[middle : middle + 40] = bytes(40)
+    path = tmp_path / "visits"
+    path.write_bytes(packed)
+    assert str(refusal(rows, path, USER)) == f"this {name} file is truncated or damaged"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        *(("gzip", "gzip -dc"), ("zstd", "zstd -dc"), ("xz", "xz -dc")),
+        *(("bzip2", "bzip2 -dc"), ("zip", "unzip -p")),
+    ],
+)
+def test_through_a_pipe_the_command_is_named(name, command):
+    """A decompressor would hold ids while the pipe is silent."""
+    said = str(refusal(from_pipe, PACKED[name][0](CSV), USER))
+    expected = f"this is {name}; decompress it on the way: {command} FILE | panprivacy run - ..."
+    assert said == expected
+
+
+def test_a_zip_of_several_files_is_refused(tmp_path):
+    path = tmp_path / "visits.zip"
+    path.write_bytes(zipped(a=CSV, b=CSV))
+    assert "holds 2 files" in str(refusal(rows, path, USER))
+
+
+def test_other_formats_within_a_compressed_file(tmp_path):
+    table = pa.table({"user": ["ada", "grace"]})
+    path = tmp_path / "visits.arrow.gz"
+    path.write_bytes(gzip.compress(stream_bytes(table)))
+    assert rows(path, USER, kind=None) == [("ada",), ("grace",)]
+    path.write_bytes(gzip.compress(b'{"user":"ada"}\n'))
+    assert rows(path, USER, kind="ndjson") == [(b"ada",)]
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    path.write_bytes(gzip.compress(sink.getvalue()))
+    assert "this is gzip, in which Parquet cannot be read" in str(
+        refusal(rows, path, USER, kind="parquet")
+    )
+
+
+@pytest.mark.parametrize("text", [b"BZh9user,x\n", b"PKuser\n", b"7zXZ\n", b"BZh91\n", b""])
+def test_text_that_begins_alike_is_text(text, tmp_path):
+    assert packing_of(text) is None
+    path = tmp_path / "visits.csv"
+    path.write_bytes(text + b"a,1\n")
+    if b"x" in text:
+        assert rows(path, Column("BZh9user")) == [(b"a",)]

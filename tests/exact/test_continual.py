@@ -210,6 +210,17 @@ def test_what_a_crash_costs_where_steps_are_open(life, times):
     assert times * EPSILON <= counting.guarantee.crashed(1).epsilon
 
 
+def test_noise_that_is_added_after_a_crash_hides_nothing_more():
+    class Rerandomising(SendingAgain):
+        def crash(self, amount):
+            super().crash(amount)
+            self.running.rerandomise()
+
+    (life, times), one = OPEN_LIVES[0], tree((2,), open_steps=True)
+    found = audited(lambda coins: Rerandomising(one, coins), life)
+    assert Fraction(99, 100) * times * EPSILON < found.loss <= times * EPSILON
+
+
 CLOSED_LIVES = [
     (["step", "save", "last", LOOK, "crash", "step"], 1),
     (["step", "save", "last", LOOK, "crash", "after", "step"], 2),

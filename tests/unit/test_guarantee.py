@@ -460,7 +460,7 @@ def test_what_is_shown_is_no_smaller_and_what_is_left_no_larger(number, digits):
         Fraction(text.replace(",", ""))
         for text in (guarantee.shown(number, digits), guarantee.shown_below(number, digits))
     )
-    assert below <= number <= above <= below * (1 + 2 * Fraction(10, 10**digits)) + 0
+    assert below <= number <= above <= below * (1 + 2 * Fraction(10, 10**digits))
     assert guarantee.float_below(number) <= number <= guarantee.float_above(number)
 
 

@@ -71,10 +71,10 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 """How a method is called that needs arguments, or gives what cannot be compared."""
 
 QUIET = {
-    "absolute_margin", "after", "answer", "began_in", "bound", "charged", "check_learns",
+    "absolute_margin", "after", "answer", "began_in", "bound",
     "check_parts", "check_release", "check_state", "check_threshold", "delta", "interval",
     "largest_error", "loss", "lost", "noise", "of_releases", "predicted_error",
-    "predicted_variances", "prepare", "reached", "reading", "release_cost", "release_costs",
+    "predicted_variances", "prepare", "reached", "reading", "release_costs",
     "spent", "state", "tells_states",
 }  # fmt: skip
 """Methods that change nothing: all are called of one pair."""

@@ -44,6 +44,7 @@ from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.served import Announced
 from panprivacy.statistics.contribution import read_parts
 from panprivacy.statistics.grid import Grid
+from panprivacy.statistics.private import release_cost
 
 _USUAL: Final = 15.0
 """Seconds after which it is told that a release waits for a shard."""
@@ -62,7 +63,7 @@ class _Costs:
     @classmethod
     def of(cls, plan: Counting, number: int) -> _Costs:
         """Of statistics that count elsewhere."""
-        return cls(plan.planned, plan.state_epsilon, plan.release_cost(number))
+        return cls(plan.planned, plan.state_epsilon, release_cost(plan, number))
 
 
 class _Gathered:

@@ -16,6 +16,7 @@ from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.outgoing.reader import ReleaseReader
 from panprivacy.service.outgoing.records import Begun
 from panprivacy.statistics.plan import Plan
+from panprivacy.statistics.private import charged
 from panprivacy.statistics.windowed import Windowed
 
 YEAR: Final = timedelta(days=365)
@@ -126,7 +127,7 @@ class StreamPromise:
             ends=end,
             begun=max(len(begun), 1),
             # the state is paid at birth, and comes into the ledger with the first release
-            loss=current.charged(made),
+            loss=charged(current, made),
             releases=Progress(made, current.planned),
             announced=Progress(announced, current.guarantee.intrusions),
         )

@@ -89,14 +89,6 @@ class Private(Resumable):
     def of_releases(self, count: int) -> Fraction:
         """What the first so many releases cost, on top of the state."""
 
-    def release_cost(self, number: int) -> Fraction:
-        """Return what the release of this number costs, from 1."""
-        return self.of_releases(number) - self.of_releases(number - 1)
-
-    def charged(self, releases: int) -> PrivacyLoss:
-        """Return the loss by the state with all planned looks, and by so many releases."""
-        return PrivacyLoss(self.state_epsilon + self.of_releases(releases), self.guarantee.delta)
-
     @property
     @abstractmethod
     def releases(self) -> int:
@@ -220,20 +212,6 @@ class Private(Resumable):
     def tells_states(self, **asked: Any) -> bool:
         """Whether what it answers then says how far states reach."""
 
-    def check_learns(self) -> None:
-        """Refuse bounds that windows are to learn where no answer says how far states reach.
-
-        Raises:
-            PlanError: none does.
-        """
-        learned = [one for one in self.expects if isinstance(one, LearnedBound)]
-        if learned and not self.tells_states():
-            message = (
-                "bound=learn follows how far states reach, which no answer here says: count "
-                "incidence beside it, for the whole histogram, or say a bound"
-            )
-            raise PlanError(message)
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} epsilon={shown(self.guarantee.epsilon)}>"
 
@@ -253,4 +231,30 @@ def check_maker(factory: object, such_as: str) -> None:
     """Refuse a statistic in place of what makes one."""
     if not callable(factory):
         message = f"give what makes the statistic, as {such_as}, not one itself"
+        raise PlanError(message)
+
+
+def release_cost(program: Private, number: int) -> Fraction:
+    """Return what the release of this number costs, from 1."""
+    return program.of_releases(number) - program.of_releases(number - 1)
+
+
+def charged(program: Private, releases: int) -> PrivacyLoss:
+    """Return the loss by the state with all planned looks, and by so many releases."""
+    epsilon = program.state_epsilon + program.of_releases(releases)
+    return PrivacyLoss(epsilon, program.guarantee.delta)
+
+
+def check_learns(program: Private) -> None:
+    """Refuse bounds that windows are to learn where no answer says how far states reach.
+
+    Raises:
+        PlanError: none does.
+    """
+    learned = [one for one in program.expects if isinstance(one, LearnedBound)]
+    if learned and not program.tells_states():
+        message = (
+            "bound=learn follows how far states reach, which no answer here says: count "
+            "incidence beside it, for the whole histogram, or say a bound"
+        )
         raise PlanError(message)

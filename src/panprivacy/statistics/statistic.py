@@ -34,7 +34,7 @@ from panprivacy.statistics.contribution import ID_BYTES, Form, Part, Told
 from panprivacy.statistics.deltas import joined_deltas
 from panprivacy.statistics.header import Header, public_text, unpacked
 from panprivacy.statistics.plan import Plan, Reading
-from panprivacy.statistics.private import Private
+from panprivacy.statistics.private import Private, release_cost
 from panprivacy.statistics.records import Query, Sizes
 from panprivacy.statistics.release import Answer, Answers, Lost, Name, Release
 from panprivacy.statistics.signatures import documented, shown_sizes, signature_of
@@ -241,7 +241,7 @@ class Statistic(Private, Generic[P, A]):
     @property
     def release_epsilon(self) -> Fraction:
         """What the next release costs, in nats; all have the same cost where losses are sums."""
-        return self.release_cost(self.releases + 1)
+        return release_cost(self, self.releases + 1)
 
     def of_releases(self, count: int) -> Fraction:
         """What the first so many releases cost, in nats, on top of the state."""

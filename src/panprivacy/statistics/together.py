@@ -13,7 +13,7 @@ from panprivacy.guarantee import Guarantee, Ledger
 from panprivacy.planning.learning import Learned, Reach
 from panprivacy.statistics.containers import Container, check_all, resume_all
 from panprivacy.statistics.contribution import Form, Part
-from panprivacy.statistics.private import Private, check_unused
+from panprivacy.statistics.private import Private, check_learns, check_unused, release_cost
 from panprivacy.statistics.release import Answer, Answers, Name, Release
 
 K = TypeVar("K", str, int, str | int)
@@ -92,7 +92,7 @@ class Together(Private, Generic[K, M]):
         if len(found) < sum(len(one.answers()) for one in lost.values()):
             message = "answers would have one name: put statistics side by side, groups around them"
             raise PlanError(message)
-        self.check_learns()
+        check_learns(self)
 
     @property
     def statistics(self) -> Mapping[str, Any]:
@@ -130,7 +130,7 @@ class Together(Private, Generic[K, M]):
 
     def release_costs(self, number: int) -> Mapping[str, Fraction]:
         """What a release of each statistic costs a user, by its number, from 1."""
-        return {label: one.release_cost(number) for label, one in self.statistics.items()}
+        return {label: release_cost(one, number) for label, one in self.statistics.items()}
 
     @property
     def releases(self) -> int:

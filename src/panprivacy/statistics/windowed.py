@@ -19,7 +19,13 @@ from panprivacy.errors import InputError, LostReleaseError, PlanError
 from panprivacy.planning.learning import Learned
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.grid import Grid
-from panprivacy.statistics.private import Private, Resumable, check_maker, check_unused
+from panprivacy.statistics.private import (
+    Private,
+    Resumable,
+    check_learns,
+    check_maker,
+    check_unused,
+)
 from panprivacy.statistics.release import Answer
 from panprivacy.statistics.together import unless_lost
 from panprivacy.statistics.windows import Window, Windows
@@ -111,7 +117,7 @@ class Windowed(Resumable, Generic[S]):
         self._answers = answers
         self._releases: list[Window] = []
         self._current = _made_by(factory)
-        self._current.check_learns()
+        check_learns(self._current)
         self._front = self._current.front
         self._current.expect(self._current.expects)  # with its own split of epsilon, as all others
         self._fresh().forget()  # whatever is wrong with the factory, it is now that it is told

@@ -203,3 +203,35 @@ def check_bound(errors, deviation):
 
     assert accepted(p_value(errors))
     assert rejected(p_value(2 * errors))
+
+
+SHARES = 0.617, 0.209, 0.072, 0.037, 0.019, 0.013, 0.008, 0.005, 0.004, 0.002
+"""Of users with 1 to 10 events in a week of a social network; the other 1.4 % have more."""
+
+SKEWED_RUNS = 2_000
+
+
+def skewed(users):
+    """States of that many users: most did something once, few very often."""
+    ends = np.rint(np.cumsum(SHARES) * users).astype(int)
+    return np.searchsorted(ends, np.arange(users), side="right") + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("users", [8_000, 30_000])
+def test_levels_are_as_good_as_they_say_on_users_as_they_are(users):
+    """Coverage is 94 to 98 %, and no interval is 1.3 times as wide as it has to be.
+
+    Answers lie between the truth and the middle of what collisions may hide. With intervals 1.5
+    times as wide as needed those shrunk by 1.3 would hold the truth in 97.5 % of the runs, which is
+    found 999 times in 1,000.
+    """
+    states = skewed(users)
+    truth = float(np.minimum(states, 10).sum())
+    runs = repeat(lambda: pp.CroppedSum(**LEVELS), [(np.arange(users), states)], truth, SKEWED_RUNS)
+    check_bound(runs.errors, runs.deviation * SLACK)
+    assert abs(runs.errors.mean()) < 0.7 * runs.deviation
+    assert np.sqrt((runs.errors**2).mean()) > 0.75 * runs.deviation
+    assert accepted(happens(runs.covered(), SKEWED_RUNS, 0.94, 0.98))
+    assert accepted(happens(runs.covered(shrunk=1.3), SKEWED_RUNS, 0, 0.95))
+    assert rejected(happens(runs.covered(shrunk=1.3 / 2), SKEWED_RUNS, 0, 0.95))

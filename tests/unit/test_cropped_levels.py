@@ -103,6 +103,17 @@ def test_more_confidence_is_a_wider_interval():
     assert high < higher
 
 
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("epsilon", [1, 8])
+def test_collisions_bias_an_answer_by_less_than_is_documented(epsilon, side):
+    """Counts without noise, of users that hide all that can be hidden, or nothing."""
+    planned = pp.plan("cropped-sum", **{**RANGE, "epsilon": epsilon}).model(0)
+    for truth in (10**5, 10**6, 10**7):
+        middle, _, _, hidden = planned.parts(np.array(float(truth)))
+        bias = planned.estimate(middle + side * hidden) - truth
+        assert 0 < side * bias < 0.72 * planned.deviation(truth)
+
+
 def test_full_levels_bound_nothing():
     one = model()
     full = one.answer(np.full(6, 0.6 * 1_000), 0.95)

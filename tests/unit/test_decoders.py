@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from panprivacy.decoders.intervals import (
     _first,
     discrete_laplace_variance,
+    margin_beside,
     noise_quantile,
     noise_quantiles,
     score_interval,
@@ -49,6 +50,22 @@ def tail(x, output_share):
     values = np.exp(-laplace / scale) / scale * beyond / 2
     weights = np.array([1, *[4, 2] * 3_999, 4, 1]) * laplace[1] / 3
     return float(weights @ values)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("output_share", [0.001, 0.5, 0.999])
+@pytest.mark.parametrize("bias", [0, 0.1, 0.5, 1.2, 4])
+def test_an_interval_beside_a_bias_misses_as_seldom_as_it_says(confidence, output_share, bias):
+    """The bias is on one side: there all of it is used up, and on the other side twice as much."""
+    reach = margin_beside(2 * bias, 2, confidence) * noise_quantile(confidence, output_share)
+    missed = (tail(reach, output_share) + tail(reach + 2 * bias, output_share)) / 2
+    assert 0.6 * (1 - confidence) < missed < 1.005 * (1 - confidence)
+
+
+def test_without_a_bias_an_interval_needs_the_quantile_of_both_sides():
+    assert margin_beside(0, 1, 0.95) == pytest.approx(1)
+    assert margin_beside(0, 0, 0.95) == pytest.approx(1)
+    assert margin_beside(9, 0, 0.95) == pytest.approx(1.6449 / 1.96, rel=1e-4)
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)

@@ -15,6 +15,7 @@ import panprivacy as pp
 from panprivacy.cells.difference_sets import biquadratic, point, residues, singer
 from panprivacy.cells.law import on_blocks
 from panprivacy.cells.threshold import ThresholdCells
+from panprivacy.decoders.intervals import margin_beside
 from panprivacy.planning.blocks import block_chances, count_range, count_variances
 from panprivacy.statistics.heavy.decoder import CellsModel, HeavyModel
 from panprivacy.statistics.heavy.plan import HeavyPlan
@@ -276,7 +277,10 @@ def test_an_interval_covers_what_may_hide_and_what_may_be_added():
     model = HeavyModel(CellsModel(800, 100.0, 1.0, 0.9, 0.2, 10.0), 5.0)
     assert model.lift == 30
     low, high = model.interval(70.0, 0.5)
-    inner = model.over_cells.interval(70.0, 0.5)
+    _, most = model.over_cells.interval(70.0, 0.5)
+    part = margin_beside((30 + 5) / 2, float(model.over_cells.deviation(most)), 0.5)
+    inner = model.over_cells.interval(70.0, 0.5, part)
+    assert inner[1] < most
     assert low == inner[0] - 30 > 0
     assert high == pytest.approx(800 * (1 - math.sqrt(1 - 2 * (inner[1] + 5) / 800)))
     assert model.interval(100.0, 0.95)[1] == 100

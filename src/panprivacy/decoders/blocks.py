@@ -86,9 +86,16 @@ class CroppedModel(Answering):
         return self.limit / (self.contrast * self.cells)
 
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
-        """A confidence interval within 0 .. limit; half a count covers that counts are whole."""
+        """A confidence interval within 0 .. limit."""
+        return self.ends(estimate, confidence)
+
+    def ends(self, estimate: float, confidence: float, part: float = 1.0) -> tuple[float, float]:
+        """Return both ends of an interval of this part of the quantile, cut to 0 .. limit.
+
+        Half a count covers that counts are whole.
+        """
         ends = {"limit": self.limit, "beyond": self.limit, "slack": self._unit / 2}
-        return confidence_interval(self, estimate, confidence, **ends)
+        return confidence_interval(self, estimate, confidence, part=part, **ends)
 
 
 @dataclass(frozen=True, slots=True)

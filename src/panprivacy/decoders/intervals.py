@@ -113,6 +113,7 @@ def confidence_interval(
     limit: float,
     beyond: float,
     slack: float = 0.0,
+    part: float = 1.0,
 ) -> tuple[float, float]:
     """The true values from which `estimate` is not surprisingly far.
 
@@ -126,8 +127,9 @@ def confidence_interval(
         limit: the largest candidate.
         beyond: the upper end when even `limit` is not surprising.
         slack: added to what is not yet surprising.
+        part: of the quantile that is needed, where a bias is added to the interval.
     """
-    quantile = noise_quantile(confidence, model.output_share(estimate))
+    quantile = part * noise_quantile(confidence, model.output_share(estimate))
 
     def surprising(truth: Floats) -> NDArray[np.bool_]:
         return np.abs(truth - estimate) > quantile * model.deviation(truth) + slack
@@ -225,6 +227,41 @@ def noise_quantiles(confidence: float, output_shares: Floats) -> Floats:
     """The same for many shares."""
     known = np.array([noise_quantile(confidence, share) for share in _SHARES])
     return np.interp(output_shares, _SHARES, known)
+
+
+def margin_beside(bias: float, deviation: float, confidence: float) -> float:
+    """Return the part of a two-sided quantile that an interval needs beside a bounded bias.
+
+    The mean error is at most `bias` on either side. An interval that reaches by that and by so many
+    deviations misses on one side hardly ever if the mean error is on the other. So it needs all of
+    the quantile without a bias, and that of one side where the bias is large.
+    """
+    return float(margins_beside(np.array(bias), np.array(deviation), confidence))
+
+
+def margins_beside(biases: Floats, deviations: Floats, confidence: float) -> Floats:
+    """Return the same for many biases; it is convex, so between two known ones it is less."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.nan_to_num(biases / deviations)
+    known = np.array([_margin(float(ratio), confidence) for ratio in _RATIOS])
+    return np.interp(ratios, _RATIOS, known)
+
+
+_RATIOS = np.linspace(0, 3, 49)
+
+
+@functools.lru_cache(maxsize=256)
+def _margin(ratio: float, confidence: float) -> float:
+    """Return that part for a bias of so many deviations: the larger of normal and Laplace noise."""
+    quantile = -NormalDist().inv_cdf((1 - confidence) / 2)
+    low, high = 0.0, quantile
+    for _ in range(60):
+        middle = (low + high) / 2
+        missed = _phi(-middle) + _phi(-middle - 2 * ratio)
+        low, high = (middle, high) if missed > 1 - confidence else (low, middle)
+    other_side = math.exp(-math.sqrt(8) * ratio)
+    laplace = 1 - math.log(2 / (1 + other_side)) / -math.log(1 - confidence)
+    return max(high / quantile, laplace)
 
 
 def _upper_tail(x: float, output_share: float) -> float:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from panprivacy.decoders.intervals import Answering, Floats, confidence_interval
+from panprivacy.decoders.intervals import Answering, Floats, confidence_interval, margin_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,12 @@ class CellsModel(Answering):
         """The part of the variance that output noise causes."""
         return self.noise_variance / float(self.contrast * self.deviation(truth)) ** 2
 
-    def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
+    def interval(
+        self, estimate: float, confidence: float, part: float = 1.0
+    ) -> tuple[float, float]:
         """For the mean of the sum; half a count covers that counts are whole."""
         ends = {"limit": self.limit, "beyond": self.limit, "slack": 0.5 / self.contrast}
-        return confidence_interval(self, estimate, confidence, **ends)
+        return confidence_interval(self, estimate, confidence, part=part, **ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,10 @@ class HeavyModel(Answering):
 
     def interval(self, estimate: float, confidence: float) -> tuple[float, float]:
         """From the lowest mean over cells less all that lifts it, to the most users that hide."""
-        low, high = self.over_cells.interval(estimate, confidence)
+        _, high = self.over_cells.interval(estimate, confidence)
+        most = float(self.over_cells.deviation(high))
+        part = margin_beside((self.lift + self.rounding) / 2, most, confidence)
+        low, high = self.over_cells.interval(estimate, confidence, part)
         cells, limit = self._cells, self.over_cells.limit
         left = 1 - 2 * (high + self.rounding) / cells
         users = limit if left <= 0 else cells * (1 - math.sqrt(left))

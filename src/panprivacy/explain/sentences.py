@@ -28,9 +28,8 @@ _ANYBODY = (
     "was in the stream can end up:"
 )
 _RARELY = (
-    "But for outcomes of probability {} in all (of which {} is for what came out so far), here is "
-    "between what chances the belief that a given {} was in the stream can end up, whatever it was "
-    "before:"
+    "But for outcomes of probability {} in all, here is between what chances the belief that a "
+    "given {} was in the stream can end up, whatever it was before:"
 )
 _ONE = {
     "user": "The bounds hold for one person, and for a reader who knows the addressing key and "
@@ -129,7 +128,7 @@ def _of(alike: Alike, count: int) -> Section:
     article = "an" if one == "event" else "a"
     said = Part(
         f"What it can say about {article} {one}",
-        sentences=[_anybody(one, described.so_far, described.guarantee.loss)],
+        sentences=[_anybody(one, described.guarantee.loss)],
         beliefs=_beliefs(described.so_far, described.guarantee.loss),
         after=_bounds(described),
     )
@@ -169,11 +168,9 @@ def _together(states: Sequence[Alike]) -> Part:
     return Part(heading, sentences=[text], beliefs=_beliefs(now, life), after=shares)
 
 
-def _anybody(one: str, now: PrivacyLoss, life: PrivacyLoss) -> str:
-    """What the table of beliefs is about."""
-    if not life.delta:
-        return _ANYBODY.format(one)
-    return _RARELY.format(_epsilon(life.exceptions), _epsilon(now.exceptions), one)
+def _anybody(one: str, life: PrivacyLoss) -> str:
+    """What the table of beliefs is about; both columns have the same delta."""
+    return _RARELY.format(_epsilon(life.exceptions), one) if life.delta else _ANYBODY.format(one)
 
 
 def _beliefs(now: PrivacyLoss, life: PrivacyLoss) -> list[tuple[str, str, str]]:

@@ -46,13 +46,20 @@ def test_the_end_of_a_window_is_answered_by_all_shards_and_forgotten_by_them(clu
 
 @pytest.mark.parametrize(
     "place",
-    ["before released", "before spend", "after spend", "before publish", "after publish", "settle"],
+    [
+        "before released",
+        "before spend",
+        "after spend",
+        "before settle",
+        "after settle",
+        "forgetting",
+    ],
 )
 def test_a_coordinator_that_ends_anywhere_makes_the_release_once(cluster, place, monkeypatch):
     cluster.shards.send(range(40))
     cluster.clock.now += HOUR
     cluster.store.fail(place, error=Crash())
-    if place == "settle":
+    if place == "forgetting":
         monkeypatch.setattr(Releaser, "_settle", lambda *_: (_ for _ in ()).throw(Crash()))
     with pytest.raises(Crash):
         cluster.advance()
@@ -75,18 +82,18 @@ def test_noise_is_drawn_once_however_often_the_store_is_asked(tmp_path, clock, e
     cluster = Cluster(tmp_path, clock, epsilon=40)
     cluster.shards.send(range(100))
     clock.now += HOUR
-    given, publish = [], cluster.store.publish
+    given, settle = [], cluster.store.settle
 
-    def unsure(rows):
+    def unsure(_, rows, __):
         given.append({row.question: (row.value, row.low, row.high) for row in rows})
         raise error
 
-    cluster.store.publish = unsure
+    cluster.store.settle = unsure
     for _ in range(3):
         with pytest.raises(type(error)):
             cluster.advance()
         cluster.begin()
-    cluster.store.publish = publish
+    cluster.store.settle = settle
     cluster.advance()
     shown = {row.question: (row.value, row.low, row.high) for row in cluster.store.answers()}
     assert given == [shown] * 3

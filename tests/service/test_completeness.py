@@ -8,6 +8,8 @@ import pytest
 
 from panprivacy.service import stream as streams
 from panprivacy.service.completeness import Completeness
+from panprivacy.service.outgoing.outbox import PLACES
+from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.stream import Stream
 from tests.service.doubles import HOUR, START
 from tests.service.test_stream import batch, make, paid, planned, published, restarted
@@ -128,32 +130,32 @@ def test_a_window_in_which_it_stood_still_is_not_complete(store, clock):
 
 
 @pytest.mark.usefixtures("patience")
-def test_a_pause_while_a_window_is_paid_for_is_noticed(store, clock):
+def test_a_pause_while_a_place_is_made_is_noticed(store, clock):
     """A suspended laptop stands still anywhere, and later windows have passed when it goes on."""
     broken = [0.0]
     stream = Stream("visits", planned(), store, broken=lambda: broken[0], clock=clock)
-    spend = store.spend
+    settle = store.settle
 
-    def suspended(*lines):
-        spend(*lines)
-        store.spend = spend
+    def suspended(*release):
+        store.settle = settle
         clock.now += 2 * HOUR + 60
         broken[0] = clock.now
+        return settle(*release)
 
-    clock.now += HOUR
-    stream.advance()
-    store.spend = suspended
+    store.fail("before settle", times=PLACES)
+    for _ in range(PLACES):
+        clock.now += HOUR
+        with pytest.raises(StoreError):
+            stream.advance()
+    store.settle = suspended
     clock.now += HOUR
     stream.advance()
     clock.now += 2 * HOUR
     stream.advance()
     assert {start: complete for start, _, complete, _ in published(store)} == {
-        "09:00": True,
-        "10:00": False,
-        "11:00": False,
-        "12:00": False,
-        "13:00": False,
-        "14:00": True,
+        **{f"{hour:02}:00": True for hour in range(9, 13)},
+        **{f"{hour:02}:00": False for hour in range(13, 17)},
+        "17:00": True,
     }
 
 

@@ -120,7 +120,7 @@ def test_it_stops_when_the_updates_are_used_up_and_says_so(store, clock):
     assert told(store)[-1] == (4, 0.8)
 
 
-@pytest.mark.parametrize("place", [None, "before publish", "after publish"])
+@pytest.mark.parametrize("place", [None, "before settle", "after settle"])
 def test_after_a_restart_no_change_is_published_twice(store, clock, place):
     stream = make(store, clock)
     stream.take(batch(*range(1_200)))
@@ -134,7 +134,7 @@ def test_after_a_restart_no_change_is_published_twice(store, clock, place):
     before = told(store)
     after = restarted(state, store, clock)
     minutes(after, clock, 5)
-    if place == "before publish":  # nobody has seen that change
+    if place == "before settle":  # nobody has seen that change
         assert (before, told(store)) == ([], [(2, 0.3)])
     else:
         assert told(store) == before == [(1, 0.3)]

@@ -9,6 +9,8 @@ from fractions import Fraction
 
 import pytest
 
+from panprivacy.errors import BudgetError
+from panprivacy.service.outgoing.pending import costs
 from panprivacy.service.outgoing.records import Entry, StoreError
 from panprivacy.service.releases import PAID, Releases
 from tests.service.doubles import HOUR, START
@@ -19,10 +21,9 @@ from tests.service.test_stream import batch, paid, planned, published
 def make(store, clock, tmp_path):
     """Begins the releases of a stream."""
 
-    def made(check_kept=lambda: None, **given):
-        found = Releases(
-            "visits", planned(**given), store, tmp_path, lambda: 0.0, check_kept, clock
-        )
+    def made(**given):
+        config = planned(**given)
+        found = Releases("visits", config, store, tmp_path, lambda: 0.0, clock, durable=False)
         found.begin()
         return found
 
@@ -36,20 +37,28 @@ def count(releases, *users):
 
 def end(releases):
     """The end of the current window, as a stream has it."""
-    releases.pay_for_the_end()
+    releases.make_room()
     releases.completeness.end(releases.windowed.began)
     releases.windowed.advance_once()
+    releases.collect()
     releases.begin_window()
-    releases.publish()
+    releases.outbox.send()
+
+
+def make_one(releases):
+    """A release within the window, which leaves at once."""
+    one = releases.make()
+    releases.outbox.send()
+    return one
 
 
 def test_a_release_is_paid_and_then_left_and_the_last_is_kept_for_the_end(make, store, clock):
     releases = make(releases=3)
     count(releases, 1, 2)
     assert [releases.number(releases.windowed.current), releases.left()] == [1, 3]
-    assert releases.make()
+    assert make_one(releases).outcome
     assert [releases.number(releases.windowed.current), releases.left()] == [2, 2]
-    assert store.log == [("spend", 1), ("publish", 1)]
+    assert store.log == [("settle", 1)]
     clock.now += HOUR
     end(releases)
     assert paid(store) == [0, 1, 2]
@@ -62,7 +71,8 @@ def test_what_another_has_paid_is_not_released_and_told_once(make, store, caplog
     began = releases.windowed.began
     store.spend([Entry("visits", began, None, number, Fraction(1)) for number in (0, 1)])
     for _ in range(2):
-        assert not releases.make()
+        with pytest.raises(BudgetError, match="in the ledger already"):
+            releases.make()
     assert caplog.text.count(PAID) == 1
     assert published(store) == []
 
@@ -70,29 +80,42 @@ def test_what_another_has_paid_is_not_released_and_told_once(make, store, caplog
 def test_an_answer_that_cannot_be_published_is_published_next_time(make, store):
     releases = make()
     count(releases, 1)
-    store.fail("before publish")
+    store.fail("before settle")
     with pytest.raises(StoreError):
-        releases.make()
+        make_one(releases)
     assert published(store) == []
-    releases.publish()
-    releases.publish()
+    releases.outbox.send()
+    releases.outbox.send()
     assert published(store) == [("09:00", 1, False, 1)]
 
 
-def test_a_window_that_no_checkpoint_holds_pays_for_nothing_and_is_lost(make, store, clock, caplog):
-    def missing():
-        raise StoreError("no checkpoint holds all of it")
-
-    releases = make(missing)
+def test_a_window_without_a_place_for_its_answer_pays_for_nothing_and_is_lost(
+    make, store, clock, caplog
+):
+    releases = make(releases=9)
+    store.fail("before settle", times=99)
+    for _ in range(4):
+        releases.make()
     clock.now += HOUR
-    with pytest.raises(StoreError, match="no checkpoint"):
-        releases.pay_for_the_end()
+    with pytest.raises(StoreError, match="disk is full"):
+        releases.make_room()
     releases.windowed.advance_once()
-    releases.publish()
+    releases.collect()
     assert paid(store) == []
-    assert published(store) == []
     assert "the answer of a window is lost" in caplog.text
-    assert "no checkpoint holds all of it" in caplog.text
+    store.fails.clear()
+    releases.outbox.send()
+    assert [row[1] for row in published(store)] == [1, 2, 3, 4]
+
+
+def test_a_price_is_that_of_the_release_of_that_place(make, store):
+    releases = make(releases=3)
+    counting = releases.windowed.current
+    for place in (1, 2, 3):
+        assert costs(counting, place) == (counting.state_epsilon, counting.release_epsilon)
+        releases.make()
+    releases.outbox.send()
+    assert sum(line.epsilon for line in store.ledger()) == counting.guarantee.epsilon
 
 
 def test_what_goes_wrong_in_a_release_is_told_without_its_words(
@@ -129,7 +152,7 @@ def test_the_last_release_of_a_window_is_due_at_no_time_within_it(make, clock):
     releases = make(releases=3, every="20m")
     for _ in range(2):
         clock.now += 1_200
-        releases.make()
+        make_one(releases)
     assert releases.left() == 1
     assert releases.scheduled() == float("inf")
 
@@ -152,7 +175,7 @@ def test_a_window_that_was_begun_before_is_numbered_on(make, store, clock):
     first = make(releases=3)
     clock.now += HOUR
     end(first)
-    first.make()
+    make_one(first)
     clock.now -= HOUR
     again = make(releases=3)
     clock.now += HOUR + 60
@@ -161,5 +184,5 @@ def test_a_window_that_was_begun_before_is_numbered_on(make, store, clock):
     again.begin_window()
     assert again.windowed.began.timestamp() == START + HOUR
     assert again.number(again.windowed.current) == 2
-    assert again.make()
+    assert make_one(again)
     assert [row[1] for row in published(store) if row[0] == "10:00"] == [1, 2]

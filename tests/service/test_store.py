@@ -422,6 +422,70 @@ def test_a_commit_of_sqlite_is_on_the_disk(file_store):
     assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
+# A release and its line
+
+
+PAID = replace(ENTRY, payer="this one")
+RIVAL = replace(ENTRY, payer="another")
+
+
+def test_a_release_and_its_line_are_written_together_and_once(store):
+    state = replace(PAID, number=0)
+    for value in (1.0, 2.0):  # a second attempt changes nothing
+        assert store.settle([state, PAID], [replace(ANSWER, value=value)])
+        assert store.ledger() == [state, PAID]
+        assert values(store.answers()) == [1.0]
+    assert store.has_answers("shop", START, 1)
+
+
+def test_answers_may_follow_their_line_and_a_line_that_was_spent_before(store):
+    store.spend([PAID])
+    for answers in ([], [ANSWER], []):
+        assert store.settle([PAID], answers)
+        assert store.has_answers("shop", START, 1) == (store.answers() != [])
+    assert store.answers() == [ANSWER]
+    assert not store.has_answers("shop", START, 2)
+
+
+def test_where_another_has_the_line_nothing_is_written(store):
+    store.settle([RIVAL], [])
+    later = replace(PAID, number=2)
+    assert not store.settle([later, PAID], [ANSWER])
+    assert store.ledger() == [RIVAL]
+    assert store.answers() == []
+
+
+def test_a_promise_is_written_with_the_first_line(store):
+    store.settle([replace(PAID, number=0), PAID], [ANSWER], promised(0, "1/9"))
+    (found,) = store.begun("shop", START)
+    assert found.promise.unseen_loss.epsilon == Fraction(1, 9)
+
+
+def test_answers_that_the_store_refuses_take_their_line_with_them(store):
+    with pytest.raises(PanPrivacyError, match="nothing was written"):
+        store.settle([PAID], [ANSWER, ANSWER])
+    with pytest.raises(PanPrivacyError, match="nothing was written"):
+        store.settle([PAID], [answer_of(5)])
+    assert store.ledger() == []
+    assert store.settle([PAID], [ANSWER])
+
+
+def test_of_several_that_settle_one_line_at_once_one_has_it_and_all_know(store):
+    start = threading.Barrier(4)
+
+    def settle(line):
+        start.wait()
+        return store.settle([line], [replace(ANSWER, start=line.start)])
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(10):
+            rivals = [replace(window(number), payer=f"{rival}") for rival in range(2)]
+            outcomes = list(pool.map(settle, [*rivals, *rivals]))
+            assert outcomes[:2] == outcomes[2:]
+            assert sum(outcomes) == 2
+    assert len(store.ledger()) == len(store.answers()) == 10
+
+
 # Threads
 
 

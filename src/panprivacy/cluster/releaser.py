@@ -36,8 +36,8 @@ from panprivacy.programs.counting import Counting
 from panprivacy.sealing import unseal_with
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
-from panprivacy.service.outgoing.outbox import publish
-from panprivacy.service.outgoing.payment import Payment, new_payer
+from panprivacy.service.outgoing.outbox import settled
+from panprivacy.service.outgoing.payment import Payment, entries, new_payer
 from panprivacy.service.outgoing.records import Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
@@ -329,15 +329,20 @@ class Releaser:
         paid = self._pay(cut)
         if cut.answers is None and not self._answer(cut, waits, paid=paid):
             return False
-        if cut.answers is not None:
-            publish(self._store, self.name, cut.answers)
-        else:
+        if cut.answers is None or not self._published(cut):
             reason = "its line is in the ledger already, by another service"
             JOURNAL.error(Event.answer_lost, stream=self.name, reason=reason)
         with self._file.changing(), self._made:
             cut.over, cut.answers = True, None
             self._made.notify_all()
         return True
+
+    def _published(self, cut: Cut) -> bool:
+        """Publish the answers beside their line; False if another service has that."""
+        costs = _Costs.of(self._plan, cut.number)
+        priced = costs.state_epsilon, costs.release_epsilon
+        named = self.name, utc(cut.window), utc(cut.ends), cut.number, cut.payer
+        return settled(self._payment, entries(*named, priced), cut.answers or ())
 
     def _answer(self, cut: Cut, waits: set[int], *, paid: bool) -> bool:
         """Gather, and have answers on the disk before anybody sees them: noise is drawn once."""

@@ -22,7 +22,7 @@ from panprivacy.statistics.containers import OWN_BYTES
 from panprivacy.statistics.header import Header, read_header
 
 _OWN_BYTES = {
-    "Stream": range(72, 1 << 62, 16),  # when it was kept, paid and announced; batches
+    "Stream": range(72, 1 << 62),  # when it was kept, paid and announced; releases; batches
     "ShardStream": range(170, 1 << 62),  # position, window, keys; batches; contributions
     "Windowed": range(8, 1 << 62, 16),  # what each of its statistics learned
     "Grouped": range(1),

@@ -1,7 +1,8 @@
-"""What one stream releases: each answer is paid for, made, and published, in this order.
+"""What one stream releases: each answer is made, kept, and then paid for and published at once.
 
-The ledger is paid, on disk, before a release is made. So a number that left is always in the
-ledger, and a crash loses a release, never the budget.
+A release waits until a checkpoint on the disk has it. Then its line of the ledger and its answers
+are written in one transaction. So a number that left is always in the ledger, and a crash loses
+neither: whoever goes on from the checkpoint publishes the same release.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from panprivacy.errors import LostReleaseError
+from panprivacy.errors import BudgetError, LostReleaseError, PanPrivacyError
 from panprivacy.programs.counting import Counting
 from panprivacy.service.completeness import Completeness
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.contributions import NOTE, Contributions
 from panprivacy.service.outgoing.outbox import Outbox
-from panprivacy.service.outgoing.payment import Payment
-from panprivacy.service.outgoing.records import Moment, Published, StoreError
+from panprivacy.service.outgoing.payment import Payment, entries
+from panprivacy.service.outgoing.pending import Pending, Room, costs
+from panprivacy.service.outgoing.records import Entry, Moment, Published, StoreError
 from panprivacy.service.outgoing.results import published
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.statistics.release import Answers
@@ -39,12 +41,13 @@ class Releases:
         folder: where contributions go, if windows hand out these in place of answers.
         broken: asked when it was noticed last that the process stood still or its clock was set,
             in seconds since 1970.
-        check_kept: raises `StoreError` if a window has ended and no checkpoint holds all of it.
+        durable: whether a release waits for a checkpoint that has it.
         clock: seconds since 1970 in UTC.
 
     Attributes:
         windowed: what is counted in the current window.
         payment: knows what is paid for.
+        outbox: has what waits.
         completeness: knows which windows are complete.
     """
 
@@ -55,25 +58,33 @@ class Releases:
         store: ReleaseStore,
         folder: Path,
         broken: Callable[[], float],
-        check_kept: Callable[[], None],
         clock: Callable[[], float],
+        *,
+        durable: bool,
     ) -> None:
-        self._name, self._config, self._store = name, config, store
-        self._check_kept, self._clock = check_kept, clock
+        self._name, self._config, self._store, self._clock = name, config, store, clock
         self.windowed = Windowed(
             config.make_counting,
             every=timedelta(seconds=config.window_seconds),
             zone=config.zone,
             release=self._last_release,
-            answers=lambda released: None if released is None else released[1],
+            answers=lambda made: None if made is None else made[1],
             clock=clock,
         )
         self._contributions = (
             None if config.contribute is None else Contributions(folder, name, config.contribute)
         )
-        self._outbox = Outbox(name, store, self._contributions)
         promise = config.promised(self.windowed.current.guarantee)
         self.payment, self._paid_before = Payment(name, store, promise), 0
+        self.outbox = Outbox(
+            store,
+            self.payment,
+            self._room(),
+            self._contributions,
+            self._now,
+            self._note_settled,
+            durable=durable,
+        )
         self._looks_up_what_stands, self._tells_paid = False, True
         self._counts_since = self._last_moment = self.windowed.began
         self.completeness = Completeness(broken, self._counts_since)
@@ -120,45 +131,59 @@ class Releases:
         """Leave out a release that is due: the next one is due at its time."""
         self._last_moment = self._now()
 
-    def pay_for_the_end(self) -> None:
-        """Pay for the last release of the window, or raise `StoreError`."""
-        self._check_kept()
-        if not self._is_answered():
-            self._pay(self.windowed.current)
+    def make_room(self) -> None:
+        """Have a place for the last release of the window.
 
-    def make(self) -> bool:
-        """One release within the window; False if it was paid for before."""
+        Raises:
+            StoreError: there is none now, or the store cannot be read.
+        """
+        if not self._is_answered() and not self._shows_unpaid(self.windowed.current):
+            self.outbox.make_room()
+
+    def make(self) -> Pending | None:
+        """One release within the window, which waits; None if the answer that stands has not moved.
+
+        Raises:
+            BudgetError: its line is in the ledger, and another has paid it.
+            StoreError: it cannot be paid for, or there is no place for it.
+        """
         counting, began = self.windowed.current, self.windowed.began
         number = self.number(counting)
-        if not self._pay(counting):
+        self.outbox.make_room()
+        if not self._is_free(counting):
             self._tell_lost(PAID)
-            return False
-        now = self._now()
+            raise BudgetError(PAID)
+        now, place = self._now(), counting.releases + 1
         answers = self._next_answers(counting)
         self._last_moment = now
         if answers is None:  # it was paid for before it was compared: that shows no comparison
-            return True
+            return None
         end = max(now, began)  # the clock may have been set back
-        moment = Moment(self._name, began, end, number, complete=False, released=now)
-        self._outbox.put(self._published(answers, moment))
-        self.payment.use()
-        self.publish()
-        return True
+        rows = self._published(answers, self._moment(began, end, number, complete=False))
+        one = Pending(self._lines(counting, number, place), rows, place)
+        self.outbox.put(one)
+        return one
 
-    def publish(self) -> None:
-        """Have the store show what was released, one release after another."""
+    def collect(self) -> None:
+        """Have the releases wait of the windows that have ended."""
         for window in self.windowed.take():
             known = self.completeness.leave(window.start)
-            if window.release is not None:
-                number, answers = window.release
-                complete = window.complete and known
-                span = window.start, window.end
-                moment = Moment(self._name, *span, number, complete, self._now())
-                self._outbox.put(self._published(answers, moment))
-        self._outbox.send()
+            if window.release is None:
+                continue
+            one, answers = window.release
+            complete = window.complete and known
+            number = one.line.number
+            moment = self._moment(window.start, window.end, number, complete=complete)
+            one.rows = self._published(answers, moment)
+            try:
+                self.outbox.put(one)
+            except PanPrivacyError as error:
+                self._tell_lost(str(error))
 
     def _next_answers(self, counting: Counting) -> Answers | None:
         """What is released now; None if the answer that stands has not moved."""
+        if self.outbox.waits:  # what stands may be in it, and not in the store
+            return counting.check(confidence=self._config.confidence)
         if self._looks_up_what_stands and counting.stands is not None:
             newest = self._store.answers(stream=self._name, limit=1)
             told = [one.value for one in newest if one.start == self.windowed.began]
@@ -167,24 +192,17 @@ class Releases:
         self._looks_up_what_stands = False
         return counting.check(confidence=self._config.confidence)
 
-    def _pay(self, counting: Counting) -> bool:
-        """Have the next release in the ledger; False if it is there, and not by this attempt."""
-        number = self.number(counting)
-        paid = self.payment.make(self.windowed.began, self.windowed.ends, counting, number)
-        if paid and not self._tells_paid:
-            self._tells_paid = True
-            JOURNAL.warning(Event.answers_again, stream=self._name)
-        return paid
-
-    def _last_release(self, counting: Counting) -> tuple[int, Answers] | None:
-        """What a window releases at its end, and its number; nothing that is not in the ledger."""
-        number = self.number(counting)
+    def _last_release(self, counting: Counting) -> tuple[Pending, Answers] | None:
+        """What a window releases at its end; nothing for which there is no place."""
+        number, place = self.number(counting), counting.releases + 1
         try:
-            self._check_kept()
             if self._is_answered():
                 return None
-            if self._pay(counting):
-                return number, self._end_of(counting)
+            self.outbox.make_room()
+            if number <= counting.planned and not self._shows_unpaid(counting):
+                lines = self._lines(counting, number, place)
+                answers, sealed = self._end_of(counting)
+                return Pending(lines, [], place, sealed), answers
             reason = PAID
         except StoreError as error:
             reason = str(error)
@@ -192,21 +210,24 @@ class Releases:
             raise
         except Exception as error:  # noqa: BLE001 - the window has ended; its words may show counts
             reason = f"failed with {type(error).__name__}"
-        finally:
-            self.payment.use()
         self._tell_lost(reason)
         return None
 
-    def _end_of(self, counting: Counting) -> Answers:
-        """The answers of a window; of one that contributes, what stands in their place."""
+    def _lines(self, counting: Counting, number: int, place: int) -> list[Entry]:
+        """The lines of a release; those of `_pay_to_compare`, where that has paid."""
+        began, payer = self.windowed.began, self.payment.use(self.windowed.began, number)
+        priced = costs(counting, place)
+        return entries(self._name, began, self.windowed.ends, number, payer, priced)
+
+    def _end_of(self, counting: Counting) -> tuple[Answers, bytes | None]:
+        """The answers of a window; of one that contributes, what stands in their place, and it."""
         if self._contributions is None:
-            return counting.release(confidence=self._config.confidence)
+            return counting.release(confidence=self._config.confidence), None
         began, ends = self.windowed.began, self.windowed.ends
         known = self.completeness.holds(began)
         complete = self.windowed.whole and ends <= self._now() and known
         sealed = self._contributions.sealed(counting, complete=complete)
-        self._outbox.put_sealed(began, sealed)
-        return counting.lost()
+        return counting.lost(), sealed
 
     def _is_answered(self) -> bool:
         """Whether the window ended, and its last answer left, before this process counted."""
@@ -217,16 +238,48 @@ class Releases:
             return True  # its line in the store may be missing
         return self._store.answered(self._name, began, ends)
 
+    def _is_free(self, counting: Counting) -> bool:
+        """Whether no other has the line of the next release.
+
+        Where a comparison comes before it, this pays: then no ledger tells how that ended.
+        """
+        began, number = self.windowed.began, self.number(counting)
+        if counting.stands is not None:
+            return self.payment.make(began, self.windowed.ends, counting, number)
+        return self._store.released(self._name, began) < number
+
+    def _shows_unpaid(self, counting: Counting) -> bool:
+        """Whether the next window would learn from an answer for which another has the line."""
+        return bool(counting.expects) and not self._is_free(counting)
+
     @property
     def _was_counted_before(self) -> bool:
         """Whether this window began before this process counted, so that another one may have."""
         return self.windowed.began < self._counts_since
+
+    def _note_settled(self, paid: bool) -> None:  # noqa: FBT001 - for the outbox
+        """Know whether a release was paid for, or another had its line."""
+        if not paid:
+            self._tell_lost(PAID)
+        elif not self._tells_paid:
+            self._tells_paid = True
+            JOURNAL.warning(Event.answers_again, stream=self._name)
 
     def _tell_lost(self, reason: str) -> None:
         """Say that an answer is lost; that it was paid for before, once until one was not."""
         if reason != PAID or self._tells_paid:
             JOURNAL.error(Event.answer_lost, stream=self._name, reason=reason)
         self._tells_paid = self._tells_paid and reason != PAID
+
+    def _room(self) -> Room:
+        """The place of a release in the state."""
+        most = 0
+        if self._contributions is not None:
+            most = self._contributions.most_bytes(self._config.make_counting())
+        return Room(self._name, self.windowed.current, self._config.confidence, most)
+
+    def _moment(self, start: datetime, end: datetime, number: int, *, complete: bool) -> Moment:
+        return Moment(self._name, start, end, number, complete, self._now())
 
     def _published(self, answers: Answers, moment: Moment) -> list[Published]:
         """The rows of a release."""

@@ -1,8 +1,8 @@
 """One stream: what is counted in its current window, which batches were, and how windows end.
 
-The last release of a window is made once a checkpoint has all that the window counted, with the ids
-of its batches: what is in an answer that left is never counted again, whatever crashes, and whoever
-sends it again. What a release takes is in `releases`.
+A release leaves once a checkpoint has it, with the ids of the batches that are in it: what is in an
+answer that left is never counted again, whatever crashes, and whoever sends it again. What a
+release takes is in `releases`.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from panprivacy.service.batches import BusyError, Outcome, Reception, Sent
 from panprivacy.service.config.stream import StreamConfig
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.announcements import Announcements, Scope
+from panprivacy.service.outgoing.pending import Pending
 from panprivacy.service.outgoing.records import StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.releases import PAID, Releases
 from panprivacy.service.served import Announced, Shown, described
-from panprivacy.service.stream_state import OWN_BYTES, StreamState, packed
+from panprivacy.service.stream_state import FORMAT, OWN_BYTES, StreamState, packed
 from panprivacy.statistics.containers import Container
 from panprivacy.statistics.private import Resumable
 
 _PATIENCE = 30.0
-"""Seconds that the end of a window waits for a disk or release store that cannot be written to, or
-a quarter of a window that is short: counting must go on."""
+"""Seconds that counting waits for a checkpoint that has a release, or for a place for the answer of
+a window, or a quarter of a window that is short: it must go on."""
 _WAIT = 10.0
-"""Seconds that a batch waits for the checkpoint of the end of a window."""
+"""Seconds that a release, or a batch that has no window yet, waits for a checkpoint."""
 _STEP_SECONDS = 0.2
 """So long windows are closed one after another before other threads, and other streams, go on."""
 _BREATH = 0.01
-_UNKEPT = "the window has ended, and the checkpoint does not hold all of it yet"
+_UNKEPT = "a release waits for the checkpoint that has it, and is published after that"
 
 
 class Stream(Resumable):
@@ -56,8 +57,8 @@ class Stream(Resumable):
         broken: asked when it was noticed last that the process stood still or its clock was set,
             in seconds since 1970.
         folder: where contributions go, if windows hand out these in place of answers.
-        durable: whether somebody writes `state()` down and then calls `kept()`: the answer of a
-            window waits for that.
+        durable: whether somebody writes `state()` down and then calls `kept()`: what is released
+            waits for that.
         clock: seconds since 1970 in UTC.
     """
 
@@ -74,7 +75,7 @@ class Stream(Resumable):
     ) -> None:
         self.name, self.config = name, config
         self._store, self._clock = store, clock
-        self._releases = Releases(name, config, store, folder, broken, self._check_kept, clock)
+        self._releases = Releases(name, config, store, folder, broken, clock, durable=durable)
         self._windowed = self._releases.windowed
         self._reception = Reception(config, self._windowed.current)
         self._announcements = Announcements(name, store, self._scope())
@@ -83,7 +84,6 @@ class Stream(Resumable):
         self._holds_until = int(clock())  # a state surely holds all that was counted until then
         self._missing = self._windowed.began, self._windowed.began
         self._shown = self._window()
-        self._durable, self._is_kept, self._given_whole = durable, False, False
         self._unwritten = False
         self._lock = threading.Lock()
         self._kept = threading.Condition(self._lock)
@@ -100,8 +100,8 @@ class Stream(Resumable):
 
     @property
     def unkept(self) -> bool:
-        """Whether the window has ended and waits for a checkpoint that holds all of it."""
-        return self._durable and not self._is_kept and self._windowed.due
+        """Whether a release waits for a checkpoint that has it."""
+        return self._releases.outbox.unkept
 
     @property
     def ends(self) -> datetime:
@@ -172,23 +172,23 @@ class Stream(Resumable):
 
         Raises:
             BusyError: the caller does not wait, and would have to. Nothing was counted.
-            StoreError: the window has ended and cannot be closed yet, for want of a disk or of the
-                release store. Nothing was counted.
+            StoreError: the window has ended and cannot be closed yet, as too many answers wait for
+                a disk or the release store. Nothing was counted.
         """
         if not self._lock.acquire(blocking=wait):
             raise BusyError
         try:
-            if not self._windowed.due:
-                return self._take(several)
+            if not self._windowed.due and not self._is_held:
+                return self._reception.take(self._windowed.current, several)
         finally:
             self._lock.release()
         if not wait:
             raise BusyError
         with self._changing():
             self._catch_up()
-            outcomes = self._take(several)
+            outcomes = self._reception.take(self._windowed.current, several)
             with suppress(StoreError):  # it is tried again
-                self._releases.publish()
+                self._releases.outbox.send()
             return outcomes
 
     def deadline(self) -> float:
@@ -200,19 +200,18 @@ class Stream(Resumable):
         """Make the releases that are due, or raise `StoreError`: then try again.
 
         Of many windows that have passed it closes the first ones; `deadline` tells that there are
-        more. Whoever calls it writes the checkpoint that the end of a window needs, before.
+        more. Where something is `unkept` after it, write a checkpoint, and call it again.
         """
         with self._changing():
-            if self._unwritten or not self.unkept:
-                self._advance()
+            self._advance()
 
     def release(self) -> None:
-        """Make one release now.
+        """Make one release now, and wait until it is published.
 
         Raises:
             PlanError: the stream releases on a clock.
             BudgetError: none is left but that of the end of the window.
-            StoreError: it cannot be paid for, or not be published.
+            StoreError: it cannot be made; or it waits, and is published when that is possible.
         """
         if self.config.every_seconds is not None:
             message = f"stream {self.name} releases on a clock, every {self.config.every}"
@@ -227,7 +226,12 @@ class Stream(Resumable):
                 message = "no release is left but that of the end of the window; "
                 message += "plan for more with releases="
                 raise BudgetError(message)
-            if not self._releases.make():
+            one = self._releases.make()
+            self._kept.wait_for(lambda: self._unwritten or not self.unkept, _WAIT)
+            self._releases.outbox.send()
+            if one is not None and one.outcome is None:
+                raise StoreError(_UNKEPT)
+            if one is not None and not one.outcome:
                 raise BudgetError(PAID)
 
     def announce(self, key: bytes) -> Announced:
@@ -261,25 +265,27 @@ class Stream(Resumable):
             while self._windowed.due:
                 self._end_windows()
             self._windowed.close()
-            self._releases.publish()
+            self._releases.collect()
+            self._releases.outbox.send()
 
     def publish(self) -> None:
-        """Have the release store show what was released, or raise `StoreError`."""
-        with self._lock:
-            self._releases.publish()
+        """Have the release store show what was released and is kept, or raise `StoreError`."""
+        with self._changing():
+            self._releases.outbox.send()
 
     def state(self) -> bytes:
         """Batch ids, and the state of the current window; whoever reads it has intruded."""
         with self._lock:
-            self._given_whole = self._windowed.due  # nothing more is counted in this window
             seen = self._announcements.packed(self._windowed.current)
-            paid, names = self._releases.payment.packed(), self._reception.batch_ids.packed()
-            return self._layout.packed(packed(self._holds_until, paid, seen, names))
+            paid, waiting = self._releases.payment.packed(), self._releases.outbox.packed()
+            names = self._reception.batch_ids.packed()
+            return self._layout.packed(packed(self._holds_until, paid, seen, waiting, names))
 
     def kept(self) -> None:
         """Know that what `state()` gave last is on disk."""
         with self._changing():
-            self._is_kept, self._unwritten = self._given_whole, False
+            self._releases.outbox.kept()
+            self._unwritten = False
             self._holds_until = int(self._clock())
 
     def not_kept(self) -> None:
@@ -289,8 +295,9 @@ class Stream(Resumable):
 
     def check_state(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Raise what `resume` would refuse, without changing anything."""
-        inner = self._parts(state).inner
-        self._windowed.check_state(inner, released=released, announced=announced)
+        parts = self._parts(state)
+        self._waiting_in(parts)
+        self._windowed.check_state(parts.inner, released=released, announced=announced)
 
     def resume(self, state: bytes, *, released: int = 0, announced: int = 0) -> None:
         """Go on from an earlier state.
@@ -301,11 +308,12 @@ class Stream(Resumable):
             announced: what `announced_in` does.
         """
         parts = self._parts(state)
-        holds_until = parts.holds_until
+        holds_until, waiting = parts.holds_until, self._waiting_in(parts)
         with self._changing():
             own = self._windowed.current
             self._windowed.resume(parts.inner, released=released, announced=announced)
             self._releases.payment.unpack(parts.paid)
+            self._releases.outbox.go_on_from(waiting)
             if self._windowed.current is own:
                 self._announcements.unpack(parts.seen)
             else:  # all its releases had left: another one was born
@@ -314,7 +322,6 @@ class Stream(Resumable):
             counts_since = self._releases.resume()
             self._holds_until = int(holds_until.timestamp())
             self._missing = min(holds_until, counts_since), counts_since
-            self._is_kept = True  # in the file that it came from
 
     def released_in(self, state: bytes) -> int:
         """How many releases of the window of an earlier state are in the ledger.
@@ -346,16 +353,24 @@ class Stream(Resumable):
             InputError: it is no state of this stream.
         """
         own, (inner,) = self._layout.parts(state)
-        return StreamState.of(own, inner)
+        return StreamState.of(own, inner, self._releases.outbox.state_bytes)
+
+    def _waiting_in(self, parts: StreamState) -> list[Pending]:
+        """The releases that wait in a state; `InputError` if they are damaged."""
+        return self._releases.outbox.unpacked(parts.waiting, self._windowed.current)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Keep other threads out; what they may see meanwhile is how it was before."""
+        """Keep other threads out; what they may see meanwhile is how it was before.
+
+        Where a window learns from an answer, its plan is not seen before that answer is on a disk.
+        """
         with self._lock:
             try:
                 yield
             finally:
-                self._shown = self._window()
+                if not (self.unkept and self._windowed.current.expects):
+                    self._shown = self._window()
                 self._kept.notify_all()
 
     def _window(self) -> Shown:
@@ -364,30 +379,34 @@ class Stream(Resumable):
         seen = self._announcements.number(windowed.current)
         return Shown(windowed.began, windowed.ends, made, seen, self._layout.state_bytes)
 
-    def _take(self, several: Sequence[Sent]) -> list[Outcome]:
-        self._is_kept = self._given_whole = False
-        return self._reception.take(self._windowed.current, several)
-
     def _advance(self) -> None:
+        if self._windowed.due and self._waits_for_a_place:
+            return
         self._end_windows()
-        self._releases.publish()
-        is_due = not self._windowed.due and self._releases.scheduled() <= self._clock()
-        if is_due and not self._releases.make():
-            self._releases.put_off()
+        self._releases.outbox.send()
+        if not self._windowed.due and self._releases.scheduled() <= self._clock():
+            try:
+                self._releases.make()
+            except BudgetError:
+                self._releases.put_off()
+            self._releases.outbox.send()
 
     def _catch_up(self) -> None:
         """Close all windows that have ended; meanwhile others may have the stream for a moment.
 
-        What they answered is in the store before: a state that is taken then holds a later window.
+        Then wait for the checkpoint that has their answers: until it is on the disk, whoever looks
+        sees them in the place of what they were made of, and nothing that came after it.
         """
         while True:
-            self._wait_until_kept()
+            self._kept.wait_for(lambda: not self._waits_for_a_place, _WAIT)
             self._end_windows()
             if not self._windowed.due:
-                return
+                break
             with suppress(StoreError):  # it is tried again
-                self._releases.publish()
+                self._releases.outbox.send()
             self._kept.wait(_BREATH)
+        if not self._kept.wait_for(lambda: not self._is_held, _WAIT):
+            raise StoreError(_UNKEPT)
 
     def _end_windows(self) -> None:
         """Close those that have ended, so that what comes is counted in the current one.
@@ -396,45 +415,54 @@ class Stream(Resumable):
         """
         completeness = self._releases.completeness
         completeness.note_what_broke(self._windowed.began)
-        until, ended = time.monotonic() + _STEP_SECONDS, self._windowed.due
+        until = time.monotonic() + _STEP_SECONDS
         while self._windowed.due:
-            self._pay_for_the_end()
-            completeness.note_what_broke(self._windowed.began)  # while it was paid for, too
+            self._make_room()
+            completeness.note_what_broke(self._windowed.began)  # while it waited, too
             completeness.end(self._windowed.began)
             ended_with = self._windowed.current
             self._windowed.advance_once()
+            self._releases.collect()
             if self._windowed.current is not ended_with:
                 self._announcements.begin(self._scope(), self._windowed.current)
             if self._refused:
                 completeness.spoil(self._windowed.began)
             self._releases.begin_window()
-            if self._windowed.due and time.monotonic() > until:
-                return  # what the checkpoint holds is all that there is: nothing is counted yet
+            if self._windowed.due and (self._waits_for_a_place or time.monotonic() > until):
+                return
         self._refused, self._failing_since = False, None
-        if ended:
-            self._is_kept = self._given_whole = False
 
-    def _pay_for_the_end(self) -> None:
-        """Pay for the last release of the window, or raise `StoreError`, but not for ever."""
+    def _make_room(self) -> None:
+        """Have a place for the answer of the window, or raise `StoreError`, but not for ever."""
         try:
-            self._releases.pay_for_the_end()
+            self._releases.make_room()
         except StoreError:
             now = self._clock()
             since = self._failing_since = self._failing_since or now
-            if 0 <= now - since < min(_PATIENCE, self.config.window_seconds / 4):
+            if 0 <= now - since < self._patience:
                 raise  # below 0, the clock was set back
             self._refused = True  # and no other window that has passed is waited for again
         else:
             self._refused = self._refused or self._failing_since is not None
             self._failing_since = None
 
-    def _wait_until_kept(self) -> None:
-        """Give the keeper time for the checkpoint that the end of the window needs."""
-        self._kept.wait_for(lambda: self._unwritten or not self.unkept, _WAIT)
+    @property
+    def _is_held(self) -> bool:
+        """Whether batches wait for the checkpoint that has a release; not for ever."""
+        made = self._releases.outbox.unkept_since
+        if made is None or self._unwritten:
+            return False
+        return 0 <= self._clock() - made.timestamp() < self._patience
 
-    def _check_kept(self) -> None:
-        if self.unkept:
-            raise StoreError(_UNKEPT)
+    @property
+    def _patience(self) -> float:
+        """Seconds for which counting waits for a disk or the store."""
+        return min(_PATIENCE, self.config.window_seconds / 4)
+
+    @property
+    def _waits_for_a_place(self) -> bool:
+        """Whether the next checkpoint makes room for the answer of a window."""
+        return self._releases.outbox.full and self.unkept and not self._unwritten
 
     def _scope(self) -> Scope:
         """What is announced to a state that is born in the current window."""
@@ -445,6 +473,9 @@ class Stream(Resumable):
 
     @property
     def _layout(self) -> Container:
-        public: dict[str, Any] = {"stream": self.name, "batch_ids": self.config.retries}
-        own_bytes = OWN_BYTES + self._reception.batch_ids.state_bytes
+        public: dict[str, Any] = {
+            "stream": self.name, "batch_ids": self.config.retries, "format": FORMAT
+        }  # fmt: skip
+        own_bytes = OWN_BYTES + self._releases.outbox.state_bytes
+        own_bytes += self._reception.batch_ids.state_bytes
         return Container("Stream", public, own_bytes, [self._windowed])

@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 from panprivacy.errors import InputError
 from panprivacy.service.outgoing import announcements, payment
 
+FORMAT = 2
+"""Of the states of streams; those of 1 have no place for releases that wait."""
 _UNTIL = struct.Struct("<q")
 OWN_BYTES = _UNTIL.size + payment.PACKED_BYTES + announcements.PACKED_BYTES
-"""Of what is there whatever is counted; the names of batches follow."""
+"""Of what is there whatever is counted; releases that wait and the names of batches follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class StreamState:
         holds_until: until when it holds all that was counted.
         paid: of `Payment`.
         seen: of `Announcements`.
+        waiting: of `Outbox`.
         names: of `BatchIds`.
         inner: of `Windowed`.
     """
@@ -29,12 +32,18 @@ class StreamState:
     holds_until: datetime
     paid: bytes
     seen: bytes
+    waiting: bytes
     names: bytes
     inner: bytes
 
     @classmethod
-    def of(cls, own: bytes, inner: bytes) -> StreamState:
+    def of(cls, own: bytes, inner: bytes, waiting_bytes: int) -> StreamState:
         """One, taken apart.
+
+        Args:
+            own: what `packed` gave.
+            inner: of `Windowed`.
+            waiting_bytes: the size of what `Outbox` gave.
 
         Raises:
             InputError: it is damaged.
@@ -46,18 +55,19 @@ class StreamState:
             message = "the state is damaged: no checkpoint was written then"
             raise InputError(message) from None
         paid = _UNTIL.size + payment.PACKED_BYTES
-        return cls(
-            holds_until, own[_UNTIL.size : paid], own[paid:OWN_BYTES], own[OWN_BYTES:], inner
-        )
+        names = OWN_BYTES + waiting_bytes
+        seen, waiting = own[paid:OWN_BYTES], own[OWN_BYTES:names]
+        return cls(holds_until, own[_UNTIL.size : paid], seen, waiting, own[names:], inner)
 
 
-def packed(holds_until: int, paid: bytes, seen: bytes, names: bytes) -> bytes:
+def packed(holds_until: int, paid: bytes, seen: bytes, waiting: bytes, names: bytes) -> bytes:
     """What a state has of its own.
 
     Args:
         holds_until: in seconds since 1970.
         paid: of `Payment`.
         seen: of `Announcements`.
+        waiting: of `Outbox`.
         names: of `BatchIds`.
     """
-    return _UNTIL.pack(holds_until) + paid + seen + names
+    return _UNTIL.pack(holds_until) + paid + seen + waiting + names

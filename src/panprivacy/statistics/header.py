@@ -160,9 +160,10 @@ def differing(one: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, obj
 
 def _difference(found: dict[str, Any], own: dict[str, Any]) -> str:
     """Why a state is not one of this statistic's."""
-    for name in ("version", "statistic"):
-        if found.get(name) != own[name]:
-            return f"the state is of {name} {found.get(name)!s:.40}, and this is {own[name]}"
+    for name in ("version", "statistic", "format"):
+        theirs, ours = found.get(name, 1), own.get(name, 1)
+        if theirs != ours:
+            return f"the state is of {name} {theirs!s:.40}, and this is {ours}"
     names = [name for name, _, _ in differing(found, own)]
     return f"the state is of {own['statistic']}, with another {', '.join(names)}"
 

@@ -341,6 +341,10 @@ class Plan(ABC):
     def names(self, query: Any) -> tuple[Name, ...]:
         """What is published where a query is asked."""
 
+    def answered(self, query: Any) -> tuple[Name, ...]:
+        """The name of each answer of a release that is not lost, in order."""
+        return self.names(query)
+
     def single(self, query: Any) -> bool:
         """Whether a release that is asked this has one answer."""
         return len(self.names(query)) == 1

@@ -163,6 +163,10 @@ class Private(Resumable):
     def lost(self, **asked: Any) -> Answers:
         """What stands in the place of a release that is lost, as `LostReleaseError` says."""
 
+    @abstractmethod
+    def unread(self, **asked: Any) -> Answers:
+        """The answers of a release that is not lost, by name and without numbers."""
+
     def announce_intrusion(self) -> None:
         """Re-randomise the state after somebody has seen it, so that it may be seen once more.
 

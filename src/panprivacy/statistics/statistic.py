@@ -519,6 +519,11 @@ class Statistic(Private, Generic[P, A]):
         names = self._plan.names(self.query_type.read(self.name, asked))
         return Answers([Lost(names)]).under(self.name)
 
+    def unread(self, *, confidence: float = 0.95, **asked: Any) -> Answers:  # noqa: ARG002
+        """The answers of a release that is not lost, by name and without numbers."""
+        names = self._plan.answered(self.query_type.read(self.name, asked))
+        return Answers([Lost(names)]).under(self.name)
+
     def _check_left(self) -> None:
         """Raise `BudgetError` if all planned releases have been made."""
         if self._state.releases >= self.planned:

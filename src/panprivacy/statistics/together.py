@@ -234,6 +234,13 @@ class Together(Private, Generic[K, M]):
             for name, one in self._members.items()
         )
 
+    def unread(self, **asked: Any) -> Answers:
+        """The answers of a release that is not lost, by name and without numbers."""
+        return Answers(
+            self._named(name, one.unread(**self._asks(name, asked)))
+            for name, one in self._members.items()
+        )
+
     def _named(self, name: K, answer: Answer) -> Answer:
         """An answer under the name of its member."""
         return answer.under(str(name))

@@ -1,9 +1,9 @@
 """What happens by the clock: releases, and the sealed checkpoint; one thread does both.
 
-The checkpoint is written at fixed intervals and at the end of each window, before its answer is
-made, whether or not anything came: so neither its times nor its size tell anything. A batch is on
-disk with the first checkpoint that begins after it was counted: who wants to know waits for that
-one (group commit).
+The checkpoint is written at fixed intervals and after each release, before anybody sees that,
+whether or not anything came: so neither its times nor its size tell anything. A batch is on disk
+with the first checkpoint that begins after it was counted: who wants to know waits for that one
+(group commit).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Keeper:
             return
         self._stopping.set()
         self._thread.join()
-        self._write()
+        self.write()
         until = time.monotonic() + _STOP_SECONDS
         for stream in self._streams:
             if time.monotonic() < until:
@@ -108,16 +108,42 @@ class Keeper:
                 return
         tell(_ENDED)
 
+    def advance(self, stream: Stream) -> None:
+        """Have a stream release what is due, with the checkpoints for which its releases wait.
+
+        Raises:
+            StoreError: the store cannot be used now; try again.
+        """
+        stream.advance()
+        while stream.unkept and self.write() is None and not self._stopping.is_set():
+            stream.advance()
+
+    def write(self) -> str | None:
+        """One checkpoint, and the word to those who wait for it; None, or why there is none."""
+        if self._checkpoint is None:
+            return None
+        checkpoint = self._checkpoint
+        with self._lock:  # from here on others are too late for this one
+            waiting, self._waiting = self._waiting, []
+        trouble = self.attempt("checkpoint", lambda: checkpoint.write(self._streams))
+        if trouble is None:
+            self._written = time.time()
+        self._tell(waiting, trouble)
+        for stream in self._streams:
+            if trouble is None:
+                stream.kept()
+            else:
+                stream.not_kept()
+        return trouble
+
     def _run(self) -> None:
         next_write = time.monotonic()
         while True:
             for stream in self._streams:  # each may wait for the store
                 if not self._stopping.is_set():
-                    if stream.unkept:
-                        self._write()
-                    self.attempt(f"stream {stream.name}", stream.advance)
+                    self.attempt(f"stream {stream.name}", partial(self.advance, stream))
                 if time.monotonic() >= next_write:
-                    self._write()
+                    self.write()
                     passed = (time.monotonic() - next_write) // self._every
                     next_write += (passed + 1) * self._every
             self.attempt("wiping", wipe_traces)
@@ -136,23 +162,6 @@ class Keeper:
             if f"stream {one.name}" not in self._troubles.known  # it is tried again after a pause
         ]
         return max(0.0, min(*due, next_write - time.monotonic(), _LONGEST_WAIT))
-
-    def _write(self) -> None:
-        """One checkpoint, and the word to those who wait for it."""
-        if self._checkpoint is None:
-            return
-        checkpoint = self._checkpoint
-        with self._lock:  # from here on others are too late for this one
-            waiting, self._waiting = self._waiting, []
-        trouble = self.attempt("checkpoint", lambda: checkpoint.write(self._streams))
-        if trouble is None:
-            self._written = time.time()
-        self._tell(waiting, trouble)
-        for stream in self._streams:
-            if trouble is None:
-                stream.kept()
-            else:
-                stream.not_kept()
 
     def _tell(self, waiting: list[Tell], trouble: str | None) -> None:
         for tell in waiting:  # one that fails must not keep the word from the others

@@ -15,6 +15,11 @@ from panprivacy.service.outgoing.records import StoreError
 NOTE = "sealed as a contribution, for panprivacy merge"
 """In the release store, in place of a number."""
 
+_CHUNK_BYTES, _TAG_BYTES = 1 << 16, 16
+"""age seals so many bytes at a time, and adds so many to each."""
+_HEAD_BYTES = 1_024
+"""Of the head that age writes, with a random line in it, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contributions:
@@ -47,6 +52,16 @@ class Contributions:
         parts = counting.parts("sums")
         packed = b"".join(part.under(complete=complete).packed() for part in parts)
         return seal(packed, self.recipient)
+
+    def most_bytes(self, counting: Counting) -> int:
+        """The size of what `sealed` gives, at most; the statistics are wiped.
+
+        Args:
+            counting: statistics of the plan, which count nothing.
+        """
+        plain = sum(len(part.under(complete=False).packed()) for part in counting.parts("sums"))
+        counting.forget()
+        return plain + _TAG_BYTES * (plain // _CHUNK_BYTES + 1) + _HEAD_BYTES
 
     def write(self, began: datetime, sealed: bytes) -> None:
         """Have it on the disk when this returns.

@@ -1,8 +1,9 @@
-"""How a release comes into the ledger, once, before it is made."""
+"""How a release comes into the ledger, once, with its answers or before them."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,12 +13,12 @@ from typing import Protocol
 from panprivacy.coins import SystemCoins
 from panprivacy.errors import BudgetError, InputError
 from panprivacy.guarantee import Guarantee
-from panprivacy.service.outgoing.records import Entry, Promised, StoreError
+from panprivacy.service.outgoing.records import Entry, Promised, Published, StoreError
 from panprivacy.service.outgoing.store import ReleaseStore
 from panprivacy.service.outgoing.tables import IDENTITY_BYTES
 
-_PAYER_BYTES = 8
-_LINE = struct.Struct(f"<qq{_PAYER_BYTES}s")
+PAYER_BYTES = 8
+_LINE = struct.Struct(f"<qq{PAYER_BYTES}s")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOST = "the ledger has lost what was paid, so nothing is released: put the release store back"
 PACKED_BYTES = IDENTITY_BYTES + _LINE.size
@@ -70,7 +71,7 @@ class Payment:
         number: int,
         payer: str | None = None,
     ) -> bool:
-        """Have the next release of a window in the ledger; again until it has worked.
+        """Have the next release of a window in the ledger before it is made.
 
         A line that is there though its commit was reported as failed is known by its payer. Any
         other is of an earlier window, which began at the same time before the clock was set back,
@@ -100,17 +101,41 @@ class Payment:
             raise StoreError(_LOST)
         if self._store.released(self._stream, began) < number:
             with suppress(BudgetError):  # another service was faster
-                entries = self._entries(ends, counting, attempt)
-                first = Promised.of(self._stream, began, self._guarantee) if number == 1 else None
-                self._store.spend(entries, first)
+                costs = counting.state_epsilon, counting.release_epsilon
+                lines = entries(self._stream, began, ends, number, attempt.payer, costs)
+                self._store.spend(lines, self._promise(lines))
         attempt.paid = self._is_there(attempt)
         if attempt.paid:
             self._last = attempt
         return attempt.paid
 
-    def use(self) -> None:
-        """Forget what was paid: the release was made, or is lost."""
-        self._attempt = None
+    def use(self, began: datetime, number: int) -> str:
+        """Name the payer of a release that is made now: that of its line, if `make` has paid it."""
+        attempt, self._attempt = self._attempt, None
+        known = attempt is not None and attempt.line == (began, number)
+        return attempt.payer if attempt is not None and known else new_payer()
+
+    def settle(self, entries: Sequence[Entry], answers: Sequence[Published]) -> bool:
+        """Have a release in the ledger and its answers in the store, in one transaction.
+
+        Args:
+            entries: of `entries`.
+            answers: of the release; none if they follow.
+
+        Returns:
+            Whether they are there; False if the line is there, and of another payer.
+
+        Raises:
+            StoreError: the store cannot be used now. Call it again.
+            PanPrivacyError: the store refuses the answers. Nothing was written.
+        """
+        line = entries[-1]
+        if not self._is_there(self._last):
+            raise StoreError(_LOST)
+        paid = self._store.settle(entries, answers, self._promise(entries))
+        if paid:
+            self._last = _Attempt((line.start, line.number), line.payer, paid=True)
+        return paid
 
     def packed(self) -> bytes:
         """Which store this is, and the line that was paid last: all of it public, of one size."""
@@ -133,26 +158,45 @@ class Payment:
         """Take over what `packed` gave."""
         self._last = _last(packed)
 
+    def _promise(self, lines: Sequence[Entry]) -> Promised | None:
+        """What the users of a window are promised, with its first line; None with later ones."""
+        first = lines[0]
+        return None if first.number else Promised.of(self._stream, first.start, self._guarantee)
+
     def _is_there(self, attempt: _Attempt | None) -> bool:
         """Whether a line is in the ledger as it was paid; without one, nothing is missing."""
         if attempt is None:
             return True
         return self._store.payer(self._stream, *attempt.line) == attempt.payer
 
-    def _entries(self, ends: datetime, counting: Costing, attempt: _Attempt) -> list[Entry]:
-        """What a release costs; the first one pays for the state, too."""
-        began, number = attempt.line
-        costs = [(0, counting.state_epsilon)] if number == 1 else []
-        costs.append((number, counting.release_epsilon))
-        return [
-            Entry(self._stream, began, ends, place, epsilon, attempt.payer)
-            for place, epsilon in costs
-        ]
+
+def entries(
+    stream: str,
+    began: datetime,
+    ends: datetime,
+    number: int,
+    payer: str,
+    costs: tuple[Fraction, Fraction],
+) -> list[Entry]:
+    """The lines of a release; the first one of a window pays for the state, too.
+
+    Args:
+        stream: name of the stream.
+        began: when the window began to be counted.
+        ends: when it ends.
+        number: of the release.
+        payer: by whom its lines are known.
+        costs: of the state, and of the release.
+    """
+    state, release = costs
+    priced = [(0, state)] if number == 1 else []
+    priced.append((number, release))
+    return [Entry(stream, began, ends, place, epsilon, payer) for place, epsilon in priced]
 
 
 def new_payer() -> str:
     """A random text by which whoever writes a line of the ledger knows it again."""
-    return SystemCoins().key(_PAYER_BYTES).hex()
+    return SystemCoins().key(PAYER_BYTES).hex()
 
 
 def _last(packed: bytes) -> _Attempt | None:

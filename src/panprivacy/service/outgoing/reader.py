@@ -107,6 +107,14 @@ class ReleaseReader:
         with self._transaction() as connection:
             return connection.scalar(found.limit(1)) is not None
 
+    def has_answers(self, stream: str, start: datetime, number: int) -> bool:
+        """Whether a release has answers."""
+        found = select(ANSWERS.c.id).where(
+            ANSWERS.c.stream == stream, ANSWERS.c.start == start, ANSWERS.c.number == number
+        )
+        with self._transaction() as connection:
+            return connection.scalar(found.limit(1)) is not None
+
     def payer(self, stream: str, start: datetime, number: int) -> str | None:
         """Who wrote a line of the ledger; None if it is not there."""
         written = select(LEDGER.c.payer).where(

@@ -1,16 +1,19 @@
 """What was spent and what was published, in SQLite or PostgreSQL.
 
-The ledger is durable before a number leaves: who crashes between the two loses the release, never
-the budget. Everything in here is public: no state, and no id of a user.
+A release and its line of the ledger are written together or not at all: there is no number that was
+not paid for, and no crash between the two. Everything in here is public: no state, and no id of a
+user.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Table, insert, select, update
+from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from panprivacy.errors import BudgetError, PanPrivacyError
@@ -44,9 +47,9 @@ class ReleaseStore(ReleaseReader):
 
     >>> store = ReleaseStore("sqlite:////var/lib/panprivacy/releases.db")  # doctest: +SKIP
 
-    Guarantee: what `spend` wrote is on the disk when it returns, no line is spent twice, and no
-    answer is published without its line. A server of PostgreSQL keeps that promise with fsync on,
-    as it is by default. [tests/service/test_store.py]
+    Guarantee: what `spend` and `settle` wrote is on the disk when they return, no line is spent
+    twice, and no answer is published without its line. A server of PostgreSQL keeps that promise
+    with fsync on, as it is by default. [tests/service/test_store.py]
 
     Threads may share a store. It reads as a `ReleaseReader` does. Where there are no tables it
     creates them, with names that begin with `panprivacy_`. A new file of SQLite can be read by its
@@ -122,6 +125,58 @@ class ReleaseStore(ReleaseReader):
         message = "an answer is published once, and after it was spent; nothing was published"
         self._insert(PanPrivacyError(message), (ANSWERS, answers))
 
+    def settle(
+        self,
+        entries: Sequence[Entry],
+        answers: Sequence[Published],
+        promise: Promised | None = None,
+    ) -> bool:
+        """Write the lines of one release and its answers in one transaction, unless they are there.
+
+        Call it again with the same payer after an error: what was committed is not written again.
+
+        Args:
+            entries: what the release costs, of one payer; its own line is the last.
+            answers: of the release; none if they follow in another call.
+            promise: as for `spend`.
+
+        Returns:
+            Whether the line of the ledger is of this payer. If not, nothing was written.
+
+        Raises:
+            PanPrivacyError: a constraint forbids an answer; nothing was written.
+            StoreError: the database failed. Whether all was written, or nothing, is not known.
+            InputError: a time without a time zone; nothing was written.
+        """
+        promises = [] if promise is None else [promise]
+        paid: list[tuple[Table, Sequence[_Record]]] = [(LEDGER, entries), (PROMISES, promises)]
+        try:
+            return self._settle(entries[-1], paid, answers)
+        except IntegrityError:  # another process wrote the line in between: look at what is there
+            pass
+        try:
+            return self._settle(entries[-1], paid, answers)
+        except IntegrityError:
+            message = "two answers of a release have one name, or no line; nothing was written"
+            raise PanPrivacyError(message) from None
+
+    def _settle(
+        self,
+        line: Entry,
+        paid: Sequence[tuple[Table, Sequence[_Record]]],
+        answers: Sequence[Published],
+    ) -> bool:
+        with self._writing() as connection:
+            payer = connection.scalar(select(LEDGER.c.payer).where(*_of(line, LEDGER.c)))
+            if payer is None:
+                _write(connection, *paid)
+            elif payer != line.payer:
+                return False
+            there = select(ANSWERS.c.id).where(*_of(line, ANSWERS.c)).limit(1)
+            if connection.scalar(there) is None:
+                _write(connection, (ANSWERS, answers))
+            return True
+
     def check_file(self) -> None:
         """Look whether a file of SQLite is still there; it waits for nothing.
 
@@ -149,19 +204,35 @@ class ReleaseStore(ReleaseReader):
 
     def _insert(self, refusal: PanPrivacyError, *written: tuple[Table, Sequence[_Record]]) -> None:
         """Insert all records or none; a refusal says that a constraint forbids one."""
-        rows = [(table, list(map(_row, records))) for table, records in written if records]
-        if not rows:
+        if not any(records for _, records in written):
             return
         try:
-            with self._transaction(writes=True) as connection:
-                if connection.scalar(select(SCHEMA.c.identity)) != self._identity:
-                    raise StoreError(_REPLACED)
-                for table, each in rows:
-                    connection.execute(insert(table), each)
+            with self._writing() as connection:
+                _write(connection, *written)
         except IntegrityError:
             raise refusal from None
 
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction that writes, in the store that was opened and in no other."""
+        with self._transaction(writes=True) as connection:
+            if connection.scalar(select(SCHEMA.c.identity)) != self._identity:
+                raise StoreError(_REPLACED)
+            yield connection
 
-def _row(record: _Record) -> dict[str, object]:
-    """The columns of a record."""
-    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+def _of(line: Entry, columns: Any) -> tuple[Any, ...]:
+    """That a row is of the release of a line."""
+    return (
+        columns.stream == line.stream, columns.start == line.start, columns.number == line.number
+    )  # fmt: skip
+
+
+def _write(connection: Connection, *written: tuple[Table, Sequence[_Record]]) -> None:
+    """Insert records."""
+    for table, records in written:
+        rows = [
+            {one.name: getattr(record, one.name) for one in fields(record)} for record in records
+        ]
+        if rows:
+            connection.execute(insert(table), rows)

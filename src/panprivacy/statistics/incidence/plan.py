@@ -199,6 +199,11 @@ class IncidencePlan(Plan):
         """What is asked; a whole histogram has an answer for each state in its place."""
         return tuple(one.name for one in self.linear(query)) or (Name("", "histogram"),)
 
+    def answered(self, query: IncidenceQuery) -> tuple[Name, ...]:
+        """What is asked, or each state of a whole histogram."""
+        asked = tuple(one.name for one in self.linear(query))
+        return asked or Population(self.states, self.universe, self.cells).names()
+
     def single(self, query: IncidenceQuery) -> bool:
         """Whether one thing is asked; the whole histogram has an answer for each state."""
         return len(self.linear(query)) == 1

@@ -43,6 +43,12 @@ class Population:
         traced = [state for state in self.states.listed() if state or self.universe is not None]
         return sorted(sorted(traced, key=abs)[:most])
 
+    def names(self) -> tuple[Name, ...]:
+        """Of each answer of a whole histogram, in order."""
+        above = self.states.above()
+        states = [Name("", "exactly", (("state", state),)) for state in self.readable()]
+        return (*states, *([] if above is None else [above.name]))
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:

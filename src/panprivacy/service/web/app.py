@@ -20,9 +20,10 @@ from panprivacy.errors import InputError, PanPrivacyError
 from panprivacy.service.batches import Outcome
 from panprivacy.service.config.tokens import AccessError, Role
 from panprivacy.service.engine import Engine
-from panprivacy.service.incoming.admission import Sender, Shared
+from panprivacy.service.incoming.admission import Sender, Shared, overwrite
 from panprivacy.service.incoming.body_counter import Body
 from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.incoming.unpacking import unpacked
 from panprivacy.service.journal import JOURNAL, Event
 from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.service.outgoing.records import DatabaseError, StoreError
@@ -59,6 +60,8 @@ class Api:
             return None
         asked = Asked({**scope, "path_params": path.groupdict()}, _unasked)
         try:
+            if asked.encoding() is not None:
+                return None
             return Batches(self.engine, *self._update(asked))
         except Exception:  # noqa: BLE001 - the application finds it again, and says so
             return None
@@ -76,15 +79,34 @@ class Api:
             raise Problem(400, "durable must be 0 or 1")
         if durable == "1" and not self.engine.keeper.durable:
             raise Problem(400, "this service keeps no checkpoint: leave out durable=1")
-        came = time.monotonic()
-        with self.engine.admission.request(sender):
+        came, encoding, admission = time.monotonic(), asked.encoding(), self.engine.admission
+        with admission.request(sender):
             length, chunks = asked.body_length(), asked.body()
             try:
-                async with self.engine.admission.body(sender, length, chunks) as body:
-                    await self.engine.bodies.count(stream, kind, body, batch_id)
+                async with admission.body(sender, length, chunks) as body:
+                    if encoding is None:
+                        await self.engine.bodies.count(stream, kind, body, batch_id)
+                    else:
+                        await self._unpack(sender, encoding, body, (stream, kind, batch_id))
             finally:  # also of a body that is cut off or too long
                 self.engine.sweeper.soon()
             return _IN_MEMORY if durable != "1" else await self._on_disk(batch_id, came)
+
+    async def _unpack(
+        self,
+        sender: Sender,
+        encoding: str,
+        body: bytearray,
+        batch: tuple[Served, str, bytes | None],
+    ) -> None:
+        """Count what is in a compressed body, which is bounded like a body, and overwrite it."""
+        stream, kind, batch_id = batch
+        try:
+            pieces = unpacked(encoding, body)
+            async with self.engine.admission.body(sender, None, pieces) as plain:
+                await self.engine.bodies.count(stream, kind, plain, batch_id)
+        finally:
+            overwrite(body)
 
     async def release(self, asked: Asked) -> Response:
         """Make a release now."""

@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from panprivacy.service.incoming.problems import Problem
+from panprivacy.service.incoming.unpacking import ENCODINGS
 from panprivacy.service.outgoing.exports import WRITERS, preferred
 from panprivacy.sources import MEDIA_TYPES
 
@@ -82,11 +83,16 @@ class Asked:
         except ValueError:
             raise Problem(400, f"a query has {_MOST_PARAMETERS} parameters at most") from None
 
+    def encoding(self) -> str | None:
+        """How the body is compressed, one of `ENCODINGS`; None if it is not."""
+        given = (self.header("Content-Encoding") or "identity").lower()
+        if given not in ("identity", *ENCODINGS):
+            reason = f"Content-Encoding must be {' or '.join(ENCODINGS)}, or left out"
+            raise Problem(415, reason, headers={"Accept-Encoding": ", ".join(ENCODINGS)})
+        return None if given == "identity" else given
+
     def body_format(self) -> str:
         """The format of the body, one of the values of `MEDIA_TYPES`."""
-        if (self.header("Content-Encoding") or "identity").lower() != "identity":
-            reason = "a body must not be compressed: leave out Content-Encoding"
-            raise Problem(415, reason, headers={"Accept-Encoding": "identity"})
         if (self.header("Transfer-Encoding") or "chunked").lower() != "chunked":
             raise Problem(501, "Transfer-Encoding must be chunked, and nothing else")
         media_type, _, parameters = (self.header("Content-Type") or "").lower().partition(";")

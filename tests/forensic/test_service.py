@@ -19,6 +19,7 @@ import base64
 import contextlib
 import ctypes
 import fcntl
+import gzip
 import hashlib
 import http.client
 import io
@@ -376,19 +377,30 @@ def is_up(daemon):
 # What is sent: every case has ids of its own
 
 
-def posted(stream, kind, write, *, query="", status=202, repeats=2, keep=True):
+def posted(stream, kind, write, *, query="", headers=None, status=202, repeats=2, keep=True):
     """Bodies on one connection that stays open."""
 
     def send(daemon, rows):
         connection = daemon.connection()
         for part in np.array_split(np.array(rows), repeats):
             body = write(part.tolist())
-            answered = daemon.post(stream, kind, body, query=query, connection=connection)
+            named = {"query": query, "headers": headers, "connection": connection}
+            answered = daemon.post(stream, kind, body, **named)
             assert answered == status, (stream, kind, answered)
         if not keep:
             connection.close()
 
     return send
+
+
+def compressed(encoding, pack):
+    """Bodies of CSV that the service unpacks."""
+    headers = {"Content-Encoding": encoding}
+    return posted("texts", CSV, lambda rows: pack(csv(rows)), headers=headers)
+
+
+def zstd(data):
+    return pa.compress(data, "zstd", asbytes=True)
 
 
 def chunked(stream, kind, write, status=202, close=False):
@@ -525,6 +537,8 @@ CASES = {
     **sizes("json columns", texts, "texts", JSON, json_columns),
     **sizes("json rows", texts, "texts", JSON, json_rows),
     **sizes("json numbers", numbers, "numbers", JSON, json_numbers),
+    "gzip": Case(texts, compressed("gzip", gzip.compress), LARGE),
+    "zstd": Case(texts, compressed("zstd", zstd), LARGE),
     "durable": Case(texts, posted("texts", CSV, csv, query="?durable=1", status=200)),
     "bodies of 1 id": Case(texts, posted("texts", CSV, csv, repeats=100), 100),
     "chunked, small": Case(texts, chunked("texts", CSV, csv)),
@@ -704,6 +718,8 @@ SHOWN = {"HTTP": HTTP, "UDP": ["udp"], "Unix": ["unix"], "standard input": ["std
 """What leaves ids in a daemon without its launcher, by listener."""
 
 FAST = [
+    "gzip",
+    "zstd",
     *(name for names in SHOWN.values() for name in names),
     *("int64, small", "json columns, small", "durable"),
     *("refused json", "refused int64 for texts", "refused address"),
